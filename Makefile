@@ -1,0 +1,56 @@
+# Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup gen build lint test unit e2e demo bench docs clean
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+help: ## this list
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+node_modules/.ready: package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+src/runtime/gen/.ready: node_modules/.ready buf.gen.yaml $(shell find proto -name '*.proto')
+	buf generate
+	@touch $@
+
+setup: node_modules/.ready src/runtime/gen/.ready ## npm packages and generated code
+
+gen: src/runtime/gen/.ready
+
+build: dist/unghost ## dist/unghost, one executable file
+
+dist/unghost: node_modules/.ready src/runtime/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*')
+	node scripts/build.ts
+
+lint: setup ## types, lint, format, unused code, direction of imports, generated documents
+	tsc -p .
+	oxlint --type-aware --quiet src lab test bench scripts
+	biome check --error-on-warnings .
+	knip
+	node scripts/check-direction.ts
+	node scripts/class-docs.ts --check
+	node scripts/report-schema.ts --check
+
+test: setup build lint ## everything; prints "N passed, N failed" at the end
+	vitest run
+
+unit: setup ## unit tests only
+	vitest run --project unit
+
+e2e: setup build ## end-to-end tests on a real node, with the built executable
+	vitest run --project e2e
+
+demo: setup build ## a power cut under a real node, told as a short story
+	@node lab/demo.ts
+
+bench: setup build ## speed and memory, side by side with crictl where it can be had
+	node bench/main.ts
+
+docs: setup ## regenerate docs/classes.md and docs/schema
+	node scripts/class-docs.ts
+	node scripts/report-schema.ts
+
+clean: ## remove what was built and downloaded
+	rm -rf dist .cache src/runtime/gen node_modules coverage

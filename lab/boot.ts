@@ -1,0 +1,97 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import type { Socket } from "node:net";
+import { BOOT_SCRIPT } from "./boot-script.ts";
+import type { CgroupPart } from "./cgroup.ts";
+import { identify, killProcess, type ProcessIdentity } from "./process-identity.ts";
+
+export interface BootPlan {
+  readonly dir: string;
+  readonly hostname: string;
+  readonly busybox: string;
+  readonly cgroups: readonly CgroupPart[];
+  /** Directories of the machine that the node sees, read-only and under the same path. */
+  readonly visible: readonly string[];
+}
+
+/** A node that is powered. */
+export interface Power {
+  readonly init: ProcessIdentity;
+  /** Kills the init, and settles when it and with it everything in the node is gone. */
+  cut(): Promise<void>;
+}
+
+const BOOT_MS = 30_000;
+
+/** Joins the node's cgroups first: a cgroup namespace takes the group that its maker is in for its root. */
+const LAUNCH_SCRIPT = `
+for group in $LAB_GROUPS; do echo 0 >"$group/cgroup.procs"; done
+exec unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-child "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
+`;
+
+export async function boot(plan: BootPlan): Promise<Power> {
+  const child = spawn("sh", ["-c", LAUNCH_SCRIPT], {
+    stdio: ["pipe", "pipe", "pipe"],
+    detached: true,
+    env: {
+      PATH: process.env["PATH"],
+      LAB_BOOT: BOOT_SCRIPT,
+      LAB_BUSYBOX: plan.busybox,
+      LAB_DIR: plan.dir,
+      LAB_HOSTNAME: plan.hostname,
+      LAB_TIME: freshClock(),
+      LAB_GROUPS: plan.cgroups.map((part) => part.path).join(" "),
+      LAB_CGROUPS: plan.cgroups.map((part) => `${part.type} ${part.name || "."} ${part.options}`).join("\n"),
+      LAB_VISIBLE: plan.visible.join("\n"),
+    },
+  });
+  const off = new Promise<void>((gone) => child.once("exit", () => gone()));
+  const init = identify(await hostPidOf(child));
+  if (init === undefined) throw new Error("the lab node died right after its boot");
+  // A node must not keep its owner from ending: it ends with it, when the pipe to its init closes.
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Socket).unref();
+  return {
+    init,
+    cut: () => {
+      child.ref();
+      killProcess(init);
+      return off;
+    },
+  };
+}
+
+/** What the boot script reports when the node is up. */
+function hostPidOf(child: ChildProcessWithoutNullStreams): Promise<number> {
+  return new Promise((up, failed) => {
+    let said = "";
+    let heard = "";
+    const fail = (why: string) => {
+      clearTimeout(timer);
+      failed(new Error(`the lab node did not boot: ${why}. ${said.trim()}`));
+    };
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      fail(`nothing heard of it within ${BOOT_MS} ms`);
+    }, BOOT_MS);
+    child.stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    child.stdout.on("data", (chunk: Buffer) => {
+      heard += chunk.toString();
+      const match = /^up (\d+)\n/m.exec(heard);
+      if (match === null) return;
+      clearTimeout(timer);
+      up(Number(match[1]));
+    });
+    child.once("error", (error) => fail(error.message));
+    child.once("close", (code) => fail(`its init ended with code ${code}`));
+  });
+}
+
+/** Uptime is the kernel's; in a time namespace of its own a node counts from its own boot, as a machine would. */
+function freshClock(): string {
+  if (!existsSync("/proc/self/ns/time")) return "";
+  const uptime = readFileSync("/proc/uptime", "utf8").split(".")[0];
+  return `--time --boottime -${uptime}`;
+}

@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+
+/**
+ * A node's own part of one cgroup hierarchy. `name` is the folder under /sys/fs/cgroup inside the node; "" stands for a
+ * pure v2 machine, where /sys/fs/cgroup is the hierarchy itself. `options` are the mount options of a v1 hierarchy.
+ */
+export interface CgroupPart {
+  readonly name: string;
+  readonly type: "cgroup" | "cgroup2";
+  readonly options: string;
+  readonly path: string;
+}
+
+interface Hierarchy {
+  readonly mountPoint: string;
+  readonly mountRoot: string;
+  readonly type: "cgroup" | "cgroup2";
+  readonly controllers: string;
+}
+
+/** Where a node called `name` gets its cgroups: below our own, so that limits set on us hold for the node too. */
+export function planCgroups(name: string): readonly CgroupPart[] {
+  const own = ownPaths();
+  const hierarchies = mountedHierarchies();
+  const parts: CgroupPart[] = [];
+  for (const hierarchy of hierarchies) {
+    const folder = relative("/sys/fs/cgroup", hierarchy.mountPoint);
+    if (folder.startsWith("..")) continue;
+    const ownPath = own.get(hierarchy.controllers);
+    if (ownPath === undefined) continue;
+    // v2 forbids controllers for the children of a group that holds processes, and ours holds this very process.
+    const base = folder === "" ? "/" : ownPath;
+    const inMount = base.startsWith(hierarchy.mountRoot) ? relative(hierarchy.mountRoot, base) : "";
+    parts.push({
+      name: folder,
+      type: hierarchy.type,
+      options: hierarchy.type === "cgroup" ? mountOptions(hierarchy.controllers) : "",
+      path: join(hierarchy.mountPoint, inMount, name),
+    });
+  }
+  return parts;
+}
+
+export async function createCgroups(parts: readonly CgroupPart[]): Promise<void> {
+  for (const part of parts) {
+    await mkdir(part.path, { recursive: true });
+    if (part.name === "cpuset" || part.options.split(",").includes("cpuset")) inheritCpuset(part.path);
+    if (part.name === "") enableControllers(part.path);
+  }
+}
+
+/** Removes the groups and everything below them; false while a process still lives in one. */
+export function removeCgroups(parts: readonly CgroupPart[]): boolean {
+  return parts.map((part) => removeTree(part.path)).every((removed) => removed);
+}
+
+function removeTree(path: string): boolean {
+  try {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      if (entry.isDirectory()) removeTree(join(path, entry.name));
+    }
+    rmdirSync(path);
+    return true;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT") return true;
+    if (code === "EBUSY" || code === "ENOTEMPTY") return false;
+    throw error;
+  }
+}
+
+/** Our group in each hierarchy, by its controllers ("memory", "cpu,cpuacct", "name=systemd", "" for v2). */
+function ownPaths(): ReadonlyMap<string, string> {
+  const lines = readFileSync("/proc/self/cgroup", "utf8").trim().split("\n");
+  return new Map(
+    lines.map((line) => {
+      const [, controllers = "", ...path] = line.split(":");
+      return [controllers, path.join(":")];
+    }),
+  );
+}
+
+function mountedHierarchies(): readonly Hierarchy[] {
+  const own = ownPaths();
+  const hierarchies: Hierarchy[] = [];
+  for (const line of readFileSync("/proc/self/mountinfo", "utf8").trim().split("\n")) {
+    const [before = "", after = ""] = line.split(" - ");
+    const [type, , superOptions = ""] = after.split(" ");
+    const fields = before.split(" ");
+    const mountRoot = fields[3] ?? "/";
+    const mountPoint = fields[4] ?? "";
+    if (type === "cgroup2") hierarchies.push({ mountPoint, mountRoot, type, controllers: "" });
+    if (type !== "cgroup") continue;
+    const options = superOptions.split(",");
+    const controllers = [...own.keys()].find(
+      (key) => key !== "" && key.split(",").every((one) => options.includes(one)),
+    );
+    if (controllers !== undefined) hierarchies.push({ mountPoint, mountRoot, type, controllers });
+  }
+  return hierarchies;
+}
+
+function mountOptions(controllers: string): string {
+  return controllers.startsWith("name=") ? `none,${controllers}` : controllers;
+}
+
+/** A fresh v1 cpuset is empty and accepts no process until it is told its processors and memory nodes. */
+function inheritCpuset(path: string): void {
+  for (const file of ["cpuset.cpus", "cpuset.mems"]) {
+    const inherited = readFileSync(join(path, "..", file), "utf8").trim();
+    writeFileSync(join(path, file), inherited);
+  }
+}
+
+function enableControllers(path: string): void {
+  const available = readFileSync(join(path, "..", "cgroup.controllers"), "utf8")
+    .trim()
+    .split(/\s+/)
+    .filter(Boolean);
+  for (const controller of available) {
+    try {
+      writeFileSync(join(path, "..", "cgroup.subtree_control"), `+${controller}`);
+    } catch (error) {
+      // Without one controller runc still runs; it only cannot set that limit, and the lab's pods set none.
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    }
+  }
+}

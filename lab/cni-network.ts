@@ -1,0 +1,16 @@
+import { CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
+import type { LabNode } from "./node.ts";
+import { until } from "./poll.ts";
+
+const RELOAD_MS = 60_000;
+
+/** Gives the node another network and waits until the running containerd has taken it up. */
+export async function useNetwork(node: LabNode, network: CniConflist): Promise<void> {
+  const text = JSON.stringify(network);
+  await node.writeFile(CNI_CONF_FILE, text);
+  await until(`containerd uses the network ${network.name}`, RELOAD_MS, async () => {
+    const { info } = await node.cri.status({ timeoutMs: RELOAD_MS });
+    // The verbose status carries the text of the configuration in use, as a string inside JSON.
+    return info["cniconfig"]?.includes(JSON.stringify(text).slice(1, -1)) ? true : undefined;
+  });
+}

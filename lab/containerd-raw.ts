@@ -1,0 +1,14 @@
+import type { LabNode } from "./node.ts";
+import { rawUnary } from "./raw-grpc.ts";
+
+/** A call to containerd's own API in the namespace of Kubernetes that unghost itself has no use for. */
+export function containerdCall(node: LabNode, method: string, message: Uint8Array): Promise<Buffer> {
+  return rawUnary(node.socket, `/containerd.services.${method}`, message, { "containerd-namespace": "k8s.io" });
+}
+
+/** A protobuf message whose only field is the first one, a string: what most requests about one id look like. */
+export function idMessage(id: string): Buffer {
+  const text = Buffer.from(id);
+  if (text.length > 127) throw new Error(`an id of ${text.length} bytes does not fit a one-byte length`);
+  return Buffer.concat([Buffer.from([0x0a, text.length]), text]);
+}

@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { type PodRef, type SandboxId, sandboxId, sandboxName } from "../../src/snapshot/ids.ts";
+import { type CniCommand, liftOrder, orderAtGate } from "../cni-gate.ts";
+import type { LabNode } from "../node.ts";
+import { type LabPod, type PodSpec, podRef, sandboxConfig } from "../pods.ts";
+import { until } from "../poll.ts";
+import type { Injected } from "./injected.ts";
+
+/** A grandchild that keeps the plugin's stdout open: libcni waits for its end, whatever the caller's deadline. */
+const HANG = "sleep 1000000000 &\nexit 0\n";
+const FIND_MS = 60_000;
+const CALLER_GIVES_UP_MS = 1000;
+
+export interface HungAdd extends Injected {
+  readonly ref: PodRef;
+  readonly reservedName: string;
+  readonly sandboxId: SandboxId;
+  readonly pid: number;
+}
+
+/**
+ * An ADD that never ends: the caller gives up, the runtime does not, and holds the pod's name for a sandbox that no list
+ * shows. A later ADD of the same pod works again.
+ */
+export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
+  const ref = podRef(spec);
+  await orderAtGate(node, "ADD", ref.name, HANG);
+  try {
+    await node.cri.runPodSandbox(sandboxConfig(spec, ref), { timeoutMs: CALLER_GIVES_UP_MS });
+    throw new Error(`the ADD of ${ref.name} was ordered to hang and did not`);
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+  }
+  const plugin = await until(`the hung ADD of ${ref.name} is there`, FIND_MS, () => pluginOf(node, "ADD", ref.name));
+  await liftOrder(node, "ADD", ref.name);
+  const did = `made the ADD of ${ref.namespace}/${ref.name} hang in process ${plugin.pid}`;
+  return { fault: "hung-add", did, ref, reservedName: sandboxName(ref), sandboxId: plugin.sandboxId, pid: plugin.pid };
+}
+
+/** From now on each DEL of the pod hangs, until the order is lifted and the process ended. */
+export async function hangingDel(node: LabNode, pod: LabPod): Promise<Injected> {
+  await orderAtGate(node, "DEL", pod.ref.name, HANG);
+  const did = `makes every DEL of ${pod.ref.namespace}/${pod.ref.name} hang`;
+  return { fault: "hanging-del", did, sandboxId: pod.sandboxId };
+}
+
+/** Found the way unghost must find it: by its environment, which names command, sandbox and pod. */
+export function pluginOf(
+  node: LabNode,
+  command: CniCommand,
+  podName: string,
+): { readonly pid: number; readonly sandboxId: SandboxId } | undefined {
+  for (const pid of readdirSync(node.livePath("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const env = environmentOf(node, pid);
+    if (env.get("CNI_COMMAND") !== command) continue;
+    if (!env.get("CNI_ARGS")?.split(";").includes(`K8S_POD_NAME=${podName}`)) continue;
+    return { pid: Number(pid), sandboxId: sandboxId(env.get("CNI_CONTAINERID") ?? "") };
+  }
+  return undefined;
+}
+
+function environmentOf(node: LabNode, pid: string): ReadonlyMap<string, string> {
+  try {
+    const text = readFileSync(node.livePath(`/proc/${pid}/environ`), "utf8");
+    const pairs = text.split("\0").filter((pair) => pair.includes("="));
+    return new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
+  } catch (error) {
+    // It ended between the listing and the reading.
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return new Map();
+    throw error;
+  }
+}

@@ -1,0 +1,17 @@
+import type { LabNode } from "../node.ts";
+import type { PodSpec } from "../pods.ts";
+import { hungAdd } from "./hung-plugin.ts";
+import type { Injected } from "./injected.ts";
+
+/**
+ * containerd is killed in the middle of RunPodSandbox, before the pause process was started. A 2.x comes back with a
+ * NotReady sandbox that carries Go's zero time, a 1.6 with one that looks like any other dead one.
+ */
+export async function interruptedRun(node: LabNode, spec: PodSpec): Promise<Injected> {
+  const hung = await hungAdd(node, spec);
+  await node.killRuntime();
+  await node.exec(["kill", "-9", String(hung.pid)]);
+  await node.startRuntime();
+  const did = `killed containerd while it was making ${hung.reservedName}`;
+  return { fault: "interrupted-run", did, sandboxId: hung.sandboxId };
+}

@@ -1,0 +1,11 @@
+import { sandboxId } from "../../src/snapshot/ids.ts";
+import type { LabNode } from "../node.ts";
+import { unknownId } from "./host-local.ts";
+import type { Injected } from "./injected.ts";
+
+/** From 2.1 on containerd holds a lease under the sandbox's id; nothing removes it when the record goes another way. */
+export async function leakedContainerdLease(node: LabNode): Promise<Injected> {
+  const id = unknownId();
+  await node.check(["ctr", "-n", "k8s.io", "leases", "create", "--id", id, "--expires", "0"]);
+  return { fault: "leaked-containerd-lease", did: `left the lease ${id} of no sandbox`, sandboxId: sandboxId(id) };
+}

@@ -1,0 +1,27 @@
+import { containerdCall, idMessage } from "../containerd-raw.ts";
+import type { LabNode } from "../node.ts";
+import { type PodSpec, runPod } from "../pods.ts";
+import type { Injected } from "./injected.ts";
+
+/**
+ * A shim and its pause process whose record is gone. The pod uses the node's network, so that no address or cache file
+ * leaks along with it. Restarts the runtime, which otherwise still remembers the sandbox.
+ */
+export async function leakedShim(node: LabNode, spec: PodSpec = { name: "leaked-shim" }): Promise<Injected> {
+  const pod = await runPod(node, { ...spec, hostNetwork: true });
+  const request = idMessage(pod.sandboxId);
+  await containerdCall(node, "containers.v1.Containers/Delete", request);
+  if (node.runtime === "2.3") {
+    await containerdCall(node, "sandbox.v1.Store/Delete", request);
+    await containerdCall(node, "leases.v1.Leases/Delete", request);
+  }
+  await node.killRuntime();
+  await node.startRuntime();
+  const pid = Number(await node.check(["pgrep", "-f", `containerd-shim.* -id ${pod.sandboxId}`]));
+  return {
+    fault: "leaked-shim",
+    did: `took away the record of the running shim ${pid}`,
+    sandboxId: pod.sandboxId,
+    pid,
+  };
+}

@@ -1,0 +1,26 @@
+import { rm } from "node:fs/promises";
+import { bridgeNetwork, CNI_BIN_DIR, type CniConflist } from "../cni-config.ts";
+import type { LabNode } from "../node.ts";
+import type { Injected } from "./injected.ts";
+
+const CHAINED = "tuning";
+
+/** The lab's network with one more real plugin in the chain. Start the node with it, run pods, then remove the binary. */
+export function chainedNetwork(): CniConflist {
+  const network = bridgeNetwork();
+  return { ...network, plugins: [...network.plugins, { type: CHAINED }] };
+}
+
+/** The chained plugin is uninstalled while pods that need it for their DEL are still there. */
+export async function missingPlugin(node: LabNode): Promise<Injected> {
+  const path = `${CNI_BIN_DIR}/${CHAINED}`;
+  await rm(node.path(path));
+  return { fault: "missing-plugin", did: `removed the plugin ${path} that the network still names`, path };
+}
+
+/** No network configuration at all, as before the network's DaemonSet has come up for the first time. */
+export async function missingNetwork(node: LabNode): Promise<Injected> {
+  const path = "/etc/cni/net.d";
+  for (const name of ["10-lab.conflist"]) await rm(node.path(`${path}/${name}`), { force: true });
+  return { fault: "missing-network", did: `removed every configuration from ${path}`, path };
+}

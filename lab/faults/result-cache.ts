@@ -1,0 +1,28 @@
+import { readFile, truncate } from "node:fs/promises";
+import { bridgeNetwork } from "../cni-config.ts";
+import type { LabNode } from "../node.ts";
+import type { LabPod } from "../pods.ts";
+import type { Injected } from "./injected.ts";
+
+/** libcni writes its result file in place and never syncs it: after a power cut the name is there and the bytes are not. */
+export async function emptyResultCache(node: LabNode, pod: LabPod, network = bridgeNetwork().name): Promise<Injected> {
+  const path = resultPath(pod, network);
+  await truncate(node.path(path), 0);
+  return { fault: "empty-result-cache", did: `emptied ${path}`, sandboxId: pod.sandboxId, path };
+}
+
+/** The same accident with the first block on disk and the rest not. */
+export async function halfWrittenResultCache(
+  node: LabNode,
+  pod: LabPod,
+  network = bridgeNetwork().name,
+): Promise<Injected> {
+  const path = resultPath(pod, network);
+  const { length } = await readFile(node.path(path));
+  await truncate(node.path(path), Math.floor(length / 2));
+  return { fault: "half-written-result-cache", did: `cut ${path} in half`, sandboxId: pod.sandboxId, path };
+}
+
+export function resultPath(pod: LabPod, network: string): string {
+  return `/var/lib/cni/results/${network}-${pod.sandboxId}-eth0`;
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CgroupPart, removeCgroups } from "./cgroup.ts";
+import { identify, isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
+
+/**
+ * The one folder that holds everything of a node on this machine: its disks, its boot id, and what is needed to clear
+ * it away when its owner can no longer do so. The owner is part of the name, so that no moment exists without one.
+ */
+export interface NodeDir {
+  readonly id: string;
+  readonly path: string;
+  readonly owner: ProcessIdentity;
+}
+
+const PREFIX = "unghost-lab";
+const NAME = /^unghost-lab-(\d+)-(\d+)-([0-9a-f]{6})$/;
+const CLEAR_MS = 10_000;
+const STEP_MS = 10;
+
+export async function createNodeDir(): Promise<NodeDir> {
+  const owner = identify(process.pid);
+  if (owner === undefined) throw new Error("could not read this process's own start time from /proc");
+  const id = randomBytes(3).toString("hex");
+  const path = join(tmpdir(), `${PREFIX}-${owner.pid}-${owner.startTicks}-${id}`);
+  await mkdir(path, { mode: 0o700 });
+  return { id, path, owner };
+}
+
+export function cgroupName(dir: NodeDir): string {
+  return `${PREFIX}-${dir.owner.pid}-${dir.owner.startTicks}-${dir.id}`;
+}
+
+/** Written before the groups are made and before a boot, so that nothing exists which is not on record. */
+export function recordCgroups(dir: NodeDir, parts: readonly CgroupPart[]): void {
+  writeFileSync(join(dir.path, "cgroups.json"), JSON.stringify(parts));
+}
+
+export function recordInit(dir: NodeDir, init: ProcessIdentity): void {
+  writeFileSync(join(dir.path, "init.json"), JSON.stringify(init));
+}
+
+/** Ends the node and removes every trace of it. Does nothing that needs the event loop: it also serves a dying process. */
+export function clearNodeDir(dir: NodeDir): void {
+  const init = readRecord<ProcessIdentity>(dir, "init.json");
+  const cgroups = readRecord<readonly CgroupPart[]>(dir, "cgroups.json") ?? [];
+  if (init !== undefined) killProcess(init);
+  const end = performance.now() + CLEAR_MS;
+  while ((init !== undefined && isAlive(init)) || !removeCgroups(cgroups)) {
+    if (performance.now() > end) {
+      const where = cgroups.map((part) => part.path).join(", ");
+      throw new Error(`lab node ${dir.id} could not be cleared away: processes are left in ${where}`);
+    }
+    pause(STEP_MS);
+  }
+  rmSync(dir.path, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** Removes nodes whose owner died without doing so, and returns their ids. */
+export function sweepLeftovers(): readonly string[] {
+  const swept: string[] = [];
+  for (const dir of nodeDirs()) {
+    if (isAlive(dir.owner)) continue;
+    clearNodeDir(dir);
+    swept.push(dir.id);
+  }
+  return swept;
+}
+
+function nodeDirs(): readonly NodeDir[] {
+  const dirs: NodeDir[] = [];
+  for (const name of readdirSync(tmpdir())) {
+    const match = NAME.exec(name);
+    const [, pid, startTicks, id] = match ?? [];
+    if (pid === undefined || startTicks === undefined || id === undefined) continue;
+    const path = join(tmpdir(), name);
+    // The folder for temporary files is everybody's: what somebody else put there is not ours to remove as root.
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || stat.uid !== process.getuid?.()) continue;
+    dirs.push({ id, path, owner: { pid: Number(pid), startTicks } });
+  }
+  return dirs;
+}
+
+function readRecord<T>(dir: NodeDir, file: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(join(dir.path, file), "utf8")) as T;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function pause(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}

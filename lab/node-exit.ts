@@ -1,0 +1,38 @@
+import { clearNodeDir, type NodeDir } from "./node-dir.ts";
+
+/** Nodes of this process that are still there. */
+const standing = new Set<NodeDir>();
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** From now on the node is cleared away when this process ends, unless it is forgotten before. */
+export function clearAtExit(dir: NodeDir): void {
+  if (standing.size === 0) arm();
+  standing.add(dir);
+}
+
+export function forgetAtExit(dir: NodeDir): void {
+  standing.delete(dir);
+  if (standing.size === 0) disarm();
+}
+
+function arm(): void {
+  process.on("exit", clearAll);
+  for (const signal of SIGNALS) process.on(signal, clearAndDie);
+}
+
+function disarm(): void {
+  process.off("exit", clearAll);
+  for (const signal of SIGNALS) process.off(signal, clearAndDie);
+}
+
+function clearAll(): void {
+  for (const dir of standing) clearNodeDir(dir);
+  standing.clear();
+}
+
+/** Ends by the same signal again, now that nobody listens: whoever started us sees how we died. */
+function clearAndDie(signal: NodeJS.Signals): void {
+  clearAll();
+  disarm();
+  if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
+}

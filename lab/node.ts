@@ -1,0 +1,193 @@
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { CriClient } from "../src/runtime/cri.ts";
+import { boot, type Power } from "./boot.ts";
+import { cacheDir, checkoutDir } from "./cache.ts";
+import { createCgroups, planCgroups, removeCgroups } from "./cgroup.ts";
+import { bridgeNetwork, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
+import type { CommandResult } from "./command.ts";
+import { cgroupName, clearNodeDir, createNodeDir, recordCgroups, recordInit, sweepLeftovers } from "./node-dir.ts";
+import { createDisk, diskPath, newBootId, snapshotterFor, writeDiskFile } from "./node-disk.ts";
+import { type ExecOptions, execInNode } from "./node-exec.ts";
+import { clearAtExit, forgetAtExit } from "./node-exit.ts";
+import { nodeRuntime } from "./node-runtime.ts";
+import { pauseImage } from "./pause-image.ts";
+import { until } from "./poll.ts";
+import {
+  CONTAINERD_CONFIG,
+  CONTAINERD_LOG,
+  CONTAINERD_SOCKET,
+  type RuntimeVersion,
+  runtimeSetup,
+} from "./runtime-config.ts";
+import { ensureTools } from "./tools.ts";
+
+export interface NodeOptions {
+  /** Defaults to Debian's 1.6. Ask ensureContainerd2() first whether 2.3 can be had. */
+  readonly runtime?: RuntimeVersion;
+  readonly cni?: CniConflist;
+  /** TOML appended to containerd's configuration. */
+  readonly containerdConfig?: string;
+  /** More directories of the machine to be seen inside, besides the checkout, the cache and the running program's. */
+  readonly visible?: readonly string[];
+}
+
+/** A private machine with a real containerd, to be broken. */
+export interface LabNode {
+  readonly id: string;
+  readonly hostname: string;
+  /** Everything of the node on this machine lies below this folder. */
+  readonly dir: string;
+  readonly runtime: RuntimeVersion;
+  readonly powered: boolean;
+  /** The init's pid as this machine counts; throws while the power is off. */
+  readonly initPid: number;
+  /** containerd's socket as this machine reaches it; another one after each boot. */
+  readonly socket: string;
+  /** A CRI client for the current boot. */
+  readonly cri: CriClient;
+  /** containerd's log as this machine reaches it. Inside the node it is /var/log/containerd.log. */
+  readonly logPath: string;
+  /** Where this machine finds a path of the node's disks (/var, /etc, /opt, /root), power on or off. */
+  path(inNode: string): string;
+  /** Where this machine finds any path of the node, /run and /proc included, while the power is on. */
+  livePath(inNode: string): string;
+  writeFile(inNode: string, content: string | Uint8Array, mode?: number): Promise<void>;
+  exec(command: readonly string[], options?: ExecOptions): Promise<CommandResult>;
+  /** As exec, and throws unless the command ended with 0. Returns what it printed. */
+  check(command: readonly string[], options?: ExecOptions): Promise<string>;
+  /** Everything in the node is gone at once; disks stay. */
+  powerCut(): Promise<void>;
+  /** Boots under a new boot id. */
+  powerOn(options?: { readonly runtime?: boolean }): Promise<void>;
+  /** kill -9 of containerd alone: shims and containers live on. */
+  killRuntime(): Promise<void>;
+  /** Asks containerd to end, as a service manager does. */
+  stopRuntime(): Promise<void>;
+  startRuntime(): Promise<void>;
+  restartRuntime(): Promise<void>;
+  /** Leaves nothing behind, whatever state the node is in; may be called again. */
+  destroy(): Promise<void>;
+}
+
+const SETTLE_MS = 60_000;
+
+export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
+  const tools = await ensureTools();
+  sweepLeftovers();
+  const dir = await createNodeDir();
+  clearAtExit(dir);
+  const hostname = `lab-${dir.id}`;
+  const cgroups = planCgroups(cgroupName(dir));
+  const version = options.runtime ?? "1.6";
+  const setup = await runtimeSetup(version, tools, snapshotterFor(dir.path), options.containerdConfig ?? "");
+  const visible = [checkoutDir(), cacheDir(), dirname(process.execPath), ...(options.visible ?? [])];
+  let power: Power | undefined;
+
+  function on(): Power {
+    if (power === undefined) throw new Error(`lab node ${dir.id} has no power: call powerOn() first`);
+    return power;
+  }
+
+  function livePath(inNode: string): string {
+    return `/proc/${on().init.pid}/root${inNode}`;
+  }
+
+  async function powerOn(how: { readonly runtime?: boolean } = {}): Promise<void> {
+    if (power !== undefined) return;
+    newBootId(dir.path);
+    recordCgroups(dir, cgroups);
+    await createCgroups(cgroups);
+    power = await boot({
+      dir: dir.path,
+      hostname,
+      busybox: tools.busybox,
+      cgroups,
+      visible: visible.filter((path) => path !== undefined),
+    });
+    recordInit(dir, power.init);
+    if (how.runtime ?? true) await runtime.start();
+  }
+
+  async function powerCut(): Promise<void> {
+    if (power === undefined) return;
+    runtime.closeClient();
+    await power.cut();
+    power = undefined;
+    await until(
+      `lab node ${dir.id} has no process left after the power cut`,
+      SETTLE_MS,
+      () => removeCgroups(cgroups) || undefined,
+    );
+  }
+
+  function exec(command: readonly string[], how: ExecOptions = {}): Promise<CommandResult> {
+    return execInNode(on().init.pid, setup.binDirs, command, how);
+  }
+
+  async function check(command: readonly string[], how: ExecOptions = {}): Promise<string> {
+    const result = await exec(command, how);
+    if (result.code === 0) return result.stdout;
+    throw new Error(`in the lab node, ${command.join(" ")} ended with code ${result.code}: ${result.stderr.trim()}`);
+  }
+
+  const runtime = nodeRuntime({ livePath, check, exec });
+
+  async function importImage(): Promise<void> {
+    await writeDiskFile(dir.path, "/var/tmp/pause.tar", pauseImage(readFileSync(tools.busybox)));
+    await check(["ctr", "-n", "k8s.io", "images", "import", "/var/tmp/pause.tar"], { timeoutMs: SETTLE_MS });
+    await check(["rm", "/var/tmp/pause.tar"]);
+  }
+
+  async function destroy(): Promise<void> {
+    await powerCut();
+    clearNodeDir(dir);
+    forgetAtExit(dir);
+  }
+
+  try {
+    await createDisk(dir.path, hostname, tools);
+    await writeDiskFile(dir.path, CONTAINERD_CONFIG, setup.config);
+    await writeDiskFile(dir.path, CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
+    await powerOn();
+    await importImage();
+  } catch (error) {
+    await destroy();
+    throw error;
+  }
+
+  return {
+    id: dir.id,
+    hostname,
+    dir: dir.path,
+    runtime: version,
+    get powered() {
+      return power !== undefined;
+    },
+    get initPid() {
+      return on().init.pid;
+    },
+    get socket() {
+      return livePath(CONTAINERD_SOCKET);
+    },
+    get cri() {
+      return runtime.cri;
+    },
+    logPath: diskPath(dir.path, CONTAINERD_LOG),
+    path: (inNode) => diskPath(dir.path, inNode),
+    livePath,
+    writeFile: (inNode, content, mode) => writeDiskFile(dir.path, inNode, content, mode),
+    exec,
+    check,
+    powerCut,
+    powerOn,
+    killRuntime: () => runtime.end("KILL"),
+    stopRuntime: () => runtime.end("TERM"),
+    startRuntime: () => runtime.start(),
+    restartRuntime: async () => {
+      await runtime.end("TERM");
+      await runtime.start();
+    },
+    destroy,
+  };
+}

@@ -1,0 +1,18 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+const STEP_MS = 20;
+
+/** Waits until `probe` gives something, and says what was waited for when that takes too long. */
+export async function until<T>(
+  what: string,
+  timeoutMs: number,
+  probe: () => Promise<T | undefined> | T | undefined,
+): Promise<T> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined) return value;
+    if (performance.now() > end) throw new Error(`${what}: not so after ${timeoutMs} ms`);
+    await sleep(STEP_MS);
+  }
+}

@@ -1,0 +1,79 @@
+import { join } from "node:path";
+import { PAUSE_IMAGE } from "./pause-image.ts";
+import { ensureContainerd2, type Tools } from "./tools.ts";
+
+export type RuntimeVersion = "1.6" | "2.3";
+
+/** One containerd as a node runs it: where its programs are and what its configuration says. */
+export interface RuntimeSetup {
+  readonly version: RuntimeVersion;
+  /** Directories of containerd, its shim, ctr and runc, in the order of PATH. */
+  readonly binDirs: readonly string[];
+  readonly config: string;
+}
+
+export const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
+export const CONTAINERD_LOG = "/var/log/containerd.log";
+export const CONTAINERD_CONFIG = "/etc/containerd/config.toml";
+
+const SNAPSHOTTERS_NOT_NEEDED = ["aufs", "btrfs", "zfs", "devmapper", "blockfile", "erofs"];
+
+export async function runtimeSetup(
+  version: RuntimeVersion,
+  tools: Tools,
+  snapshotter: string,
+  extraConfig: string,
+): Promise<RuntimeSetup> {
+  const debianDirs = [join(tools.root, "usr/bin"), join(tools.root, "usr/sbin")];
+  if (version === "1.6") {
+    return { version, binDirs: debianDirs, config: version2Config(snapshotter) + extraConfig };
+  }
+  const containerd2 = await ensureContainerd2();
+  if (!containerd2.available) throw new Error(`no node with containerd ${version}: ${containerd2.reason}`);
+  return { version, binDirs: [containerd2.binDir, ...debianDirs], config: version3Config(snapshotter) + extraConfig };
+}
+
+function disabled(more: readonly string[]): string {
+  const ids = [...SNAPSHOTTERS_NOT_NEEDED.map((name) => `io.containerd.snapshotter.v1.${name}`), ...more];
+  return `disabled_plugins = ${JSON.stringify(ids)}`;
+}
+
+/**
+ * containerd 1.6. restrict_oom_score_adj: where CAP_SYS_RESOURCE is missing, runc may not lower the score and dies with
+ * "can't get final child's PID from pipe: EOF".
+ */
+function version2Config(snapshotter: string): string {
+  return `version = 2
+${disabled([])}
+[debug]
+  level = "info"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "${PAUSE_IMAGE}"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = "${snapshotter}"
+  default_runtime_name = "runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+`;
+}
+
+function version3Config(snapshotter: string): string {
+  return `version = 3
+${disabled(["io.containerd.nri.v1.nri", "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"])}
+[debug]
+  level = "info"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "${snapshotter}"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${PAUSE_IMAGE}"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins."io.containerd.cri.v1.runtime".containerd]
+  default_runtime_name = "runc"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+`;
+}

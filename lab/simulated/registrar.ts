@@ -1,0 +1,34 @@
+/**
+ * Which name belongs to which id, in memory only, by the rules of containerd's own registrar: a name has one holder, the
+ * same holder may ask again, and nothing but an explicit release ever frees it.
+ */
+export class Registrar {
+  readonly #idByName = new Map<string, string>();
+  readonly #nameById = new Map<string, string>();
+
+  /** The refusal to pass on, worded as containerd words it, or undefined when the name is now held by `id`. */
+  reserve(name: string, id: string): string | undefined {
+    const holder = this.#idByName.get(name);
+    if (holder !== undefined && holder !== id) return `name ${quoted(name)} is reserved for ${quoted(holder)}`;
+    this.#idByName.set(name, id);
+    this.#nameById.set(id, name);
+    return undefined;
+  }
+
+  release(id: string): void {
+    const name = this.#nameById.get(id);
+    if (name === undefined) return;
+    this.#nameById.delete(id);
+    this.#idByName.delete(name);
+  }
+
+  clear(): void {
+    this.#idByName.clear();
+    this.#nameById.clear();
+  }
+}
+
+/** Go's %q, for the names and ids that occur here. */
+export function quoted(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,73 @@
+import { RuntimeService } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { addContainerdServices } from "./containerd-services.ts";
+import { criService } from "./cri-service.ts";
+import { memoryNetwork, type Network } from "./network.ts";
+import { type Population, populate } from "./population.ts";
+import { type Faults, Script } from "./script.ts";
+import { socketServer } from "./server.ts";
+import { Store } from "./store.ts";
+import type { World } from "./world.ts";
+
+export interface SimulatedOptions {
+  /** Where to listen. A stale file there is replaced. */
+  readonly socket: string;
+  /** Whether containerd's own services answer besides CRI; without them it looks like another runtime. Default true. */
+  readonly containerd?: boolean;
+  /** Default: one that exists in memory only. */
+  readonly network?: Network;
+  /** The version it claims. Its manners are those of 2.3 whatever it claims. */
+  readonly version?: string;
+}
+
+/** A container runtime without containers: containerd's rules about names, records and failures, and nothing that runs. */
+export interface SimulatedRuntime {
+  readonly socket: string;
+  /** Puts sandboxes there as if they had been made earlier; returns their ids. */
+  addSandboxes(count: number, population?: Population): readonly string[];
+  /** Sets faults; each key stands until it is set again. */
+  script(faults: Partial<Faults>): void;
+  /** The runtime dies and comes back; pods keep running. */
+  restart(): Promise<void>;
+  /** The machine dies and comes back: no process is left, every record is. */
+  powerCut(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startSimulated(options: SimulatedOptions): Promise<SimulatedRuntime> {
+  const world: World = {
+    store: new Store(),
+    script: new Script(),
+    network: options.network ?? memoryNetwork(),
+    version: options.version ?? "2.3.4",
+    socket: options.socket,
+  };
+  const { store, script } = world;
+  const server = socketServer(options.socket, (router) => {
+    router.service(RuntimeService, criService(world));
+    if (options.containerd !== false) addContainerdServices(router, store);
+  });
+  await server.listen();
+
+  async function kill(): Promise<void> {
+    script.cutPower();
+    await server.kill();
+  }
+
+  return {
+    socket: options.socket,
+    addSandboxes: (count, population) => populate(world, count, population),
+    script: (faults) => script.change(faults),
+    restart: async () => {
+      await kill();
+      store.recover();
+      await server.listen();
+    },
+    powerCut: async () => {
+      await kill();
+      store.loseProcesses();
+      store.recover();
+      await server.listen();
+    },
+    close: kill,
+  };
+}

@@ -1,0 +1,44 @@
+import { rmSync } from "node:fs";
+import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+
+/** A gRPC server on a unix socket that can be taken away as abruptly as a runtime that is killed. */
+export interface SocketServer {
+  listen(): Promise<void>;
+  /** Closes the socket and every connection, without a word to the other side. */
+  kill(): Promise<void>;
+}
+
+/** Node's default of 10 MB refuses new calls while a large list is on its way. */
+const SESSION_MEMORY_MB = 256;
+
+export function socketServer(path: string, routes: (router: ConnectRouter) => void): SocketServer {
+  const handler = connectNodeAdapter({ routes, connect: false, grpcWeb: false });
+  const sessions = new Set<ServerHttp2Session>();
+  let server: Http2Server | undefined;
+
+  return {
+    listen: () => {
+      rmSync(path, { force: true });
+      const started = createServer({ maxSessionMemory: SESSION_MEMORY_MB }, handler);
+      server = started;
+      started.on("session", (session) => {
+        sessions.add(session);
+        session.once("close", () => sessions.delete(session));
+      });
+      return new Promise((resolve, reject) => {
+        started.once("error", reject);
+        started.listen(path, resolve);
+      });
+    },
+    kill: async () => {
+      const running = server;
+      if (!running) return;
+      server = undefined;
+      const closed = new Promise<void>((resolve) => running.close(() => resolve()));
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type {
+  ContainerStatusResponseSchema,
+  PodSandboxStatusRequest,
+  PodSandboxStatusResponseSchema,
+} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { found } from "./containers.ts";
+import { stateOf } from "./listing.ts";
+import { cniResult } from "./metadata.ts";
+import { isHostNetwork, type SandboxRecord, type Store } from "./store.ts";
+import type { World } from "./world.ts";
+
+export const CNI_CONF_DIR = "/etc/cni/net.d";
+export const CNI_BIN_DIR = "/opt/cni/bin";
+
+/** The verbose part of Status, in the shape of containerd 2.x: each value is JSON text of its own. */
+export function statusInfo(world: World): Record<string, string> {
+  const config = {
+    containerd: { defaultRuntimeName: "runc", runtimes: { runc: { runtimeType: "io.containerd.runc.v2" } } },
+    cni: { binDir: "", binDirs: [CNI_BIN_DIR], confDir: CNI_CONF_DIR, maxConfNum: 1, confTemplate: "", ipPref: "" },
+    containerdRootDir: "/var/lib/containerd",
+    containerdEndpoint: world.socket,
+    rootDir: "/var/lib/containerd/io.containerd.grpc.v1.cri",
+    stateDir: "/run/containerd/io.containerd.grpc.v1.cri",
+  };
+  const cniConfig = { PluginDirs: [CNI_BIN_DIR], PluginConfDir: CNI_CONF_DIR, PluginMaxConfNum: 1, Prefix: "eth" };
+  return {
+    config: JSON.stringify(config),
+    cniconfig: JSON.stringify(cniConfig),
+    "lastCNILoadStatus.default": "OK",
+    lastCNILoadStatus: "OK",
+  };
+}
+
+export function sandboxStatus(
+  store: Store,
+  request: PodSandboxStatusRequest,
+): MessageInitShape<typeof PodSandboxStatusResponseSchema> {
+  const sandbox = store.sandboxes.get(request.podSandboxId);
+  if (sandbox?.stage !== "complete") {
+    throw new ConnectError("an error occurred when try to find sandbox: not found", Code.NotFound);
+  }
+  const { metadata, labels, annotations, linux } = sandbox.config;
+  const options = linux?.securityContext?.namespaceOptions;
+  return {
+    status: {
+      id: sandbox.id,
+      ...(metadata && { metadata }),
+      state: stateOf(sandbox),
+      createdAt: sandbox.createdAt,
+      network: { ip: sandbox.netnsOpen ? (sandbox.address ?? "") : "" },
+      ...(options && { linux: { namespaces: { options } } }),
+      labels,
+      annotations,
+    },
+    info: request.verbose ? { info: JSON.stringify(sandboxInfo(sandbox)) } : {},
+  };
+}
+
+function sandboxInfo(sandbox: SandboxRecord) {
+  return {
+    pid: sandbox.pid,
+    processStatus: sandbox.ready ? "running" : "deleted",
+    netNamespaceClosed: !isHostNetwork(sandbox.config) && !sandbox.netnsOpen,
+    runtimeHandler: "",
+    runtimeType: "io.containerd.runc.v2",
+    cniResult: cniResult(sandbox),
+  };
+}
+
+export function containerStatus(store: Store, id: string): MessageInitShape<typeof ContainerStatusResponseSchema> {
+  const container = found(store, id);
+  const { metadata, image, labels, annotations } = container.config;
+  return {
+    status: {
+      id: container.id,
+      ...(metadata && { metadata }),
+      state: container.state,
+      createdAt: container.createdAt,
+      startedAt: container.startedAt,
+      finishedAt: container.finishedAt,
+      exitCode: container.exitCode,
+      ...(image && { image, imageRef: image.image }),
+      reason: container.reason,
+      labels,
+      annotations,
+      logPath: container.logPath,
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import { existsSync } from "node:fs";
+import { chmod, mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { cached } from "./cache.ts";
+import { run, runOrThrow } from "./command.ts";
+
+/** Programs that a node is made of. Unpacked into the lab's cache; nothing is installed on the machine. */
+export interface Tools {
+  readonly root: string;
+  readonly containerd: string;
+  readonly shim: string;
+  readonly ctr: string;
+  readonly runc: string;
+  readonly cniBinDir: string;
+  readonly busybox: string;
+}
+
+export interface Unavailable {
+  readonly available: false;
+  readonly reason: string;
+}
+
+export interface Containerd2 {
+  readonly available: true;
+  readonly version: string;
+  readonly binDir: string;
+}
+
+export interface Multus {
+  readonly available: true;
+  readonly version: string;
+  readonly binary: string;
+}
+
+const PACKAGES = ["containerd", "runc", "containernetworking-plugins", "busybox-static"];
+const CONTAINERD_2 = "v2.3.4";
+const MULTUS = "v4.3.0";
+const DOWNLOAD_MS = 300_000;
+const BUILD_MS = 900_000;
+
+/** Why no real node can run on this machine, or undefined when one can. */
+export function whyNoRealNode(): string | undefined {
+  if (process.platform !== "linux") return `the lab's real node needs Linux; this is ${process.platform}`;
+  if (process.getuid?.() !== 0) return "the lab's real node needs root: namespaces and mounts are made for it";
+  return undefined;
+}
+
+/** Debian's containerd 1.6, runc, CNI plugins and a static busybox. */
+export async function ensureTools(): Promise<Tools> {
+  const reason = whyNoRealNode();
+  if (reason !== undefined) throw new Error(`${reason}. Use the simulated runtime instead.`);
+  const root = await cached("debian-tools", unpackDebianPackages);
+  return {
+    root,
+    containerd: join(root, "usr/bin/containerd"),
+    shim: join(root, "usr/bin/containerd-shim-runc-v2"),
+    ctr: join(root, "usr/bin/ctr"),
+    runc: join(root, "usr/sbin/runc"),
+    cniBinDir: join(root, "usr/lib/cni"),
+    busybox: join(root, "bin/busybox"),
+  };
+}
+
+async function unpackDebianPackages(dir: string): Promise<void> {
+  const downloads = join(dir, "downloads");
+  await mkdir(downloads);
+  // apt drops its privileges for the download and warns when it may not write here.
+  await chmod(downloads, 0o777);
+  await download(downloads);
+  const archives = (await readdir(downloads)).filter((name) => name.endsWith(".deb"));
+  for (const archive of archives) await runOrThrow(["dpkg-deb", "-x", join(downloads, archive), dir]);
+  await rm(downloads, { recursive: true });
+}
+
+async function download(dir: string): Promise<void> {
+  const command = ["apt-get", "download", "-q", ...PACKAGES];
+  const options = { cwd: dir, timeoutMs: DOWNLOAD_MS };
+  const first = await run(command, options).catch(aptMissing);
+  if (first.code === 0) return;
+  // A fresh machine has no package lists yet, or stale ones that name files no longer there.
+  await run(["apt-get", "update", "-q"], { timeoutMs: DOWNLOAD_MS });
+  const second = await run(command, options);
+  if (second.code === 0) return;
+  throw new Error(
+    `could not download ${PACKAGES.join(", ")} with apt-get, neither before nor after apt-get update: ` +
+      `${second.stderr.trim().slice(-500)}. Check the network and the package sources, or use the simulated runtime.`,
+  );
+}
+
+function aptMissing(error: unknown): never {
+  throw new Error(
+    "the lab unpacks its programs from Debian packages and found no apt-get here. Use the simulated runtime.",
+    {
+      cause: error,
+    },
+  );
+}
+
+/** containerd 2.x, which Debian 12 does not carry: built where Go is on the machine. */
+export async function ensureContainerd2(): Promise<Containerd2 | Unavailable> {
+  const commands = ["containerd", "containerd-shim-runc-v2", "ctr"];
+  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", CONTAINERD_2, commands);
+  return typeof built === "string" ? { available: true, version: CONTAINERD_2, binDir: built } : built;
+}
+
+/** Thin multus at the newest release that still has the delete deadlock (failure class B3/B4). */
+export async function ensureMultus(): Promise<Multus | Unavailable> {
+  const built = await goBuild("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", MULTUS, ["multus"]);
+  return typeof built === "string" ? { available: true, version: MULTUS, binary: join(built, "multus") } : built;
+}
+
+async function goBuild(
+  name: string,
+  module: string,
+  version: string,
+  commands: readonly string[],
+): Promise<string | Unavailable> {
+  const notHere = whyNoRealNode();
+  if (notHere !== undefined) return { available: false, reason: notHere };
+  const go = findGo();
+  if (go === undefined)
+    return { available: false, reason: `${name} ${version} is built with go, and none was found here` };
+  try {
+    return await cached(`${name}-${version}`, async (dir) => {
+      // `go install module@version` also asks for the list of versions, which not every proxy gives for every module;
+      // as a requirement of an empty module the very same code is built without that question.
+      const source = join(dir, "source");
+      await mkdir(source);
+      const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };
+      const options = { cwd: source, env, timeoutMs: BUILD_MS };
+      await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
+      await runOrThrow([go, "get", `${module}@${version}`], options);
+      const packages = commands.map((command) => `${module}/cmd/${command}`);
+      await runOrThrow([go, "build", "-o", `${dir}/`, ...packages], options);
+      await rm(source, { recursive: true });
+    });
+  } catch (error) {
+    return { available: false, reason: `${name} ${version} could not be built: ${(error as Error).message}` };
+  }
+}
+
+function findGo(): string | undefined {
+  const dirs = [...(process.env["PATH"] ?? "").split(":"), "/usr/local/go/bin"];
+  return dirs.map((dir) => join(dir, "go")).find((path) => existsSync(path));
+}
+
+function definedEnv(): Record<string, string> {
+  const entries = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(entries);
+}

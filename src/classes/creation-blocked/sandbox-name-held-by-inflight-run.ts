@@ -1,0 +1,181 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
+import { valueOr } from "../../snapshot/source.ts";
+import type { PluginProcess } from "../../snapshot/types.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected, Evidence } from "../finding.ts";
+import { pullsAnImage, runtimeUnreachable } from "../log-context.ts";
+import { holderOf } from "../name-holder.ts";
+import { namesHeldInLogs } from "../name-locks.ts";
+import { oldestOfEachSandbox } from "../plugin-processes.ts";
+import type { NodeView } from "../view.ts";
+
+const decides =
+  "Look for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
+
+export const sandboxNameHeldByInflightRun: FailureClass = {
+  id: "sandbox-name-held-by-inflight-run",
+  code: "A1",
+  title: "Sandbox name held by a creation that never ended",
+  explanation:
+    "An earlier attempt to create this pod's sandbox is still running inside the runtime, usually because a network plugin hangs. The kubelet gave up after four minutes and tries again under the same name, but the name belongs to the attempt that never ended. The runtime lists nothing, so there is nothing to remove by hand.",
+  mechanism:
+    "RunPodSandbox reserves the name before anything else. When the caller's deadline passes, the server side stays in a step that ignores cancellation: a plugin process, an unshare, a mount, a shim start, a slow disk. The sandbox is not in the store yet, so the kubelet sees none and asks for the same attempt again.",
+  signatures: [
+    {
+      text: 'failed to reserve sandbox name "<pod>_<namespace>_<uid>_<attempt>": name "<same>" is reserved for "<id>"',
+      pattern: /failed to reserve sandbox name/,
+      level: "symptom",
+      confidence: 0.7,
+      decides,
+    },
+    {
+      text: '… name "<pod>_<namespace>_<uid>_<attempt>" is reserved for "<id>" (the front cut off)',
+      pattern: /\bname [^\s_]{1,253}_[^\s_]{1,63}_[^\s_]{1,40}_\d{1,9} is reserved for/,
+      level: "symptom",
+      confidence: 0.6,
+      decides,
+    },
+    {
+      text: "Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+      pattern:
+        /(?:create (?:a )?(?:pod )?sandbox|createpodsandbox|runpodsandbox|run pod sandbox)[^]{0,600}?(?:deadline ?exceeded|context canceled|error code: cancel)/,
+      unless: new RegExp(`${pullsAnImage.source}|${runtimeUnreachable.source}`),
+      level: "symptom",
+      confidence: 0.5,
+      decides:
+        "The creation took longer than the kubelet waits. If the next try answers `failed to reserve sandbox name`, the first one is still in flight; a process with CNI_CONTAINERID in its environment names the plugin that hangs.",
+    },
+    {
+      text: "stream terminated by RST_STREAM with error code: CANCEL",
+      pattern: /stream terminated by rst_stream with error code: cancel/,
+      within: /sandbox/,
+      level: "symptom",
+      confidence: 0.5,
+      decides,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",
+  },
+  versions: "All runtimes and versions: containerd 1.3 to 2.3.",
+  treatment: {
+    mode: "automatic",
+    reversible: false,
+    steps: [
+      "Find the process that carries the holder's id in CNI_CONTAINERID.",
+      "End that plugin process; the runtime rolls the creation back and releases the name within seconds.",
+      "Leave the next attempt to the kubelet.",
+    ],
+    gates: [
+      "The holder is not listed over CRI.",
+      "The plugin process is older than the in-flight grace (kubelet's four minutes, the rollback's one, and a margin).",
+      "The process is not in uninterruptible sleep (then it is class A7).",
+    ],
+  },
+  byHand: [
+    "Find the hung plugin: grep -lz CNI_CONTAINERID=<id> /proc/[0-9]*/environ",
+    "End that process, or delete the pod so that its controller makes a new one (a new uid is a new name).",
+    "If many pods are stuck and no plugin process is found, restart the runtime (k3s, rke2-*, containerd); on Talos, reboot.",
+  ],
+  danger:
+    "Do not act within the first five minutes: a slow start would be turned into a failed one. Never remove the record of a creation in flight with ctr: the name would stay reserved with nothing left to see.",
+  links: [
+    "https://github.com/containerd/containerd/issues/12438",
+    "https://github.com/containerd/containerd/issues/9947",
+    "https://github.com/containerd/containerd/issues/8512",
+    "https://github.com/k3s-io/k3s/issues/14078",
+    "https://github.com/google/gvisor/issues/9011",
+    "https://github.com/kubernetes/kubernetes/issues/107561",
+    "https://github.com/kubernetes/kubernetes/issues/141599",
+    "https://github.com/cozystack/cozystack/issues/2310",
+    "https://github.com/siderolabs/talos/issues/13411",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  if (view.snapshot.cri.status !== "read") return [];
+  const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
+  const locks = namesHeldInLogs(view);
+  const byPlugin = oldestOfEachSandbox(plugins, "ADD").filter(
+    (plugin) =>
+      view.about(plugin.sandboxId).sandbox === undefined &&
+      (plugin.ageSeconds * 1000 >= view.policy.inflightGraceMs || locks.has(plugin.sandboxId)),
+  );
+  const seen = new Set<string>(byPlugin.map((plugin) => plugin.sandboxId));
+  const byLockAlone = [...locks.keys()].filter((id) => !seen.has(id) && isInFlightByRecord(id, view));
+  return [
+    ...byPlugin.map((plugin) => heldBy(plugin.sandboxId, plugin, locks.get(plugin.sandboxId), view)),
+    ...byLockAlone.map((id) => heldBy(id, undefined, locks.get(id), view)),
+  ];
+}
+
+/** No plugin process, but a record that the runtime does not list: the creation hangs in another step. */
+function isInFlightByRecord(id: SandboxId, view: NodeView): boolean {
+  const about = view.about(id);
+  const recorded = about.record !== undefined || about.storeRecord !== undefined;
+  return holderOf({ listed: about.sandbox?.state, recorded, pluginRuns: false }) === "in-flight";
+}
+
+function heldBy(
+  sandboxId: SandboxId,
+  plugin: PluginProcess | undefined,
+  lockedName: string | undefined,
+  view: NodeView,
+): Detected {
+  const about = view.about(sandboxId);
+  const name = lockedName ?? about.metadata?.name;
+  const pod = name === undefined ? undefined : parseSandboxName(name);
+  const age = plugin === undefined ? "" : ` for ${durationInWords(plugin.ageSeconds)}`;
+  return {
+    severity: "critical",
+    subject: {
+      type: "sandbox",
+      sandboxId,
+      ...(name === undefined ? {} : { name }),
+      ...(pod === undefined ? {} : { pod }),
+      ...(plugin === undefined ? {} : { pid: plugin.pid }),
+    },
+    summary: `the creation of this sandbox has been under way${age} and does not end; it holds the pod's name while the runtime lists nothing that could be removed`,
+    evidence: [
+      ...evidenceOf(plugin, lockedName),
+      ...recordEvidence(about.record !== undefined || about.storeRecord !== undefined),
+    ],
+    blocks: [blocked(plugin, pod, name)],
+    cure:
+      plugin === undefined
+        ? []
+        : [
+            {
+              kind: "end-process",
+              pid: plugin.pid,
+              startedSecondsAfterBoot: plugin.startedSecondsAfterBoot,
+              sandboxId,
+            },
+          ],
+  };
+}
+
+function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | undefined): Evidence[] {
+  const evidence: Evidence[] = [{ source: "cri", fact: "the runtime does not list it" }];
+  if (plugin !== undefined) {
+    evidence.push({
+      source: "processes",
+      fact: `pid ${plugin.pid} (${plugin.command}) carries CNI_COMMAND=ADD for it since ${durationInWords(plugin.ageSeconds)}`,
+    });
+  }
+  if (lockedName !== undefined) evidence.push({ source: "logs", fact: `${lockedName} is reserved for it` });
+  return evidence;
+}
+
+function recordEvidence(recorded: boolean): Evidence[] {
+  return recorded ? [{ source: "containerd", fact: "its record exists: the creation has begun" }] : [];
+}
+
+function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, name: string | undefined): string {
+  const who = pod ?? plugin?.pod;
+  const podWords = who === undefined ? "a pod" : `pod ${who.namespace}/${who.name}`;
+  return name === undefined ? `${podWords}: its name stays reserved` : `${podWords}: the name ${name} stays reserved`;
+}

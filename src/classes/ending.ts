@@ -1,0 +1,64 @@
+import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
+import type { AboutId, NodeView } from "./view.ts";
+
+/** containerd gives these to a container that it finds without a task after a restart. */
+const LOST_EXIT_CODE = 255;
+const LOST_REASON = "Unknown";
+
+/** The container did not end by itself: its end was never seen by the runtime. */
+export function endWasLost(container: Container): boolean {
+  if (container.state === "unknown") return true;
+  return container.exit?.exitCode === LOST_EXIT_CODE && container.exit.reason === LOST_REASON;
+}
+
+/** All containers ran to an end that the runtime saw: a finished pod, whose logs people still read. */
+export function endedInOrder(about: AboutId): boolean {
+  return about.containers.length > 0 && about.containers.every((c) => c.state === "exited" && !endWasLost(c));
+}
+
+/** Never completely created: Go's zero time, which crictl prints as "292 years ago" or the like. */
+export function wasNeverCreated(sandbox: Sandbox): boolean {
+  return sandbox.createdAt === ZERO_TIME;
+}
+
+/** A newer sandbox of the same pod runs: the old one holds the containers behind `kubectl logs --previous`. */
+export function runningSuccessor(sandbox: Sandbox, view: NodeView): Sandbox | undefined {
+  const siblings = view.sandboxesOfPod.get(sandbox.pod.uid) ?? [];
+  return siblings.find((other) => other.state === "ready" && other.pod.attempt > sandbox.pod.attempt);
+}
+
+/**
+ * Whether the sandbox was made before the runtime, or the machine, last started - and so died with it.
+ * Wall-clock times on both sides come from the same clock; a clock step between them makes this undecided.
+ */
+export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "machine" | undefined {
+  const { boot, observedAt } = view.snapshot;
+  if (wasNeverCreated(sandbox)) return undefined;
+  const createdMs = Number(sandbox.createdAt / 1_000_000n);
+  if (boot.status === "read" && createdMs < observedAt.getTime() - boot.value.uptimeSeconds * 1000) return "machine";
+  const up = view.runtimeUpSeconds;
+  if (up !== undefined && createdMs < observedAt.getTime() - up * 1000) return "runtime";
+  return undefined;
+}
+
+/**
+ * Whether CNI still holds state for it. An orderly stop ends with DEL, which takes cache and address away: what is
+ * still there was never stopped. Needs no clock.
+ */
+export function networkStillHeld(about: AboutId): string | undefined {
+  const [lease] = about.leases;
+  if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
+  const file = about.results[0] ?? about.multus ?? about.flannel;
+  return file === undefined ? undefined : `its network was never released: ${file.path} is still there`;
+}
+
+/**
+ * Whether the runtime read it back from its 2.x sandbox store rather than made it in this life: such a record has no
+ * container record beside it and is older than the runtime.
+ */
+export function wasRecovered({ record, storeRecord }: AboutId, view: NodeView): boolean {
+  if (storeRecord?.createdAt === undefined || record !== undefined) return false;
+  const up = view.runtimeUpSeconds;
+  if (up === undefined) return false;
+  return storeRecord.createdAt.getTime() < view.snapshot.observedAt.getTime() - up * 1000;
+}

@@ -1,0 +1,91 @@
+import type { PodRef, SandboxId } from "../snapshot/ids.ts";
+import type { Step } from "./step.ts";
+
+/** One thing wrong on the node, named and proven. */
+export interface Finding {
+  /** `<class>/<subject>`: the same cause on the same subject has the same id in every scan. */
+  readonly id: string;
+  readonly class: string;
+  readonly severity: Severity;
+  readonly subject: Subject;
+  readonly summary: string;
+  readonly evidence: readonly Evidence[];
+  /** What cannot work because of this, in words: a pod, a name, an address range. */
+  readonly blocks: readonly string[];
+  readonly treatment: Treatment;
+  /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
+  readonly cure: readonly Step[];
+}
+
+/** What a class saw; diagnose() adds the class's own name and treatment to make it a finding. */
+export interface Detected {
+  readonly severity: Severity;
+  readonly subject: Subject;
+  readonly summary: string;
+  readonly evidence: readonly Evidence[];
+  readonly blocks: readonly string[];
+  readonly cure: readonly Step[];
+}
+
+export type Severity = "critical" | "warning" | "info";
+
+export type Subject =
+  | {
+      readonly type: "sandbox";
+      readonly sandboxId: SandboxId;
+      readonly name?: string;
+      readonly pod?: PodRef;
+      readonly path?: string;
+      readonly pid?: number;
+    }
+  | { readonly type: "file"; readonly path: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
+  | {
+      readonly type: "process";
+      readonly pid: number;
+      readonly sandboxId?: SandboxId;
+      readonly pod?: PodRef;
+      readonly name?: string;
+    }
+  | { readonly type: "netns"; readonly path: string }
+  | { readonly type: "lease"; readonly name: string }
+  | { readonly type: "record"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
+  | { readonly type: "container"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
+  | { readonly type: "node"; readonly name?: string; readonly path?: string };
+
+/** What makes two findings of one class the same finding. */
+export function subjectKey(subject: Subject): string {
+  switch (subject.type) {
+    case "sandbox":
+      return subject.sandboxId;
+    case "file":
+    case "netns":
+      return subject.path;
+    case "process":
+      return `pid-${subject.pid}`;
+    case "lease":
+    case "record":
+    case "container":
+      return subject.name;
+    case "node":
+      return subject.path ?? subject.name ?? "node";
+  }
+}
+
+export interface Evidence {
+  /** Which source said so: cri, containerd, cni, netns, processes, logs, kubernetes, boot. */
+  readonly source: string;
+  readonly fact: string;
+}
+
+export interface Treatment {
+  readonly automatic: boolean;
+  readonly reversible: boolean;
+  readonly steps: readonly string[];
+}
+
+/** A sandbox that is not ready and is rightly left as it is. */
+export interface Kept {
+  readonly sandboxId: SandboxId;
+  readonly pod: PodRef;
+  readonly reason: string;
+}

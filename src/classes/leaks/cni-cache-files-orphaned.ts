@@ -1,0 +1,60 @@
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import { unknownIds } from "../unknown-ids.ts";
+import type { NodeView } from "../view.ts";
+
+export const cniCacheFilesOrphaned: FailureClass = {
+  id: "cni-cache-files-orphaned",
+  code: "C6",
+  title: "CNI cache files of pods that are gone",
+  explanation:
+    "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They do no harm by themselves; they grow in number with each crash, and sometimes they are the only note of an address that still has to be freed.",
+  mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
+  signatures: [],
+  inSnapshot: {
+    visible: true,
+    how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",
+  },
+  versions: "All.",
+  treatment: {
+    mode: "automatic",
+    reversible: true,
+    steps: ["Move the file to quarantine."],
+    gates: [
+      "The id has been unknown for a day, or since before the current boot.",
+      "No address file names the id any more.",
+    ],
+  },
+  byHand: ["Free the addresses of the id first, then remove the files."],
+  danger: "The multus file may be the only record of which networks a pod had: free those first.",
+  links: [
+    "https://github.com/cri-o/cri-o/issues/3581",
+    "https://github.com/kubernetes/kubernetes/pull/81828",
+    "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
+  ],
+  detect,
+};
+
+/** Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. */
+function detect(view: NodeView): readonly Detected[] {
+  return unknownIds(view).flatMap(({ id, about }) => {
+    const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+    const [first] = files;
+    if (first === undefined || about.leases.length > 0) return [];
+    return [
+      {
+        severity: "info",
+        subject: { type: "file", path: first.path, sandboxId: id },
+        summary: "a cache file of a sandbox that no longer exists: harmless today, one more to read for every tool",
+        evidence: [
+          ...files.map((file) => ({ source: "cni", fact: `${file.path} names ${id}` })),
+          { source: "cri", fact: "the runtime lists no such sandbox" },
+          { source: "containerd", fact: "no record has that id" },
+          { source: "processes", fact: "no process carries that id" },
+        ],
+        blocks: [],
+        cure: files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" })),
+      } satisfies Detected,
+    ];
+  });
+}

@@ -1,0 +1,25 @@
+import type { FailureClass } from "../failure-class.ts";
+
+export const delNeverExecuted: FailureClass = {
+  id: "del-never-executed",
+  code: "C4",
+  title: "Teardown reported, but never executed",
+  explanation:
+    "The runtime died after the network was set up and before it had written that down. Later it reports the network as torn down although no plugin was ever called, and the address stays allocated.",
+  mechanism: "With no result recorded these releases skip CNI DEL entirely and log success.",
+  signatures: [],
+  inSnapshot: {
+    visible: true,
+    how: "Only through what is left: an address file whose id is unknown, reported as C1.",
+  },
+  versions: "containerd 1.6.37+, 1.7.23 to 1.7.30, 2.0.0 to 2.0.7, 2.1.0 to 2.1.6, 2.2.0 and 2.2.1.",
+  treatment: {
+    mode: "automatic",
+    reversible: true,
+    steps: ["Free the addresses of dead ids, as in C1, after every unclean end of the runtime."],
+    gates: ["As in C1."],
+  },
+  byHand: ["Upgrade containerd to 1.7.31, 2.0.8, 2.1.7 or 2.2.2, then free the addresses as in C1."],
+  danger: "As in C1: wiping the directory while pods run hands addresses out twice.",
+  links: ["https://github.com/containerd/containerd/pull/12923"],
+};

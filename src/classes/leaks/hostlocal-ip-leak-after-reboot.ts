@@ -1,0 +1,112 @@
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import { unknownIds } from "../unknown-ids.ts";
+import type { NodeView } from "../view.ts";
+
+const decides =
+  "The ids in the files below /var/lib/cni/networks/<net>: unknown ids from before the last boot are this class; many fresh unknown ids of one pod that fails in a loop are C3; all ids known means the range is simply full.";
+
+export const hostlocalIpLeakAfterReboot: FailureClass = {
+  id: "hostlocal-ip-leak-after-reboot",
+  code: "C1",
+  title: "Addresses of dead pods were never given back",
+  explanation:
+    "Each pod's address is a small file on the node. Pods that died with the node, or whose removal was swallowed, left theirs behind. When the range is full no new pod gets an address, though only a few pods run.",
+  mechanism:
+    "host-local keeps /var/lib/cni/networks/<net>/<ip>. DEL was not delivered, was taken for done, or was killed. containerd never calls CNI GC, and host-local has none.",
+  signatures: [
+    {
+      text: "failed to allocate for range <n>: no IP addresses available in range set: <a>-<b>",
+      pattern: /no ip addresses available in (?:range set|network)/,
+      level: "cause",
+      confidence: 0.7,
+      decides,
+    },
+    {
+      text: "requested IP address <ip> is not available in range set <range>",
+      pattern: /requested ip address \S{1,60} is not available in/,
+      level: "cause",
+      confidence: 0.7,
+      decides,
+    },
+    {
+      text: "<ip> has been allocated to <id>, duplicate allocation is not allowed",
+      pattern: /has been allocated to \S{1,90}, ?duplicate allocation is not allowed/,
+      level: "cause",
+      confidence: 0.75,
+      decides,
+    },
+    {
+      text: "failed to allocate for range <n>: … (cut)",
+      pattern: /failed to allocate for range \d/,
+      level: "wrapper",
+      confidence: 0.6,
+      decides,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "An address file whose id is neither listed over CRI nor in the runtime's records.",
+  },
+  versions: "Every runtime with host-local: flannel, canal, bridge, macvlan and others.",
+  treatment: {
+    mode: "automatic",
+    reversible: true,
+    steps: ["Call host-local's own DEL for the dead id, which frees its addresses under host-local's own lock."],
+    gates: [
+      "The id is in neither the CRI list nor the runtime's records.",
+      "The address is on no live interface or route.",
+      "No creation is in flight.",
+    ],
+  },
+  byHand: [
+    "Compare the ids in /var/lib/cni/networks/<net>/* with crictl pods --no-trunc.",
+    "Remove the files of ids that do not exist any more, while holding the lock file of that directory.",
+  ],
+  danger: "Wiping the whole directory while pods run hands their addresses out a second time.",
+  links: [
+    "https://github.com/k3s-io/k3s/issues/5885",
+    "https://github.com/harvester/harvester/issues/7471",
+    "https://github.com/rancher/rke2/issues/4385",
+    "https://github.com/kubernetes/kubernetes/issues/57280",
+    "https://github.com/kubernetes/kubernetes/issues/108121",
+    "https://github.com/containernetworking/plugins/issues/252",
+    "https://github.com/containernetworking/plugins/issues/697",
+    "https://github.com/containerd/cri/issues/948",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  return unknownIds(view).flatMap(({ id, about }) => {
+    const [first] = about.leases;
+    if (first === undefined) return [];
+    const leases = about.leases.map(({ network, path, address, owner }) => ({
+      network,
+      path,
+      address,
+      interfaceName: owner?.interfaceName ?? "",
+    }));
+    const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+    const addresses = leases.map(({ address }) => address).join(", ");
+    return [
+      {
+        severity: "warning",
+        subject: { type: "file", path: first.path, sandboxId: id },
+        summary: `${addresses} on network ${first.network} ${leases.length === 1 ? "is" : "are"} taken by a sandbox that no longer exists: nobody will ever give ${leases.length === 1 ? "it" : "them"} back`,
+        evidence: [
+          { source: "cni", fact: `${first.path} names ${id}` },
+          { source: "cri", fact: "the runtime lists no such sandbox" },
+          { source: "containerd", fact: "no record has that id" },
+          { source: "processes", fact: "no process carries that id" },
+          ...files.map((file) => ({ source: "cni", fact: `${file.path} is left of it, too` })),
+        ],
+        blocks: [`${leases.length === 1 ? "an address" : "addresses"} of network ${first.network}`],
+        cure: [
+          { kind: "release-addresses", sandboxId: id, leases },
+          ...files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" }) as const),
+        ],
+      } satisfies Detected,
+    ];
+  });
+}

@@ -1,0 +1,82 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import { sandboxId } from "../../snapshot/ids.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import type { NodeView } from "../view.ts";
+
+export const shimLeak: FailureClass = {
+  id: "shim-leak",
+  code: "C8",
+  title: "Shim process without a sandbox",
+  explanation:
+    "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still work that nobody sees.",
+  mechanism: "Under I/O pressure the delete call was cancelled before the shim was told to exit.",
+  signatures: [
+    {
+      text: "failed to delete shim / failed to clean up after shim disconnected",
+      pattern: /failed to (?:delete|clean ?up) (?:dead |after )?shim|cleanup failed to delete shim/,
+      level: "cause",
+      confidence: 0.7,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "A containerd-shim process whose id is neither listed over CRI nor in the runtime's records.",
+  },
+  versions: "Common before containerd 1.6.24 and 1.7.4; still reported for 1.7.32 and 2.x under churn.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["Ask the shim to end with SIGTERM when it has no child but pause."],
+    gates: ["The id is in no store.", "The shim is older than an hour.", "Its only child is pause, or it has none."],
+  },
+  byHand: [
+    "ps -ef | grep containerd-shim: end by pid those whose -id neither crictl pods nor ctr -n k8s.io c ls knows.",
+  ],
+  danger: "One shim serves all containers of a pod: ending a live one leaves the pod without supervision.",
+  links: [
+    "https://github.com/containerd/containerd/issues/12344",
+    "https://github.com/containerd/containerd/issues/13692",
+    "https://github.com/containerd/containerd/issues/8381",
+    "https://github.com/containerd/containerd/issues/7496",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  const { containerd, processes, cri } = view.snapshot;
+  if (containerd.status !== "read" || processes.status !== "read" || cri.status !== "read") return [];
+  const known = new Set<string>([
+    ...containerd.value.records.map(({ id }) => id),
+    ...containerd.value.sandboxes.map(({ id }) => id),
+    ...containerd.value.tasks.map(({ containerId }) => containerId),
+    ...cri.value.sandboxes.map(({ id }) => id),
+  ]);
+  return processes.value.shims
+    .filter(({ id }) => !known.has(id))
+    .map(
+      (shim) =>
+        ({
+          severity: "warning",
+          subject: { type: "process", pid: shim.pid, sandboxId: sandboxId(shim.id) },
+          summary: `a shim of a sandbox that the runtime no longer knows has been running for ${durationInWords(shim.ageSeconds)}`,
+          evidence: [
+            {
+              source: "processes",
+              fact: `pid ${shim.pid} is a shim with id ${shim.id}, ${shim.childPids.length} children`,
+            },
+            { source: "containerd", fact: "no record and no task has that id" },
+            { source: "cri", fact: "the runtime lists no such sandbox" },
+          ],
+          blocks: [],
+          cure: [
+            {
+              kind: "end-process",
+              pid: shim.pid,
+              startedSecondsAfterBoot: shim.startedSecondsAfterBoot,
+              sandboxId: sandboxId(shim.id),
+            },
+          ],
+        }) satisfies Detected,
+    );
+}

@@ -1,0 +1,32 @@
+import type { FailureClass } from "../failure-class.ts";
+
+export const staleHostportRules: FailureClass = {
+  id: "stale-hostport-rules",
+  code: "C11",
+  title: "Firewall rules of a dead pod swallow a host port",
+  explanation:
+    "Rules of a pod that is gone still send a host port to its old address. They stand before the new pod's rules, so connections to that port vanish.",
+  mechanism:
+    "Chain names are hashed from network name and id. After a lost DEL, or a renamed network, nobody looks for them again.",
+  signatures: [],
+  inSnapshot: {
+    visible: false,
+    why: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",
+  },
+  versions: "portmap, all versions.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: ["List the CNI-DN chains whose comment names an unknown id; a person removes them."],
+    gates: ["The id in the rule's comment is unknown to the runtime."],
+  },
+  byHand: [
+    "iptables -t nat -S | grep CNI-DN: compare the ids in the comments with crictl pods, delete jump and chain of the dead.",
+  ],
+  danger: "The wrong chain is a live host port's.",
+  links: [
+    "https://github.com/containernetworking/plugins/issues/752",
+    "https://github.com/containernetworking/plugins/issues/683",
+    "https://github.com/cilium/cilium/issues/18227",
+  ],
+};

@@ -1,0 +1,85 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { Candidate } from "../candidates.ts";
+import { endWasLost, networkStillHeld, predatesStart } from "../ending.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected, Evidence } from "../finding.ts";
+import { isRecovering } from "../recovering.ts";
+import { sandboxDetected } from "../sandbox-detected.ts";
+import type { NodeView } from "../view.ts";
+
+export const deadAfterCrash: FailureClass = {
+  id: "dead-after-crash",
+  code: "S1",
+  title: "Sandbox that died with the node",
+  explanation:
+    "The node lost power or froze, and this sandbox died with it. The runtime lists it as NotReady, still keeps its name and its address, and nobody has cleaned it up: its pod is gone or lives elsewhere, or no kubelet is there to do it. Nothing prevents its removal.",
+  mechanism:
+    "After a restart the runtime rebuilds its list from its database, finds no task, and sets the sandbox NotReady with its name reserved. Result cache and address file survive on disk. RemovePodSandbox frees all three.",
+  signatures: [],
+  inSnapshot: {
+    visible: true,
+    how: "NotReady, created before the machine's or the runtime's current start, its containers ended with 255 Unknown or absent, no task, no shim, and no reason to keep it.",
+  },
+  versions: "All runtimes; CRI-O cleans up after itself.",
+  treatment: {
+    mode: "automatic",
+    reversible: false,
+    steps: [
+      "Save the logs of containers that would go with it.",
+      "Stop the sandbox over CRI, which frees network and address.",
+      "Remove it, which releases the name.",
+    ],
+    gates: [
+      "The sandbox is dead: NotReady in list and status, no container running, no task, no shim or pause process.",
+      "Its pod is gone from the API, has another uid or lives on another node; or there is neither API nor kubelet to ask.",
+      "It is older than the minimum age, by boot identity or monotonic first sight.",
+    ],
+  },
+  byHand: [
+    "crictl pods --state NotReady, and compare each with kubectl get pod -A -o wide.",
+    "crictl stopp <id> && crictl rmp <id> for those whose pod is gone.",
+  ],
+  danger:
+    "NotReady alone proves nothing: the kubelet keeps the last sandbox of every finished pod for its logs (N1). Removing everything NotReady on a timer has made outages worse.",
+  links: [
+    "https://github.com/containerd/cri/issues/1014",
+    "https://github.com/k3s-io/k3s/issues/5189",
+    "https://github.com/shunkakinoki/dotfiles/pull/2120",
+  ],
+  detect,
+};
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  return candidates.flatMap((candidate) => {
+    if (candidate.retained !== undefined || isRecovering(candidate, view)) return [];
+    const evidence = proofOfSuddenEnd(candidate, view);
+    if (evidence.length === 0) return [];
+    return [
+      sandboxDetected(candidate, {
+        summary:
+          "it died with the node or its runtime and was never taken down: its name, and what is left of its network, stay taken",
+        evidence,
+      }),
+    ];
+  });
+}
+
+function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Evidence[] {
+  const evidence: Evidence[] = [];
+  const lost = about.containers.filter(endWasLost);
+  if (lost.length > 0) {
+    evidence.push({
+      source: "cri",
+      fact: `nobody saw ${lost.map(({ name }) => name).join(", ")} end (exit 255, Unknown)`,
+    });
+  }
+  const held = networkStillHeld(about);
+  if (held !== undefined) evidence.push({ source: "cni", fact: held });
+  const start = predatesStart(sandbox, view);
+  if (start === "machine") evidence.push({ source: "boot", fact: "it was made before the machine last started" });
+  if (start === "runtime") {
+    const up = durationInWords(view.runtimeUpSeconds ?? 0);
+    evidence.push({ source: "processes", fact: `it was made before the runtime last started, ${up} ago` });
+  }
+  return evidence;
+}

@@ -1,0 +1,10 @@
+/** Words that show that a line speaks of a pod's network or sandbox: ordinary programs share many phrases with CNI plugins. */
+export const cniContext =
+  /sandbox|plugin type=|networkplugin cni|multus|delegate(?:add|del)|conflist(?:add|del)|(?:add|del)network|cmd(?:add|del)\b|cni (?:add|del|request|network)|failed \((?:add|delete)\)|(?:from|to) network \S|cni\.go|clusterinformation/;
+
+/** The runtime itself is away: then no answer about a sandbox means anything. */
+export const runtimeUnreachable =
+  /(?:containerd|crio|dockershim|cri-dockerd|docker|isulad|frakti)\.sock: connect|npipe|runtime service .{0,40}unavailable desc = connection/;
+
+/** Pulling the pause image is a registry's trouble, not a sandbox's. */
+export const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;

@@ -1,0 +1,17 @@
+import type { FailureClass } from "../failure-class.ts";
+
+export const sandboxChangedAlone: FailureClass = {
+  id: "sandbox-changed-alone",
+  code: "N4",
+  title: "“Pod sandbox changed”, alone",
+  explanation:
+    "The kubelet noticed that the pod's sandbox is gone or different and makes a new one. After a reboot every pod says this once. Only when it repeats for minutes is there a cause, and that stands in another line.",
+  mechanism: "The kubelet compares the newest sandbox with what the pod needs and announces the replacement.",
+  signatures: [],
+  inSnapshot: { visible: false, why: "It is an announcement, not a state." },
+  versions: "All.",
+  treatment: { mode: "none", reversible: true, steps: [], gates: [] },
+  byHand: ["If it repeats, look for KillPodSandbox or CreatePodSandbox errors of the same pod in the kubelet's log."],
+  danger: "None.",
+  links: ["https://github.com/kubernetes/kubernetes/issues/56996"],
+};

@@ -1,0 +1,85 @@
+import { valueOr } from "../../snapshot/source.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import { cniContext } from "../log-context.ts";
+import type { NodeView } from "../view.ts";
+
+export const chainedPluginBinaryMissing: FailureClass = {
+  id: "chained-plugin-binary-missing",
+  code: "B7",
+  title: "A plugin of the chain has no binary",
+  explanation:
+    "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
+  mechanism:
+    "libcni looks the type of each plugin up in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
+  signatures: [
+    {
+      text: 'plugin type="<t>" name="<t>" failed (delete): failed to find plugin "<t>" in path [<dirs>]',
+      pattern: /failed to find plugin \S{1,80} in path/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: 'failed to find plugin "<t>" … (cut)',
+      pattern: /failed to find plugin \S/,
+      within: cniContext,
+      level: "cause",
+      confidence: 0.8,
+    },
+    {
+      text: "fork/exec /opt/cni/bin/<t>: no such file or directory",
+      pattern:
+        /fork\/exec \S{0,200}\/(?:cni|bin)\/\S{1,80}: (?:no such file or directory|exec format error|permission denied)/,
+      within: cniContext,
+      level: "cause",
+      confidence: 0.8,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "The active conflist names a type that is in none of the bin directories.",
+  },
+  versions: "Any runtime; istio 1.29 still affected.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: [
+      "The owner still exists: restart its DaemonSet pod on this node, which puts the binary back.",
+      "The owner is gone: take the plugin out of the conflist, as printed.",
+      "Then stop and remove what is left over.",
+    ],
+    gates: ["The binary is missing from every configured bin directory."],
+  },
+  byHand: [
+    "Reinstall the add-on, or copy its binary back into the CNI bin directory.",
+    "If it was removed on purpose, remove its entry from the conflist in the CNI configuration directory.",
+  ],
+  danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts afterwards.",
+  links: [
+    "https://github.com/istio/istio/issues/59846",
+    "https://github.com/istio/istio.io/issues/16748",
+    "https://github.com/k3s-io/k3s/issues/11076",
+    "https://github.com/k8snetworkplumbingwg/sriov-network-device-plugin/issues/223",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  const conf = valueOr(view.snapshot.cni.conf, undefined);
+  if (conf === undefined || view.snapshot.cri.status !== "read") return [];
+  const missing = conf.plugins.filter((plugin) => !plugin.binaryFound).map((plugin) => plugin.type);
+  if (missing.length === 0) return [];
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", name: missing.join(", "), path: conf.file },
+      summary: `${conf.file} calls ${missing.join(", ")}, and no bin directory has an executable of that name: no pod can be set up or torn down`,
+      evidence: [
+        { source: "cni", fact: `${conf.file} lists ${conf.plugins.map((plugin) => plugin.type).join(", ")}` },
+        { source: "cni", fact: `${missing.join(", ")} not found in ${conf.binDirs.join(", ")}` },
+      ],
+      blocks: ["every new pod and every removal on this node"],
+      cure: [],
+    },
+  ];
+}

@@ -1,0 +1,36 @@
+import type { FailureClass } from "../failure-class.ts";
+
+export const ciliumEmptyNetns: FailureClass = {
+  id: "cilium-empty-netns",
+  code: "B12",
+  title: "Cilium refuses to remove a pod whose namespace is gone",
+  explanation:
+    "After a reboot the pod's network namespace no longer exists. This version of cilium takes that for an error instead of for work already done, so the pod stays Terminating.",
+  mechanism:
+    "DEL runs with an empty namespace path; the plugin tries to open it and fails. containerd's go-cni takes the text for success, CRI-O does not.",
+  signatures: [
+    {
+      text: 'plugin type="cilium-cni" failed (delete): opening netns pinned at : open : no such file or directory: stat netns path "": …',
+      pattern: /opening netns pinned at|stat netns path ?: stat/,
+      level: "cause",
+      confidence: 0.95,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "A NotReady sandbox whose network namespace file is gone, with the plugin's error in the logs.",
+  },
+  versions: "cilium from 1.17.5 up to but not including 1.18, with CRI-O 1.33.1.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "CRI-O 1.32.8, 1.33.4, 1.34.0 and later pass on the second try by themselves.",
+      "Otherwise upgrade cilium, or delete the pod by force.",
+    ],
+    gates: ["The sandbox is dead and its namespace does not exist."],
+  },
+  byHand: ["Upgrade cilium to 1.18, or CRI-O; until then kubectl delete pod --force."],
+  danger: "Endpoint and address may stay in cilium until the agent collects them.",
+  links: ["https://github.com/cilium/cilium/issues/40459", "https://github.com/kubernetes/kubernetes/issues/133081"],
+};

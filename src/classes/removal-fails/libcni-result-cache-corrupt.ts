@@ -1,0 +1,104 @@
+import type { Candidate } from "../candidates.ts";
+import { brokenInWords, isBroken, quarantineStep } from "../corrupt-files.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import { sandboxDetected } from "../sandbox-detected.ts";
+import { containerdBehaviour } from "../versions/containerd.ts";
+import type { NodeView } from "../view.ts";
+
+export const libcniResultCacheCorrupt: FailureClass = {
+  id: "libcni-result-cache-corrupt",
+  code: "B1",
+  title: "Corrupt CNI result cache",
+  explanation:
+    "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime wants to read it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown for ever, and no amount of crictl rmp --force helps while the file is there.",
+  mechanism:
+    "libcni writes <network>-<id>-<interface> without fsync or rename, so a crash can leave it empty. With cniVersion 0.4.0 or newer DEL reads it back as the previous result; libcni before 1.2 treats a file it cannot decode as fatal.",
+  signatures: [
+    {
+      text: 'failed to get network "<net>" cached result: decoding version from network config: unexpected end of JSON input',
+      pattern: /failed to get network \S{1,120} cached/,
+      unless: /failed to convert cached result version/,
+      level: "cause",
+      confidence: 0.95,
+    },
+    {
+      text: "decoding version from network config: unexpected end of JSON input",
+      pattern: /decoding version from network config: (?:unexpected end|invalid character)/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: 'failed to unmarshal cached network "<net>" config: …',
+      pattern: /failed to unmarshal cached network \S{1,120} config/,
+      level: "cause",
+      confidence: 0.85,
+    },
+    {
+      text: "-rw------- 1 root root 0 <date> <net>-<id>-eth0 (a listing of /var/lib/cni/results)",
+      pattern: /-[rwx-]{9}\S? \d{1,3} \S{1,32} \S{1,32} 0 [^/]{3,40} [\w./-]{1,160}-[0-9a-f]{64}-\w{1,15}\b/,
+      level: "cause",
+      confidence: 0.9,
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "The result file of a NotReady sandbox is empty or is not JSON.",
+  },
+  versions:
+    "containerd 1.6 and 1.7 (libcni 1.1). containerd 2.x tolerates it; single-plugin configurations under multus do not up to libcni 1.3.0.",
+  treatment: {
+    mode: "automatic",
+    reversible: true,
+    steps: [
+      "Move the corrupt file to quarantine.",
+      "Let a live kubelet finish (it does within seconds); otherwise stop the sandbox over CRI.",
+      "Check that the address went back to the pool.",
+    ],
+    gates: [
+      "The file is empty or cannot be parsed.",
+      "Its sandbox is dead: NotReady, no container running, no task, no shim.",
+    ],
+  },
+  byHand: [
+    "find /var/lib/cni/results -size 0",
+    "Move the file of the stuck sandbox away (do not delete it yet).",
+    "Wait for the kubelet, or crictl stopp <id> && crictl rmp <id>.",
+  ],
+  danger:
+    "Never touch files that can be parsed, least of all those of running pods. Without the previous result some plugin chains free less than they should.",
+  links: [
+    "https://github.com/containerd/containerd/issues/8197",
+    "https://github.com/containernetworking/cni/issues/1055",
+    "https://github.com/containernetworking/cni/issues/1149",
+    "https://github.com/containernetworking/cni/pull/1072",
+    "https://github.com/containernetworking/cni/pull/1066",
+    "https://github.com/aws/amazon-vpc-cni-k8s/issues/2283",
+    "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
+  ],
+  detect,
+};
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  const { runtime, cni } = view.snapshot;
+  const runtimeStumbles = containerdBehaviour(runtime.version)?.corruptResultBlocks === true;
+  const multusDir = cni.multus.status === "read" ? cni.multus.value.dir : undefined;
+  return candidates.flatMap((candidate) => {
+    // Under multus a single-plugin network reads its own cache, with a libcni that stumbles whatever the runtime is.
+    const broken = candidate.about.results.filter(
+      (file) =>
+        isBroken(file) && (runtimeStumbles || (multusDir !== undefined && file.path.startsWith(`${multusDir}/`))),
+    );
+    const [first] = broken;
+    if (first === undefined) return [];
+    return [
+      sandboxDetected(candidate, {
+        severity: "critical",
+        summary: `CNI DEL cannot read the cached result of network ${first.network}, so every stop and every removal fails; kubelet repeats the same call for ever`,
+        evidence: broken.filter(isBroken).map((file) => ({ source: "cni", fact: brokenInWords(file) })),
+        path: first.path,
+        cure: broken.filter(isBroken).map(quarantineStep),
+      }),
+    ];
+  });
+}

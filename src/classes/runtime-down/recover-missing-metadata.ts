@@ -1,0 +1,49 @@
+import type { FailureClass } from "../failure-class.ts";
+
+export const recoverMissingMetadata: FailureClass = {
+  id: "recover-missing-metadata",
+  code: "D3",
+  title: "The runtime does not start: a sandbox record without metadata",
+  explanation:
+    "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record by themselves.",
+  mechanism: "The record was first saved without metadata and completed later; a crash in between leaves it half.",
+  signatures: [
+    {
+      text: 'failed to recover state: failed to get metadata for stored sandbox "<id>": not found',
+      pattern: /failed to get metadata for stored sandbox/,
+      level: "cause",
+      confidence: 0.98,
+    },
+    {
+      text: "failed to recover state: … (cut)",
+      pattern: /failed to recover state/,
+      unless: /larger than max/,
+      level: "wrapper",
+      confidence: 0.3,
+      decides: "What follows: “get metadata for stored sandbox” is this class.",
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "The runtime does not answer, and its database holds a sandbox record without metadata.",
+  },
+  versions: "containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3.",
+  treatment: {
+    mode: "attended",
+    reversible: true,
+    steps: [
+      "Upgrade containerd; from 2.0.6, 2.1.4 and 2.2.0 it drops such records itself.",
+      "Or start it with the CRI plugin switched off and remove the record.",
+    ],
+    gates: ["The record has no container behind it."],
+  },
+  byHand: ["Upgrade, or with CRI disabled: ctr -n k8s.io sandboxes rm <id>, then start normally."],
+  danger: "On Talos a reset of EPHEMERAL heals it and wipes the node's data.",
+  links: [
+    "https://github.com/containerd/containerd/issues/10848",
+    "https://github.com/containerd/containerd/pull/11576",
+    "https://github.com/containerd/containerd/pull/11612",
+    "https://github.com/k3s-io/k3s/issues/11973",
+    "https://github.com/siderolabs/talos/issues/9496",
+  ],
+};

@@ -1,0 +1,33 @@
+import { sandboxName } from "../snapshot/ids.ts";
+import type { Candidate } from "./candidates.ts";
+import type { Detected, Evidence, Severity } from "./finding.ts";
+import type { Step } from "./step.ts";
+
+/** A finding about one dead sandbox: its proof of death comes first, then what this class adds. */
+export function sandboxDetected(
+  { sandbox, evidence, retained }: Candidate,
+  what: {
+    readonly summary: string;
+    readonly evidence: readonly Evidence[];
+    readonly severity?: Severity;
+    readonly path?: string;
+    readonly cure?: readonly Step[];
+  },
+): Detected {
+  const { pod } = sandbox;
+  const name = sandboxName(pod);
+  return {
+    severity: what.severity ?? "warning",
+    subject: {
+      type: "sandbox",
+      sandboxId: sandbox.id,
+      name,
+      pod,
+      ...(what.path === undefined ? {} : { path: what.path }),
+    },
+    summary: what.summary,
+    evidence: [...evidence, ...what.evidence],
+    blocks: retained === undefined ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],
+    cure: what.cure ?? [],
+  };
+}

@@ -1,0 +1,30 @@
+import type { SandboxId } from "../snapshot/ids.ts";
+
+/**
+ * The single changes unghost knows how to make to a node. Classes and plan name them; only heal/ makes them.
+ * Every step carries what it was proven on, so that the proof can be renewed just before the touch.
+ */
+export type Step =
+  | { readonly kind: "quarantine-file"; readonly path: string; readonly health: "empty" | "corrupt" | "orphaned" }
+  | { readonly kind: "await-kubelet"; readonly sandboxId: SandboxId }
+  | { readonly kind: "stop-sandbox"; readonly sandboxId: SandboxId }
+  | { readonly kind: "remove-sandbox"; readonly sandboxId: SandboxId }
+  | { readonly kind: "multus-marker"; readonly sandboxId: SandboxId; readonly dir: string }
+  | {
+      readonly kind: "end-process";
+      readonly pid: number;
+      readonly startedSecondsAfterBoot: number;
+      readonly sandboxId: SandboxId;
+    }
+  | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
+  | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
+  | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
+  | { readonly kind: "delete-lease"; readonly leaseId: string };
+
+/** One host-local address, by the file that holds it. */
+export interface LeaseRef {
+  readonly network: string;
+  readonly path: string;
+  readonly address: string;
+  readonly interfaceName: string;
+}

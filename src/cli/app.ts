@@ -1,0 +1,57 @@
+import {
+  buildApplication,
+  buildCommand,
+  buildRouteMap,
+  type CommandContext,
+  run,
+  type StricliProcess,
+} from "@stricli/core";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import { nodeFlagAliases, nodeFlags } from "./node-flags.ts";
+import type { NodeFlags } from "./settings.ts";
+import { VERSION } from "./version.ts";
+
+interface Context extends CommandContext {
+  readonly io: Io;
+  /** What the command decided; stricli's own codes never overlap with ours. */
+  finish(code: ExitCode): void;
+}
+
+const scan = buildCommand<NodeFlags, [], Context>({
+  docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
+  parameters: { flags: nodeFlags, aliases: nodeFlagAliases },
+  func: async function (flags) {
+    const { runScan } = await import("./scan.ts");
+    this.finish(await runScan(flags, this.io));
+  },
+});
+
+const app = buildApplication(
+  buildRouteMap<string, Context>({
+    routes: { scan },
+    docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
+  }),
+  {
+    name: "unghost",
+    versionInfo: { currentVersion: VERSION },
+    scanner: { caseStyle: "allow-kebab-for-camel" },
+    documentation: { disableAnsiColor: true, caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
+  },
+);
+
+/** Runs one command line and gives its exit code. Nothing here ends the process: that is main's. */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  let decided: ExitCode | undefined;
+  const world: StricliProcess = { stdout: { write: io.stdout }, stderr: { write: io.stderr }, env: io.env };
+  const context: Context = {
+    process: world,
+    io,
+    finish: (code) => {
+      decided = code;
+    },
+  };
+  await run(app, args.length === 0 ? ["--help"] : args, context);
+  if (decided !== undefined) return decided;
+  return world.exitCode === 0 || world.exitCode === undefined ? ExitCode.ok : ExitCode.usage;
+}

@@ -1,0 +1,14 @@
+/** Users script against these. 0, 1 and 2 are also the protocol of a node-problem-detector plugin: frozen. */
+export const ExitCode = {
+  /** scan: healthy. heal: nothing left. explain: recognised. */
+  ok: 0,
+  /** scan: findings. heal: something left. explain: not recognised. */
+  findings: 1,
+  /** Could not look, or could not tell. */
+  unknown: 2,
+  /** Refused: needs --yes, paused, or a guard said no. */
+  refused: 3,
+  usage: 64,
+} as const;
+
+export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];

@@ -1,0 +1,37 @@
+import { readHistory } from "../heal/history.ts";
+import { findStateDir } from "../heal/state-dir.ts";
+import { describeError } from "../heal/system-error.ts";
+import { formatDocument } from "../report/format.ts";
+import { historyDocument, renderHistory } from "../report/history.ts";
+import type { OutputFormat } from "../report/output-format.ts";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+
+export interface HistoryOptions {
+  /** Host root included, where there is one. */
+  readonly stateDir: string;
+  readonly uid: number;
+  readonly output: OutputFormat;
+  /** Only the newest so many entries. */
+  readonly limit?: number;
+}
+
+/** Shows what unghost did on this node. Reads only; works beside a heal that is under way. */
+export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
+  const stateDir = await findStateDir(options.stateDir, options.uid);
+  if (!stateDir.ok) {
+    io.stderr(`${stateDir.refusal.message}\n${stateDir.refusal.next}\n`);
+    return ExitCode.unknown;
+  }
+  try {
+    const none = { records: [], problems: [] };
+    const whole = stateDir.value === undefined ? none : await readHistory(stateDir.value.journal);
+    const history = { ...whole, records: whole.records.slice(-(options.limit ?? whole.records.length)) };
+    if (options.output === "table") io.stdout(renderHistory(history));
+    else io.stdout(await formatDocument(historyDocument(history), options.output));
+    return ExitCode.ok;
+  } catch (thrown) {
+    io.stderr(`The journal in ${options.stateDir} cannot be read: ${describeError(thrown)}.\n`);
+    return ExitCode.unknown;
+  }
+}

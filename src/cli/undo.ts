@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Recovery } from "../heal/recover.ts";
+import { openHealSession, type SessionOptions } from "../heal/session.ts";
+import { findStateDir } from "../heal/state-dir.ts";
+import { type UndoOutcome, undo } from "../heal/undo.ts";
+import { formatDocument } from "../report/format.ts";
+import type { OutputFormat } from "../report/output-format.ts";
+import { printable } from "../report/text.ts";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+
+export interface UndoOptions extends Omit<SessionOptions, "sleep"> {
+  readonly target: { readonly id: string } | "last";
+  readonly output: OutputFormat;
+}
+
+const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
+  undone: ExitCode.ok,
+  "already-undone": ExitCode.ok,
+  failed: ExitCode.findings,
+  refused: ExitCode.refused,
+};
+
+/** Puts a quarantined file back. Exit 0: it is back; 1: it could not be put back; 3: refused, nothing touched. */
+export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
+  const found = await findStateDir(options.stateDir, options.uid);
+  if (found.ok && found.value === undefined) {
+    return tell({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
+  }
+  const session = await openHealSession({ ...options, sleep });
+  if (!session.ok) {
+    return tell({ outcome: "refused", refusal: session.refusal }, options, io);
+  }
+  try {
+    for (const recovery of session.value.recoveries) io.stderr(`${recoveryLine(recovery)}\n`);
+    return await tell(await undo(session.value, options.target), options, io);
+  } finally {
+    await session.value.close();
+  }
+}
+
+async function tell(
+  outcome: UndoOutcome,
+  { output }: UndoOptions,
+  io: Pick<Io, "stdout" | "stderr">,
+): Promise<ExitCode> {
+  if (output !== "table") {
+    io.stdout(await formatDocument({ apiVersion: "unghost.dev/v1", kind: "Undo", ...outcome }, output));
+  } else if ("refusal" in outcome) {
+    io.stderr(`${printable(outcome.refusal.message)}\n${printable(outcome.refusal.next)}\n`);
+  } else {
+    const said = outcome.outcome === "undone" ? "is back at its place" : "had been put back already";
+    io.stdout(`${printable(outcome.path)} ${said} (${outcome.id}).\n`);
+  }
+  return EXIT_OF_OUTCOME[outcome.outcome];
+}
+
+function recoveryLine({ id, kind, how, detail }: Recovery): string {
+  return `An earlier run was interrupted at ${kind} (${id}): ${how}. ${printable(detail)}`;
+}
+
+function nothingEver(stateDir: string): { readonly message: string; readonly next: string } {
+  return {
+    message: `There is nothing to undo: ${stateDir} does not exist.`,
+    next: "If another --state-dir was used to heal, name it here too.",
+  };
+}

@@ -1,0 +1,102 @@
+import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
+import { couldConcernSandboxes } from "./prefilter.ts";
+
+/** Takes physical lines and gives what each log record in them stands for. Records may span several lines. */
+export interface RecordReader {
+  push(line: string): readonly (readonly Match[])[];
+  end(): readonly (readonly Match[])[];
+}
+
+/** A terminal of 80 columns needs a dozen lines for the longest events; more than that is not one record. */
+const MAX_LINES = 40;
+const MAX_CHARS = 16_384;
+
+/**
+ * How a record begins: klog, an ISO date, syslog in any language, logfmt, logrus on a terminal, JSON, dmesg, a kernel
+ * stack, an event of kubectl.
+ */
+const RECORD_START =
+  /^(?:[>|*\s]{0,4})(?:\S{0,60}?[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d |(?:time|ts|level|t)=|[A-Z]{4}\[|\S{0,60}?\{ ?"|\[ {0,8}\d{1,8}\.\d{1,9}\]|\[<0>\]|(?:\S{1,60}\s{1,20}){0,3}(?:Warning|Normal)\s{1,20}\S|-[rwx-]{9}\S? )/;
+
+export function recordReader(): RecordReader {
+  let pending: string[] = [];
+  let size = 0;
+
+  function flush(): readonly (readonly Match[])[] {
+    const lines = pending;
+    pending = [];
+    size = 0;
+    return explainRecord(lines);
+  }
+
+  function push(line: string): readonly (readonly Match[])[] {
+    const blank = line.trim() === "";
+    const full = pending.length >= MAX_LINES || size + line.length > MAX_CHARS;
+    const done = blank || full || RECORD_START.test(line.slice(0, 200)) ? flush() : [];
+    if (blank) return done;
+    pending.push(line);
+    size += line.length;
+    return done;
+  }
+
+  return { push, end: flush };
+}
+
+/** Everything a text stands for, record by record. */
+export function explainText(text: string): readonly (readonly Match[])[] {
+  const reader = recordReader();
+  const found = text.split(/\r?\n/).flatMap((line) => reader.push(line));
+  return [...found, ...reader.end()];
+}
+
+function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] {
+  const [first] = lines;
+  if (first === undefined) return [];
+  if (lines.length === 1) return present([recogniseLevel(first)]);
+  const alone = lines.map((line) => recogniseLevel(line));
+  const matched = alone.filter((one) => one.level !== undefined);
+  const joined = bestJoin(lines);
+  if (joined.level === undefined) return present(matched);
+  const deepestAlone = Math.max(-1, ...matched.map((one) => depth(one.level)));
+  const severalRecords = matched.length > 1 && matched.length * 2 >= lines.length;
+  if (severalRecords && depth(joined.level) <= deepestAlone) return present(matched);
+  return present([joined]);
+}
+
+function present(found: readonly Recognition[]): readonly (readonly Match[])[] {
+  return found.map((one) => one.matches).filter((matches) => matches.length > 0);
+}
+
+function depth(level: Level | undefined): number {
+  if (level === "cause") return 2;
+  if (level === "wrapper") return 1;
+  return level === "symptom" ? 0 : -1;
+}
+
+/** A wrap may have fallen inside a word or on a space that the paste lost: the join that reads best wins. */
+function bestJoin(lines: readonly string[]): Recognition {
+  let best: Recognition = { level: undefined, matches: [] };
+  for (const text of [joinByWidth(lines), joinWith(lines, " "), joinWith(lines, "")]) {
+    if (!couldConcernSandboxes(text)) continue;
+    const one = recogniseLevel(text);
+    if (depth(one.level) > depth(best.level)) best = one;
+    else if (depth(one.level) === depth(best.level) && sureness(one) > sureness(best)) best = one;
+  }
+  return best;
+}
+
+function sureness({ matches }: Recognition): number {
+  return Math.max(0, ...matches.map((match) => match.confidence));
+}
+
+function joinWith(lines: readonly string[], glue: string): string {
+  return lines.map((line) => line.trim()).join(glue);
+}
+
+/** Lines as long as the longest were cut by the terminal's edge; shorter ones ended at a space. */
+function joinByWidth(lines: readonly string[]): string {
+  const width = Math.max(...lines.map((line) => line.length));
+  let text = "";
+  for (const line of lines) text += line.length === width ? line : `${line} `;
+  return text.trimEnd();
+}

@@ -1,0 +1,112 @@
+import type { Signature } from "../classes/failure-class.ts";
+import { classes } from "../classes/index.ts";
+import { normalise } from "./normalise.ts";
+import { couldConcernSandboxes } from "./prefilter.ts";
+import { type LogPod, subjectOf } from "./subject.ts";
+
+/** One class that a line may stand for. Several with `decides` mean that the line alone cannot tell. */
+export interface Match {
+  readonly class: string;
+  readonly confidence: number;
+  readonly sandboxId?: string;
+  readonly pod?: LogPod;
+  /** The line as it was given. */
+  readonly line: string;
+  readonly decides?: string;
+}
+
+export type Level = Signature["level"];
+
+export interface Recognition {
+  /** How deep the line let us look; undefined when nothing matched. */
+  readonly level: Level | undefined;
+  readonly matches: readonly Match[];
+}
+
+interface Hit {
+  readonly classId: string;
+  readonly signature: Signature;
+  readonly index: number;
+}
+
+/** Longer lines are read in pieces that overlap by more than any signature spans. */
+const PIECE = 16_384;
+const OVERLAP = 2_048;
+
+/** A probe's message quotes whatever the container answered: it says nothing about the node. */
+const ORDINARY = /(?:readiness|liveness|startup) probe (?:failed|errored)/;
+
+/** The classes a line stands for: causes first (innermost first), else wrappers, else symptoms (likeliest first). */
+export function recognise(line: string): readonly Match[] {
+  return recogniseLevel(line).matches;
+}
+
+export function recogniseLevel(line: string): Recognition {
+  if (!couldConcernSandboxes(line)) return { level: undefined, matches: [] };
+  const hits = new Map<string, Hit>();
+  let text = "";
+  for (const [piece, start] of pieces(line)) {
+    const normal = normalise(piece);
+    if (ORDINARY.test(normal)) continue;
+    const before = hits.size;
+    collect(normal, start, hits);
+    if (hits.size > before || text === "") text = normal;
+  }
+  const level = deepest(hits.values());
+  if (level === undefined) return { level, matches: [] };
+  const chosen = [...hits.values()].filter((hit) => hit.signature.level === level).toSorted(byDepth);
+  const subject = subjectOf(text);
+  const matches = chosen.map(({ classId, signature }) => ({
+    class: classId,
+    confidence: signature.confidence,
+    ...subject,
+    line,
+    ...(signature.decides === undefined ? {} : { decides: signature.decides }),
+  }));
+  return { level, matches };
+}
+
+function* pieces(line: string): Generator<readonly [string, number]> {
+  if (line.length <= PIECE) {
+    yield [line, 0];
+    return;
+  }
+  for (let start = 0; start < line.length; start += PIECE - OVERLAP) yield [line.slice(start, start + PIECE), start];
+}
+
+/** Keeps for each class its deepest, then surest signature. */
+function collect(text: string, start: number, hits: Map<string, Hit>): void {
+  for (const { id, signatures } of classes) {
+    for (const signature of signatures) {
+      const best = hits.get(id);
+      if (best && !isBetter(signature, best.signature)) continue;
+      const match = signature.pattern.exec(text);
+      if (!match) continue;
+      if (signature.within && !signature.within.test(text)) continue;
+      if (signature.unless?.test(text)) continue;
+      hits.set(id, { classId: id, signature, index: start + match.index });
+    }
+  }
+}
+
+const DEPTH: Readonly<Record<Level, number>> = { cause: 2, wrapper: 1, symptom: 0 };
+
+function isBetter(one: Signature, other: Signature): boolean {
+  if (one.level !== other.level) return DEPTH[one.level] > DEPTH[other.level];
+  return one.confidence > other.confidence;
+}
+
+function deepest(hits: Iterable<Hit>): Level | undefined {
+  let level: Level | undefined;
+  for (const { signature } of hits) {
+    if (level === undefined || DEPTH[signature.level] > DEPTH[level]) level = signature.level;
+  }
+  return level;
+}
+
+/** Go wraps errors from left to right, so the innermost cause stands last; elsewhere the likeliest comes first. */
+function byDepth(one: Hit, other: Hit): number {
+  const sureness = other.signature.confidence - one.signature.confidence;
+  if (one.signature.level !== "cause") return sureness;
+  return other.index - one.index || sureness;
+}

@@ -1,0 +1,134 @@
+/** Which sandbox and which pod a line speaks of, as far as it says so. Ids may be short (crictl prints 13 digits). */
+export interface LogSubject {
+  readonly sandboxId?: string;
+  readonly pod?: LogPod;
+}
+
+export interface LogPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly attempt?: number;
+}
+
+const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
+const UID = "[0-9a-z-]{8,40}";
+const ID = "[0-9a-f]{12,64}(?![0-9a-z_-])";
+
+/** Ordered: what names the holder of a lock or the object of a call comes before ids that merely stand near. */
+const SANDBOX_IDS: readonly RegExp[] = [
+  new RegExp(`sandbox name \\S{1,400}:? (?:name \\S{1,400} )?is reserved for (${ID})`),
+  new RegExp(`\\(([0-9a-f]{64})\\)`),
+  new RegExp(`in use by (?:sandbox|container) (${ID})`),
+  new RegExp(`(?:for|within|of|in|pod|stop|stopping|failed) sandbox (?:container |id |task )?(${ID})`),
+  new RegExp(`(?:stop|remove)podsandbox (?:for )?(${ID})`),
+  new RegExp(`podsandboxid[=:]{1,2}\\s?(?:\\{type:\\S{1,20},id:)?(${ID})`),
+  new RegExp(`sandboxid[=: (]{1,3}(${ID})`),
+  new RegExp(`sandbox (?:container )?(${ID})`),
+  new RegExp(`k8s_pod_infra_container_id=(${ID})`),
+  new RegExp(`containerid[=:(]{1,2}(${ID})`),
+  new RegExp(`for id (${ID})`),
+  new RegExp(`_${NAME}/(${ID}) from network`),
+  new RegExp(`-([0-9a-f]{64})-\\w{1,15}\\b`),
+  new RegExp(`/(?:multus|flannel|results)/\\S{0,120}?([0-9a-f]{64})`),
+];
+
+interface PodPattern {
+  readonly pattern: RegExp;
+  readonly read: (match: RegExpExecArray) => LogPod | undefined;
+}
+
+const PODS: readonly PodPattern[] = [
+  {
+    pattern: new RegExp(
+      `podsandboxmetadata\\{name:(${NAME}),uid:(${UID}),namespace:(${NAME}),attempt:(\\d{1,9}),`,
+    ),
+    read: ([, name, uid, namespace, attempt]) => pod(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_pod_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
+    read: ([, name, namespace, uid, attempt]) => pod(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`sandbox name /?(${NAME})_(${NAME})_(${UID})_(\\d{1,9})(?![0-9a-z_])`),
+    read: ([, name, namespace, uid, attempt]) => pod(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`container name /?(?:k8s_)?${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}(?![0-9a-z_])`),
+    read: ([, name, namespace, uid]) => pod(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`(?:sandbox|pod name) k8s_(${NAME})_(${NAME})_(${UID})_(\\d{1,9})`),
+    read: ([, name, namespace, uid, attempt]) => pod(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_${NAME}_(${NAME})_(${NAME})_(${UID})_\\d{1,9}`),
+    read: ([, name, namespace, uid]) => pod(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`\\bname (${NAME})_(${NAME})_(${UID})_(\\d{1,9}) is reserved`),
+    read: ([, name, namespace, uid, attempt]) => pod(namespace, name, uid, attempt),
+  },
+  {
+    pattern: new RegExp(`k8s_pod_namespace[=\\s](${NAME})[;\\]\\s]{1,3}\\[?k8s_pod_name[=\\s](${NAME})`),
+    read: ([, namespace, name]) => pod(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`\\b(${NAME})_(${NAME})\\((${UID})\\)`),
+    read: ([, name, namespace, uid]) => pod(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`\\bpod=(${NAME})/(${NAME})`),
+    read: ([, namespace, name]) => pod(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`\\[(${NAME})/(${NAME})(?:/(${UID}))?[:\\]]`),
+    read: ([, namespace, name, uid]) => pod(namespace, name, uid, undefined),
+  },
+  {
+    pattern: new RegExp(`error (?:deleting|adding) (${NAME})_(${NAME})/`),
+    read: ([, namespace, name]) => pod(namespace, name, undefined, undefined),
+  },
+  {
+    pattern: new RegExp(`(?:teardown|set up|setup|for) pod (${NAME})_(${NAME})(?![0-9a-z_.-])`),
+    read: ([, name, namespace]) => pod(namespace, name, undefined, undefined),
+  },
+];
+
+/** Reads a line as normalise() leaves it. */
+export function subjectOf(text: string): LogSubject {
+  const sandboxId = firstGroup(SANDBOX_IDS, text);
+  const found = firstPod(text);
+  return { ...(sandboxId === undefined ? {} : { sandboxId }), ...(found === undefined ? {} : { pod: found }) };
+}
+
+function firstGroup(patterns: readonly RegExp[], text: string): string | undefined {
+  for (const pattern of patterns) {
+    const group = pattern.exec(text)?.[1];
+    if (group !== undefined) return group;
+  }
+  return undefined;
+}
+
+function firstPod(text: string): LogPod | undefined {
+  for (const { pattern, read } of PODS) {
+    const match = pattern.exec(text);
+    if (match) return read(match);
+  }
+  return undefined;
+}
+
+function pod(
+  namespace: string | undefined,
+  name: string | undefined,
+  uid: string | undefined,
+  attempt: string | undefined,
+): LogPod | undefined {
+  if (namespace === undefined || name === undefined) return undefined;
+  return {
+    namespace,
+    name,
+    ...(uid === undefined ? {} : { uid }),
+    ...(attempt === undefined ? {} : { attempt: Number(attempt) }),
+  };
+}

@@ -1,0 +1,213 @@
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import {
+  type DoneOutcome,
+  formatEntry,
+  type JournalAction,
+  type JournalEntry,
+  type JournalSubject,
+  type RecoveredHow,
+} from "./journal-entry.ts";
+import type { JournalId } from "./journal-id.ts";
+import { rotateJournal } from "./journal-rotation.ts";
+import { type Outcome, ok, refuse } from "./outcome.ts";
+import type { StateDir } from "./state-dir.ts";
+import { syncDirectory } from "./sync-directory.ts";
+import { describeError } from "./system-error.ts";
+
+export interface JournalOptions {
+  readonly stateDir: StateDir;
+  /** Names this run in every entry it writes. */
+  readonly run: string;
+  /** The kernel's boot id. */
+  readonly boot: string;
+  readonly clock: () => Date;
+  readonly newId: () => JournalId;
+  /** A file that has grown to this size is rotated; default 4 MiB. */
+  readonly maxBytes?: number;
+  /** How many rotated files are kept; default 4. */
+  readonly keep?: number;
+}
+
+/** What is about to be done, and why. */
+export interface Intent {
+  readonly finding: string;
+  readonly class: string;
+  readonly subject: JournalSubject;
+  readonly action: JournalAction;
+}
+
+type Draft = JournalEntry extends infer E ? (E extends JournalEntry ? Omit<E, "at" | "run" | "boot"> : never) : never;
+
+interface Waiting {
+  readonly line: string;
+  readonly settle: (outcome: Outcome<void>) => void;
+}
+
+/** Opens the journal for appending. The caller holds the run lock: there is one writer at a time. */
+export async function openJournal(options: JournalOptions): Promise<Outcome<Journal>> {
+  try {
+    return ok(new Journal(options, await openForAppending(options.stateDir.journal)));
+  } catch (thrown) {
+    return notWritten(options.stateDir.journal, thrown);
+  }
+}
+
+/**
+ * The append-only record of everything unghost does. A promise that resolves to ok means: the line is on the disk.
+ * Lines that are waiting together are written and synced together, so many subjects at once cost few syncs.
+ */
+export class Journal {
+  readonly #options: JournalOptions;
+  #file: AppendFile;
+  #waiting: Waiting[] = [];
+  #flushing: Promise<void> | undefined;
+  #rotateAt: number;
+  #broken: ReturnType<typeof refuse> | undefined;
+  readonly #warnings: string[] = [];
+
+  constructor(options: JournalOptions, file: AppendFile) {
+    this.#options = options;
+    this.#file = file;
+    this.#rotateAt = this.#maxBytes;
+  }
+
+  /** Announces a change. Only when this is ok may the change be made. */
+  async begin(intent: Intent): Promise<Outcome<JournalId>> {
+    const id = this.#options.newId();
+    const written = await this.#append({ event: "begin", id, ...intent });
+    return written.ok ? ok(id) : written;
+  }
+
+  done(id: JournalId, outcome: DoneOutcome, detail?: string): Promise<Outcome<void>> {
+    return this.#append({ event: "done", id, outcome, detail });
+  }
+
+  undoing(id: JournalId): Promise<Outcome<void>> {
+    return this.#append({ event: "undoing", id });
+  }
+
+  undone(id: JournalId): Promise<Outcome<void>> {
+    return this.#append({ event: "undone", id });
+  }
+
+  recovered(id: JournalId, how: RecoveredHow, detail: string): Promise<Outcome<void>> {
+    return this.#append({ event: "recovered", id, how, detail });
+  }
+
+  /** What did not go as it should but stopped nothing, for the report. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  async close(): Promise<void> {
+    await this.#flushing;
+    this.#broken ??= refuse("The journal is closed.", "Open it again.");
+    await this.#file.handle.close();
+  }
+
+  #append(draft: Draft): Promise<Outcome<void>> {
+    const line = formatEntry(this.#stamped(draft));
+    return new Promise((settle) => {
+      this.#waiting.push({ line, settle });
+      this.#flushing ??= this.#flush().finally(() => {
+        this.#flushing = undefined;
+      });
+    });
+  }
+
+  async #flush(): Promise<void> {
+    // Lets everything that is ready in this turn of the event loop join the first batch.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
+      for (const { settle } of batch) settle(outcome);
+    }
+  }
+
+  async #write(lines: string): Promise<Outcome<void>> {
+    const rotated = await this.#rotateIfLarge();
+    if (!rotated.ok) return rotated;
+    const file = this.#file;
+    const fresh = file.cutOff ? `\n${formatEntry(this.#stamped({ event: "resumed" }))}` : "";
+    const bytes = Buffer.from(fresh + lines);
+    try {
+      file.cutOff = true;
+      await file.handle.appendFile(bytes);
+      file.cutOff = false;
+      file.size += bytes.length;
+    } catch (thrown) {
+      return notWritten(this.#options.stateDir.journal, thrown);
+    }
+    try {
+      await file.handle.sync();
+      return ok(undefined);
+    } catch (thrown) {
+      // After a failed sync the kernel may have dropped the pages and will report the next sync as fine: trust none.
+      this.#broken = notWritten(this.#options.stateDir.journal, thrown);
+      return this.#broken;
+    }
+  }
+
+  async #rotateIfLarge(): Promise<Outcome<void>> {
+    if (this.#file.size < this.#rotateAt) return ok(undefined);
+    const { stateDir, keep = 4 } = this.#options;
+    try {
+      await rotateJournal(stateDir, keep);
+    } catch (thrown) {
+      this.#warnings.push(`The journal ${stateDir.journal} could not be rotated: ${describeError(thrown)}.`);
+    }
+    try {
+      const old = this.#file.handle;
+      this.#file = await openForAppending(stateDir.journal);
+      this.#rotateAt = this.#file.size + this.#maxBytes;
+      await old.close();
+      return ok(undefined);
+    } catch (thrown) {
+      this.#broken = notWritten(stateDir.journal, thrown);
+      return this.#broken;
+    }
+  }
+
+  get #maxBytes(): number {
+    return this.#options.maxBytes ?? 4 * 1024 * 1024;
+  }
+
+  #stamped(draft: Draft): JournalEntry {
+    const { run, boot, clock } = this.#options;
+    return { ...draft, at: clock().toISOString(), run, boot };
+  }
+}
+
+interface AppendFile {
+  readonly handle: FileHandle;
+  size: number;
+  /** The last line has no newline: what comes next must start on a fresh one. */
+  cutOff: boolean;
+}
+
+async function openForAppending(path: string): Promise<AppendFile> {
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags, 0o600);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new Error("it is not a regular file");
+    const last = Buffer.alloc(1);
+    if (stats.size > 0) await handle.read(last, 0, 1, stats.size - 1);
+    await syncDirectory(dirname(path));
+    return { handle, size: stats.size, cutOff: stats.size > 0 && last.toString() !== "\n" };
+  } catch (thrown) {
+    await handle.close();
+    throw thrown;
+  }
+}
+
+function notWritten(path: string, thrown: unknown): ReturnType<typeof refuse> {
+  return refuse(
+    `The journal ${path} cannot be written: ${describeError(thrown)}.`,
+    "Nothing is changed without a journal. Free space or repair that file system, then run unghost again.",
+  );
+}

@@ -1,0 +1,70 @@
+import { ensureRoom, type RoomNeeded } from "./disk-space.ts";
+import type { HealContext } from "./heal-context.ts";
+import { type Journal, openJournal } from "./journal.ts";
+import { journalIds } from "./journal-id.ts";
+import { type Outcome, ok } from "./outcome.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
+import { type Recovery, recoverOpenEntries } from "./recover.ts";
+import { acquireRunLock } from "./run-lock.ts";
+import { openStateDir } from "./state-dir.ts";
+
+export interface SessionOptions {
+  readonly stateDir: string;
+  readonly hostRoot: string;
+  readonly uid: number;
+  readonly own: ProcessIdentity;
+  readonly clock: () => Date;
+  /** 0 ≤ x < 1, as Math.random. */
+  readonly random: () => number;
+  readonly sleep: (milliseconds: number) => Promise<unknown>;
+  /** How long to wait while another run holds the lock. */
+  readonly lockWaitMs: number;
+  readonly room?: RoomNeeded;
+}
+
+/** The right to change the node, held until closed. */
+export interface HealSession extends HealContext {
+  /** What an earlier run had left unfinished, settled before this one begins. */
+  readonly recoveries: readonly Recovery[];
+  close(): Promise<void>;
+}
+
+const LOCK_POLL_MS = 200;
+
+/** Everything that must hold before the first touch: a trusted directory, room, the lock, the journal, no loose ends. */
+export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
+  const { own, clock, random, sleep, hostRoot } = options;
+  const stateDir = await openStateDir(options.stateDir, options.uid);
+  if (!stateDir.ok) return stateDir;
+  const room = await ensureRoom(stateDir.value.root, options.room);
+  if (!room.ok) return room;
+  const newId = journalIds(clock, random);
+  const lock = await acquireRunLock({
+    path: stateDir.value.lock,
+    own,
+    newNonce: () => newId().replace("-", ""),
+    waitMs: options.lockWaitMs,
+    pollMs: LOCK_POLL_MS,
+    sleep,
+  });
+  if (!lock.ok) return lock;
+  const run = newId();
+  const journal = await openJournal({ stateDir: stateDir.value, run, boot: own.boot, clock, newId });
+  if (!journal.ok) {
+    lock.value.release();
+    return journal;
+  }
+  const context: HealContext = { stateDir: stateDir.value, journal: journal.value, hostRoot };
+  const close = () => closeSession(journal.value, lock.value.release);
+  try {
+    return ok({ ...context, recoveries: await recoverOpenEntries(context), close });
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+}
+
+async function closeSession(journal: Journal, release: () => void): Promise<void> {
+  await journal.close();
+  release();
+}

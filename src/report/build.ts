@@ -1,0 +1,59 @@
+import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { Source } from "../snapshot/source.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import type { NodeReport } from "./node-report.ts";
+
+/** Joins what was seen and what it means into the report of the contract. */
+export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeReport {
+  const sandboxes = snapshot.cri.status === "read" ? snapshot.cri.value.sandboxes : [];
+  const ready = sandboxes.filter((sandbox) => sandbox.state === "ready").length;
+  const boot = snapshot.boot.status === "read" ? snapshot.boot.value : undefined;
+  const { name, version, endpoint, reachable } = snapshot.runtime;
+  const { source, error } = snapshot.kubernetes;
+  return {
+    apiVersion: "unghost.dev/v1",
+    kind: "NodeReport",
+    node: snapshot.node,
+    observedAt: snapshot.observedAt.toISOString(),
+    verdict: diagnosis.verdict,
+    runtime: { name, version, endpoint, reachable },
+    kubernetes: error === undefined ? { source } : { source, error },
+    boot: { id: boot?.id ?? "", startedAt: boot?.startedAt.toISOString() ?? "" },
+    sandboxes: { total: sandboxes.length, ready, notReady: sandboxes.length - ready },
+    findings: diagnosis.findings.map(({ cure: _cure, ...finding }) => ({
+      ...finding,
+      subject: { ...finding.subject },
+      evidence: [...finding.evidence],
+      blocks: [...finding.blocks],
+      treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
+    })),
+    kept: diagnosis.kept.map((kept) => ({ ...kept })),
+    problems: problems(snapshot),
+    advice: [...diagnosis.advice],
+  };
+}
+
+/** Sources that should have been readable and were not, and entries in them that had to be passed over. */
+function problems(snapshot: Snapshot): NodeReport["problems"] {
+  const sources: readonly (readonly [string, Source<unknown>])[] = [
+    ["boot", snapshot.boot],
+    ["cri", snapshot.cri],
+    ["containerd", snapshot.containerd],
+    ["cni configuration", snapshot.cni.conf],
+    ["cni results", snapshot.cni.results],
+    ["multus cache", snapshot.cni.multus],
+    ["flannel scratch", snapshot.cni.flannel],
+    ["host-local leases", snapshot.cni.hostLocal],
+    ["network namespaces", snapshot.netns],
+    ["processes", snapshot.processes],
+    ["logs", snapshot.logs],
+  ];
+  return sources.flatMap(([name, source]) => {
+    if (source.status === "failed") {
+      const { message, next } = source.error;
+      return [{ source: name, problem: message, ...(next === undefined ? {} : { next }) }];
+    }
+    if (source.status === "absent") return [];
+    return source.oddities.map((oddity) => ({ source: name, problem: `${oddity.path}: ${oddity.reason}` }));
+  });
+}

@@ -1,0 +1,64 @@
+import * as v from "valibot";
+
+/**
+ * The report that users script against. This schema is the contract: the published JSON Schema is generated from it,
+ * and additions are compatible, removals and renames are not.
+ */
+export const API_VERSION = "unghost.dev/v1";
+
+const Pod = v.object({
+  namespace: v.string(),
+  name: v.string(),
+  uid: v.string(),
+  attempt: v.pipe(v.number(), v.integer(), v.minValue(0)),
+});
+
+const SubjectSchema = v.object({
+  type: v.picklist(["sandbox", "file", "process", "netns", "lease", "record", "container", "node"]),
+  sandboxId: v.optional(v.string()),
+  name: v.optional(v.string()),
+  pod: v.optional(Pod),
+  path: v.optional(v.string()),
+  pid: v.optional(v.pipe(v.number(), v.integer())),
+});
+
+const FindingSchema = v.object({
+  id: v.string(),
+  class: v.string(),
+  severity: v.picklist(["critical", "warning", "info"]),
+  subject: SubjectSchema,
+  summary: v.string(),
+  evidence: v.array(v.object({ source: v.string(), fact: v.string() })),
+  blocks: v.array(v.string()),
+  treatment: v.object({ automatic: v.boolean(), reversible: v.boolean(), steps: v.array(v.string()) }),
+});
+
+const ActionSchema = v.object({
+  finding: v.string(),
+  action: v.string(),
+  outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
+  reason: v.optional(v.string()),
+  journalId: v.optional(v.string()),
+  seconds: v.number(),
+});
+
+export const NodeReportSchema = v.object({
+  apiVersion: v.literal(API_VERSION),
+  kind: v.literal("NodeReport"),
+  node: v.string(),
+  observedAt: v.pipe(v.string(), v.isoTimestamp()),
+  verdict: v.picklist(["healthy", "ghosts", "unknown"]),
+  runtime: v.object({ name: v.string(), version: v.string(), endpoint: v.string(), reachable: v.boolean() }),
+  kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), error: v.optional(v.string()) }),
+  boot: v.object({ id: v.string(), startedAt: v.string() }),
+  sandboxes: v.object({ total: v.number(), ready: v.number(), notReady: v.number() }),
+  findings: v.array(FindingSchema),
+  kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string() })),
+  problems: v.array(v.object({ source: v.string(), problem: v.string(), next: v.optional(v.string()) })),
+  advice: v.array(v.string()),
+  actions: v.optional(v.array(ActionSchema)),
+  remaining: v.optional(v.array(v.string())),
+});
+
+export type NodeReport = v.InferOutput<typeof NodeReportSchema>;
+export type ReportedFinding = NodeReport["findings"][number];

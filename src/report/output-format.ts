@@ -1,0 +1,2 @@
+export type OutputFormat = "table" | "json" | "yaml";
+export const OUTPUT_FORMATS: readonly OutputFormat[] = ["table", "json", "yaml"];

@@ -1,0 +1,110 @@
+import type { NodeReport, ReportedFinding } from "./node-report.ts";
+import { count, type Paint, paint, printable, wrap } from "./text.ts";
+
+export interface TableOptions {
+  readonly colour: boolean;
+  readonly columns: number;
+  readonly verbose: boolean;
+  /** What a class is called by people. */
+  readonly titleOf: (classId: string) => string;
+}
+
+/** How many subjects of one class are named before the rest is counted. */
+const NAMED_SUBJECTS = 10;
+
+/** What a tired operator wants: one line of verdict, then what is blocked, then why. */
+export function renderTable(report: NodeReport, options: TableOptions): string {
+  const ink = paint(options.colour);
+  const parts = [verdictLine(report, ink, options.columns)];
+  const byClass = Map.groupBy(report.findings, (finding) => finding.class);
+  for (const [classId, findings] of byClass) parts.push(renderClass(classId, findings, ink, options));
+  if (report.kept.length > 0) parts.push(renderKept(report, ink, options));
+  if (report.problems.length > 0) parts.push(renderProblems(report, ink, options));
+  if (report.advice.length > 0) {
+    const lines = report.advice.map((advice) => wrap(`  ${printable(advice)}`, options.columns, "    "));
+    parts.push([ink.bold("Advice"), ...lines].join("\n"));
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+function verdictLine(report: NodeReport, ink: Paint, columns: number): string {
+  const { total, ready, notReady } = report.sandboxes;
+  const runtime = report.runtime.reachable ? `${report.runtime.name} ${report.runtime.version}` : "runtime not reached";
+  const sandboxes = `${count(total, "sandbox", "sandboxes")}: ${ready} ready, ${notReady} not ready`;
+  switch (report.verdict) {
+    case "healthy":
+      return wrap(`${ink.green("HEALTHY")}  no ghosts on ${report.node} (${runtime}; ${sandboxes})`, columns, "  ");
+    case "ghosts":
+      return wrap(
+        `${ink.red("GHOSTS")}  ${count(report.findings.length, "finding")} on ${report.node} (${runtime}; ${sandboxes})`,
+        columns,
+        "  ",
+      );
+    case "unknown":
+      return wrap(
+        `${ink.yellow("UNKNOWN")}  cannot tell whether ${report.node} has ghosts (${runtime})`,
+        columns,
+        "  ",
+      );
+  }
+}
+
+function renderClass(
+  classId: string,
+  findings: readonly ReportedFinding[],
+  ink: Paint,
+  { columns, verbose, titleOf }: TableOptions,
+): string {
+  const [first] = findings;
+  if (first === undefined) return "";
+  const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
+  const named = verbose ? findings : findings.slice(0, NAMED_SUBJECTS);
+  for (const finding of named) {
+    lines.push(wrap(`  ${printable(subjectInWords(finding))}`, columns, "    "));
+    for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
+    if (verbose) lines.push(...evidenceLines(finding, ink, columns));
+  }
+  if (findings.length > named.length)
+    lines.push(ink.dim(`  … and ${findings.length - named.length} more (-v names them)`));
+  lines.push(wrap(`  Why: ${printable(first.summary)}`, columns, "    "));
+  if (!verbose) lines.push(...evidenceLines(first, ink, columns));
+  const how = first.treatment.automatic ? "unghost would" : "A person has to";
+  lines.push(wrap(`  ${how}: ${printable(first.treatment.steps.join("; "))}`, columns, "    "));
+  return lines.join("\n");
+}
+
+function subjectInWords({ subject }: ReportedFinding): string {
+  const pod = subject.pod ? `${subject.pod.namespace}/${subject.pod.name} (attempt ${subject.pod.attempt})` : undefined;
+  const id = subject.sandboxId?.slice(0, 13);
+  const rest = [subject.path, subject.pid === undefined ? undefined : `pid ${subject.pid}`];
+  const words = [pod, id, ...rest].filter((word) => word !== undefined);
+  return words.length > 0 ? words.join("  ") : (subject.name ?? subject.type);
+}
+
+function evidenceLines(finding: ReportedFinding, ink: Paint, columns: number): string[] {
+  return finding.evidence.map(({ source, fact }) =>
+    ink.dim(wrap(`    ${source}: ${printable(fact)}`, columns, "      ")),
+  );
+}
+
+function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
+  const lines = [ink.bold(`Left alone, rightly (${report.kept.length})`)];
+  const byReason = Map.groupBy(report.kept, (kept) => kept.reason);
+  for (const [reason, group] of byReason) {
+    const names = group.map(({ pod }) => `${pod.namespace}/${pod.name}`);
+    const shown = verbose ? names : names.slice(0, 3);
+    const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
+    lines.push(wrap(`  ${printable(shown.join(", "))}${more}: ${printable(reason)}`, columns, "    "));
+  }
+  return lines.join("\n");
+}
+
+function renderProblems(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
+  const shown = verbose ? report.problems : report.problems.slice(0, NAMED_SUBJECTS);
+  const lines = [ink.bold("Could not read")];
+  for (const { source, problem, next } of shown) {
+    lines.push(wrap(`  ${source}: ${printable(problem)}${next === undefined ? "" : `. ${next}`}`, columns, "    "));
+  }
+  if (report.problems.length > shown.length) lines.push(`  … and ${report.problems.length - shown.length} more`);
+  return lines.join("\n");
+}

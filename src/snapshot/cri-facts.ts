@@ -1,0 +1,125 @@
+import type { CallOptions } from "../runtime/call.ts";
+import type { CriClient } from "../runtime/cri.ts";
+import { RuntimeError } from "../runtime/errors.ts";
+import {
+  type Container as CriContainer,
+  ContainerState as CriContainerState,
+  type PodSandbox,
+  PodSandboxState,
+  type StatusResponse,
+} from "../runtime/gen/runtime/v1/cri_pb.ts";
+import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
+import { containerId, podUid, sandboxId } from "./ids.ts";
+import { parseJson, property } from "./json.ts";
+import { mapLimited } from "./map-limited.ts";
+import { read, type Source } from "./source.ts";
+import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandbox } from "./types.ts";
+
+/** Calls under way at once for per-container questions. More only queues inside the runtime. */
+const STATUS_CONCURRENCY = 16;
+
+/** Said where the runtime's list was too long for one answer and had to be put together. */
+const OVERFLOWED = {
+  path: "ListPodSandbox",
+  reason:
+    "the list overflows one message; it was put together pod by pod, and a pod that nothing else names is missing",
+};
+
+/** Reads all that CRI says about the node. Throws RuntimeError; the caller turns that into a fact. */
+export async function readCri(
+  cri: CriClient,
+  status: StatusResponse,
+  hints: () => Promise<readonly PodHint[]>,
+  options: CallOptions,
+): Promise<Source<CriFacts>> {
+  const listedSandboxes = await listAllSandboxes(cri, hints, options);
+  const sandboxes = listedSandboxes.items.map(toSandbox);
+  const listedContainers = await listAllContainers(
+    cri,
+    sandboxes.map((sandbox) => sandbox.id),
+    options,
+  );
+  const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
+  const containers = await mapLimited(listedContainers.items, STATUS_CONCURRENCY, async (container) => {
+    const facts = toContainer(container);
+    if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
+    const exit = await readExit(cri, container.id, options);
+    return exit === undefined ? facts : { ...facts, exit };
+  });
+  const cniDirs = parseCniDirs(status.info);
+  const conditions = (status.status?.conditions ?? []).map(({ type, status, reason, message }) => ({
+    type,
+    status,
+    reason,
+    message,
+  }));
+  const facts = { conditions, sandboxes, containers, ...(cniDirs === undefined ? {} : { cniDirs }) };
+  return read(facts, listedSandboxes.coverage === "whole" ? [] : [OVERFLOWED]);
+}
+
+function toSandbox(item: PodSandbox): Sandbox {
+  return {
+    id: sandboxId(item.id),
+    pod: {
+      namespace: item.metadata?.namespace ?? "",
+      name: item.metadata?.name ?? "",
+      uid: podUid(item.metadata?.uid ?? ""),
+      attempt: item.metadata?.attempt ?? 0,
+    },
+    state: item.state === PodSandboxState.SANDBOX_READY ? "ready" : "notReady",
+    createdAt: item.createdAt,
+    labels: item.labels,
+    annotations: item.annotations,
+  };
+}
+
+const CONTAINER_STATES: Readonly<Record<CriContainerState, ContainerState>> = {
+  [CriContainerState.CONTAINER_CREATED]: "created",
+  [CriContainerState.CONTAINER_RUNNING]: "running",
+  [CriContainerState.CONTAINER_EXITED]: "exited",
+  [CriContainerState.CONTAINER_UNKNOWN]: "unknown",
+};
+
+function toContainer(item: CriContainer): Container {
+  return {
+    id: containerId(item.id),
+    sandboxId: sandboxId(item.podSandboxId),
+    name: item.metadata?.name ?? "",
+    attempt: item.metadata?.attempt ?? 0,
+    state: CONTAINER_STATES[item.state] ?? "unknown",
+    createdAt: item.createdAt,
+    labels: item.labels,
+  };
+}
+
+async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | undefined> {
+  try {
+    const { status } = await cri.containerStatus(id, options);
+    if (status === undefined) return undefined;
+    return {
+      exitCode: status.exitCode,
+      reason: status.reason,
+      finishedAt: status.finishedAt,
+      logPath: status.logPath,
+    };
+  } catch (error) {
+    // Removed between list and status: then it has no say any more.
+    if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
+    throw error;
+  }
+}
+
+/**
+ * containerd puts its effective configuration as JSON into the verbose status. 1.x and 2.0 name one `binDir`,
+ * later ones several `binDirs`.
+ */
+export function parseCniDirs(info: Readonly<Record<string, string>>): CniDirs | undefined {
+  const config = parseJson(info["config"] ?? "");
+  const cni = property(config, "cni");
+  const conf = property(cni, "confDir");
+  const several = property(cni, "binDirs");
+  const single = property(cni, "binDir");
+  const bin = (Array.isArray(several) ? several : [single]).filter((dir) => typeof dir === "string" && dir !== "");
+  if (typeof conf !== "string" || conf === "") return undefined;
+  return { conf, bin: bin as string[] };
+}

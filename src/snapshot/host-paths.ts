@@ -1,0 +1,48 @@
+import { lstatSync, readlinkSync } from "node:fs";
+import { posix } from "node:path";
+
+/** Where an absolute path of the node is found by this process: below `root`, whatever slashes and dots it carries. */
+export function hostPath(root: string, path: string): string {
+  // Normalising an absolute path cannot leave "..": it stops at the top.
+  const inside = posix.normalize(`/${path}`);
+  const top = posix.normalize(`/${root}`).replace(/\/+$/, "");
+  return top + inside.replace(/(?<=.)\/+$/, "") || "/";
+}
+
+/** The kernel gives up after as many links in one path. */
+const MAX_LINKS = 40;
+
+/**
+ * Like hostPath, with the symlinks on the way resolved as the node would resolve them. A container that has the node
+ * mounted at /host would else follow `/host/var/run -> /run` into its own /run.
+ *
+ * `last` says whether a symlink at the very end is followed or left for the caller to refuse.
+ */
+export function resolveOnHost(root: string, path: string, last: "follow" | "keep"): string {
+  if (last === "keep" && hostPath("/", root) === "/") return hostPath("/", path);
+
+  const todo = hostPath("/", path).split("/").filter(Boolean).reverse();
+  let done = "/";
+  for (let links = 0; todo.length > 0; ) {
+    const name = todo.pop() ?? "";
+    const next = posix.join(done, name);
+    const target = todo.length === 0 && last === "keep" ? undefined : linkTarget(hostPath(root, next));
+    if (target === undefined || links === MAX_LINKS) {
+      done = next;
+      continue;
+    }
+    links += 1;
+    if (target.startsWith("/")) done = "/";
+    todo.push(...target.split("/").filter(Boolean).reverse());
+  }
+  return hostPath(root, done);
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined;
+  } catch {
+    // Not to be looked at (permission, not a directory): whoever opens the path next meets the same error and reports it.
+    return undefined;
+  }
+}

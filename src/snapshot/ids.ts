@@ -1,0 +1,48 @@
+/** Strings that look alike and must not be mixed up carry a brand; each has one function that makes it. */
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+/** 64 lower-case hex digits, as containerd and CRI-O give to sandboxes and containers. */
+export type SandboxId = Branded<"SandboxId">;
+export type ContainerId = Branded<"ContainerId">;
+export type PodUid = Branded<"PodUid">;
+
+const FULL_ID = /^[0-9a-f]{64}$/;
+
+export function isFullId(text: string): text is SandboxId & ContainerId {
+  return FULL_ID.test(text);
+}
+
+/** What the runtime says is a sandbox id, whatever its form (cri-dockerd and the simulated runtime may differ). */
+export function sandboxId(text: string): SandboxId {
+  return text as SandboxId;
+}
+
+export function containerId(text: string): ContainerId {
+  return text as ContainerId;
+}
+
+export function podUid(text: string): PodUid {
+  return text as PodUid;
+}
+
+/** Identity of one pod sandbox in Kubernetes terms. */
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: PodUid;
+  readonly attempt: number;
+}
+
+/** containerd's reserved name: `<pod>_<namespace>_<uid>_<attempt>`. */
+export function sandboxName(pod: PodRef): string {
+  return `${pod.name}_${pod.namespace}_${pod.uid}_${pod.attempt}`;
+}
+
+/** The reverse of sandboxName. No component may contain an underscore, so a strict split is safe. */
+export function parseSandboxName(name: string): PodRef | undefined {
+  const parts = name.split("_");
+  const [pod, namespace, uid, attempt] = parts;
+  if (parts.length !== 4 || !pod || !namespace || !uid || !attempt || !/^\d{1,10}$/.test(attempt)) return undefined;
+  return { name: pod, namespace, uid: podUid(uid), attempt: Number(attempt) };
+}

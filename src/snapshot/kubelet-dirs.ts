@@ -1,0 +1,79 @@
+import { resolveOnHost } from "./host-paths.ts";
+import { type PodUid, podUid } from "./ids.ts";
+import { describeKind, failedListing, listDirectory, printable } from "./safe-fs.ts";
+import { absent, type Oddity, read, type Source } from "./source.ts";
+import type { KnownPod } from "./types.ts";
+
+/** kubeadm and most others, k0s, microk8s. */
+export const KUBELET_ROOTS = ["/var/lib/kubelet", "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"];
+
+export const DEFAULT_POD_LOGS = "/var/log/pods";
+
+/** A pod that the kubelet has not finished with: static ones, too, have their directory here. */
+export interface KubeletPod extends KnownPod {
+  readonly hasVolumes: boolean;
+  readonly hasContainers: boolean;
+}
+
+/** API UIDs, and the bare hashes that static pods have instead. */
+const POD_UID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$/;
+
+/**
+ * The pods that the kubelet itself remembers, by its directories: the truth about pods when the API cannot be asked. A
+ * pod without one is gone for the kubelet; one that has one may be on its way out.
+ */
+export function readKubeletDirs(where: {
+  readonly root: string;
+  /** The first that is there counts. */
+  readonly kubeletRoots: readonly string[];
+  /** `<namespace>_<pod>_<uid>` below tell what the UIDs are called. */
+  readonly podLogs: string;
+}): Source<readonly KubeletPod[]> {
+  for (const kubeletRoot of where.kubeletRoots) {
+    const dir = `${kubeletRoot}/pods`;
+    const opened = resolveOnHost(where.root, dir, "keep");
+    const listing = listDirectory(opened);
+    if (listing.kind === "absent") continue;
+    if (listing.kind === "refused") return failedListing(dir, listing);
+
+    const names = readPodNames(where.root, where.podLogs);
+    const pods: KubeletPod[] = [];
+    const oddities: Oddity[] = listing.undecodable.map((name) => ({
+      path: `${dir}/${name}`,
+      reason: "its name is not valid UTF-8",
+    }));
+    for (const { name, kind } of listing.entries) {
+      if (kind !== "directory" || !POD_UID.test(name)) {
+        const reason =
+          kind === "directory" ? "its name is no pod UID" : `is ${describeKind(kind)} where a pod's directory belongs`;
+        oddities.push({ path: `${dir}/${printable(name)}`, reason });
+        continue;
+      }
+      const uid = podUid(name);
+      const { namespace, pod } = names.get(uid) ?? {};
+      pods.push({ namespace, name: pod, uid, ...partsOf(`${opened}/${name}`) });
+    }
+    return read(pods, oddities);
+  }
+  return absent(`no kubelet has a directory of pods here: looked for ${where.kubeletRoots.join(", ")}`);
+}
+
+function partsOf(podDir: string): { readonly hasVolumes: boolean; readonly hasContainers: boolean } {
+  const listing = listDirectory(podDir);
+  const has = (part: string) =>
+    listing.kind === "listed" && listing.entries.some(({ name, kind }) => name === part && kind === "directory");
+  return { hasVolumes: has("volumes"), hasContainers: has("containers") };
+}
+
+/** No answer is an answer here: names are a comfort, the UIDs are the facts. */
+function readPodNames(root: string, podLogs: string): ReadonlyMap<PodUid, { namespace: string; pod: string }> {
+  const names = new Map<PodUid, { namespace: string; pod: string }>();
+  const listing = listDirectory(resolveOnHost(root, podLogs, "keep"));
+  if (listing.kind !== "listed") return names;
+  for (const { name, kind } of listing.entries) {
+    const [namespace, pod, uid, ...more] = name.split("_");
+    if (kind === "directory" && namespace && pod && uid && more.length === 0)
+      names.set(podUid(uid), { namespace, pod });
+  }
+  return names;
+}

@@ -1,0 +1,77 @@
+import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
+import { errorCode } from "./safe-fs.ts";
+
+/** Reads below /proc, where sizes are unknown beforehand and processes end while they are looked at. */
+
+export type ProcRead =
+  | { readonly kind: "content"; readonly text: string }
+  | { readonly kind: "gone" }
+  | { readonly kind: "denied" }
+  | { readonly kind: "unreadable"; readonly code: string };
+
+const shared = Buffer.allocUnsafe(128 * 1024);
+
+/** Up to maxBytes of the file; what lies beyond is left out. */
+export function readProcFile(path: string, maxBytes: number = shared.length): ProcRead {
+  let fd: number;
+  try {
+    fd = openSync(path, "r");
+  } catch (error) {
+    return procError(error);
+  }
+  try {
+    const buffer = maxBytes <= shared.length ? shared : Buffer.allocUnsafe(maxBytes);
+    let length = 0;
+    while (length < maxBytes) {
+      const count = readSync(fd, buffer, length, maxBytes - length, null);
+      if (count === 0) break;
+      length += count;
+    }
+    return { kind: "content", text: buffer.toString("utf8", 0, length) };
+  } catch (error) {
+    return procError(error);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * The same off the main thread, given up after a while. Memory of a process in uninterruptible sleep (arguments,
+ * environment) may be locked by that process; a plain read would then wait as long as it sleeps, as `ps` does.
+ */
+export async function readProcFileWithin(milliseconds: number, path: string, maxBytes: number): Promise<ProcRead> {
+  const giveUp = new AbortController();
+  const late = setTimeout(milliseconds, { kind: "unreadable", code: "ETIMEDOUT" } satisfies ProcRead, {
+    signal: giveUp.signal,
+  }).catch((): ProcRead => ({ kind: "unreadable", code: "ABORTED" }));
+  const answer = await Promise.race([readInBackground(path, maxBytes), late]);
+  giveUp.abort();
+  return answer;
+}
+
+async function readInBackground(path: string, maxBytes: number): Promise<ProcRead> {
+  try {
+    await using file = await open(path, "r");
+    const buffer = Buffer.alloc(maxBytes);
+    const { bytesRead } = await file.read(buffer, 0, maxBytes, null);
+    return { kind: "content", text: buffer.toString("utf8", 0, bytesRead) };
+  } catch (error) {
+    return procError(error);
+  }
+}
+
+export function readProcLink(path: string): ProcRead {
+  try {
+    return { kind: "content", text: readlinkSync(path) };
+  } catch (error) {
+    return procError(error);
+  }
+}
+
+function procError(error: unknown): ProcRead {
+  const code = errorCode(error);
+  if (code === "ENOENT" || code === "ESRCH") return { kind: "gone" };
+  return code === "EACCES" || code === "EPERM" ? { kind: "denied" } : { kind: "unreadable", code };
+}

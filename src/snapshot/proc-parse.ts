@@ -1,0 +1,116 @@
+/** Texts of /proc, taken apart. Every function takes any text and throws for none. */
+
+/** Linux counts start times of processes in hundredths of a second for user space, whatever the kernel's own tick. */
+const TICKS_PER_SECOND = 100;
+
+const KERNEL_THREAD = 0x00200000;
+
+export interface ProcessStat {
+  readonly pid: number;
+  readonly comm: string;
+  /** R, S, D (uninterruptible), Z (zombie) … */
+  readonly state: string;
+  readonly parentPid: number;
+  readonly kernelThread: boolean;
+  readonly startedSecondsAfterBoot: number;
+}
+
+/** /proc/<pid>/stat. The name stands in parentheses and may hold parentheses and spaces: the last one counts. */
+export function parseStat(text: string): ProcessStat | undefined {
+  const open = text.indexOf("(");
+  const close = text.lastIndexOf(")");
+  if (open < 1 || close < open) return undefined;
+  const pid = Number(text.slice(0, open));
+  const fields = text.slice(close + 2).split(" ", 20);
+  const [state, parentPid, flags, start] = [fields[0], Number(fields[1]), Number(fields[6]), Number(fields[19])];
+  if (!Number.isSafeInteger(pid) || pid < 1 || !state || fields.length < 20) return undefined;
+  if (!Number.isSafeInteger(parentPid) || !Number.isSafeInteger(flags) || !Number.isSafeInteger(start))
+    return undefined;
+  return {
+    pid,
+    comm: text.slice(open + 1, close),
+    state,
+    parentPid,
+    kernelThread: (flags & KERNEL_THREAD) !== 0,
+    startedSecondsAfterBoot: start / TICKS_PER_SECOND,
+  };
+}
+
+/** The full ids in the paths of /proc/<pid>/cgroup: one line with cgroup v2, one per controller with v1. */
+export function parseCgroupIds(text: string): readonly string[] {
+  const ids = text.match(/(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g);
+  return ids === null ? [] : [...new Set(ids)];
+}
+
+/** Arguments or environment: strings that end with NUL. */
+export function splitNul(text: string): readonly string[] {
+  const parts = text.split("\0");
+  if (parts.at(-1) === "") parts.pop();
+  return parts;
+}
+
+export interface CniEnviron {
+  readonly command: string;
+  readonly containerId: string;
+  readonly interfaceName: string;
+  readonly netns: string;
+  readonly args: string;
+}
+
+/** Commands that concern one container. */
+const CNI_COMMANDS: ReadonlySet<string> = new Set(["ADD", "DEL", "CHECK"]);
+
+/** The call that a CNI plugin, or a process it started, was made for. */
+export function parseCniEnviron(environ: string): CniEnviron | undefined {
+  if (!environ.includes("CNI_COMMAND=")) return undefined;
+  const values = new Map<string, string>();
+  for (const entry of splitNul(environ)) {
+    const equals = entry.indexOf("=");
+    if (equals > 0 && entry.startsWith("CNI_")) values.set(entry.slice(0, equals), entry.slice(equals + 1));
+  }
+  const command = values.get("CNI_COMMAND") ?? "";
+  const containerId = values.get("CNI_CONTAINERID") ?? "";
+  if (!CNI_COMMANDS.has(command) || containerId === "") return undefined;
+  return {
+    command,
+    containerId,
+    interfaceName: values.get("CNI_IFNAME") ?? "",
+    netns: values.get("CNI_NETNS") ?? "",
+    args: values.get("CNI_ARGS") ?? "",
+  };
+}
+
+/** `K8S_POD_NAMESPACE=a;K8S_POD_NAME=b;…` */
+export function parseCniArgs(args: string): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const pair of args.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals > 0) values.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  return values;
+}
+
+/** `net:[4026531840]` */
+export function parseNamespaceLink(link: string): bigint | undefined {
+  const [, inode] = /^net:\[(\d{1,20})\]$/.exec(link) ?? [];
+  return inode === undefined ? undefined : BigInt(inode);
+}
+
+export interface ListeningSocket {
+  readonly inode: string;
+  readonly path: string;
+}
+
+/** `__SO_ACCEPTCON`: somebody listens. */
+const LISTENING = 0x10000;
+
+/** /proc/net/unix: `Num: RefCount Protocol Flags Type St Inode Path`, where only bound sockets have a path. */
+export function parseListeningSockets(text: string): readonly ListeningSocket[] {
+  const sockets: ListeningSocket[] = [];
+  for (const line of text.split("\n")) {
+    const [, flags, inode, path] = /^\S+: \S+ \S+ ([0-9A-Fa-f]{8}) \S+ \S+ +(\d+) (.+)$/.exec(line) ?? [];
+    if (flags === undefined || inode === undefined || path === undefined) continue;
+    if ((Number.parseInt(flags, 16) & LISTENING) !== 0) sockets.push({ inode, path });
+  }
+  return sockets;
+}

@@ -1,0 +1,95 @@
+import { type ProcRead, readProcFile, readProcFileWithin, readProcLink } from "./proc-fs.ts";
+import {
+  type CniEnviron,
+  type ProcessStat,
+  parseCgroupIds,
+  parseCniEnviron,
+  parseNamespaceLink,
+  splitNul,
+} from "./proc-parse.ts";
+
+/** What one process shows of the sandboxes it has to do with. */
+export interface ProcessTraces {
+  readonly stat: ProcessStat;
+  /** Full ids in its cgroup's path. */
+  readonly containerIds: readonly string[];
+  readonly netns: bigint | undefined;
+  /** The CNI call it belongs to; never set for a shim. */
+  readonly cni: CniEnviron | undefined;
+  /** The sandbox or container it watches over, when it is a shim. */
+  readonly shimId: string | undefined;
+  readonly argv: readonly string[];
+  /** Why its environment stayed unknown, where it did. */
+  readonly hidden: "denied" | "timeout" | undefined;
+}
+
+/** More than a plugin gets; others may have as much as they like, and the part beyond is not looked at. */
+const MAX_ENVIRON_BYTES = 128 * 1024;
+
+/** For one process in uninterruptible sleep. There are few, and those that lock their memory do so for long. */
+const SLEEPER_PATIENCE_MS = 100;
+
+/** Undefined when the process ended meanwhile. An answer at once, unless the process is in uninterruptible sleep. */
+export function readTraces(
+  proc: string,
+  stat: ProcessStat,
+): ProcessTraces | undefined | Promise<ProcessTraces | undefined> {
+  const dir = `${proc}/${stat.pid}`;
+  if (stat.state !== "D") {
+    const environ = readProcFile(`${dir}/environ`, MAX_ENVIRON_BYTES);
+    return tracesOf(dir, stat, environ, (path) => readProcFile(path));
+  }
+  return readSleeper(dir, stat);
+}
+
+async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTraces | undefined> {
+  const [environ, cmdline] = await Promise.all([
+    readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES),
+    readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES),
+  ]);
+  return tracesOf(dir, stat, environ, () => cmdline);
+}
+
+function tracesOf(
+  dir: string,
+  stat: ProcessStat,
+  environ: ProcRead,
+  readCmdline: (path: string) => ProcRead,
+): ProcessTraces | undefined {
+  const cgroup = readProcFile(`${dir}/cgroup`);
+  if (environ.kind === "gone" || cgroup.kind === "gone") return undefined;
+  const netns = readProcLink(`${dir}/ns/net`);
+  const shim = isShim(stat.comm);
+  const cni = shim ? undefined : parseCniEnviron(textOf(environ));
+  const argv = shim || cni !== undefined || stat.comm === "k3s" ? splitNul(textOf(readCmdline(`${dir}/cmdline`))) : [];
+  return {
+    stat,
+    containerIds: parseCgroupIds(textOf(cgroup)),
+    netns: parseNamespaceLink(textOf(netns)),
+    cni,
+    shimId: shim ? shimIdOf(argv) : undefined,
+    argv,
+    hidden: hiddenBy(environ, netns),
+  };
+}
+
+function hiddenBy(environ: ProcRead, netns: ProcRead): ProcessTraces["hidden"] {
+  if (environ.kind === "denied" || netns.kind === "denied") return "denied";
+  return environ.kind === "unreadable" && environ.code === "ETIMEDOUT" ? "timeout" : undefined;
+}
+
+function textOf(content: ProcRead): string {
+  return content.kind === "content" ? content.text : "";
+}
+
+/** The kernel keeps 15 characters of a name, which cuts off `-runc-v2`. */
+function isShim(comm: string): boolean {
+  return comm === "containerd-shim" || comm === "conmon" || comm === "conmonrs";
+}
+
+/** `-id <id>` of containerd's shims, `-c <id>` of CRI-O's conmon. */
+export function shimIdOf(argv: readonly string[]): string | undefined {
+  const flag = argv.findIndex((argument) => ["-id", "--id", "-c", "--cid"].includes(argument));
+  const id = flag === -1 ? undefined : argv[flag + 1];
+  return id === undefined || id === "" ? undefined : id;
+}

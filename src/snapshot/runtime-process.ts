@@ -1,0 +1,95 @@
+import { readdirSync } from "node:fs";
+import { hostPath } from "./host-paths.ts";
+import { eachPaced } from "./pace.ts";
+import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { errorCode } from "./safe-fs.ts";
+import { absent, failed, read, type Source } from "./source.ts";
+
+export interface RuntimeProcess {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+}
+
+/** Tens of thousands of sockets at a hundred bytes each. */
+const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
+
+const RUNTIMES = /^(?:containerd(?!-shim)|k3s|rke2|k0s|crio|cri-docker|kubelite|dockerd|isulad)/;
+
+/** Whether a process of that name may be a container runtime or hold one. */
+export function isRuntimeName(comm: string): boolean {
+  return RUNTIMES.test(comm);
+}
+
+/** The process that listens on a unix socket. */
+export async function findRuntimeProcess(query: {
+  readonly root: string;
+  readonly socketPath: string;
+  readonly table: Source<ProcessTable>;
+  readonly signal?: AbortSignal;
+}): Promise<Source<RuntimeProcess>> {
+  const { root, socketPath, table, signal } = query;
+  if (table.status !== "read") return table;
+  const links = listeningInodes(root, socketPath);
+  if (links === undefined) return failed("the list of unix sockets, /proc/net/unix, could not be read");
+  if (links.size === 0) return absent(`no process of this network namespace listens on ${socketPath}`);
+
+  const proc = hostPath(root, "/proc");
+  let denied = false;
+  // The newest first: an old runtime may still hold the socket that a newer one has replaced under the same path.
+  for (const candidates of likelyFirst(table.value.processes)) {
+    let found: ProcessStat | undefined;
+    const finished = await eachPaced(candidates, signal, (stat) => {
+      if (found !== undefined) return;
+      const holds = holdsSocket(`${proc}/${stat.pid}/fd`, links);
+      if (holds === "denied") denied = true;
+      else if (holds) found = stat;
+    });
+    if (found !== undefined) {
+      return read({ pid: found.pid, startedSecondsAfterBoot: found.startedSecondsAfterBoot });
+    }
+    if (!finished) return failed(`the process behind ${socketPath} was not found in time`);
+  }
+  if (denied) return failed(`the process behind ${socketPath} may not be looked for`, "run unghost as root");
+  return absent(`the process behind ${socketPath} is not one of this pid namespace`);
+}
+
+/** As they read in a process's fd directory. The sockets of the node's first process, since ours may have a network of its own. */
+function listeningInodes(root: string, socketPath: string): ReadonlySet<string> | undefined {
+  for (const path of ["/proc/1/net/unix", "/proc/net/unix"]) {
+    const list = readProcFile(hostPath(root, path), MAX_SOCKET_LIST_BYTES);
+    if (list.kind !== "content") continue;
+    const wanted = canonical(socketPath);
+    const listening = parseListeningSockets(list.text).filter((socket) => canonical(socket.path) === wanted);
+    return new Set(listening.map(({ inode }) => `socket:[${inode}]`));
+  }
+  return undefined;
+}
+
+/** /var/run is a link to /run on every distribution there is, and sockets are bound and asked for under both names. */
+function canonical(path: string): string {
+  return hostPath("/", path).replace(/^\/var\/run\//, "/run/");
+}
+
+function likelyFirst(processes: readonly ProcessStat[]): readonly (readonly ProcessStat[])[] {
+  const newestFirst = processes.toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot);
+  return [
+    newestFirst.filter(({ comm }) => isRuntimeName(comm)),
+    newestFirst.filter(({ comm }) => !isRuntimeName(comm)),
+  ];
+}
+
+function holdsSocket(fdDir: string, links: ReadonlySet<string>): boolean | "denied" {
+  let names: readonly string[];
+  try {
+    names = readdirSync(fdDir);
+  } catch (error) {
+    const code = errorCode(error);
+    return code === "EACCES" || code === "EPERM" ? "denied" : false;
+  }
+  return names.some((name) => {
+    const link = readProcLink(`${fdDir}/${name}`);
+    return link.kind === "content" && links.has(link.text);
+  });
+}

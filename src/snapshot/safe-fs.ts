@@ -1,0 +1,187 @@
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readSync,
+  type Stats,
+} from "node:fs";
+import { failed, type Source } from "./source.ts";
+
+/** Reads of directories and files that may hold anything: links, pipes, devices, huge files, names in any bytes. */
+
+export type EntryKind = "file" | "directory" | "symlink" | "other";
+
+export interface DirEntry {
+  readonly name: string;
+  readonly kind: EntryKind;
+}
+
+export type Listing =
+  | {
+      readonly kind: "listed";
+      readonly entries: readonly DirEntry[];
+      /** Names that are not UTF-8, made printable. */
+      readonly undecodable: readonly string[];
+    }
+  | { readonly kind: "absent" }
+  | { readonly kind: "refused"; readonly reason: string; readonly next?: string };
+
+export type FileRead =
+  | { readonly kind: "content"; readonly text: string; readonly size: number; readonly modifiedAt: Date }
+  /** A regular file whose content stays unknown. */
+  | { readonly kind: "closed"; readonly reason: string; readonly size: number; readonly modifiedAt: Date }
+  | { readonly kind: "notRegular"; readonly reason: string }
+  | { readonly kind: "gone" };
+
+export const MAX_ENTRIES = 100_000;
+export const MAX_FILE_BYTES = 1024 * 1024;
+
+const RUN_AS_ROOT = "run unghost as root";
+
+/** The entries of a directory in no order, without following a link. The directory itself must not be one either. */
+export function listDirectory(path: string, maxEntries: number = MAX_ENTRIES): Listing {
+  try {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) return { kind: "absent" };
+    if (!stats.isDirectory()) {
+      return { kind: "refused", reason: `is ${describeKind(kindOf(stats))} where a directory belongs` };
+    }
+    return readEntries(path, maxEntries);
+  } catch (error) {
+    return listingError(error);
+  }
+}
+
+function readEntries(path: string, maxEntries: number): Listing {
+  const entries: DirEntry[] = [];
+  const undecodable: string[] = [];
+  const dir = opendirSync(path, { bufferSize: 1024 });
+  try {
+    for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
+      if (entries.length + undecodable.length === maxEntries) {
+        return { kind: "refused", reason: `holds more than ${maxEntries} entries` };
+      }
+      // Bytes that are not UTF-8 arrive as U+FFFD. Bun has no typed entries with names as buffers, Node has.
+      if (entry.name.includes("\uFFFD")) undecodable.push(printable(entry.name));
+      else entries.push({ name: entry.name, kind: kindOfEntry(path, entry) });
+    }
+  } finally {
+    dir.closeSync();
+  }
+  return { kind: "listed", entries, undecodable };
+}
+
+function listingError(error: unknown): Listing {
+  const code = errorCode(error);
+  if (code === "ENOENT") return { kind: "absent" };
+  if (code === "EACCES" || code === "EPERM") {
+    return { kind: "refused", reason: `may not be read (${code})`, next: RUN_AS_ROOT };
+  }
+  return { kind: "refused", reason: `could not be read (${code})` };
+}
+
+/** A directory that is there and could not be listed, as a source that failed. */
+export function failedListing<T>(shown: string, listing: Listing & { readonly kind: "refused" }): Source<T> {
+  return failed(`${shown} ${listing.reason}`, listing.next ?? `look at ${shown}: it is not as its owner keeps it`);
+}
+
+/** Most files read here are smaller, and sharing one buffer spares an allocation for each of thousands of them. */
+const shared = Buffer.allocUnsafe(64 * 1024);
+
+/** The text of a small regular file. Never follows a link, never waits for a pipe, never reads more than maxBytes. */
+export function readRegularFile(path: string, maxBytes: number = MAX_FILE_BYTES): FileRead {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    return openError(path, error);
+  }
+  try {
+    return readOpenFile(fd, maxBytes);
+  } catch (error) {
+    return openError(path, error);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readOpenFile(fd: number, maxBytes: number): FileRead {
+  const stats = fstatSync(fd);
+  if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };
+  const { size, mtime: modifiedAt } = stats;
+  if (size > maxBytes) return { kind: "closed", reason: `is larger than ${maxBytes} bytes`, size, modifiedAt };
+
+  const buffer = size <= shared.length ? shared : Buffer.allocUnsafe(size);
+  let length = 0;
+  while (length < size) {
+    const count = readSync(fd, buffer, length, size - length, null);
+    if (count === 0) break;
+    length += count;
+  }
+  return { kind: "content", text: buffer.toString("utf8", 0, length), size: length, modifiedAt };
+}
+
+function openError(path: string, error: unknown): FileRead {
+  const code = errorCode(error);
+  if (code === "ENOENT") return { kind: "gone" };
+  if (code === "ELOOP") return { kind: "notRegular", reason: "is a symlink" };
+  if (code === "ENXIO") return { kind: "notRegular", reason: "is a socket or a device" };
+  const stats = statsOf(path);
+  if (stats === undefined) return { kind: "gone" };
+  if (!stats.isFile()) return { kind: "notRegular", reason: `is ${describeKind(kindOf(stats))}` };
+  return { kind: "closed", reason: `could not be read (${code})`, size: stats.size, modifiedAt: stats.mtime };
+}
+
+/** lstat where undefined stands for every reason not to know. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // Permission on the directory or a path that is no path: there is nothing more to learn about the entry.
+    return undefined;
+  }
+}
+
+function kindOfEntry(dir: string, entry: Dirent): EntryKind {
+  if (entry.isFile()) return "file";
+  if (entry.isDirectory()) return "directory";
+  if (entry.isSymbolicLink()) return "symlink";
+  // Some file systems do not say (XFS without ftype): ask.
+  const stats = statsOf(`${dir}/${entry.name}`);
+  return stats === undefined ? "other" : kindOf(stats);
+}
+
+function kindOf(stats: Stats): EntryKind {
+  if (stats.isFile()) return "file";
+  if (stats.isDirectory()) return "directory";
+  return stats.isSymbolicLink() ? "symlink" : "other";
+}
+
+const KIND_WORDS = {
+  file: "a file",
+  directory: "a directory",
+  symlink: "a symlink",
+  other: "a pipe, socket or device",
+} satisfies Record<EntryKind, string>;
+
+export function describeKind(kind: EntryKind): string {
+  return KIND_WORDS[kind];
+}
+
+/** ENOENT and its like; the class of anything that is no system error. */
+export function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown error";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+}
+
+/** A name for people: characters that could command their terminal, or hide in it, are written as escapes. */
+export function printable(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\uFFFD]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
+}

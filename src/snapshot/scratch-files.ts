@@ -1,0 +1,87 @@
+import { resolveOnHost } from "./host-paths.ts";
+import { type SandboxId } from "./ids.ts";
+import { eachPaced } from "./pace.ts";
+import {
+  type DirEntry,
+  describeKind,
+  failedListing,
+  listDirectory,
+  MAX_ENTRIES,
+  MAX_FILE_BYTES,
+  printable,
+  readRegularFile,
+} from "./safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+import type { FileHealth, ScratchFile } from "./types.ts";
+
+/** A directory of the node where plugins or libcni keep one file per sandbox. */
+export interface ScratchDir {
+  readonly root: string;
+  /** As the node names it; the facts carry this name too. */
+  readonly dir: string;
+  readonly maxEntries?: number;
+  readonly maxFileBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What the owner of such a directory puts there. */
+export interface ScratchFormat<Name extends { readonly sandboxId: SandboxId }> {
+  readonly parseName: (name: string) => Name | undefined;
+  /** Only asked about files with content. */
+  readonly judge: (text: string, name: Name) => Judgement;
+  /** Neighbours that belong there and are no cache files. */
+  readonly ignore?: (entry: DirEntry) => boolean;
+}
+
+export type Judgement = { readonly health: "ok" | "corrupt" } | { readonly health: "odd"; readonly reason: string };
+
+export const OK = { health: "ok" } satisfies Judgement;
+export const CORRUPT = { health: "corrupt" } satisfies Judgement;
+
+export async function readScratchDir<Name extends { readonly sandboxId: SandboxId }>(
+  where: ScratchDir,
+  format: ScratchFormat<Name>,
+): Promise<Source<readonly (Name & ScratchFile)[]>> {
+  const { root, dir, maxEntries = MAX_ENTRIES, maxFileBytes = MAX_FILE_BYTES } = where;
+  const opened = resolveOnHost(root, dir, "keep");
+  const listing = listDirectory(opened, maxEntries);
+  if (listing.kind === "absent") return absent(`there is no ${dir}`);
+  if (listing.kind === "refused") return failedListing(dir, listing);
+
+  const files: (Name & ScratchFile)[] = [];
+  const oddities: Oddity[] = listing.undecodable.map((name) => ({
+    path: `${dir}/${name}`,
+    reason: "its name is not valid UTF-8",
+  }));
+  function passOver(entry: DirEntry, reason: string): void {
+    oddities.push({ path: `${dir}/${printable(entry.name)}`, reason });
+  }
+
+  const finished = await eachPaced(listing.entries, where.signal, (entry) => {
+    if (format.ignore?.(entry)) return;
+    const name = format.parseName(entry.name);
+    if (name === undefined) return passOver(entry, "its name is not one that belongs here");
+    if (entry.kind !== "file") return passOver(entry, `is ${describeKind(entry.kind)} where a file belongs`);
+    const content = readRegularFile(`${opened}/${entry.name}`, maxFileBytes);
+    if (content.kind === "gone") return;
+    if (content.kind === "notRegular") return passOver(entry, content.reason);
+
+    const { health, reason } = judgeRead(content, (text) => format.judge(text, name));
+    if (reason !== undefined) passOver(entry, reason);
+    files.push({ ...name, path: `${dir}/${entry.name}`, health, modifiedAt: content.modifiedAt, size: content.size });
+  });
+  if (!finished) return failed(`${dir} was not read to its end in time (${listing.entries.length} entries)`);
+  return read(files, oddities);
+}
+
+function judgeRead(
+  content: { readonly kind: "content"; readonly text: string } | { readonly kind: "closed"; readonly reason: string },
+  judge: (text: string) => Judgement,
+): { readonly health: FileHealth; readonly reason?: string } {
+  if (content.kind === "closed") return { health: "odd", reason: content.reason };
+  return content.text === "" ? { health: "empty" } : judge(content.text);
+}
+
+export function isJsonObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,280 @@
+import type { ContainerId, PodRef, PodUid, SandboxId } from "./ids.ts";
+import type { Source } from "./source.ts";
+
+/** Everything unghost knows about a node at one moment. Built once by observe(), never changed afterwards. */
+export interface Snapshot {
+  readonly node: string;
+  readonly observedAt: Date;
+  readonly boot: Source<Boot>;
+  readonly runtime: Runtime;
+  readonly cri: Source<CriFacts>;
+  readonly containerd: Source<ContainerdFacts>;
+  readonly cni: CniFacts;
+  readonly netns: Source<readonly NetnsEntry[]>;
+  readonly processes: Source<ProcessFacts>;
+  readonly logs: Source<LogFacts>;
+  readonly kubernetes: Kubernetes;
+}
+
+/** The machine's identity for this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
+export interface Boot {
+  readonly id: string;
+  readonly uptimeSeconds: number;
+  /** Wall clock minus uptime: right only while the wall clock is. */
+  readonly startedAt: Date;
+}
+
+export interface Runtime {
+  readonly endpoint: string;
+  readonly reachable: boolean;
+  readonly name: string;
+  readonly version: string;
+  /** The server process behind the socket, when it could be found. */
+  readonly process?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+}
+
+export interface CriFacts {
+  readonly conditions: readonly RuntimeCondition[];
+  /** Directories the runtime itself names in its verbose status; missing where it names none (CRI-O). */
+  readonly cniDirs?: CniDirs;
+  readonly sandboxes: readonly Sandbox[];
+  readonly containers: readonly Container[];
+}
+
+export interface RuntimeCondition {
+  readonly type: string;
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface CniDirs {
+  readonly conf: string;
+  readonly bin: readonly string[];
+}
+
+export type SandboxState = "ready" | "notReady";
+
+export interface Sandbox {
+  readonly id: SandboxId;
+  readonly pod: PodRef;
+  readonly state: SandboxState;
+  /** Nanoseconds since 1970 as the runtime gave them. See ZERO_TIME for what a half-made sandbox carries. */
+  readonly createdAt: bigint;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Go's zero time in Unix nanoseconds after int64 overflow: a sandbox that was never completely created. */
+export const ZERO_TIME = -6795364578871345152n;
+
+export type ContainerState = "created" | "running" | "exited" | "unknown";
+
+export interface Container {
+  readonly id: ContainerId;
+  readonly sandboxId: SandboxId;
+  readonly name: string;
+  readonly attempt: number;
+  readonly state: ContainerState;
+  readonly createdAt: bigint;
+  readonly labels: Readonly<Record<string, string>>;
+  /** How it ended. Read only for containers of sandboxes that are not ready: nobody asks it of the others. */
+  readonly exit?: ContainerExit;
+}
+
+export interface ContainerExit {
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly finishedAt: bigint;
+  readonly logPath: string;
+}
+
+/** containerd's own view: what CRI cannot list. */
+export interface ContainerdFacts {
+  readonly records: readonly ContainerRecord[];
+  readonly tasks: readonly Task[];
+  readonly leases: readonly Lease[];
+  /** The 2.x sandbox store; empty on 1.x, which has none. */
+  readonly sandboxes: readonly SandboxRecord[];
+}
+
+export interface ContainerRecord {
+  readonly id: string;
+  readonly kind: "sandbox" | "container" | "other";
+  readonly createdAt: Date | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** From the CRI extension of a sandbox record, where it could be decoded. */
+  readonly sandbox?: SandboxMetadata;
+}
+
+/** What the CRI plugin stores with a sandbox: its reserved name and what its network looked like. */
+export interface SandboxMetadata {
+  readonly name: string;
+  readonly netnsPath: string;
+  readonly hostNetwork: boolean;
+  /** Whether CNI ADD completed: from then on containerd insists on a successful DEL. */
+  readonly hasCniResult: boolean;
+}
+
+export interface SandboxRecord {
+  readonly id: string;
+  readonly createdAt: Date | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sandbox?: SandboxMetadata;
+}
+
+export interface Task {
+  readonly containerId: string;
+  readonly pid: number;
+  readonly status: "unknown" | "created" | "running" | "stopped" | "paused" | "pausing";
+}
+
+export interface Lease {
+  readonly id: string;
+  readonly createdAt: Date | undefined;
+}
+
+export interface CniFacts {
+  readonly conf: Source<CniConfig>;
+  readonly results: Source<readonly ResultFile[]>;
+  readonly multus: Source<MultusCache>;
+  readonly flannel: Source<readonly ScratchFile[]>;
+  readonly hostLocal: Source<readonly HostLocalNetwork[]>;
+}
+
+/** The network configuration that the runtime would use: the first file of the conf directory in lexical order. */
+export interface CniConfig {
+  readonly dir: string;
+  readonly binDirs: readonly string[];
+  readonly file: string;
+  readonly network: string;
+  readonly cniVersion: string;
+  /** Those of the chain, then their IPAM plugins and, under multus, its delegates. */
+  readonly plugins: readonly CniPlugin[];
+  /** Whether there is a loopback plugin: no file names it, yet containerd 1.x calls it for every pod. */
+  readonly loopbackFound?: boolean;
+  readonly multus?: MultusConfig;
+}
+
+export interface MultusConfig {
+  readonly confFile: string;
+  /** Where it keeps what it must remember until DEL. */
+  readonly cniDir: string;
+  /** The daemon does the work and its shim answers DEL with success whatever happens. */
+  readonly thick: boolean;
+  readonly binDir: string;
+  /** A file or network to delegate to, where it does not spell its delegates out. */
+  readonly clusterNetwork?: string;
+}
+
+export interface CniPlugin {
+  readonly type: string;
+  /** Whether an executable of that name is in one of the bin directories. */
+  readonly binaryFound: boolean;
+}
+
+/**
+ * Content of a cache file, judged without trusting it.
+ * - `ok`: parses as what it should be. - `empty`: no bytes. - `corrupt`: bytes that do not parse.
+ * - `odd`: not a regular file, too large or unreadable; never touched.
+ */
+export type FileHealth = "ok" | "empty" | "corrupt" | "odd";
+
+export interface ScratchFile {
+  readonly path: string;
+  readonly sandboxId: SandboxId;
+  readonly health: FileHealth;
+  readonly modifiedAt: Date;
+  readonly size: number;
+}
+
+/** `<cache>/results/<network>-<id>-<interface>` */
+export interface ResultFile extends ScratchFile {
+  readonly network: string;
+  readonly interfaceName: string;
+}
+
+export interface MultusCache {
+  readonly dir: string;
+  readonly files: readonly ScratchFile[];
+}
+
+export interface HostLocalNetwork {
+  readonly network: string;
+  readonly dir: string;
+  readonly leases: readonly AddressLease[];
+}
+
+export interface AddressLease {
+  readonly path: string;
+  readonly address: string;
+  /** Absent when the file is empty or does not begin with an id: no DEL can ever match it. */
+  readonly owner?: { readonly id: string; readonly interfaceName: string };
+  readonly modifiedAt: Date;
+  readonly size: number;
+}
+
+export interface NetnsEntry {
+  readonly path: string;
+  readonly name: string;
+  /** nsfs inode when a namespace is mounted there, undefined for a plain leftover file. */
+  readonly inode: bigint | undefined;
+  readonly modifiedAt: Date;
+}
+
+export interface ProcessFacts {
+  /** CNI plugin processes, known by their environment. */
+  readonly plugins: readonly PluginProcess[];
+  readonly shims: readonly ShimProcess[];
+  /** Processes whose cgroup path carries a full container or sandbox id, and the ids they carry. */
+  readonly byContainer: ReadonlyMap<string, readonly number[]>;
+  /** Inodes of all network namespaces some process lives in. */
+  readonly netnsInodes: ReadonlySet<bigint>;
+  readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+}
+
+/** A pid may be reused; pid and start time together name one process for ever. */
+export interface ProcessRef {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+  readonly ageSeconds: number;
+}
+
+export interface PluginProcess extends ProcessRef {
+  readonly parentPid: number;
+  readonly command: string;
+  readonly cniCommand: string;
+  readonly sandboxId: SandboxId;
+  readonly interfaceName: string;
+  readonly netns: string;
+  readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: PodUid | undefined };
+}
+
+export interface ShimProcess extends ProcessRef {
+  readonly parentPid: number;
+  readonly id: string;
+  readonly childPids: readonly number[];
+}
+
+/** Lines of the runtime's and kubelet's logs that name a sandbox or a blocked name. */
+export interface LogFacts {
+  readonly places: readonly string[];
+  readonly lines: readonly LogLine[];
+}
+
+export interface LogLine {
+  readonly place: string;
+  readonly text: string;
+}
+
+/** Which truth about pods could be had. In this order of trust: the API server, kubelet's own directories, nothing. */
+export type Kubernetes =
+  | { readonly source: "api" | "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
+  | { readonly source: "none"; readonly error?: string };
+
+export interface KnownPod {
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly uid: PodUid;
+  readonly phase?: string;
+}

@@ -1,0 +1,97 @@
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FileIdentity } from "../../src/heal/file-identity.ts";
+import type { HealContext } from "../../src/heal/heal-context.ts";
+import { identifyFile } from "../../src/heal/identify-file.ts";
+import { type JournalOptions, openJournal } from "../../src/heal/journal.ts";
+import type { JournalAction } from "../../src/heal/journal-entry.ts";
+import { type JournalId, journalIds } from "../../src/heal/journal-id.ts";
+import { openStateDir } from "../../src/heal/state-dir.ts";
+
+/** A clock that starts at a fixed moment and moves on by a second whenever it is read. */
+export function steppingClock(): () => Date {
+  let now = Date.UTC(2024, 0, 31, 10, 15, 30);
+  return () => new Date((now += 1000));
+}
+
+/** Chance that anybody can repeat. */
+export function steadyRandom(seed = 1): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1103515245 + 12345) % 2147483648;
+    return state / 2147483648;
+  };
+}
+
+export const WHY = {
+  finding: "result-cache-corrupt/example",
+  class: "result-cache-corrupt",
+  subject: { type: "file", path: "/var/lib/cni/results/example" },
+} as const;
+
+export const STOP: JournalAction = { kind: "stop-sandbox", sandboxId: "f".repeat(64) };
+
+/** A directory for the state, one for the caches, and a journal between them. */
+export interface Workshop extends HealContext {
+  readonly caches: string;
+  readonly newId: () => JournalId;
+  /** Writes a cache file and gives its path and its identity. */
+  put(name: string, content: string | Uint8Array): Promise<{ readonly path: string; readonly expected: FileIdentity }>;
+  remove(): Promise<void>;
+}
+
+export async function makeWorkshop(
+  options: { readonly cachesUnder?: string } & Pick<JournalOptions, "maxBytes" | "keep"> = {},
+): Promise<Workshop> {
+  const root = mkdtempSync(join(tmpdir(), "unghost-heal-"));
+  const caches = mkdtempSync(join(options.cachesUnder ?? root, "unghost-caches-"));
+  const stateDir = valueOf(await openStateDir(join(root, "state"), process.getuid?.() ?? 0));
+  const clock = steppingClock();
+  const newId = journalIds(clock, steadyRandom());
+  const { cachesUnder: _cachesUnder, ...limits } = options;
+  const journal = valueOf(await openJournal({ stateDir, run: "run-1", boot: "boot-1", clock, newId, ...limits }));
+  return {
+    stateDir,
+    journal,
+    hostRoot: "/",
+    caches,
+    newId,
+    async put(name, content) {
+      const path = join(caches, name);
+      writeFileSync(path, content, { mode: 0o640 });
+      return { path, expected: valueOf(await identifyFile("/", path)) };
+    },
+    async remove() {
+      await journal.close();
+      rmSync(root, { recursive: true, force: true });
+      rmSync(caches, { recursive: true, force: true });
+    },
+  };
+}
+
+export function valueOf<T>(outcome: { ok: true; value: T } | { ok: false; refusal: { message: string } }): T {
+  if (!outcome.ok) throw new Error(outcome.refusal.message);
+  return outcome.value;
+}
+
+/** A second file system, if this machine has one beside that of the temporary directory. */
+export function otherFileSystem(): string | undefined {
+  for (const candidate of ["/dev/shm", "/run", "/var/tmp"]) {
+    const stats = statSync(candidate, { throwIfNoEntry: false });
+    if (stats === undefined || stats.dev === statSync(tmpdir()).dev) continue;
+    try {
+      const probe = mkdtempSync(join(candidate, "unghost-probe-"));
+      rmSync(probe, { recursive: true });
+      return candidate;
+    } catch {
+      // Not writable for us; the next one may be.
+    }
+  }
+  return undefined;
+}
+
+export function makeDirectory(path: string): string {
+  mkdirSync(path, { recursive: true });
+  return path;
+}

@@ -1,0 +1,244 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, copyFileSync, openSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { readProcessTable } from "../../src/snapshot/process-table.ts";
+import { shimIdOf } from "../../src/snapshot/process-traces.ts";
+import { readProcesses } from "../../src/snapshot/processes.ts";
+import { findRuntimeProcess, isRuntimeName } from "../../src/snapshot/runtime-process.ts";
+import { asNobody, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
+
+const CNI = {
+  CNI_COMMAND: "ADD",
+  CNI_CONTAINERID: ID,
+  CNI_IFNAME: "eth0",
+  CNI_NETNS: "/var/run/netns/cni-1",
+  CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_UID=u-1",
+};
+
+function start(command: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  const child = spawn(command, args, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "ignore" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+async function look(root = "/") {
+  const source = await readProcesses({ root, table: await readProcessTable({ root }) });
+  if (source.status !== "read") throw new Error(JSON.stringify(source));
+  return source.value;
+}
+
+describe("readProcesses on this machine", () => {
+  test("finds a plugin and the process it started by their environment", async () => {
+    const child = start("sh", ["-c", "sleep 300 & wait"], CNI);
+
+    const plugins = await vi.waitFor(async () => {
+      const mine = (await look()).plugins.filter(({ pid, parentPid }) => pid === child.pid || parentPid === child.pid);
+      expect(mine.map(({ command }) => command)).toContain("sleep 300");
+      return mine;
+    });
+    onTestFinished(() => {
+      for (const { pid, command } of plugins) if (command === "sleep 300") process.kill(pid, "SIGKILL");
+    });
+
+    expect(plugins.find(({ pid }) => pid === child.pid)).toMatchObject({
+      parentPid: process.pid,
+      cniCommand: "ADD",
+      sandboxId: ID,
+      interfaceName: "eth0",
+      netns: "/var/run/netns/cni-1",
+      pod: { namespace: "default", name: "web", uid: "u-1" },
+    });
+    expect(plugins.every(({ ageSeconds }) => ageSeconds >= 0 && ageSeconds < 60)).toBe(true);
+  });
+
+  test("a shim is known by its arguments and is no plugin, whatever its environment", async () => {
+    const dir = fill(tempDir(), { wait: "sleep 300 & wait" });
+    // A copy, since a process takes its name from the file; the shell keeps the arguments that follow its script.
+    copyFileSync("/bin/sh", `${dir}/containerd-shim-runc-v2`);
+    const args = [`${dir}/wait`, "-namespace", "k8s.io", "-id", OTHER_ID];
+    const child = start(`${dir}/containerd-shim-runc-v2`, args, CNI);
+
+    const facts = await vi.waitFor(async () => {
+      const seen = await look();
+      expect(seen.shims.find(({ pid }) => pid === child.pid)?.childPids).toHaveLength(1);
+      return seen;
+    });
+    const shim = facts.shims.find(({ pid }) => pid === child.pid);
+    onTestFinished(() => {
+      for (const pid of shim?.childPids ?? []) process.kill(pid, "SIGKILL");
+    });
+
+    expect(shim).toMatchObject({ id: OTHER_ID, parentPid: process.pid });
+    expect(facts.plugins.map(({ pid }) => pid)).not.toContain(child.pid);
+  });
+
+  test("knows the network namespace that this process lives in", async () => {
+    const inode = BigInt(/\d+/.exec(readlinkSync("/proc/self/ns/net"))?.[0] ?? 0);
+
+    expect((await look()).netnsInodes.has(inode)).toBe(true);
+  });
+
+  test.runIf(isRoot)("somebody who is not root is told so", async () => {
+    const source = await asNobody(async () =>
+      readProcesses({ root: "/", table: await readProcessTable({ root: "/" }) }),
+    );
+
+    expect(source).toMatchObject({ status: "failed", error: { next: expect.stringContaining("root") } });
+  });
+});
+
+/** A /proc of files, for what cannot be had from a real one. */
+function fakeProc(processes: Readonly<Record<number, Readonly<Record<string, string>>>>): string {
+  const root = fill(tempDir(), { "proc/uptime": "1000.00 1.00\n" });
+  for (const [pid, { comm = "x", state = "S", ...files }] of Object.entries(processes)) {
+    const stat = `${pid} (${comm}) ${state} 1 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 50000 9\n`;
+    const dir = `proc/${pid}`;
+    fill(root, { [`${dir}/stat`]: stat, [`${dir}/cgroup`]: "0::/\n", [`${dir}/environ`]: "", [`${dir}/cmdline`]: "" });
+    fill(root, Object.fromEntries(Object.entries(files).map(([name, text]) => [`${dir}/${name}`, text])));
+    fill(root, { [`${dir}/ns/.keep`]: "" });
+    symlinkSync(`net:[${pid}]`, `${root}/${dir}/ns/net`);
+  }
+  return root;
+}
+
+describe("readProcesses on a made-up /proc", () => {
+  test("processes by container, cgroup v1 and v2", async () => {
+    const root = fakeProc({
+      1: { comm: "init" },
+      20: { cgroup: `0::/kubepods/pod1/${ID}\n` },
+      21: { cgroup: `2:cpu:/kubepods/${ID}\n1:name=systemd:/kubepods/${ID}\n` },
+    });
+
+    expect([...(await look(root)).byContainer]).toEqual([[ID, expect.arrayContaining([20, 21])]]);
+  });
+
+  test.each([
+    ["the ordinary one", { comm: "kubelet" }],
+    ["k3s, which runs it inside", { comm: "k3s-server" }],
+    ["microk8s, which runs it inside", { comm: "kubelite" }],
+    ["k3s without its launcher", { comm: "k3s", cmdline: "/usr/bin/k3s\0agent\0" }],
+  ])("the kubelet is found: %s", async (_what, files) => {
+    const root = fakeProc({ 1: { comm: "init" }, 30: files });
+
+    expect((await look(root)).kubelet).toEqual({ pid: 30, startedSecondsAfterBoot: 500 });
+  });
+
+  test("k3s as a command is no kubelet, and one in a container gives way to the node's own", async () => {
+    const asCommand = fakeProc({ 1: { comm: "init" }, 30: { comm: "k3s", cmdline: "k3s\0crictl\0pods\0" } });
+    const nested = fakeProc({
+      1: { comm: "init" },
+      30: { comm: "kubelet", cgroup: `0::/kubepods/${ID}` },
+      31: { comm: "kubelet" },
+    });
+
+    expect((await look(asCommand)).kubelet).toBeUndefined();
+    expect((await look(nested)).kubelet?.pid).toBe(31);
+  });
+
+  test("ages are counted from boot, and no process is younger than nothing", async () => {
+    const environ = `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0`;
+    const root = fakeProc({ 1: { comm: "init" }, 40: { comm: "bridge", environ } });
+
+    expect((await look(root)).plugins).toMatchObject([
+      { command: "bridge", ageSeconds: 500, startedSecondsAfterBoot: 500 },
+    ]);
+  });
+
+  test("a process that ended meanwhile is no matter; a broken stat is passed over", async () => {
+    const root = fakeProc({ 1: { comm: "init" } });
+    fill(root, { "proc/50/other": "", "proc/51/stat": "garbage", "proc/self-made": "" });
+
+    expect((await look(root)).plugins).toEqual([]);
+  });
+
+  test("a process in uninterruptible sleep that locks its memory holds nobody up and is named", async () => {
+    const root = fakeProc({
+      1: { comm: "init" },
+      80: { comm: "stuck", state: "D" },
+      81: { comm: "bridge", state: "D", environ: `CNI_COMMAND=ADD\0CNI_CONTAINERID=${ID}\0` },
+    });
+    const pipe = `${root}/proc/80/environ`;
+    rmSync(pipe);
+    makePipe(pipe);
+
+    const source = await readProcesses({ root, table: await readProcessTable({ root }) });
+    closeSync(openSync(pipe, "r+"));
+
+    expect(source).toMatchObject({
+      status: "read",
+      value: { plugins: [{ pid: 81 }] },
+      oddities: [{ reason: expect.stringContaining("stuck (pid 80) is in uninterruptible sleep") }],
+    });
+  });
+
+  test("no /proc, a hidden one and a deadline are each one sentence", async () => {
+    const hidden = fakeProc({ 70: {} });
+    const full = fakeProc({ 1: {} });
+
+    expect(await readProcessTable({ root: tempDir() })).toMatchObject({ status: "failed" });
+    expect(await readProcessTable({ root: hidden })).toMatchObject({ error: { next: "run unghost as root" } });
+    expect(await readProcessTable({ root: full, signal: AbortSignal.abort() })).toMatchObject({ status: "failed" });
+    const table = await readProcessTable({ root: full });
+    expect(await readProcesses({ root: full, table, signal: AbortSignal.abort() })).toMatchObject({ status: "failed" });
+  });
+});
+
+describe("findRuntimeProcess", () => {
+  test("finds the process that listens on a socket", async () => {
+    const socketPath = `${tempDir()}/runtime.sock`;
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+    onTestFinished(() => void server.close());
+
+    const source = await findRuntimeProcess({ root: "/", socketPath, table: await readProcessTable({ root: "/" }) });
+
+    expect(source).toMatchObject({ status: "read", value: { pid: process.pid } });
+  });
+
+  test("nobody listens: absent, also for a socket that is a plain file", async () => {
+    const dir = fill(tempDir(), { "plain.sock": "" });
+    const table = await readProcessTable({ root: "/" });
+
+    expect(await findRuntimeProcess({ root: "/", socketPath: `${dir}/plain.sock`, table })).toMatchObject({
+      status: "absent",
+    });
+  });
+
+  test("/var/run and /run are one, and the newest of two runtimes is meant", async () => {
+    const unix = (inode: number) => `0: 2 0 00010000 0001 01 ${inode} /run/containerd/containerd.sock\n`;
+    const root = fakeProc({ 1: { comm: "init", "net/unix": unix(5) }, 60: { comm: "sh" }, 61: { comm: "containerd" } });
+    for (const pid of [60, 61]) {
+      fill(root, { [`proc/${pid}/fd/.keep`]: "" });
+      symlinkSync("socket:[5]", `${root}/proc/${pid}/fd/3`);
+    }
+
+    const source = await findRuntimeProcess({
+      root,
+      socketPath: "/var/run/containerd/containerd.sock",
+      table: await readProcessTable({ root }),
+    });
+
+    expect(source).toMatchObject({ status: "read", value: { pid: 61 } });
+  });
+});
+
+test.each([
+  ["containerd", true],
+  ["k3s-server", true],
+  ["crio", true],
+  ["containerd-shim", false],
+  ["bash", false],
+])("%s is the name of a runtime: %s", (comm, expected) => {
+  expect(isRuntimeName(comm)).toBe(expected);
+});
+
+test.each([
+  [["containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", ID, "-address", "/run/x"], ID],
+  [["conmon", "-b", "/run", "-c", ID, "-u", OTHER_ID], ID],
+  [["containerd-shim-runc-v2", "-id"], undefined],
+  [["containerd-shim-runc-v2", "-v"], undefined],
+  [[], undefined],
+])("shimIdOf %j", (argv, id) => {
+  expect(shimIdOf(argv)).toBe(id);
+});

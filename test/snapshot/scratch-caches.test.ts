@@ -1,0 +1,61 @@
+import { mkdirSync, symlinkSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { readFlannelScratch } from "../../src/snapshot/flannel-scratch.ts";
+import { judgeMultusCache, readMultusCache } from "../../src/snapshot/multus-cache.ts";
+import { fill, ID, OTHER_ID, tempDir } from "./temp-dir.ts";
+
+describe("multus cache", () => {
+  test.each([
+    ['[{"Conf":{"type":"flannel"}}]', "ok"],
+    ["[]", "corrupt"],
+    ["null", "corrupt"],
+    ["[null]", "corrupt"],
+    ["[1]", "corrupt"],
+    ["{}", "corrupt"],
+    ['[{"Conf":', "corrupt"],
+    ["not JSON", "corrupt"],
+  ])("%s is %s", (text, health) => {
+    expect(judgeMultusCache(text).health).toBe(health);
+  });
+
+  test("no text makes it throw", () => {
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void judgeMultusCache(text)));
+  });
+
+  test("files named by a full id are cache files, results/ belongs there, the rest is odd", async () => {
+    const root = fill(tempDir(), {
+      [`cni/multus/${ID}`]: "",
+      "cni/multus/notes.txt": "x",
+      [`cni/multus/results/n-${ID}-eth0`]: "{}",
+    });
+    symlinkSync("/etc/passwd", `${root}/cni/multus/${OTHER_ID}`);
+
+    const source = await readMultusCache({ root, dir: "/cni/multus" });
+
+    expect(source).toMatchObject({
+      status: "read",
+      value: { dir: "/cni/multus", files: [{ sandboxId: ID, health: "empty", path: `/cni/multus/${ID}` }] },
+    });
+    expect(source.status === "read" && source.oddities.map(({ path }) => path).sort()).toEqual([
+      `/cni/multus/${OTHER_ID}`,
+      "/cni/multus/notes.txt",
+    ]);
+  });
+
+  test("a node without multus has none", async () => {
+    expect(await readMultusCache({ root: tempDir(), dir: "/cni/multus" })).toMatchObject({ status: "absent" });
+  });
+});
+
+test("flannel's scratch files must hold an object", async () => {
+  const root = fill(tempDir(), { [`flannel/${ID}`]: '{"type":"bridge"}', [`flannel/${OTHER_ID}`]: "[]" });
+  mkdirSync(`${root}/flannel/sub`);
+
+  const source = await readFlannelScratch({ root, dir: "/flannel" });
+
+  const healths =
+    source.status === "read" && Object.fromEntries(source.value.map((file) => [file.sandboxId, file.health]));
+  expect(healths).toEqual({ [ID]: "ok", [OTHER_ID]: "corrupt" });
+  expect(source).toMatchObject({ oddities: [{ path: "/flannel/sub" }] });
+});

@@ -1,0 +1,26 @@
+import { createServer, type Server, type Socket } from "node:net";
+
+/** A listener on a unix socket that does with each connection what the test says. */
+export async function listenRaw(
+  path: string,
+  onConnection: (socket: Socket) => void,
+): Promise<{ close(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    // The peer may go away first; that is what some tests are about.
+    socket.on("error", () => sockets.delete(socket));
+    onConnection(socket);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, resolve);
+  });
+  return {
+    close: () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const socket of sockets) socket.destroy();
+      return closed;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    reporters: ["default", "./test/support/closing-line.ts"],
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/e2e/**", "test/lab/**"],
+          isolate: false,
+          // A hang guard, not a measurement: the machines are shared.
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts", "test/lab/**/*.test.ts"],
+          // Each file starts nodes of its own; more than two at once only make each other slow.
+          maxWorkers: 2,
+          testTimeout: 180_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+    ],
+  },
+});
