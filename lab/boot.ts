@@ -46,11 +46,14 @@ export async function boot(plan: BootPlan): Promise<Power> {
     },
   });
   const off = new Promise<void>((gone) => child.once("exit", () => gone()));
-  const init = identify(await hostPidOf(child));
-  if (init === undefined) throw new Error("the lab node died right after its boot");
+  const init = await reportedInit(child).catch(async (error: unknown) => {
+    child.kill("SIGKILL");
+    await off;
+    throw error;
+  });
   // A node must not keep its owner from ending: it ends with it, when the pipe to its init closes.
   child.unref();
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Socket).unref();
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Partial<Socket>).unref?.();
   return {
     init,
     cut: () => {
@@ -61,8 +64,8 @@ export async function boot(plan: BootPlan): Promise<Power> {
   };
 }
 
-/** What the boot script reports when the node is up. */
-function hostPidOf(child: ChildProcessWithoutNullStreams): Promise<number> {
+/** The boot script reports its pid when the node is up. */
+function reportedInit(child: ChildProcessWithoutNullStreams): Promise<ProcessIdentity> {
   return new Promise((up, failed) => {
     let said = "";
     let heard = "";
@@ -70,10 +73,7 @@ function hostPidOf(child: ChildProcessWithoutNullStreams): Promise<number> {
       clearTimeout(timer);
       failed(new Error(`the lab node did not boot: ${why}. ${said.trim()}`));
     };
-    const timer = setTimeout(() => {
-      child.kill("SIGKILL");
-      fail(`nothing heard of it within ${BOOT_MS} ms`);
-    }, BOOT_MS);
+    const timer = setTimeout(() => fail(`nothing heard of it within ${BOOT_MS} ms`), BOOT_MS);
     child.stderr.on("data", (chunk: Buffer) => {
       said += chunk.toString();
     });
@@ -82,7 +82,9 @@ function hostPidOf(child: ChildProcessWithoutNullStreams): Promise<number> {
       const match = /^up (\d+)\n/m.exec(heard);
       if (match === null) return;
       clearTimeout(timer);
-      up(Number(match[1]));
+      const init = identify(Number(match[1]));
+      if (init === undefined) fail("it died right afterwards");
+      else up(init);
     });
     child.once("error", (error) => fail(error.message));
     child.once("close", (code) => fail(`its init ended with code ${code}`));

@@ -59,15 +59,26 @@ export function clearNodeDir(dir: NodeDir): void {
   rmSync(dir.path, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Removes nodes whose owner died without doing so, and returns their ids. */
-export function sweepLeftovers(): readonly string[] {
-  const swept: string[] = [];
+export interface Sweep {
+  readonly removed: readonly string[];
+  /** Nodes that could not be removed, and why. */
+  readonly stuck: readonly { readonly id: string; readonly reason: string }[];
+}
+
+/** Removes nodes whose owner died without doing so. */
+export function sweepLeftovers(): Sweep {
+  const removed: string[] = [];
+  const stuck: { id: string; reason: string }[] = [];
   for (const dir of nodeDirs()) {
     if (isAlive(dir.owner)) continue;
-    clearNodeDir(dir);
-    swept.push(dir.id);
+    try {
+      clearNodeDir(dir);
+      removed.push(dir.id);
+    } catch (error) {
+      stuck.push({ id: dir.id, reason: (error as Error).message });
+    }
   }
-  return swept;
+  return { removed, stuck };
 }
 
 function nodeDirs(): readonly NodeDir[] {

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import { type CriClient, openCri } from "../src/runtime/cri.ts";
-import type { CommandResult } from "./command.ts";
 import { until } from "./poll.ts";
 import { CONTAINERD_CONFIG, CONTAINERD_LOG, CONTAINERD_SOCKET } from "./runtime-config.ts";
 
@@ -8,7 +7,7 @@ import { CONTAINERD_CONFIG, CONTAINERD_LOG, CONTAINERD_SOCKET } from "./runtime-
 export interface RuntimeHost {
   livePath(inNode: string): string;
   check(command: readonly string[]): Promise<string>;
-  exec(command: readonly string[]): Promise<CommandResult>;
+  kill(pid: number, signal: "KILL" | "TERM"): Promise<void>;
 }
 
 /** The node's containerd process and the client to it. */
@@ -87,7 +86,7 @@ export function nodeRuntime(host: RuntimeHost): NodeRuntime {
       const running = pid();
       closeClient();
       if (running === undefined) return;
-      await host.exec(["kill", `-${signal}`, String(running)]);
+      await host.kill(running, signal);
       await until(`containerd is gone after SIG${signal}`, WAIT_MS, () => pid() === undefined || undefined);
     },
   };

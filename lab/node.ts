@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import type { CriClient } from "../src/runtime/cri.ts";
 import { boot, type Power } from "./boot.ts";
@@ -56,6 +57,8 @@ export interface LabNode {
   exec(command: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** As exec, and throws unless the command ended with 0. Returns what it printed. */
   check(command: readonly string[], options?: ExecOptions): Promise<string>;
+  /** Signals a process by its pid as the node counts. One that is gone already is no error. */
+  kill(pid: number, signal?: "KILL" | "TERM"): Promise<void>;
   /** Everything in the node is gone at once; disks stay. */
   powerCut(): Promise<void>;
   /** Boots under a new boot id. */
@@ -74,13 +77,14 @@ const SETTLE_MS = 60_000;
 
 export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const tools = await ensureTools();
+  const version = options.runtime ?? "1.6";
+  const setup = await runtimeSetup(version, tools, snapshotterFor(tmpdir()), options.containerdConfig ?? "");
+  // What cannot be removed of somebody else's node does not stand in the way of a new one.
   sweepLeftovers();
   const dir = await createNodeDir();
   clearAtExit(dir);
   const hostname = `lab-${dir.id}`;
   const cgroups = planCgroups(cgroupName(dir));
-  const version = options.runtime ?? "1.6";
-  const setup = await runtimeSetup(version, tools, snapshotterFor(dir.path), options.containerdConfig ?? "");
   const visible = [checkoutDir(), cacheDir(), dirname(process.execPath), ...(options.visible ?? [])];
   let power: Power | undefined;
 
@@ -131,7 +135,11 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     throw new Error(`in the lab node, ${command.join(" ")} ended with code ${result.code}: ${result.stderr.trim()}`);
   }
 
-  const runtime = nodeRuntime({ livePath, check, exec });
+  async function kill(pid: number, signal: "KILL" | "TERM" = "KILL"): Promise<void> {
+    await exec(["sh", "-c", `kill -${signal} ${pid}`]);
+  }
+
+  const runtime = nodeRuntime({ livePath, check, kill });
 
   async function importImage(): Promise<void> {
     await writeDiskFile(dir.path, "/var/tmp/pause.tar", pauseImage(readFileSync(tools.busybox)));
@@ -179,6 +187,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     writeFile: (inNode, content, mode) => writeDiskFile(dir.path, inNode, content, mode),
     exec,
     check,
+    kill,
     powerCut,
     powerOn,
     killRuntime: () => runtime.end("KILL"),

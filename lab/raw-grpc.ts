@@ -1,4 +1,4 @@
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, type IncomingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 
 const CALL_MS = 30_000;
@@ -21,7 +21,7 @@ export function rawUnary(
       ...headers,
     });
     const received: Buffer[] = [];
-    let status: Readonly<Record<string, unknown>> = {};
+    let status: IncomingHttpHeaders = {};
     call.setTimeout(CALL_MS, () => call.destroy(new Error(`${method}: no answer within ${CALL_MS} ms`)));
     call.once("error", reject);
     // An error without a message comes in the headers, everything else in the trailers.
@@ -34,7 +34,7 @@ export function rawUnary(
     call.on("data", (chunk: Buffer) => received.push(chunk));
     call.once("end", () => {
       if (status["grpc-status"] === "0") resolve(Buffer.concat(received).subarray(FRAME_HEADER));
-      else reject(new Error(`${method}: ${String(status["grpc-message"] ?? "no status")}`));
+      else reject(new Error(`${method}: ${status["grpc-message"]?.toString() ?? "no status"}`));
     });
     call.end(frame(message));
   }).finally(() => session.close());

@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { type PodRef, type SandboxId, sandboxId, sandboxName } from "../../src/snapshot/ids.ts";
 import { type CniCommand, liftOrder, orderAtGate } from "../cni-gate.ts";
 import type { LabNode } from "../node.ts";
+import { processesOf } from "../node-processes.ts";
 import { type LabPod, type PodSpec, podRef, sandboxConfig } from "../pods.ts";
 import { until } from "../poll.ts";
 import type { Injected } from "./injected.ts";
@@ -51,23 +51,10 @@ export function pluginOf(
   command: CniCommand,
   podName: string,
 ): { readonly pid: number; readonly sandboxId: SandboxId } | undefined {
-  for (const pid of readdirSync(node.livePath("/proc")).filter((name) => /^\d+$/.test(name))) {
-    const env = environmentOf(node, pid);
-    if (env.get("CNI_COMMAND") !== command) continue;
-    if (!env.get("CNI_ARGS")?.split(";").includes(`K8S_POD_NAME=${podName}`)) continue;
-    return { pid: Number(pid), sandboxId: sandboxId(env.get("CNI_CONTAINERID") ?? "") };
+  for (const { pid, environment } of processesOf(node)) {
+    if (environment.get("CNI_COMMAND") !== command) continue;
+    if (!environment.get("CNI_ARGS")?.split(";").includes(`K8S_POD_NAME=${podName}`)) continue;
+    return { pid, sandboxId: sandboxId(environment.get("CNI_CONTAINERID") ?? "") };
   }
   return undefined;
-}
-
-function environmentOf(node: LabNode, pid: string): ReadonlyMap<string, string> {
-  try {
-    const text = readFileSync(node.livePath(`/proc/${pid}/environ`), "utf8");
-    const pairs = text.split("\0").filter((pair) => pair.includes("="));
-    return new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
-  } catch (error) {
-    // It ended between the listing and the reading.
-    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return new Map();
-    throw error;
-  }
 }

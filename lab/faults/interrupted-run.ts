@@ -10,7 +10,7 @@ import type { Injected } from "./injected.ts";
 export async function interruptedRun(node: LabNode, spec: PodSpec): Promise<Injected> {
   const hung = await hungAdd(node, spec);
   await node.killRuntime();
-  await node.exec(["kill", "-9", String(hung.pid)]);
+  await node.kill(hung.pid);
   await node.startRuntime();
   const did = `killed containerd while it was making ${hung.reservedName}`;
   return { fault: "interrupted-run", did, sandboxId: hung.sandboxId };

@@ -1,5 +1,6 @@
 import { containerdCall, idMessage } from "../containerd-raw.ts";
 import type { LabNode } from "../node.ts";
+import { processesOf } from "../node-processes.ts";
 import { type PodSpec, runPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
@@ -17,7 +18,9 @@ export async function leakedShim(node: LabNode, spec: PodSpec = { name: "leaked-
   }
   await node.killRuntime();
   await node.startRuntime();
-  const pid = Number(await node.check(["pgrep", "-f", `containerd-shim.* -id ${pod.sandboxId}`]));
+  const shim = processesOf(node).find(({ command }) => command.includes("-id") && command.includes(pod.sandboxId));
+  if (shim === undefined) throw new Error(`the shim of ${pod.sandboxId} did not outlive its record`);
+  const { pid } = shim;
   return {
     fault: "leaked-shim",
     did: `took away the record of the running shim ${pid}`,

@@ -1,9 +1,11 @@
 import { rm } from "node:fs/promises";
-import { bridgeNetwork, CNI_BIN_DIR, type CniConflist } from "../cni-config.ts";
+import { bridgeNetwork, CNI_BIN_DIR, CNI_CONF_FILE, type CniConflist } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
+import { until } from "../poll.ts";
 import type { Injected } from "./injected.ts";
 
 const CHAINED = "tuning";
+const NOTICE_MS = 60_000;
 
 /** The lab's network with one more real plugin in the chain. Start the node with it, run pods, then remove the binary. */
 export function chainedNetwork(): CniConflist {
@@ -20,7 +22,11 @@ export async function missingPlugin(node: LabNode): Promise<Injected> {
 
 /** No network configuration at all, as before the network's DaemonSet has come up for the first time. */
 export async function missingNetwork(node: LabNode): Promise<Injected> {
-  const path = "/etc/cni/net.d";
-  for (const name of ["10-lab.conflist"]) await rm(node.path(`${path}/${name}`), { force: true });
-  return { fault: "missing-network", did: `removed every configuration from ${path}`, path };
+  await rm(node.path(CNI_CONF_FILE));
+  await until("containerd has noticed that the network is gone", NOTICE_MS, async () => {
+    const { status } = await node.cri.status({ timeoutMs: NOTICE_MS });
+    const network = status?.conditions.find((condition) => condition.type === "NetworkReady");
+    return network?.status === false ? true : undefined;
+  });
+  return { fault: "missing-network", did: `removed ${CNI_CONF_FILE}, the only network`, path: CNI_CONF_FILE };
 }

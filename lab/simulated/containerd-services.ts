@@ -7,6 +7,7 @@ import { Store as SandboxStore } from "../../src/runtime/gen/containerd/sandboxe
 import { type ProcessSchema, Status, Tasks } from "../../src/runtime/gen/containerd/tasks_pb.ts";
 import { ZERO_TIME } from "../../src/snapshot/types.ts";
 import { containerExtension, sandboxExtension } from "./metadata.ts";
+import { notFound } from "./refusal.ts";
 import { quoted } from "./registrar.ts";
 import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
@@ -21,7 +22,7 @@ export function addContainerdServices(router: ConnectRouter, store: Store): void
       for (const record of records(store)) {
         if (record.id === request.id) return { container: record };
       }
-      throw new ConnectError(`container ${quoted(request.id)} in namespace "k8s.io": not found`, Code.NotFound);
+      throw notFound(`container ${quoted(request.id)} in namespace "k8s.io"`);
     },
     listStream: async function* (_request, context) {
       requireNamespace(context);
@@ -42,7 +43,7 @@ export function addContainerdServices(router: ConnectRouter, store: Store): void
     delete: (request, context) => {
       requireNamespace(context);
       if (store.leases.delete(request.id)) return {};
-      throw new ConnectError(`lease ${quoted(request.id)}: not found`, Code.NotFound);
+      throw notFound(`lease ${quoted(request.id)}`);
     },
   });
   router.service(SandboxStore, {

@@ -1,28 +1,28 @@
 import { join } from "node:path";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   ContainerState,
   ContainerStateSchema,
   type CreateContainerRequest,
 } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { notFound, refusal } from "./refusal.ts";
 import { quoted } from "./registrar.ts";
 import { type ContainerRecord, newId, nowNanos, type Store } from "./store.ts";
 
 export function createContainer(store: Store, request: CreateContainerRequest): string {
   const sandbox = store.sandboxes.get(request.podSandboxId);
   if (sandbox?.stage !== "complete") {
-    throw new ConnectError(`failed to find sandbox id ${quoted(request.podSandboxId)}: not found`, Code.NotFound);
+    throw notFound(`failed to find sandbox id ${quoted(request.podSandboxId)}`);
   }
   const { config, sandboxConfig } = request;
-  if (!config?.metadata) throw unknown("container config must include metadata");
+  if (!config?.metadata) throw refusal("container config must include metadata");
   const pod = sandboxConfig?.metadata;
-  if (!pod) throw unknown("pod sandbox config must include metadata");
+  if (!pod) throw refusal("pod sandbox config must include metadata");
   const id = newId();
   const name = [config.metadata.name, pod.name, pod.namespace, pod.uid, config.metadata.attempt].join("_");
   const taken = store.containerNames.reserve(name, id);
   if (taken !== undefined) {
     const hint = "check if another CreateContainer request is in progress";
-    throw unknown(`failed to reserve container name ${quoted(name)}; ${hint}: ${taken}`);
+    throw refusal(`failed to reserve container name ${quoted(name)}; ${hint}: ${taken}`);
   }
   const logged = sandboxConfig.logDirectory !== "" && config.logPath !== "";
   store.addContainer({
@@ -46,10 +46,10 @@ export function startContainer(store: Store, id: string): void {
   const container = found(store, id);
   if (container.state !== ContainerState.CONTAINER_CREATED) {
     const state = ContainerStateSchema.value[container.state]?.name ?? "unknown";
-    throw unknown(`failed to set starting state for container ${quoted(id)}: container is in ${state} state`);
+    throw refusal(`failed to set starting state for container ${quoted(id)}: container is in ${state} state`);
   }
   if (store.sandboxes.get(container.sandboxId)?.ready !== true) {
-    throw unknown(`sandbox container ${quoted(container.sandboxId)} is not running`);
+    throw refusal(`sandbox container ${quoted(container.sandboxId)} is not running`);
   }
   store.startContainer(container, nowNanos());
 }
@@ -72,9 +72,5 @@ export function removeContainer(store: Store, id: string): void {
 export function found(store: Store, id: string): ContainerRecord {
   const container = store.containers.get(id);
   if (container) return container;
-  throw new ConnectError(`an error occurred when try to find container ${quoted(id)}: not found`, Code.NotFound);
-}
-
-function unknown(text: string): ConnectError {
-  return new ConnectError(text, Code.Unknown);
+  throw notFound(`an error occurred when try to find container ${quoted(id)}`);
 }

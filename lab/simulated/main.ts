@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
+import type { SandboxFate } from "./population.ts";
 import { startSimulated } from "./runtime.ts";
 
-const FATES = ["ready", "dead", "finished", "half-made"] as const;
+const FATES = ["ready", "dead", "finished", "half-made"] as const satisfies readonly SandboxFate[];
 
 const { values } = parseArgs({
   options: {

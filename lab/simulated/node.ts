@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileNetwork } from "./cni-files.ts";
+import { bootProc, writeUptime } from "./proc-files.ts";
 import { type SimulatedRuntime, startSimulated } from "./runtime.ts";
 
 /** The first boot lies an hour back, so that sandboxes "made earlier" were made in it. */
@@ -11,7 +11,7 @@ const CLOCK_TICK_MS = 100;
 
 /**
  * A node for machines without root: a directory to be scanned with `--host-root`, and a simulated runtime beside it.
- * Nothing runs on it, so its /proc holds the boot's identity and no process.
+ * Nothing runs on it, so its /proc holds the boot's identity and an init.
  */
 export interface SimulatedNode extends SimulatedRuntime {
   readonly root: string;
@@ -19,9 +19,9 @@ export interface SimulatedNode extends SimulatedRuntime {
 
 export async function startSimulatedNode(): Promise<SimulatedNode> {
   const root = mkdtempSync(join(tmpdir(), "unghost-sim-"));
-  mkdirSync(join(root, "proc/sys/kernel/random"), { recursive: true });
   mkdirSync(join(root, "run/containerd"), { recursive: true });
-  let bootedAt = boot(root, Date.now() - FIRST_UPTIME_SECONDS * 1000);
+  let bootedAt = Date.now() - FIRST_UPTIME_SECONDS * 1000;
+  bootProc(root, bootedAt);
   const clock = setInterval(() => writeUptime(root, bootedAt), CLOCK_TICK_MS);
   clock.unref();
   const runtime = await startSimulated({
@@ -33,7 +33,8 @@ export async function startSimulatedNode(): Promise<SimulatedNode> {
     root,
     powerCut: async () => {
       await runtime.powerCut();
-      bootedAt = boot(root, Date.now());
+      bootedAt = Date.now();
+      bootProc(root, bootedAt);
     },
     close: async () => {
       clearInterval(clock);
@@ -41,19 +42,4 @@ export async function startSimulatedNode(): Promise<SimulatedNode> {
       rmSync(root, { recursive: true, force: true });
     },
   };
-}
-
-function boot(root: string, bootedAt: number): number {
-  writeFileSync(join(root, "proc/sys/kernel/random/boot_id"), `${randomUUID()}\n`);
-  writeFileSync(join(root, "proc/stat"), `cpu  0 0 0 0 0 0 0 0 0 0\nbtime ${Math.floor(bootedAt / 1000)}\n`);
-  writeUptime(root, bootedAt);
-  return bootedAt;
-}
-
-/** Renamed into place: a reader must never see half of it. */
-function writeUptime(root: string, bootedAt: number): void {
-  const seconds = ((Date.now() - bootedAt) / 1000).toFixed(2);
-  const fresh = join(root, "proc/.uptime");
-  writeFileSync(fresh, `${seconds} ${seconds}\n`);
-  renameSync(fresh, join(root, "proc/uptime"));
 }

@@ -1,8 +1,9 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import type { PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
 import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { removeContainer } from "./containers.ts";
 import { addNetwork, delNetwork } from "./network.ts";
+import { refusal } from "./refusal.ts";
 import { quoted } from "./registrar.ts";
 import { isPowerCut } from "./script.ts";
 import { isHostNetwork, newId, nowNanos, type SandboxRecord } from "./store.ts";
@@ -68,11 +69,6 @@ async function stop(world: World, sandbox: SandboxRecord): Promise<void> {
 function visible(world: World, id: string): SandboxRecord | undefined {
   const sandbox = world.store.sandboxes.get(id);
   return sandbox?.stage === "complete" ? sandbox : undefined;
-}
-
-/** Whatever containerd has no code for arrives as Unknown. */
-export function refusal(text: string): ConnectError {
-  return new ConnectError(text, Code.Unknown);
 }
 
 function textOf(error: unknown): string {

@@ -24,7 +24,7 @@ export interface Faults {
   readonly mode: "serving" | "starting" | "mute";
 }
 
-export const NO_FAULTS: Faults = {
+const NO_FAULTS: Faults = {
   addErrors: {},
   delErrors: {},
   hangs: [],

@@ -10,8 +10,11 @@ export interface SocketServer {
   kill(): Promise<void>;
 }
 
-/** Node's default of 10 MB refuses new calls while a large list is on its way. */
-const SESSION_MEMORY_MB = 256;
+/**
+ * Node's default of 10 MB refuses new calls while a large list is on its way, and never takes off its account what a
+ * client did not stay to read. In practice: no limit.
+ */
+const SESSION_MEMORY_MB = 16 * 1024;
 
 export function socketServer(path: string, routes: (router: ConnectRouter) => void): SocketServer {
   const handler = connectNodeAdapter({ routes, connect: false, grpcWeb: false });

@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type {
   ContainerStatusResponseSchema,
   PodSandboxStatusRequest,
@@ -8,6 +7,7 @@ import type {
 import { found } from "./containers.ts";
 import { stateOf } from "./listing.ts";
 import { cniResult } from "./metadata.ts";
+import { notFound } from "./refusal.ts";
 import { isHostNetwork, type SandboxRecord, type Store } from "./store.ts";
 import type { World } from "./world.ts";
 
@@ -39,7 +39,7 @@ export function sandboxStatus(
 ): MessageInitShape<typeof PodSandboxStatusResponseSchema> {
   const sandbox = store.sandboxes.get(request.podSandboxId);
   if (sandbox?.stage !== "complete") {
-    throw new ConnectError("an error occurred when try to find sandbox: not found", Code.NotFound);
+    throw notFound("an error occurred when try to find sandbox");
   }
   const { metadata, labels, annotations, linux } = sandbox.config;
   const options = linux?.securityContext?.namespaceOptions;

@@ -1,5 +1,5 @@
-import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 import { couldConcernSandboxes } from "./prefilter.ts";
+import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 
 /** Takes physical lines and gives what each log record in them stands for. Records may span several lines. */
 export interface RecordReader {
@@ -16,7 +16,7 @@ const MAX_CHARS = 16_384;
  * stack, an event of kubectl.
  */
 const RECORD_START =
-  /^(?:[>|*\s]{0,4})(?:\S{0,60}?[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d |(?:time|ts|level|t)=|[A-Z]{4}\[|\S{0,60}?\{ ?"|\[ {0,8}\d{1,8}\.\d{1,9}\]|\[<0>\]|(?:\S{1,60}\s{1,20}){0,3}(?:Warning|Normal)\s{1,20}\S|-[rwx-]{9}\S? )/;
+  /^(?:[>|*\s]{0,4})(?:\S{0,60}?[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}[-/]\d\d[-/]\d\d[T ]|\S{1,10} {1,2}\d{1,2} \d\d:\d\d:\d\d |(?:time|ts|level|t)=|[A-Z]{4}\[|(?:\S{1,80}: )?\{ ?"|\[ {0,8}\d{1,8}\.\d{1,9}\]|\[<0>\]|(?:\S{1,60}\s{1,20}){0,3}(?:Warning|Normal)\s{1,20}\S|-[rwx-]{9}\S? )/;
 
 export function recordReader(): RecordReader {
   let pending: string[] = [];

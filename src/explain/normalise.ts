@@ -4,13 +4,15 @@
  * ate them) escapes them differently; without them all envelopes read alike.
  */
 export function normalise(line: string): string {
-  return stripQuotes(decodeEscapes(stripColours(line))).toLowerCase().replace(/\s+/g, " ").trim();
+  return stripQuotes(decodeEscapes(stripColours(line)))
+    .toLowerCase()
+    .replace(/\s+/g, " ")
+    .trim();
 }
 
 /** Terminal escapes, also as syslog (#033) and cat -v (^[) print them. */
 function stripColours(line: string): string {
-  // biome-ignore lint: the escape character is what is meant
-  return line.replace(/(?:\u001b|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/g, "");
+  return line.replace(/(?:\p{Cc}|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/gu, "");
 }
 
 /**

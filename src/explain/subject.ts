@@ -40,9 +40,7 @@ interface PodPattern {
 
 const PODS: readonly PodPattern[] = [
   {
-    pattern: new RegExp(
-      `podsandboxmetadata\\{name:(${NAME}),uid:(${UID}),namespace:(${NAME}),attempt:(\\d{1,9}),`,
-    ),
+    pattern: new RegExp(`podsandboxmetadata\\{name:(${NAME}),uid:(${UID}),namespace:(${NAME}),attempt:(\\d{1,9}),`),
     read: ([, name, uid, namespace, attempt]) => pod(namespace, name, uid, attempt),
   },
   {

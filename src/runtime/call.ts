@@ -1,5 +1,5 @@
-import type { CallOptions as ConnectCallOptions } from "@connectrpc/connect";
-import { type RuntimeError, toRuntimeError } from "./errors.ts";
+import { toRuntimeError } from "./errors.ts";
+import type { GrpcChannel, Method } from "./grpc-channel.ts";
 
 /** Every call to the runtime is bounded: there is no way to make one without a deadline. */
 export interface CallOptions {
@@ -7,56 +7,63 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A timer may fire a millisecond before the clock agrees that its time has come. */
-const EARLY_TIMER_MS = 2;
+/** What a generator of message codecs gives us for one message type. */
+interface Codec<Message> {
+  encode(message: Message): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): Message;
+  fromPartial(partial: object): Message;
+}
 
-/** Runs one call and gives its failure the shape that the rest of the program knows. */
-export async function guarded<T>(
+/** A service's method by name, with requests given in part: what is left out has its default. */
+export function method<Request, Response>(
+  service: string,
   name: string,
+  request: Codec<Request>,
+  response: Codec<Response>,
+) {
+  const wire: Method<object, Response> = {
+    path: `/${service}/${name}`,
+    encode: (partial) => request.encode(request.fromPartial(partial)).finish(),
+    decode: (bytes) => response.decode(bytes),
+  };
+  return { name, wire };
+}
+
+/** Runs one unary call and gives its failure the shape that the rest of the program knows. */
+export async function callUnary<Response>(
+  channel: GrpcChannel,
   socketPath: string,
+  { name, wire }: { readonly name: string; readonly wire: Method<object, Response> },
+  request: object,
   options: CallOptions,
-  call: (options: ConnectCallOptions) => Promise<T>,
-): Promise<T> {
+): Promise<Response> {
   const startedAt = performance.now();
   try {
-    return await call(connectOptions(options));
+    return await channel.unary(wire, request, options);
   } catch (error) {
-    throw failure(error, name, socketPath, options, startedAt);
+    throw toRuntimeError(error, { call: name, socketPath, timedOut: timedOut(startedAt, options) });
   }
 }
 
-/** The same for a call that answers with a stream. The deadline is for the whole stream. */
-export async function* guardedStream<T>(
-  name: string,
+/** The same for a stream of answers. */
+export async function* callStream<Response>(
+  channel: GrpcChannel,
   socketPath: string,
+  { name, wire }: { readonly name: string; readonly wire: Method<object, Response> },
+  request: object,
   options: CallOptions,
-  call: (options: ConnectCallOptions) => AsyncIterable<T>,
-): AsyncIterable<T> {
+): AsyncIterable<Response> {
   const startedAt = performance.now();
   try {
-    yield* call(connectOptions(options));
+    yield* channel.stream(wire, request, options);
   } catch (error) {
-    throw failure(error, name, socketPath, options, startedAt);
+    throw toRuntimeError(error, { call: name, socketPath, timedOut: timedOut(startedAt, options) });
   }
 }
 
-function connectOptions({ timeoutMs, signal }: CallOptions): ConnectCallOptions {
-  // Go servers refuse a time-out with a fraction.
-  const whole = Math.ceil(timeoutMs);
-  return signal === undefined ? { timeoutMs: whole } : { timeoutMs: whole, signal };
-}
+/** Timers fire up to a millisecond early, and the server's clock may be ahead of ours by as much. */
+const CLOCK_SLACK_MS = 5;
 
-function failure(
-  error: unknown,
-  call: string,
-  socketPath: string,
-  options: CallOptions,
-  startedAt: number,
-): RuntimeError {
-  return toRuntimeError(error, {
-    call,
-    socketPath,
-    timedOut: performance.now() - startedAt + EARLY_TIMER_MS >= options.timeoutMs,
-    aborted: options.signal?.aborted === true,
-  });
+function timedOut(startedAt: number, { timeoutMs }: CallOptions): boolean {
+  return performance.now() - startedAt >= timeoutMs - CLOCK_SLACK_MS;
 }

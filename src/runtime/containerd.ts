@@ -1,78 +1,81 @@
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { type CallOptions, guarded } from "./call.ts";
+import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
-import { type Container, Containers } from "./gen/containerd/containers_pb.ts";
-import { type Lease, Leases } from "./gen/containerd/leases_pb.ts";
-import { type Sandbox, Store } from "./gen/containerd/sandboxes_pb.ts";
-import { type Process, Tasks } from "./gen/containerd/tasks_pb.ts";
-import { openSocket } from "./transport.ts";
+import * as containersApi from "./gen/containerd/containers.ts";
+import * as leasesApi from "./gen/containerd/leases.ts";
+import * as sandboxesApi from "./gen/containerd/sandboxes.ts";
+import * as tasksApi from "./gen/containerd/tasks.ts";
+import { openChannel } from "./grpc-channel.ts";
 
 /** The namespace that the CRI plugin keeps its records in. */
 const KUBERNETES_NAMESPACE = "k8s.io";
 
 /** containerd's own API on the same socket: records, tasks and leases that CRI has no words for. */
 export interface ContainerdClient {
-  listContainers(options: CallOptions): Promise<readonly Container[]>;
-  getContainer(id: string, options: CallOptions): Promise<Container | undefined>;
-  listTasks(options: CallOptions): Promise<readonly Process[]>;
-  listLeases(options: CallOptions): Promise<readonly Lease[]>;
+  listContainers(options: CallOptions): Promise<readonly containersApi.Container[]>;
+  getContainer(id: string, options: CallOptions): Promise<containersApi.Container | undefined>;
+  listTasks(options: CallOptions): Promise<readonly tasksApi.Process[]>;
+  listLeases(options: CallOptions): Promise<readonly leasesApi.Lease[]>;
   deleteLease(id: string, options: CallOptions): Promise<void>;
   /** Empty on containerd 1.x, which has no sandbox store. */
-  listSandboxes(options: CallOptions): Promise<readonly Sandbox[]>;
+  listSandboxes(options: CallOptions): Promise<readonly sandboxesApi.Sandbox[]>;
   close(): void;
 }
 
-const inKubernetesNamespace: Interceptor = (next) => (request) => {
-  request.header.set("containerd-namespace", KUBERNETES_NAMESPACE);
-  return next(request);
+const CONTAINERS = "containerd.services.containers.v1.Containers";
+const TASKS = "containerd.services.tasks.v1.Tasks";
+const LEASES = "containerd.services.leases.v1.Leases";
+const SANDBOXES = "containerd.services.sandbox.v1.Store";
+
+const methods = {
+  containersGet: method(CONTAINERS, "Get", containersApi.GetContainerRequest, containersApi.GetContainerResponse),
+  // Streamed: with its OCI spec a record is some 10 KB, and a thousand of them overflow a single message.
+  containersList: method(
+    CONTAINERS,
+    "ListStream",
+    containersApi.ListContainersRequest,
+    containersApi.ListContainerMessage,
+  ),
+  tasksList: method(TASKS, "List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse),
+  leasesList: method(LEASES, "List", leasesApi.ListRequest, leasesApi.ListResponse),
+  leasesDelete: method(LEASES, "Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse),
+  sandboxesList: method(SANDBOXES, "List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse),
 };
 
 export function openContainerd(path: string): ContainerdClient {
-  const socket = openSocket(path, [inKubernetesNamespace]);
-  const containers = createClient(Containers, socket.transport);
-  const tasks = createClient(Tasks, socket.transport);
-  const leases = createClient(Leases, socket.transport);
-  const sandboxes = createClient(Store, socket.transport);
+  const channel = openChannel(path, { "containerd-namespace": KUBERNETES_NAMESPACE });
   return {
-    close: () => socket.close(),
-    // Streamed: with its OCI spec a record is some 10 KB, and a thousand of them overflow a single message.
-    listContainers: (options) =>
-      guarded("Containers.ListStream", path, options, async (bounds) => {
-        const found: Container[] = [];
-        for await (const message of containers.listStream({}, bounds)) {
-          if (message.container) found.push(message.container);
-        }
-        return found;
-      }),
-    getContainer: async (id, options) => {
-      try {
-        return await guarded("Containers.Get", path, options, async (bounds) => {
-          const answer = await containers.get({ id }, bounds);
-          return answer.container;
-        });
-      } catch (error) {
-        if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
-        throw error;
+    close: () => channel.close(),
+    listContainers: async (options) => {
+      const found: containersApi.Container[] = [];
+      for await (const { container } of callStream(channel, path, methods.containersList, {}, options)) {
+        if (container !== undefined) found.push(container);
       }
+      return found;
     },
-    listTasks: (options) =>
-      guarded("Tasks.List", path, options, async (bounds) => (await tasks.list({}, bounds)).tasks),
-    listLeases: (options) =>
-      guarded("Leases.List", path, options, async (bounds) => (await leases.list({}, bounds)).leases),
-    deleteLease: (id, options) =>
-      guarded("Leases.Delete", path, options, async (bounds) => {
-        await leases.delete({ id, sync: false }, bounds);
+    getContainer: (id, options) =>
+      unless("not-found", undefined, async () => {
+        const answer = await callUnary(channel, path, methods.containersGet, { id }, options);
+        return answer.container;
       }),
-    listSandboxes: async (options) => {
-      try {
-        return await guarded("Sandboxes.List", path, options, async (bounds) => {
-          const answer = await sandboxes.list({}, bounds);
-          return answer.list;
-        });
-      } catch (error) {
-        if (error instanceof RuntimeError && error.kind === "unsupported") return [];
-        throw error;
-      }
+    listTasks: async (options) => (await callUnary(channel, path, methods.tasksList, {}, options)).tasks,
+    listLeases: async (options) => (await callUnary(channel, path, methods.leasesList, {}, options)).leases,
+    deleteLease: async (id, options) => {
+      await callUnary(channel, path, methods.leasesDelete, { id }, options);
     },
+    listSandboxes: (options) =>
+      unless("unsupported", [], async () => {
+        const answer = await callUnary(channel, path, methods.sandboxesList, {}, options);
+        return answer.list;
+      }),
   };
+}
+
+/** One kind of failure that is an answer in itself. */
+async function unless<T>(kind: RuntimeError["kind"], answer: T, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === kind) return answer;
+    throw error;
+  }
 }

@@ -1,37 +1,22 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
-import { type CallOptions, guarded, guardedStream } from "./call.ts";
-import {
-  type Container,
-  type ContainerConfigSchema,
-  type ContainerEventResponse,
-  type ContainerFilterSchema,
-  type ContainerStatusResponse,
-  type PodSandbox,
-  type PodSandboxConfigSchema,
-  type PodSandboxFilterSchema,
-  type PodSandboxStatusResponse,
-  RuntimeService,
-  type StatusResponse,
-  type VersionResponse,
-} from "./gen/runtime/v1/cri_pb.ts";
-import { openSocket } from "./transport.ts";
+import { type CallOptions, callStream, callUnary, method } from "./call.ts";
+import * as api from "./gen/runtime/v1/cri.ts";
+import { openChannel } from "./grpc-channel.ts";
 
-export type PodSandboxConfig = MessageInitShape<typeof PodSandboxConfigSchema>;
-export type ContainerConfig = MessageInitShape<typeof ContainerConfigSchema>;
-export type PodSandboxFilter = MessageInitShape<typeof PodSandboxFilterSchema>;
-export type ContainerFilter = MessageInitShape<typeof ContainerFilterSchema>;
+export type PodSandboxConfig = api.DeepPartial<api.PodSandboxConfig>;
+export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
+export type PodSandboxFilter = api.DeepPartial<api.PodSandboxFilter>;
+export type ContainerFilter = api.DeepPartial<api.ContainerFilter>;
 
 /** The Container Runtime Interface, as far as unghost speaks it. Every method throws RuntimeError and nothing else. */
 export interface CriClient {
   readonly path: string;
-  version(options: CallOptions): Promise<VersionResponse>;
+  version(options: CallOptions): Promise<api.VersionResponse>;
   /** Verbose: the info map names the CNI directories that the runtime really uses. */
-  status(options: CallOptions): Promise<StatusResponse>;
-  listPodSandbox(filter: PodSandboxFilter | undefined, options: CallOptions): Promise<readonly PodSandbox[]>;
-  podSandboxStatus(id: string, options: CallOptions): Promise<PodSandboxStatusResponse>;
-  listContainers(filter: ContainerFilter | undefined, options: CallOptions): Promise<readonly Container[]>;
-  containerStatus(id: string, options: CallOptions): Promise<ContainerStatusResponse>;
+  status(options: CallOptions): Promise<api.StatusResponse>;
+  listPodSandbox(filter: PodSandboxFilter | undefined, options: CallOptions): Promise<readonly api.PodSandbox[]>;
+  podSandboxStatus(id: string, options: CallOptions): Promise<api.PodSandboxStatusResponse>;
+  listContainers(filter: ContainerFilter | undefined, options: CallOptions): Promise<readonly api.Container[]>;
+  containerStatus(id: string, options: CallOptions): Promise<api.ContainerStatusResponse>;
   /** Frees network and address, keeps the record, the logs and the name. */
   stopPodSandbox(id: string, options: CallOptions): Promise<void>;
   /** Releases the name. Answers without error for an id that the runtime does not know: verify by effect. */
@@ -47,68 +32,65 @@ export interface CriClient {
   stopContainer(id: string, graceSeconds: number, options: CallOptions): Promise<void>;
   removeContainer(id: string, options: CallOptions): Promise<void>;
   /** Ends with `unsupported` on containerd 1.6, which has no such stream. */
-  containerEvents(options: CallOptions): AsyncIterable<ContainerEventResponse>;
+  containerEvents(options: CallOptions): AsyncIterable<api.ContainerEventResponse>;
   close(): void;
 }
 
-export function openCri(path: string): CriClient {
-  const socket = openSocket(path);
-  return criOver(createClient(RuntimeService, socket.transport), path, () => socket.close());
-}
+const SERVICE = "runtime.v1.RuntimeService";
 
-function criOver(client: Client<typeof RuntimeService>, path: string, close: () => void): CriClient {
+const methods = {
+  version: method(SERVICE, "Version", api.VersionRequest, api.VersionResponse),
+  status: method(SERVICE, "Status", api.StatusRequest, api.StatusResponse),
+  listPodSandbox: method(SERVICE, "ListPodSandbox", api.ListPodSandboxRequest, api.ListPodSandboxResponse),
+  podSandboxStatus: method(SERVICE, "PodSandboxStatus", api.PodSandboxStatusRequest, api.PodSandboxStatusResponse),
+  listContainers: method(SERVICE, "ListContainers", api.ListContainersRequest, api.ListContainersResponse),
+  containerStatus: method(SERVICE, "ContainerStatus", api.ContainerStatusRequest, api.ContainerStatusResponse),
+  stopPodSandbox: method(SERVICE, "StopPodSandbox", api.StopPodSandboxRequest, api.StopPodSandboxResponse),
+  removePodSandbox: method(SERVICE, "RemovePodSandbox", api.RemovePodSandboxRequest, api.RemovePodSandboxResponse),
+  runPodSandbox: method(SERVICE, "RunPodSandbox", api.RunPodSandboxRequest, api.RunPodSandboxResponse),
+  createContainer: method(SERVICE, "CreateContainer", api.CreateContainerRequest, api.CreateContainerResponse),
+  startContainer: method(SERVICE, "StartContainer", api.StartContainerRequest, api.StartContainerResponse),
+  stopContainer: method(SERVICE, "StopContainer", api.StopContainerRequest, api.StopContainerResponse),
+  removeContainer: method(SERVICE, "RemoveContainer", api.RemoveContainerRequest, api.RemoveContainerResponse),
+  getContainerEvents: method(SERVICE, "GetContainerEvents", api.GetEventsRequest, api.ContainerEventResponse),
+};
+
+export function openCri(path: string): CriClient {
+  const channel = openChannel(path);
+  const call = <Response>(
+    what: { readonly name: string; readonly wire: ReturnType<typeof method<object, Response>>["wire"] },
+    request: object,
+    options: CallOptions,
+  ): Promise<Response> => callUnary(channel, path, what, request, options);
   return {
     path,
-    close,
-    version: (options) => guarded("Version", path, options, (bounds) => client.version({}, bounds)),
-    status: (options) => guarded("Status", path, options, (bounds) => client.status({ verbose: true }, bounds)),
-    listPodSandbox: (filter, options) =>
-      guarded("ListPodSandbox", path, options, async (bounds) => {
-        const answer = await client.listPodSandbox(filter ? { filter } : {}, bounds);
-        return answer.items;
-      }),
-    podSandboxStatus: (id, options) =>
-      guarded("PodSandboxStatus", path, options, (bounds) =>
-        client.podSandboxStatus({ podSandboxId: id, verbose: true }, bounds),
-      ),
-    listContainers: (filter, options) =>
-      guarded("ListContainers", path, options, async (bounds) => {
-        const answer = await client.listContainers(filter ? { filter } : {}, bounds);
-        return answer.containers;
-      }),
-    containerStatus: (id, options) =>
-      guarded("ContainerStatus", path, options, (bounds) => client.containerStatus({ containerId: id }, bounds)),
-    stopPodSandbox: (id, options) =>
-      guarded("StopPodSandbox", path, options, async (bounds) => {
-        await client.stopPodSandbox({ podSandboxId: id }, bounds);
-      }),
-    removePodSandbox: (id, options) =>
-      guarded("RemovePodSandbox", path, options, async (bounds) => {
-        await client.removePodSandbox({ podSandboxId: id }, bounds);
-      }),
-    runPodSandbox: (config, options) =>
-      guarded("RunPodSandbox", path, options, async (bounds) => {
-        const answer = await client.runPodSandbox({ config }, bounds);
-        return answer.podSandboxId;
-      }),
-    createContainer: (sandboxId, config, sandboxConfig, options) =>
-      guarded("CreateContainer", path, options, async (bounds) => {
-        const answer = await client.createContainer({ podSandboxId: sandboxId, config, sandboxConfig }, bounds);
-        return answer.containerId;
-      }),
-    startContainer: (id, options) =>
-      guarded("StartContainer", path, options, async (bounds) => {
-        await client.startContainer({ containerId: id }, bounds);
-      }),
-    stopContainer: (id, graceSeconds, options) =>
-      guarded("StopContainer", path, options, async (bounds) => {
-        await client.stopContainer({ containerId: id, timeout: BigInt(graceSeconds) }, bounds);
-      }),
-    removeContainer: (id, options) =>
-      guarded("RemoveContainer", path, options, async (bounds) => {
-        await client.removeContainer({ containerId: id }, bounds);
-      }),
-    containerEvents: (options) =>
-      guardedStream("GetContainerEvents", path, options, (bounds) => client.getContainerEvents({}, bounds)),
+    close: () => channel.close(),
+    version: (options) => call(methods.version, {}, options),
+    status: (options) => call(methods.status, { verbose: true }, options),
+    listPodSandbox: async (filter, options) =>
+      (await call(methods.listPodSandbox, filter ? { filter } : {}, options)).items,
+    podSandboxStatus: (id, options) => call(methods.podSandboxStatus, { podSandboxId: id, verbose: true }, options),
+    listContainers: async (filter, options) =>
+      (await call(methods.listContainers, filter ? { filter } : {}, options)).containers,
+    containerStatus: (id, options) => call(methods.containerStatus, { containerId: id }, options),
+    stopPodSandbox: async (id, options) => {
+      await call(methods.stopPodSandbox, { podSandboxId: id }, options);
+    },
+    removePodSandbox: async (id, options) => {
+      await call(methods.removePodSandbox, { podSandboxId: id }, options);
+    },
+    runPodSandbox: async (config, options) => (await call(methods.runPodSandbox, { config }, options)).podSandboxId,
+    createContainer: async (podSandboxId, config, sandboxConfig, options) =>
+      (await call(methods.createContainer, { podSandboxId, config, sandboxConfig }, options)).containerId,
+    startContainer: async (id, options) => {
+      await call(methods.startContainer, { containerId: id }, options);
+    },
+    stopContainer: async (id, graceSeconds, options) => {
+      await call(methods.stopContainer, { containerId: id, timeout: BigInt(graceSeconds) }, options);
+    },
+    removeContainer: async (id, options) => {
+      await call(methods.removeContainer, { containerId: id }, options);
+    },
+    containerEvents: (options) => callStream(channel, path, methods.getContainerEvents, {}, options),
   };
 }

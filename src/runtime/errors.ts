@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 
 /**
  * What went wrong in a call to the runtime, as callers need to tell it apart.
@@ -43,47 +43,44 @@ export class RuntimeError extends Error {
 export interface FailedCall {
   readonly call: string;
   readonly socketPath: string;
-  /** Our own deadline had passed. */
+  /** The call's own time was up when it failed. */
   readonly timedOut: boolean;
-  /** Our own signal was aborted. */
-  readonly aborted: boolean;
 }
 
 /** Turns whatever a call threw into a RuntimeError. The one place where transport details are understood. */
 export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
-  const { call, socketPath } = failed;
-  const error = ConnectError.from(thrown);
-  const text = error.rawMessage;
-  const ended = error.code === Code.Canceled || error.code === Code.DeadlineExceeded;
-  if (ended && failed.aborted) return new RuntimeError("cancelled", call, text, "Run it again.", thrown);
-  // The runtime knows our deadline too. When its clock wins it may reset the stream, which arrives as Canceled.
-  if (ended && failed.timedOut) return new RuntimeError("deadline", call, text, slowNext(socketPath), thrown);
-  const systemCode = systemCodeOf(error);
-  if (systemCode !== undefined) return unreachable(failed, systemCode, thrown);
-  switch (error.code) {
-    case Code.Canceled:
-      // A connection that is closed under a call looks like a cancelled one.
-      if (text.startsWith("http/2 stream closed")) return hungUp(failed, thrown);
-      break;
-    case Code.NotFound:
-      return new RuntimeError("not-found", call, text, "It is gone; scan again.", thrown);
-    case Code.Unimplemented:
-      return new RuntimeError("unsupported", call, text, "unghost does without it on this runtime.", thrown);
-    case Code.ResourceExhausted:
-      // Both sides say "larger than"; anything else that is exhausted (disk, pids) is a refusal like others.
-      if (text.includes("larger than")) {
-        return new RuntimeError("overflow", call, text, "unghost reads the list in parts.", thrown);
-      }
-      break;
-    case Code.Unavailable:
-      return notServing(failed, text, thrown);
-    case Code.DeadlineExceeded:
-      // Not our deadline: the runtime passes on that something behind it took too long.
-      return new RuntimeError("refused", call, text, "Look into the runtime's log for the same moment.", thrown);
+  if (!(thrown instanceof GrpcError)) return unreachable(failed, systemCodeOf(thrown), thrown);
+  const text = thrown.message;
+  function because(kind: RuntimeErrorKind, next: string): RuntimeError {
+    return new RuntimeError(kind, failed.call, text, next, thrown);
   }
-  return new RuntimeError("refused", call, text, "`unghost explain` says what this text means.", thrown);
+  switch (thrown.status) {
+    // Without a text it is our own doing. With one, the server has counted our deadline, too, and was first to say so -
+    // or it passes on what happened to a plugin, and has more to tell.
+    case GrpcStatus.deadlineExceeded:
+      if (text === "" || failed.timedOut) return because("deadline", slowNext(failed.socketPath));
+      return because("refused", "Look into the runtime's log for the same moment.");
+    case GrpcStatus.cancelled:
+      if (failed.timedOut) return because("deadline", slowNext(failed.socketPath));
+      return text === "" ? because("cancelled", "Run it again.") : because("refused", EXPLAIN);
+    case GrpcStatus.notFound:
+      return because("not-found", "It is gone; scan again.");
+    case GrpcStatus.unimplemented:
+      return because("unsupported", "unghost does without it on this runtime.");
+    case GrpcStatus.resourceExhausted:
+      // A full disk is reported under the same code.
+      return text.includes("larger than")
+        ? because("overflow", "unghost reads the list in parts.")
+        : because("refused", EXPLAIN);
+    case GrpcStatus.unavailable:
+      return text === "" ? hungUp(failed, thrown) : notServing(failed, text, thrown);
+    default:
+      return because("refused", EXPLAIN);
+  }
 }
+
+const EXPLAIN = "`unghost explain` says what this text means.";
 
 function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
   switch (kind) {
@@ -105,10 +102,10 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
 }
 
 /**
- * Node and Bun hide ENOENT and its kin at different depths of the cause chain, once even behind code Internal. A peer
- * that does not speak HTTP/2 is known by a code of node:http2 in the same places.
+ * Node and Bun hide ENOENT and its kin at different depths of the cause chain. A peer that does not speak HTTP/2 is
+ * known by a code of node:http2 in the same places.
  */
-function systemCodeOf(error: Error): string | undefined {
+function systemCodeOf(error: unknown): string | undefined {
   let current: unknown = error;
   for (let depth = 0; current instanceof Error && depth < 8; depth++) {
     const code: unknown = "code" in current ? current.code : undefined;
@@ -118,7 +115,7 @@ function systemCodeOf(error: Error): string | undefined {
   return undefined;
 }
 
-function unreachable(failed: FailedCall, systemCode: string, cause: unknown): RuntimeError {
+function unreachable(failed: FailedCall, systemCode: string | undefined, cause: unknown): RuntimeError {
   const path = failed.socketPath;
   const seen = lookAt(path);
   function because(text: string, next: string): RuntimeError {
@@ -159,7 +156,7 @@ function lookAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socke
   try {
     return statSync(path).isSocket() ? "socket" : "not-a-socket";
   } catch (error) {
-    const code = systemCodeOf(error as Error);
+    const code = systemCodeOf(error);
     return code === "EACCES" || code === "EPERM" ? "forbidden" : "missing";
   }
 }

@@ -1,7 +1,7 @@
 import type { CallOptions } from "./call.ts";
 import type { ContainerFilter, CriClient, PodSandboxFilter } from "./cri.ts";
 import { RuntimeError } from "./errors.ts";
-import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri_pb.ts";
+import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";
 
 /** A pod that may have sandboxes here. CRI filters by label, and cannot be asked which values a label has. */
 export interface PodHint {

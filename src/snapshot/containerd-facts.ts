@@ -1,9 +1,8 @@
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "../runtime/call.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
-import type { Container } from "../runtime/gen/containerd/containers_pb.ts";
-import type { Sandbox } from "../runtime/gen/containerd/sandboxes_pb.ts";
-import { Status } from "../runtime/gen/containerd/tasks_pb.ts";
+import type { Container } from "../runtime/gen/containerd/containers.ts";
+import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
+import { Status } from "../runtime/gen/containerd/tasks.ts";
 import { parseJson, property } from "./json.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types.ts";
 
@@ -22,7 +21,7 @@ export async function readContainerd(client: ContainerdClient, options: CallOpti
       pid: task.pid,
       status: TASK_STATES[task.status] ?? "unknown",
     })),
-    leases: leases.map((lease) => ({ id: lease.id, createdAt: date(lease.createdAt) })),
+    leases: leases.map((lease) => ({ id: lease.id, createdAt: lease.createdAt })),
     sandboxes: sandboxes.map(toSandboxRecord),
   };
 }
@@ -45,7 +44,7 @@ function toRecord(container: Container): ContainerRecord {
   return {
     id: container.id,
     kind,
-    createdAt: date(container.createdAt),
+    createdAt: container.createdAt,
     labels: container.labels,
     ...(metadata === undefined ? {} : { sandbox: metadata }),
   };
@@ -55,14 +54,10 @@ function toSandboxRecord(sandbox: Sandbox): SandboxRecord {
   const metadata = metadataIn(sandbox.extensions);
   return {
     id: sandbox.sandboxId,
-    createdAt: date(sandbox.createdAt),
+    createdAt: sandbox.createdAt,
     labels: sandbox.labels,
     ...(metadata === undefined ? {} : { sandbox: metadata }),
   };
-}
-
-function date(timestamp: Timestamp | undefined): Date | undefined {
-  return timestamp === undefined ? undefined : timestampDate(timestamp);
 }
 
 /** Key of the CRI extension: with a container record (all versions), and in the 2.x sandbox store. */

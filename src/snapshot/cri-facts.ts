@@ -7,7 +7,7 @@ import {
   type PodSandbox,
   PodSandboxState,
   type StatusResponse,
-} from "../runtime/gen/runtime/v1/cri_pb.ts";
+} from "../runtime/gen/runtime/v1/cri.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";
 import { parseJson, property } from "./json.ts";

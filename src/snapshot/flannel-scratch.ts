@@ -4,8 +4,6 @@ import { CORRUPT, isJsonObject, OK, readScratchDir, type ScratchDir } from "./sc
 import type { Source } from "./source.ts";
 import type { ScratchFile } from "./types.ts";
 
-export const DEFAULT_FLANNEL_DIR = "/var/lib/cni/flannel";
-
 /** `<dir>/<sandbox id>`: the configuration that flannel made for its delegate (bridge) on ADD and needs on DEL. */
 export async function readFlannelScratch(where: ScratchDir): Promise<Source<readonly ScratchFile[]>> {
   return readScratchDir(where, {

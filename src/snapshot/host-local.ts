@@ -13,8 +13,6 @@ import {
 import { absent, failed, type Oddity, read, type Source } from "./source.ts";
 import type { AddressLease, HostLocalNetwork } from "./types.ts";
 
-export const DEFAULT_HOST_LOCAL_DIR = "/var/lib/cni/networks";
-
 export interface HostLocalDir {
   readonly root: string;
   readonly dir: string;

@@ -5,8 +5,8 @@ import { posix } from "node:path";
 export function hostPath(root: string, path: string): string {
   // Normalising an absolute path cannot leave "..": it stops at the top.
   const inside = posix.normalize(`/${path}`);
-  const top = posix.normalize(`/${root}`).replace(/\/+$/, "");
-  return top + inside.replace(/(?<=.)\/+$/, "") || "/";
+  const joined = posix.normalize(`/${root}/${inside}`);
+  return joined.length > 1 && joined.endsWith("/") ? joined.slice(0, -1) : joined;
 }
 
 /** The kernel gives up after as many links in one path. */

@@ -4,9 +4,6 @@ import { describeKind, failedListing, listDirectory, printable } from "./safe-fs
 import { absent, type Oddity, read, type Source } from "./source.ts";
 import type { KnownPod } from "./types.ts";
 
-/** kubeadm and most others, k0s, microk8s. */
-export const KUBELET_ROOTS = ["/var/lib/kubelet", "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"];
-
 export const DEFAULT_POD_LOGS = "/var/log/pods";
 
 /** A pod that the kubelet has not finished with: static ones, too, have their directory here. */

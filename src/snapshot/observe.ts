@@ -3,7 +3,7 @@ import { type CriClient, openCri } from "../runtime/cri.ts";
 import { distributionOf } from "../runtime/distributions.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { findRuntime } from "../runtime/find.ts";
-import type { StatusResponse, VersionResponse } from "../runtime/gen/runtime/v1/cri_pb.ts";
+import type { StatusResponse, VersionResponse } from "../runtime/gen/runtime/v1/cri.ts";
 import { readBoot } from "./boot.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";

@@ -43,10 +43,12 @@ export function readTraces(
 }
 
 async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTraces | undefined> {
-  const [environ, cmdline] = await Promise.all([
-    readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES),
-    readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES),
-  ]);
+  const environ = await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES);
+  // Whoever keeps the one back keeps the other back, and every read that hangs takes a thread out of a small pool.
+  const cmdline =
+    environ.kind === "content"
+      ? await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES)
+      : environ;
   return tracesOf(dir, stat, environ, () => cmdline);
 }
 

@@ -20,15 +20,14 @@ export async function readProcesses(query: {
   const proc = hostPath(query.root, "/proc");
   const { processes, uptimeSeconds } = table.value;
 
-  const traces: ProcessTraces[] = [];
-  function keep(found: ProcessTraces | undefined): void {
-    if (found !== undefined) traces.push(found);
-  }
+  const found: (ProcessTraces | undefined)[] = [];
+  const sleepers: Promise<ProcessTraces | undefined>[] = [];
   const finished = await eachPaced(processes, signal, (stat) => {
-    const found = readTraces(proc, stat);
-    if (found instanceof Promise) return found.then(keep);
-    keep(found);
+    const traces = readTraces(proc, stat);
+    if (traces instanceof Promise) sleepers.push(traces);
+    else found.push(traces);
   });
+  const traces = [...found, ...(await Promise.all(sleepers))].filter((trace) => trace !== undefined);
   if (!finished) return failed(`the ${processes.length} processes in ${proc} were not all looked into in time`);
 
   const hidden = traces.filter((trace) => trace.hidden !== undefined);

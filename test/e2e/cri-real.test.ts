@@ -2,7 +2,8 @@ import { describe, test } from "vitest";
 import { startNode } from "../../lab/node.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
-import { type CriBackend, type CriManners, criContract } from "../runtime/cri-contract.ts";
+import type { CriBackend, CriManners } from "../runtime/cri-backend.ts";
+import { criContract } from "../runtime/cri-contract.ts";
 
 const noNode = whyNoRealNode();
 const containerd2 = noNode === undefined ? await ensureContainerd2() : { available: false as const, reason: noNode };

@@ -18,7 +18,9 @@ function idOf(text: string): JournalId {
 
 async function itemsOf(...chunks: (string | Uint8Array)[]): Promise<readonly JournalItem[]> {
   const bytes = chunks.map((chunk) => (typeof chunk === "string" ? Buffer.from(chunk) : chunk));
-  return Array.fromAsync(interpretLines("journal", splitLines(bytes)));
+  const items: JournalItem[] = [];
+  for await (const item of interpretLines("journal", splitLines(bytes))) items.push(item);
+  return items;
 }
 
 const FIRST = begin("aaaaaaaaa-0001");

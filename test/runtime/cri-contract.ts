@@ -13,27 +13,7 @@ import {
   PodSandboxState,
 } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
 import { type PodRef, sandboxName } from "../../src/snapshot/ids.ts";
-
-/** A runtime that the clients are tried on: simulated, or real and of some version. */
-export interface CriBackend {
-  /** May be another one after a power cut. */
-  socket(): string;
-  powerCut(): Promise<void>;
-  restartRuntime(): Promise<void>;
-  /** Where a container cannot refuse to end by itself, makes it do so; returns what ends that. */
-  slowStops(): () => void;
-  close(): Promise<void>;
-}
-
-/** Where runtimes rightly differ. */
-export interface CriManners {
-  readonly runtimeName: RegExp;
-  readonly runtimeVersion: RegExp;
-  readonly stopOfUnknown: "succeeds" | "not-found";
-  readonly containerEvents: boolean;
-  /** Since 2.0: a store of sandboxes besides the container records; since 2.1 also a lease for each. */
-  readonly sandboxStore: boolean;
-}
+import type { CriBackend, CriManners } from "./cri-backend.ts";
 
 const HANG_GUARD_MS = 600_000;
 const CALL = { timeoutMs: 60_000 };

@@ -8,7 +8,7 @@ describe("hostPath", () => {
   test.each([
     ["/", "/var/lib/cni", "/var/lib/cni"],
     ["/", "/", "/"],
-    ["/host", "/", "/host/"],
+    ["/host", "/", "/host"],
     ["/host", "/var/lib/cni", "/host/var/lib/cni"],
     ["/host/", "//var//lib/cni/", "/host/var/lib/cni"],
     ["//host//", "/var/lib/../../../../etc/shadow", "/host/etc/shadow"],
@@ -22,7 +22,7 @@ describe("hostPath", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("..", ".", "", "a", "b c", "\n", "/")), (parts) => {
         const path = hostPath("/host", parts.join("/"));
-        expect(path).toMatch(/^\/host\//);
+        expect(path).toMatch(/^\/host(?:\/|$)/);
         expect(path.split("/")).not.toContain("..");
       }),
     );

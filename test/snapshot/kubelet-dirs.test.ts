@@ -1,13 +1,17 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { KUBELET_ROOTS, readKubeletDirs } from "../../src/snapshot/kubelet-dirs.ts";
+import { readKubeletDirs } from "../../src/snapshot/kubelet-dirs.ts";
 import { fill, tempDir } from "./temp-dir.ts";
 
 const UID = "7d1e1b3c-3a52-4a5e-9a53-0c3c5f1f0a01";
 const STATIC_UID = "0b3a8a6f2f3c4d5e6f708192a3b4c5d6";
 
 function readPods(root: string) {
-  return readKubeletDirs({ root, kubeletRoots: KUBELET_ROOTS, podLogs: "/var/log/pods" });
+  return readKubeletDirs({
+    root,
+    kubeletRoots: ["/var/lib/kubelet", "/var/lib/k0s/kubelet"],
+    podLogs: "/var/log/pods",
+  });
 }
 
 describe("readKubeletDirs", () => {
@@ -27,7 +31,7 @@ describe("readKubeletDirs", () => {
     ]);
   });
 
-  test("a kubelet root moved by a link, and those of k0s and microk8s, are found", () => {
+  test("a kubelet root moved by a link, and the second of two places, are found", () => {
     const moved = fill(tempDir(), { [`data/pods/${UID}/.keep`]: "" });
     mkdirSync(`${moved}/var/lib`, { recursive: true });
     symlinkSync("/data", `${moved}/var/lib/kubelet`);

@@ -205,7 +205,7 @@ describe("findRuntimeProcess", () => {
     });
   });
 
-  test("/var/run and /run are one, and the newest of two runtimes is meant", async () => {
+  test("/var/run and /run are one, and a runtime goes before another process that holds the socket", async () => {
     const unix = (inode: number) => `0: 2 0 00010000 0001 01 ${inode} /run/containerd/containerd.sock\n`;
     const root = fakeProc({ 1: { comm: "init", "net/unix": unix(5) }, 60: { comm: "sh" }, 61: { comm: "containerd" } });
     for (const pid of [60, 61]) {

@@ -11,7 +11,7 @@ export const eventedPlegStaleStatus: FailureClass = {
   signatures: [
     {
       text: "… is already in use by sandbox <id>",
-      pattern: /is already in use by sandbox/,
+      pattern: /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox/,
       level: "cause",
       confidence: 0.3,
       decides:

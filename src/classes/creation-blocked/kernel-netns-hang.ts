@@ -2,7 +2,7 @@ import type { FailureClass } from "../failure-class.ts";
 
 const blockedTask = {
   text: "INFO: task containerd:<pid> blocked for more than <n> seconds.",
-  pattern: /task (?:containerd\S{0,12}|runc\S{0,8}|dockerd|crio|kubelet|k3s\S{0,12}):\d{1,8} blocked for more than/,
+  pattern: /task (?:containerd\S{0,12}|runc\S{0,16}|dockerd|crio|kubelet|k3s\S{0,12}):\d{1,8} blocked for more than/,
   level: "symptom",
   confidence: 0.5,
   decides:

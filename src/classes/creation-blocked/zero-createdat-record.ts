@@ -25,7 +25,7 @@ export const zeroCreatedatRecord: FailureClass = {
     {
       text: "<id>  27x years ago  NotReady  <pod>  <namespace>",
       pattern: /\b2[5-9]\d years ago\b/,
-      within: /notready|sandbox|containerd|crictl/,
+      within: /notready|sandbox|containerd|crictl|createdat/,
       level: "cause",
       confidence: 0.6,
       decides: "containerd 2.x: this class. containerd 1.6 or 1.7 after a failed creation: A5.",

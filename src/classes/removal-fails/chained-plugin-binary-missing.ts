@@ -21,7 +21,7 @@ export const chainedPluginBinaryMissing: FailureClass = {
     },
     {
       text: 'failed to find plugin "<t>" … (cut)',
-      pattern: /failed to find plugin \S/,
+      pattern: /failed to find plugi/,
       within: cniContext,
       level: "cause",
       confidence: 0.8,

@@ -1,0 +1,35 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * As much of /proc below `root` as a machine shows that has just booted and runs nothing but its init: a process table
+ * without process 1 would look like one that hides the processes of others.
+ */
+export function bootProc(root: string, bootedAt: number): void {
+  const proc = join(root, "proc");
+  mkdirSync(join(proc, "sys/kernel/random"), { recursive: true });
+  writeFileSync(join(proc, "sys/kernel/random/boot_id"), `${randomUUID()}\n`);
+  writeFileSync(join(proc, "stat"), `cpu  0 0 0 0 0 0 0 0 0 0\nbtime ${Math.floor(bootedAt / 1000)}\n`);
+  writeUptime(root, bootedAt);
+  writeInit(join(proc, "1"));
+}
+
+/** Renamed into place: a reader must never see half of it. */
+export function writeUptime(root: string, bootedAt: number): void {
+  const seconds = ((Date.now() - bootedAt) / 1000).toFixed(2);
+  const fresh = join(root, "proc/.uptime");
+  writeFileSync(fresh, `${seconds} ${seconds}\n`);
+  renameSync(fresh, join(root, "proc/uptime"));
+}
+
+function writeInit(dir: string): void {
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(join(dir, "ns"), { recursive: true });
+  // pid, name, state, parent, then 17 fields of no interest here; the start time is the 22nd.
+  writeFileSync(join(dir, "stat"), `1 (init) S 0 1 1 0 -1 4194560 ${"0 ".repeat(12)}1 0 0\n`);
+  writeFileSync(join(dir, "cmdline"), "/sbin/init\0");
+  writeFileSync(join(dir, "environ"), "");
+  writeFileSync(join(dir, "cgroup"), "0::/init.scope\n");
+  symlinkSync("net:[4026531840]", join(dir, "ns/net"));
+}

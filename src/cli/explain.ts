@@ -1,0 +1,141 @@
+import { createReadStream, statSync } from "node:fs";
+import { classById, classes } from "../classes/index.ts";
+import { groupByClass } from "../explain/group.ts";
+import { explainText, recordReader } from "../explain/lines.ts";
+import type { Match } from "../explain/recognise.ts";
+import { splitLines } from "../explain/split-lines.ts";
+import { renderClass, renderClassList, renderGroups, type Style } from "../report/explain.ts";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import { journalLines } from "./journal.ts";
+
+export type ExplainIo = Pick<Io, "stdout" | "stderr" | "env" | "stdinIsTerminal" | "columns" | "stdin">;
+
+export interface ExplainOptions {
+  /** Error lines, files, class ids, or `-` for stdin, in any mixture. */
+  readonly texts: readonly string[];
+  readonly journal: boolean;
+  readonly list: boolean;
+  readonly output: "table" | "json" | "yaml";
+  readonly colour: boolean;
+}
+
+/** Nobody reads further; programs that want every line can cut their input themselves. */
+const MAX_RECORDS = 5_000;
+const MAX_FILE_BYTES = 512 * 1024 * 1024;
+
+/** 0 when something was recognised (or a manual page was printed), 1 when not, 64 for wrong usage. */
+export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
+  const style: Style = { width: io.columns, colour: options.colour };
+  if (options.list) {
+    await print(options, io, classes.map(manualEntry), () => renderClassList(classes, style));
+    return ExitCode.ok;
+  }
+  const pages = options.texts.map(classById);
+  const [page] = pages;
+  if (page && pages.length === 1) {
+    await print(options, io, manualEntry(page), () => renderClass(page, style));
+    return ExitCode.ok;
+  }
+  const found = await gather(options, io);
+  if (found === undefined) return ExitCode.usage;
+  const { records, total } = found;
+  if (total > records.length) {
+    io.stderr(`Showing the first ${records.length} of ${total} recognised records.\n`);
+  }
+  await print(options, io, { matches: records.flat() }, () => renderGroups(groupByClass(records), style));
+  if (records.length === 0 && options.output === "table") io.stderr(notRecognised(options.texts.join("\n")));
+  return records.length > 0 ? ExitCode.ok : ExitCode.findings;
+}
+
+interface Found {
+  readonly records: readonly (readonly Match[])[];
+  readonly total: number;
+}
+
+async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | undefined> {
+  const records: (readonly Match[])[] = [];
+  let total = 0;
+  function keep(found: readonly (readonly Match[])[]): void {
+    total += found.length;
+    for (const record of found) if (records.length < MAX_RECORDS) records.push(record);
+  }
+  const fromStdin = options.texts.includes("-") || (options.texts.length === 0 && !options.journal);
+  if (fromStdin && io.stdinIsTerminal && !options.texts.includes("-")) {
+    io.stderr("Nothing to explain: give an error line, a file, - for stdin, or --journal. See explain --list.\n");
+    return undefined;
+  }
+  const words: string[] = [];
+  for (const text of options.texts) {
+    if (text === "-") continue;
+    if (isFile(text)) await readLines(createReadStream(text, { end: MAX_FILE_BYTES - 1 }), keep);
+    else words.push(text);
+  }
+  keep(explainArguments(words));
+  if (fromStdin) await readLines(io.stdin(), keep);
+  if (options.journal) {
+    const problem = await journalLines(io.env, (chunks) => readLines(chunks, keep));
+    if (problem !== undefined) io.stderr(`${problem}\n`);
+  }
+  return { records, total };
+}
+
+/** Each argument is a text of its own; a line typed without quotes arrives as single words and is put together again. */
+function explainArguments(texts: readonly string[]): readonly (readonly Match[])[] {
+  const apart = texts.flatMap((text) => explainText(text));
+  if (apart.length > 0 || texts.length < 2) return apart;
+  return explainText(texts.join(" "));
+}
+
+async function readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  keep: (found: readonly (readonly Match[])[]) => void,
+): Promise<void> {
+  const reader = recordReader();
+  for await (const line of splitLines(chunks)) keep(reader.push(line));
+  keep(reader.end());
+}
+
+function isFile(text: string): boolean {
+  if (text.length > 4096 || text.includes("\n")) return false;
+  return statSync(text, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function manualEntry(one: (typeof classes)[number]) {
+  const { id, code, title, explanation, mechanism, inSnapshot, versions, treatment, byHand, danger, links } = one;
+  const signatures = one.signatures.map(({ text, level, confidence }) => ({ text, level, confidence }));
+  return {
+    id,
+    code,
+    title,
+    explanation,
+    mechanism,
+    signatures,
+    inSnapshot,
+    versions,
+    treatment,
+    byHand,
+    danger,
+    links,
+  };
+}
+
+async function print(options: ExplainOptions, io: ExplainIo, data: unknown, table: () => string): Promise<void> {
+  if (options.output === "json") return io.stdout(`${JSON.stringify(data, null, 2)}\n`);
+  if (options.output === "yaml") {
+    const { stringify } = await import("yaml");
+    return io.stdout(stringify(data));
+  }
+  return io.stdout(table());
+}
+
+function notRecognised(text: string): string {
+  const harmless = /sandbox changed, it will be killed/i.test(text);
+  return [
+    "Not recognised: nothing in this text points at a pod sandbox that is stuck.",
+    harmless
+      ? "“Pod sandbox changed” alone is normal (unghost explain sandbox-changed-alone); the cause, if any, stands in another line."
+      : "Give more of the log around it, or see what unghost knows with: unghost explain --list",
+    "",
+  ].join("\n");
+}

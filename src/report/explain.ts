@@ -1,0 +1,140 @@
+import type { FailureClass } from "../classes/failure-class.ts";
+import { classById } from "../classes/index.ts";
+import type { Group } from "../explain/group.ts";
+import type { LogPod } from "../explain/subject.ts";
+import { paint, wrap } from "./text.ts";
+
+export interface Style {
+  readonly width: number;
+  readonly colour: boolean;
+}
+
+const MAX_PODS = 10;
+
+/** What a paste of log lines stands for, for people. */
+export function renderGroups(groups: readonly Group[], style: Style): string {
+  return groups.map((group) => renderGroup(group, style)).join("\n");
+}
+
+function renderGroup(group: Group, style: Style): string {
+  const known = classById(group.class);
+  if (!known) return "";
+  const times = group.count === 1 ? "" : ` (${group.count} times)`;
+  const parts = [
+    `${bold(known.title, style)}${times}`,
+    dim(`${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % sure from this alone`, style),
+    ...concerned(group, style),
+    "",
+    wrap(known.explanation, style.width),
+    ...section("Why it happens", [known.mechanism], style),
+    ...treatment(known, style),
+    ...section("By hand", steps(known.byHand), style),
+    ...section("Beware", [known.danger], style),
+    ...alternatives(group, style),
+  ];
+  return `${parts.join("\n")}\n`;
+}
+
+function concerned(group: Group, style: Style): readonly string[] {
+  const lines: string[] = [];
+  if (group.pods.length > 0) {
+    const shown = group.pods.slice(0, MAX_PODS).map(podName);
+    const more = group.pods.length - shown.length;
+    lines.push(wrap(`Pods: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
+  }
+  if (group.sandboxIds.length > 0) {
+    const shown = group.sandboxIds.slice(0, MAX_PODS).map((id) => id.slice(0, 13));
+    const more = group.sandboxIds.length - shown.length;
+    lines.push(wrap(`Sandboxes: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
+  }
+  return lines;
+}
+
+function podName(pod: LogPod): string {
+  return `${pod.namespace}/${pod.name}`;
+}
+
+function alternatives(group: Group, style: Style): readonly string[] {
+  const others = group.alternatives.map((id) => classById(id)).filter((one) => one !== undefined);
+  const lines: string[] = [];
+  if (others.length > 0) {
+    lines.push(
+      ...section(
+        "It could also be",
+        others.map((one) => `${one.title} (${one.code} ${one.id})`),
+        style,
+      ),
+    );
+  }
+  if (group.decides !== undefined) lines.push(...section("What would decide", [group.decides], style));
+  return lines;
+}
+
+/** The manual page of one class. */
+export function renderClass(one: FailureClass, style: Style): string {
+  const shows = one.inSnapshot.visible
+    ? one.inSnapshot.how
+    : `unghost cannot see it on a node by itself: ${one.inSnapshot.why}`;
+  const parts = [
+    bold(one.title, style),
+    dim(`${one.code} ${one.id}`, style),
+    "",
+    wrap(one.explanation, style.width),
+    ...section("Why it happens", [one.mechanism], style),
+    ...section(
+      "How it reads in logs",
+      one.signatures.map((signature) => signature.text),
+      style,
+    ),
+    ...section("How it shows on a node", [shows], style),
+    ...section("Versions", [one.versions], style),
+    ...treatment(one, style),
+    ...section("By hand", steps(one.byHand), style),
+    ...section("Beware", [one.danger], style),
+    ...section("Reports", one.links, style),
+  ];
+  return `${parts.join("\n")}\n`;
+}
+
+/** One line a class, for `explain --list`. */
+export function renderClassList(classes: readonly FailureClass[], style: Style): string {
+  const rows = classes.map((one) => [one.code.padEnd(3), one.id.padEnd(42), one.treatment.mode.padEnd(10), one.title]);
+  return `${rows.map((row) => cut(row.join(" "), style.width)).join("\n")}\n`;
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(1, width - 1))}…`;
+}
+
+function treatment({ treatment: { mode, steps: all, gates } }: FailureClass, style: Style): readonly string[] {
+  if (mode === "none") return section("What unghost would do", [all[0] ?? "Nothing: there is nothing to heal."], style);
+  const manner =
+    mode === "automatic" ? "What unghost would do, by itself" : "What unghost would propose; a person decides";
+  return [...section(manner, steps(all), style), ...section("What it proves first", bullets(gates), style)];
+}
+
+function steps(lines: readonly string[]): readonly string[] {
+  return lines.length < 2 ? lines : lines.map((line, index) => `${index + 1}. ${line}`);
+}
+
+function bullets(lines: readonly string[]): readonly string[] {
+  return lines.length < 2 ? lines : lines.map((line) => `- ${line}`);
+}
+
+function section(title: string, lines: readonly string[], style: Style): readonly string[] {
+  if (lines.length === 0) return [];
+  return ["", bold(title, style), ...lines.map((line) => wrap(`  ${line}`, style.width, hanging(line)))];
+}
+
+/** Lines after the first of a numbered step stand under its text, not under its number. */
+function hanging(line: string): string {
+  return " ".repeat(2 + (/^(?:\d+\.|-) /.exec(line)?.[0].length ?? 0));
+}
+
+function bold(text: string, { colour }: Style): string {
+  return paint(colour).bold(text);
+}
+
+function dim(text: string, { colour }: Style): string {
+  return paint(colour).dim(text);
+}

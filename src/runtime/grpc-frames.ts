@@ -1,0 +1,58 @@
+import { GrpcError, GrpcStatus } from "./grpc-status.ts";
+
+/** containerd sends 16 MiB at most by default; CRI-O and tuned nodes send more. */
+export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+
+/** One byte that says whether the message is compressed, four that say how long it is. */
+const HEADER_BYTES = 5;
+
+export function frame(message: Uint8Array): Uint8Array {
+  const framed = new Uint8Array(HEADER_BYTES + message.length);
+  new DataView(framed.buffer).setUint32(1, message.length);
+  framed.set(message, HEADER_BYTES);
+  return framed;
+}
+
+/** Cuts a stream of bytes into messages, however the network has cut it before. */
+export class MessageReader {
+  #chunks: Uint8Array[] = [];
+  #buffered = 0;
+
+  /** Takes the next bytes and gives the messages that they complete. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.length;
+    const messages: Uint8Array[] = [];
+    while (this.#buffered >= HEADER_BYTES) {
+      const length = this.#announcedLength();
+      if (this.#buffered < HEADER_BYTES + length) break;
+      const whole = this.#joined();
+      messages.push(whole.subarray(HEADER_BYTES, HEADER_BYTES + length));
+      this.#chunks = [whole.subarray(HEADER_BYTES + length)];
+      this.#buffered -= HEADER_BYTES + length;
+    }
+    return messages;
+  }
+
+  #announcedLength(): number {
+    const first = this.#chunks[0];
+    const head = first !== undefined && first.length >= HEADER_BYTES ? first : this.#joined();
+    if (head[0] !== 0) throw new GrpcError(GrpcStatus.internal, "the answer is compressed, which was not asked for");
+    const length = new DataView(head.buffer, head.byteOffset).getUint32(1);
+    if (length > MAX_MESSAGE_BYTES) {
+      throw new GrpcError(
+        GrpcStatus.resourceExhausted,
+        `received message larger than max (${length} vs. ${MAX_MESSAGE_BYTES})`,
+      );
+    }
+    return length;
+  }
+
+  #joined(): Uint8Array {
+    const [only] = this.#chunks;
+    if (only !== undefined && this.#chunks.length === 1) return only;
+    const whole = Buffer.concat(this.#chunks);
+    this.#chunks = [whole];
+    return whole;
+  }
+}

@@ -1,0 +1,18 @@
+import type { Case } from "./corpus/case.ts";
+import { creationBlocked } from "./corpus/creation-blocked.ts";
+import { leaksAndRuntimes } from "./corpus/leaks-and-runtimes.ts";
+import { ordinary } from "./corpus/ordinary.ts";
+import { removalFails } from "./corpus/removal-fails.ts";
+import { removalFailsMore } from "./corpus/removal-fails-more.ts";
+
+export const positives: readonly Case[] = [
+  ...creationBlocked,
+  ...removalFails,
+  ...removalFailsMore,
+  ...leaksAndRuntimes,
+];
+
+export const negatives: readonly Case[] = ordinary;
+
+/** Lines of our own making in the shapes in which such errors reach people. */
+export const corpus: readonly Case[] = [...positives, ...negatives];

@@ -1,0 +1,257 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { afterEach, describe, expect, test } from "vitest";
+import { clockStep } from "../../lab/faults/clock-step.ts";
+import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
+import { emptyFlannelScratch, useFlannel } from "../../lab/faults/flannel-scratch.ts";
+import { emptyLease, leakedLease } from "../../lab/faults/host-local.ts";
+import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
+import { interruptedRun } from "../../lab/faults/interrupted-run.ts";
+import { leakedContainerdLease } from "../../lab/faults/leaked-containerd-lease.ts";
+import { leakedNetns, leftoverNetnsFile } from "../../lab/faults/leaked-netns.ts";
+import { leakedShim } from "../../lab/faults/leaked-shim.ts";
+import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
+import { consumedMultusCache, emptyMultusCache, multusDeadlock, runMultusPod } from "../../lab/faults/multus.ts";
+import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
+import { acceptDel, failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
+import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
+import { useMultus } from "../../lab/multus.ts";
+import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
+import { processesOf } from "../../lab/node-processes.ts";
+import { runPod, sandboxConfig } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
+import { ensureContainerd2, ensureMultus, whyNoRealNode } from "../../lab/tools.ts";
+import { openContainerd } from "../../src/runtime/containerd.ts";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { ZERO_TIME } from "../../src/snapshot/types.ts";
+
+const HANG_GUARD_MS = 600_000;
+const CALL = { timeoutMs: 60_000 };
+const reason = whyNoRealNode();
+const nowhere = { available: false as const, reason: reason ?? "" };
+const containerd2 = reason === undefined ? await ensureContainerd2() : nowhere;
+const multus = reason === undefined ? await ensureMultus() : nowhere;
+const versions = containerd2.available ? (["1.6", "2.3"] as const) : (["1.6"] as const);
+
+const nodes: LabNode[] = [];
+
+async function start(options: NodeOptions = {}): Promise<LabNode> {
+  const node = await startNode(options);
+  nodes.push(node);
+  return node;
+}
+
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node.destroy();
+});
+
+describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_GUARD_MS }, () => {
+  test.each([
+    { runtime: "1.6", outcome: /unexpected end of JSON input/ },
+    { runtime: "2.3", outcome: "removed" },
+  ] as const)(
+    "a broken result cache blocks removal on containerd 1.6 alone: $runtime",
+    async ({ runtime, outcome }) => {
+      if (!(versions as readonly string[]).includes(runtime)) return;
+      const node = await start({ runtime });
+      const emptied = await runPod(node, { name: "emptied" });
+      const halved = await runPod(node, { name: "halved" });
+
+      await emptyResultCache(node, emptied);
+      await halfWrittenResultCache(node, halved);
+
+      for (const pod of [emptied, halved]) {
+        const answer = await removal(node, pod.sandboxId);
+        if (typeof outcome === "string") expect(answer).toBe(outcome);
+        else expect(answer).toMatch(outcome);
+      }
+    },
+  );
+
+  test.each(versions)("a hung ADD holds the name unlisted until its process is ended: %s", async (runtime) => {
+    const node = await start({ runtime });
+
+    const hung = await hungAdd(node, { name: "web" });
+
+    const again = sandboxConfig({ name: "web", uid: hung.ref.uid });
+    expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
+    await expect(node.cri.runPodSandbox(again, CALL)).rejects.toThrow(`is reserved for "${hung.sandboxId}"`);
+    await node.kill(hung.pid);
+    await until("the name is free", CALL.timeoutMs, () =>
+      node.cri.runPodSandbox(again, CALL).catch((error: unknown) => {
+        if (error instanceof RuntimeError) return undefined;
+        throw error;
+      }),
+    );
+  });
+
+  test.each(versions)("a hanging DEL outlasts its caller: %s", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "web" });
+
+    await hangingDel(node, pod);
+
+    await expect(node.cri.stopPodSandbox(pod.sandboxId, { timeoutMs: 1000 })).rejects.toThrow(RuntimeError);
+    expect(pluginOf(node, "DEL", "web")).toMatchObject({ sandboxId: pod.sandboxId });
+  });
+
+  test.each(versions)("a refused DEL blocks removal until it is accepted: %s", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "web" });
+
+    await refusingDel(node, pod);
+
+    expect(await removal(node, pod.sandboxId)).toMatch(/server_socket is required/);
+    await acceptDel(node, pod);
+    expect(await removal(node, pod.sandboxId)).toBe("removed");
+  });
+
+  test.each(versions)(
+    "a failed roll-back leaves a sandbox of zero time on 1.6 and none on 2.3: %s",
+    async (runtime) => {
+      const node = await start({ runtime });
+
+      const ghost = await failedRollback(node, { name: "web" });
+
+      const listed = await node.cri.listPodSandbox(undefined, CALL);
+      if (runtime === "1.6") expect(listed).toMatchObject([{ id: ghost?.sandboxId, createdAt: ZERO_TIME }]);
+      else expect([ghost, listed]).toEqual([undefined, []]);
+    },
+  );
+
+  test.each(versions)("an interrupted run comes back NotReady, with zero time on 2.3: %s", async (runtime) => {
+    const node = await start({ runtime });
+
+    const ghost = await interruptedRun(node, { name: "web" });
+
+    const [sandbox] = await node.cri.listPodSandbox(undefined, CALL);
+    expect(sandbox?.id).toBe(ghost.sandboxId);
+    expect(sandbox?.createdAt === ZERO_TIME).toBe(runtime === "2.3");
+  });
+
+  test.each(versions)("a stepped clock turns the order of two attempts around: %s", async (runtime) => {
+    const node = await start({ runtime });
+    const first = await runPod(node, { name: "web", uid: "one", attempt: 0 });
+    await node.cri.stopPodSandbox(first.sandboxId, CALL);
+    const second = await runPod(node, { name: "web", uid: "one", attempt: 1 });
+
+    await clockStep(node, second);
+
+    const created = new Map(
+      (await node.cri.listPodSandbox(undefined, CALL)).map(({ id, createdAt }) => [id, createdAt]),
+    );
+    expect(created.get(second.sandboxId)).toBeLessThan(created.get(first.sandboxId) ?? 0n);
+  });
+
+  test.each(versions)("a duplicate record is harmless until the runtime restarts: %s", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "web" });
+
+    const duplicate = await duplicateRecord(node, pod);
+
+    expect(await recordIds(node)).toEqual(new Set([pod.sandboxId, duplicate.sandboxId]));
+    expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(1);
+    await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
+  });
+
+  test.each(versions)("a leaked shim lives on without a record and leaks nothing else: %s", async (runtime) => {
+    const node = await start({ runtime });
+
+    const leak = await leakedShim(node);
+
+    expect(processesOf(node).map(({ pid }) => pid)).toContain(leak.pid);
+    expect(await recordIds(node)).toEqual(new Set());
+    expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
+    expect(readdirSync(node.path("/var/lib/cni"))).toEqual([]);
+  });
+
+  test.each(versions)("an empty flannel scratch file blocks removal: %s", async (runtime) => {
+    const node = await start({ runtime });
+    await useFlannel(node);
+    const [broken, sound] = [await runPod(node, { name: "broken" }), await runPod(node, { name: "sound" })];
+
+    await emptyFlannelScratch(node, broken);
+
+    expect(await removal(node, broken.sandboxId)).toMatch(/failed to parse netconf: unexpected end of JSON input/);
+    expect(await removal(node, sound.sandboxId)).toBe("removed");
+    expect(readdirSync(node.path("/var/lib/cni/flannel"))).toEqual([broken.sandboxId]);
+  });
+
+  test.each(versions)(
+    "a missing chained plugin blocks removal, a missing network shows in the status: %s",
+    async (runtime) => {
+      const node = await start({ runtime, cni: chainedNetwork() });
+      const pod = await runPod(node, { name: "web" });
+
+      await missingPlugin(node);
+      expect(await removal(node, pod.sandboxId)).toMatch(/failed to find plugin "tuning"/);
+
+      await missingNetwork(node);
+      await expect(runPod(node, { name: "next" })).rejects.toThrow(/cni/);
+    },
+  );
+
+  test("files and leases of sandboxes that nobody knows look as real ones do", async () => {
+    const node = await start();
+    const pod = await runPod(node, { name: "web" });
+
+    const lease = await leakedLease(node);
+    const empty = await emptyLease(node);
+    const cache = await orphanedCache(node);
+    const netns = await leakedNetns(node);
+    const plain = await leftoverNetnsFile(node);
+    const containerdLease = await leakedContainerdLease(node);
+
+    const own = readFileSync(node.path("/var/lib/cni/networks/cbr0/10.88.0.2"), "utf8");
+    expect(own).toBe(`${pod.sandboxId}\r\neth0`);
+    expect(readFileSync(node.path(lease.path ?? ""), "utf8")).toBe(`${lease.sandboxId}\r\neth0`);
+    expect(statSync(node.path(empty.path ?? "")).size).toBe(0);
+    expect(JSON.parse(readFileSync(node.path(cache.path ?? ""), "utf8"))).toMatchObject({ kind: "cniCacheV1" });
+    const mounts = await node.check(["cat", "/proc/self/mountinfo"]);
+    expect(mounts).toContain(netns.path);
+    expect(mounts).not.toContain(plain.path);
+    expect(existsSync(node.livePath(plain.path ?? ""))).toBe(true);
+    const containerd = openContainerd(node.socket);
+    expect((await containerd.listLeases(CALL)).map(({ id }) => id)).toEqual([containerdLease.sandboxId]);
+    containerd.close();
+  });
+
+  test.skipIf(!multus.available)(
+    "multus: the deadlock, the consumed cache and the cache lost to a power cut",
+    async () => {
+      const node = await start();
+      await useMultus(node);
+
+      const deadlock = await multusDeadlock(node, { name: "deadlock" });
+      const consumed = await consumedMultusCache(node, { name: "consumed" });
+      const lost = await runMultusPod(node, { name: "lost" });
+      await emptyMultusCache(node, lost);
+
+      const listed = new Map(
+        (await node.cri.listPodSandbox(undefined, CALL)).map(({ id, createdAt }) => [id, createdAt]),
+      );
+      expect(listed.get(deadlock?.sandboxId ?? "")).toBe(ZERO_TIME);
+      for (const id of [deadlock?.sandboxId ?? "", consumed.sandboxId]) {
+        expect(await removal(node, id)).toMatch(/DelegateDel: .*server_socket is required/);
+      }
+      const before = readdirSync(node.path("/var/lib/cni/networks/cbr0")).length;
+      expect(await removal(node, lost.sandboxId)).toBe("removed");
+      expect(readdirSync(node.path("/var/lib/cni/networks/cbr0"))).toHaveLength(before);
+    },
+  );
+});
+
+async function removal(node: LabNode, id: string): Promise<string> {
+  try {
+    await node.cri.removePodSandbox(id, CALL);
+    return "removed";
+  } catch (error) {
+    return (error as RuntimeError).text;
+  }
+}
+
+async function recordIds(node: LabNode): Promise<ReadonlySet<string>> {
+  const containerd = openContainerd(node.socket);
+  const records = await containerd.listContainers(CALL);
+  containerd.close();
+  return new Set(records.map(({ id }) => id));
+}
