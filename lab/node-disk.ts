@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { cpSync, existsSync, readdirSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { cpSync, existsSync, lstatSync, readdirSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import type { Tools } from "./tools.ts";
 
 /** What programs expect of /etc. Nothing else of the machine's configuration may leak into a node. */
@@ -22,14 +22,21 @@ const DIRS = [
 
 const OVERLAYFS_MAGIC = 0x794c7630;
 
+/** Parts of a node's tree that are disks; the rest is tmpfs or the machine's. /var/run leads to /run. */
+const ON_DISK = /^\/(etc|opt|root|var)(\/|$)(?!run(\/|$))/;
+
+/** Where the machine finds a path of the node's disks. */
 export function diskPath(nodeDir: string, path: string): string {
-  return join(nodeDir, "disk", path);
+  const plain = resolve("/", path);
+  if (!ON_DISK.test(plain))
+    throw new Error(`${path} is not on a disk of the lab node: reach it by livePath() or exec()`);
+  return join(nodeDir, "disk", plain);
 }
 
 /** Lays out the disks of a new node: what survives a power cut. */
 export async function createDisk(nodeDir: string, hostname: string, tools: Tools): Promise<void> {
   for (const dir of DIRS) await mkdir(diskPath(nodeDir, dir), { recursive: true });
-  symlinkSync("/run", diskPath(nodeDir, "var/run"));
+  symlinkSync("/run", join(diskPath(nodeDir, "var"), "run"));
   for (const name of ETC_FROM_MACHINE) {
     const source = join("/etc", name);
     if (existsSync(source))
@@ -45,15 +52,17 @@ export async function createDisk(nodeDir: string, hostname: string, tools: Tools
   }
 }
 
-/** Writes a file on a node's disk, powered or not. */
-export function writeDiskFile(
+/** Writes a file on a node's disk, powered or not. In place, as most programs do; only a link is replaced, not followed. */
+export async function writeDiskFile(
   nodeDir: string,
   path: string,
   content: string | Uint8Array,
   mode = 0o644,
 ): Promise<void> {
   const target = diskPath(nodeDir, path);
-  return mkdir(dirname(target), { recursive: true }).then(() => writeFile(target, content, { mode }));
+  await mkdir(dirname(target), { recursive: true });
+  if (lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink()) await rm(target);
+  await writeFile(target, content, { mode });
 }
 
 export function newBootId(nodeDir: string): void {

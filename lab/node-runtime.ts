@@ -60,12 +60,14 @@ export function nodeRuntime(host: RuntimeHost): NodeRuntime {
     const begun = existsSync(host.livePath(PID_FILE)) && readFileSync(host.livePath(PID_FILE), "utf8") !== "";
     if (begun && pid() === undefined) throw new Error(`the lab node's containerd ended at once: ${logTail()}`);
     if (!begun || !existsSync(host.livePath(CONTAINERD_SOCKET))) return undefined;
-    const answer = cri().version({ timeoutMs: 5000 });
-    return answer.then(
+    // A client of its own: an open connection would keep the owner's process from ending.
+    const probe = openCri(host.livePath(CONTAINERD_SOCKET));
+    const answer = probe.version({ timeoutMs: 5000 }).then(
       () => true as const,
       // Not listening yet, or a socket that an earlier containerd left behind: asked again.
       () => undefined,
     );
+    return answer.finally(() => probe.close());
   }
 
   function logTail(): string {

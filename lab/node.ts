@@ -1,19 +1,17 @@
-import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import type { CriClient } from "../src/runtime/cri.ts";
-import { boot, type Power } from "./boot.ts";
 import { cacheDir, checkoutDir } from "./cache.ts";
-import { createCgroups, planCgroups, removeCgroups } from "./cgroup.ts";
+import { planCgroups } from "./cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
 import type { CommandResult } from "./command.ts";
-import { cgroupName, clearNodeDir, createNodeDir, recordCgroups, recordInit, sweepLeftovers } from "./node-dir.ts";
-import { createDisk, diskPath, newBootId, snapshotterFor, writeDiskFile } from "./node-disk.ts";
+import { importPauseImage } from "./image-import.ts";
+import { cgroupName, clearNodeDir, createNodeDir, sweepLeftovers } from "./node-dir.ts";
+import { createDisk, diskPath, snapshotterFor, writeDiskFile } from "./node-disk.ts";
 import { type ExecOptions, execInNode } from "./node-exec.ts";
 import { clearAtExit, forgetAtExit } from "./node-exit.ts";
+import { nodePower } from "./node-power.ts";
 import { nodeRuntime } from "./node-runtime.ts";
-import { pauseImage } from "./pause-image.ts";
-import { until } from "./poll.ts";
 import {
   CONTAINERD_CONFIG,
   CONTAINERD_LOG,
@@ -73,8 +71,6 @@ export interface LabNode {
   destroy(): Promise<void>;
 }
 
-const SETTLE_MS = 60_000;
-
 export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const tools = await ensureTools();
   const version = options.runtime ?? "1.6";
@@ -84,49 +80,17 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const dir = await createNodeDir();
   clearAtExit(dir);
   const hostname = `lab-${dir.id}`;
-  const cgroups = planCgroups(cgroupName(dir));
   const visible = [checkoutDir(), cacheDir(), dirname(process.execPath), ...(options.visible ?? [])];
-  let power: Power | undefined;
-
-  function on(): Power {
-    if (power === undefined) throw new Error(`lab node ${dir.id} has no power: call powerOn() first`);
-    return power;
-  }
-
-  function livePath(inNode: string): string {
-    return `/proc/${on().init.pid}/root${inNode}`;
-  }
-
-  async function powerOn(how: { readonly runtime?: boolean } = {}): Promise<void> {
-    if (power !== undefined) return;
-    newBootId(dir.path);
-    recordCgroups(dir, cgroups);
-    await createCgroups(cgroups);
-    power = await boot({
-      dir: dir.path,
-      hostname,
-      busybox: tools.busybox,
-      cgroups,
-      visible: visible.filter((path) => path !== undefined),
-    });
-    recordInit(dir, power.init);
-    if (how.runtime ?? true) await runtime.start();
-  }
-
-  async function powerCut(): Promise<void> {
-    if (power === undefined) return;
-    runtime.closeClient();
-    await power.cut();
-    power = undefined;
-    await until(
-      `lab node ${dir.id} has no process left after the power cut`,
-      SETTLE_MS,
-      () => removeCgroups(cgroups) || undefined,
-    );
-  }
+  const power = nodePower(dir, {
+    dir: dir.path,
+    hostname,
+    busybox: tools.busybox,
+    cgroups: planCgroups(cgroupName(dir)),
+    visible: visible.filter((path) => path !== undefined),
+  });
 
   function exec(command: readonly string[], how: ExecOptions = {}): Promise<CommandResult> {
-    return execInNode(on().init.pid, setup.binDirs, command, how);
+    return execInNode(power.initPid, setup.binDirs, command, how);
   }
 
   async function check(command: readonly string[], how: ExecOptions = {}): Promise<string> {
@@ -139,12 +103,17 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     await exec(["sh", "-c", `kill -${signal} ${pid}`]);
   }
 
+  const livePath = (inNode: string) => power.livePath(inNode);
   const runtime = nodeRuntime({ livePath, check, kill });
 
-  async function importImage(): Promise<void> {
-    await writeDiskFile(dir.path, "/var/tmp/pause.tar", pauseImage(readFileSync(tools.busybox)));
-    await check(["ctr", "-n", "k8s.io", "images", "import", "/var/tmp/pause.tar"], { timeoutMs: SETTLE_MS });
-    await check(["rm", "/var/tmp/pause.tar"]);
+  async function powerOn(how: { readonly runtime?: boolean } = {}): Promise<void> {
+    await power.on();
+    if (how.runtime ?? true) await runtime.start();
+  }
+
+  async function powerCut(): Promise<void> {
+    runtime.closeClient();
+    await power.cut();
   }
 
   async function destroy(): Promise<void> {
@@ -153,27 +122,16 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     forgetAtExit(dir);
   }
 
-  try {
-    await createDisk(dir.path, hostname, tools);
-    await writeDiskFile(dir.path, CONTAINERD_CONFIG, setup.config);
-    await writeDiskFile(dir.path, CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
-    await powerOn();
-    await importImage();
-  } catch (error) {
-    await destroy();
-    throw error;
-  }
-
-  return {
+  const node: LabNode = {
     id: dir.id,
     hostname,
     dir: dir.path,
     runtime: version,
     get powered() {
-      return power !== undefined;
+      return power.powered;
     },
     get initPid() {
-      return on().init.pid;
+      return power.initPid;
     },
     get socket() {
       return livePath(CONTAINERD_SOCKET);
@@ -199,4 +157,17 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     },
     destroy,
   };
+  try {
+    await createDisk(dir.path, hostname, tools);
+    await node.writeFile(CONTAINERD_CONFIG, setup.config);
+    await node.writeFile(CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
+    await powerOn();
+    await importPauseImage(node, tools.busybox);
+    return node;
+  } catch (error) {
+    await destroy().catch((left: unknown) => {
+      throw new AggregateError([error, left], "the lab node did not start, and could not be cleared away either");
+    });
+    throw error;
+  }
 }

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import type { ContainerConfig, PodSandboxConfig } from "../src/runtime/cri.ts";
-import { ContainerState, NamespaceMode } from "../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { ContainerState, NamespaceMode } from "../src/runtime/gen/runtime/v1/cri.ts";
 import {
   type ContainerId,
   containerId,
@@ -14,7 +14,7 @@ import type { LabNode } from "./node.ts";
 import { PAUSE_IMAGE } from "./pause-image.ts";
 import { until } from "./poll.ts";
 
-export interface ContainerSpec {
+interface ContainerSpec {
   readonly name: string;
   /** Defaults to running for ever. */
   readonly command?: readonly string[];
@@ -40,7 +40,7 @@ export interface LabPod {
   readonly containerIds: readonly ContainerId[];
 }
 
-export const RUN_FOR_EVER = ["sleep", "1000000000"] as const;
+const RUN_FOR_EVER = ["sleep", "1000000000"] as const;
 
 const CALL_MS = 120_000;
 const AT_ONCE = 4;
@@ -79,7 +79,7 @@ export async function finishedPod(node: LabNode, spec: PodSpec = { name: "finish
   return pod;
 }
 
-export async function containerExited(node: LabNode, id: string): Promise<number> {
+async function containerExited(node: LabNode, id: string): Promise<number> {
   return until(`container ${id} has exited`, CALL_MS, async () => {
     const { status } = await node.cri.containerStatus(id, { timeoutMs: CALL_MS });
     return status?.state === ContainerState.CONTAINER_EXITED ? status.exitCode : undefined;

@@ -3,8 +3,11 @@ import type { PodRef } from "../src/snapshot/ids.ts";
 import type { LabNode } from "./node.ts";
 import { ensureTools } from "./tools.ts";
 
-/** An API server that knows pods and nothing else, inside the node. Pods stay on its disk; the server must be started after each boot. */
-export const STUB_API_URL = "http://127.0.0.1:8001";
+/**
+ * An API server that knows pods and nothing else, inside the node. The pods are kept on its disk; the server is a
+ * process and must be started after each boot.
+ */
+const STUB_API_URL = "http://127.0.0.1:8001";
 export const STUB_KUBECONFIG = "/etc/lab-api/kubeconfig";
 
 const PODS_DIR = "/var/lib/lab-api/pods";

@@ -35,7 +35,7 @@ esac
 `;
 }
 
-export function flannelNetwork(): CniConflist {
+function flannelNetwork(): CniConflist {
   const { cniVersion, name } = bridgeNetwork();
   return { cniVersion, name, plugins: [{ type: "flannel", delegate: { isDefaultGateway: true } }] };
 }

@@ -1,6 +1,6 @@
 import { truncate } from "node:fs/promises";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { type SandboxId, sandboxId } from "../../src/snapshot/ids.ts";
+import { type PodRef, type SandboxId, sandboxId } from "../../src/snapshot/ids.ts";
 import { MULTUS_CACHE_DIR, setDelegate } from "../multus.ts";
 import type { LabNode } from "../node.ts";
 import { type LabPod, type PodSpec, podRef, runPod, sandboxConfig } from "../pods.ts";
@@ -11,6 +11,7 @@ const CALL = { timeoutMs: 60_000 };
 
 /** All of these need useMultus() on the node first. */
 export interface MultusGhost extends Injected {
+  readonly ref: PodRef;
   readonly sandboxId: SandboxId;
 }
 
@@ -25,7 +26,7 @@ export async function runMultusPod(node: LabNode, spec: PodSpec): Promise<LabPod
 export async function emptyMultusCache(node: LabNode, pod: LabPod): Promise<MultusGhost> {
   const path = `${MULTUS_CACHE_DIR}/${pod.sandboxId}`;
   await truncate(node.path(path), 0);
-  return { fault: "empty-multus-cache", did: `emptied ${path}`, sandboxId: pod.sandboxId, path };
+  return { fault: "empty-multus-cache", did: `emptied ${path}`, ref: pod.ref, sandboxId: pod.sandboxId, path };
 }
 
 /**
@@ -36,7 +37,7 @@ export async function consumedMultusCache(node: LabNode, spec: PodSpec): Promise
   const pod = await runMultusPod(node, spec);
   await mustFail(`DEL of ${pod.ref.name}`, node.cri.stopPodSandbox(pod.sandboxId, CALL));
   const did = `let the first DEL of ${pod.ref.namespace}/${pod.ref.name} use up its multus cache`;
-  return { fault: "consumed-multus-cache", did, sandboxId: pod.sandboxId };
+  return { fault: "consumed-multus-cache", did, ref: pod.ref, sandboxId: pod.sandboxId };
 }
 
 /**
@@ -53,7 +54,7 @@ export async function multusDeadlock(node: LabNode, spec: PodSpec): Promise<Mult
   const left = listed[0];
   if (left === undefined) return undefined;
   const did = `let ADD and roll-back of ${ref.namespace}/${ref.name} fail in a multus delegate`;
-  return { fault: "multus-deadlock", did, sandboxId: sandboxId(left.id) };
+  return { fault: "multus-deadlock", did, ref, sandboxId: sandboxId(left.id) };
 }
 
 async function mustFail(what: string, call: Promise<unknown>): Promise<void> {

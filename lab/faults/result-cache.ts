@@ -23,6 +23,6 @@ export async function halfWrittenResultCache(
   return { fault: "half-written-result-cache", did: `cut ${path} in half`, sandboxId: pod.sandboxId, path };
 }
 
-export function resultPath(pod: LabPod, network: string): string {
+function resultPath(pod: LabPod, network: string): string {
   return `/var/lib/cni/results/${network}-${pod.sandboxId}-eth0`;
 }

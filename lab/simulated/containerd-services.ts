@@ -1,60 +1,75 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
-import { type ContainerSchema, Containers } from "../../src/runtime/gen/containerd/containers_pb.ts";
-import { Leases } from "../../src/runtime/gen/containerd/leases_pb.ts";
-import { Store as SandboxStore } from "../../src/runtime/gen/containerd/sandboxes_pb.ts";
-import { type ProcessSchema, Status, Tasks } from "../../src/runtime/gen/containerd/tasks_pb.ts";
+import * as containersApi from "../../src/runtime/gen/containerd/containers.ts";
+import * as leasesApi from "../../src/runtime/gen/containerd/leases.ts";
+import * as sandboxesApi from "../../src/runtime/gen/containerd/sandboxes.ts";
+import * as tasksApi from "../../src/runtime/gen/containerd/tasks.ts";
+import { GrpcError } from "../../src/runtime/grpc-status.ts";
 import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { type CallContext, type Codec, type Handler, type Handlers, serverStream, unary } from "./handlers.ts";
 import { containerExtension, sandboxExtension } from "./metadata.ts";
 import { notFound } from "./refusal.ts";
 import { quoted } from "./registrar.ts";
 import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
-type RecordInit = MessageInitShape<typeof ContainerSchema>;
-type TaskInit = MessageInitShape<typeof ProcessSchema>;
+const SERVICES = "/containerd.services";
 
 /** containerd's own API over the same store, so that what it tells always fits what CRI tells. */
-export function addContainerdServices(router: ConnectRouter, store: Store): void {
-  router.service(Containers, {
-    get: (request, context) => {
+export function containerdServices(store: Store): Handlers {
+  const handlers = new Map<string, Handler>();
+
+  function serve<Request, Response>(
+    method: string,
+    request: Codec<Request>,
+    response: Codec<Response>,
+    answer: (request: Request) => Response,
+  ): void {
+    const inNamespace = (message: Request, context: CallContext): Response => {
       requireNamespace(context);
-      for (const record of records(store)) {
-        if (record.id === request.id) return { container: record };
+      return answer(message);
+    };
+    handlers.set(`${SERVICES}.${method}`, unary(request, response, inNamespace));
+  }
+
+  serve(
+    "containers.v1.Containers/Get",
+    containersApi.GetContainerRequest,
+    containersApi.GetContainerResponse,
+    ({ id }) => {
+      for (const container of records(store)) {
+        if (container.id === id) return { container };
       }
-      throw notFound(`container ${quoted(request.id)} in namespace "k8s.io"`);
+      throw notFound(`container ${quoted(id)} in namespace "k8s.io"`);
     },
-    listStream: async function* (_request, context) {
-      requireNamespace(context);
-      for (const container of records(store)) yield { container };
-    },
+  );
+  handlers.set(
+    `${SERVICES}.containers.v1.Containers/ListStream`,
+    serverStream(
+      containersApi.ListContainersRequest,
+      containersApi.ListContainerMessage,
+      async function* (_request, context) {
+        requireNamespace(context);
+        for (const container of records(store)) yield { container };
+      },
+    ),
+  );
+  serve("tasks.v1.Tasks/List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse, () => ({
+    tasks: [...tasks(store)],
+  }));
+  serve("leases.v1.Leases/List", leasesApi.ListRequest, leasesApi.ListResponse, () =>
+    leasesApi.ListResponse.fromPartial({
+      leases: [...store.leases].map(([id, createdAt]) => ({ id, createdAt: timestamp(createdAt) })),
+    }),
+  );
+  serve("leases.v1.Leases/Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse, ({ id }) => {
+    if (store.leases.delete(id)) return {};
+    throw notFound(`lease ${quoted(id)}`);
   });
-  router.service(Tasks, {
-    list: (_request, context) => {
-      requireNamespace(context);
-      return { tasks: [...tasks(store)] };
-    },
-  });
-  router.service(Leases, {
-    list: (_request, context) => {
-      requireNamespace(context);
-      return { leases: [...store.leases].map(([id, createdAt]) => ({ id, createdAt: timestamp(createdAt) })) };
-    },
-    delete: (request, context) => {
-      requireNamespace(context);
-      if (store.leases.delete(request.id)) return {};
-      throw notFound(`lease ${quoted(request.id)}`);
-    },
-  });
-  router.service(SandboxStore, {
-    list: (_request, context) => {
-      requireNamespace(context);
-      return { list: [...store.sandboxes.values()].map(storedSandbox) };
-    },
-  });
+  serve("sandbox.v1.Store/List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse, () => ({
+    list: [...store.sandboxes.values()].map(storedSandbox),
+  }));
+  return handlers;
 }
 
-function* records(store: Store): Iterable<RecordInit> {
+function* records(store: Store): Iterable<containersApi.Container> {
   for (const sandbox of store.sandboxes.values()) {
     // The record of the pause container is written after CNI ADD: one that never came so far has none.
     if (sandbox.createdAt !== ZERO_TIME) yield sandboxRecord(sandbox);
@@ -62,8 +77,8 @@ function* records(store: Store): Iterable<RecordInit> {
   for (const container of store.containers.values()) yield containerRecord(container);
 }
 
-function sandboxRecord(sandbox: SandboxRecord): RecordInit {
-  return {
+function sandboxRecord(sandbox: SandboxRecord): containersApi.Container {
+  return containersApi.Container.fromPartial({
     id: sandbox.id,
     labels: { ...sandbox.config.labels, "io.cri-containerd.kind": "sandbox" },
     snapshotter: "overlayfs",
@@ -71,11 +86,11 @@ function sandboxRecord(sandbox: SandboxRecord): RecordInit {
     createdAt: timestamp(sandbox.createdAt),
     extensions: { "io.cri-containerd.sandbox.metadata": sandboxExtension(sandbox) },
     sandbox: sandbox.id,
-  };
+  });
 }
 
-function containerRecord(container: ContainerRecord): RecordInit {
-  return {
+function containerRecord(container: ContainerRecord): containersApi.Container {
+  return containersApi.Container.fromPartial({
     id: container.id,
     labels: { ...container.config.labels, "io.cri-containerd.kind": "container" },
     image: container.config.image?.image ?? "",
@@ -84,30 +99,33 @@ function containerRecord(container: ContainerRecord): RecordInit {
     createdAt: timestamp(container.createdAt),
     extensions: { "io.cri-containerd.container.metadata": containerExtension(container) },
     sandbox: container.sandboxId,
-  };
+  });
 }
 
-function storedSandbox(sandbox: SandboxRecord) {
-  return {
+function storedSandbox(sandbox: SandboxRecord): sandboxesApi.Sandbox {
+  return sandboxesApi.Sandbox.fromPartial({
     sandboxId: sandbox.id,
     labels: { ...sandbox.config.labels, "io.cri-containerd.kind": "sandbox" },
     createdAt: timestamp(sandbox.createdAt),
     extensions: { metadata: sandboxExtension(sandbox) },
     sandboxer: "podsandbox",
-  };
+  });
 }
 
-function* tasks(store: Store): Iterable<TaskInit> {
+function* tasks(store: Store): Iterable<tasksApi.Process> {
   for (const { id, pid } of [...store.sandboxes.values(), ...store.containers.values()]) {
-    if (pid !== 0) yield { id, containerId: id, pid, status: Status.RUNNING };
+    if (pid === 0) continue;
+    yield tasksApi.Process.fromPartial({ id, containerId: id, pid, status: tasksApi.Status.RUNNING });
   }
 }
 
-function requireNamespace(context: HandlerContext): void {
-  if (context.requestHeader.get("containerd-namespace")) return;
-  throw new ConnectError("namespace is required: failed precondition", Code.FailedPrecondition);
+const FAILED_PRECONDITION = 9;
+
+function requireNamespace({ headers }: CallContext): void {
+  if (headers["containerd-namespace"]) return;
+  throw new GrpcError(FAILED_PRECONDITION, "namespace is required: failed precondition");
 }
 
-function timestamp(nanos: bigint): Timestamp {
-  return timestampFromMs(Number(nanos / 1_000_000n));
+function timestamp(nanos: bigint): Date {
+  return new Date(Number(nanos / 1_000_000n));
 }

@@ -1,9 +1,5 @@
 import { join } from "node:path";
-import {
-  ContainerState,
-  ContainerStateSchema,
-  type CreateContainerRequest,
-} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { ContainerState, type CreateContainerRequest } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { notFound, refusal } from "./refusal.ts";
 import { quoted } from "./registrar.ts";
 import { type ContainerRecord, newId, nowNanos, type Store } from "./store.ts";
@@ -45,8 +41,9 @@ export function createContainer(store: Store, request: CreateContainerRequest): 
 export function startContainer(store: Store, id: string): void {
   const container = found(store, id);
   if (container.state !== ContainerState.CONTAINER_CREATED) {
-    const state = ContainerStateSchema.value[container.state]?.name ?? "unknown";
-    throw refusal(`failed to set starting state for container ${quoted(id)}: container is in ${state} state`);
+    throw refusal(
+      `failed to set starting state for container ${quoted(id)}: container is in ${stateName(container.state)} state`,
+    );
   }
   if (store.sandboxes.get(container.sandboxId)?.ready !== true) {
     throw refusal(`sandbox container ${quoted(container.sandboxId)} is not running`);
@@ -73,4 +70,8 @@ export function found(store: Store, id: string): ContainerRecord {
   const container = store.containers.get(id);
   if (container) return container;
   throw notFound(`an error occurred when try to find container ${quoted(id)}`);
+}
+
+function stateName(state: ContainerState): string {
+  return Object.entries(ContainerState).find(([, value]) => value === state)?.[0] ?? "unknown";
 }

@@ -1,7 +1,7 @@
 import { on } from "node:events";
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { ContainerEventResponse, RuntimeService } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import * as api from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { createContainer, removeContainer, startContainer, stopContainer } from "./containers.ts";
+import { type Codec, type Handler, type Handlers, serverStream, unary } from "./handlers.ts";
 import { listContainers, listSandboxes } from "./listing.ts";
 import { removeSandbox, runSandbox, stopSandbox } from "./sandboxes.ts";
 import type { CallName } from "./script.ts";
@@ -10,72 +10,93 @@ import type { StoreEvent } from "./store.ts";
 import type { World } from "./world.ts";
 
 /** runtime.v1 as containerd 2.3 behaves, without a single real process. */
-export function criService(world: World): ServiceImpl<typeof RuntimeService> {
+export function criService(world: World): Handlers {
   const { store, script } = world;
+  const handlers = new Map<string, Handler>();
 
-  function admitted<Request, Response>(name: CallName, answer: (request: Request) => Response | Promise<Response>) {
-    return async (request: Request): Promise<Response> => {
+  function serve<Request, Response>(
+    name: CallName,
+    request: Codec<Request>,
+    response: Codec<Response>,
+    answer: (request: Request) => Response | Promise<Response>,
+  ): void {
+    const admitted = async (message: Request): Promise<Response> => {
       await script.admit(name);
-      return answer(request);
+      return answer(message);
     };
+    handlers.set(pathOf(name), unary(request, response, admitted));
   }
 
-  return {
-    version: admitted("version", () => ({
-      version: "0.1.0",
-      runtimeName: "containerd (simulated)",
-      runtimeVersion: world.version,
-      runtimeApiVersion: "v1",
-    })),
-    status: admitted("status", (request) => ({
+  serve("version", api.VersionRequest, api.VersionResponse, () => ({
+    version: "0.1.0",
+    runtimeName: "containerd (simulated)",
+    runtimeVersion: world.version,
+    runtimeApiVersion: "v1",
+  }));
+  serve("status", api.StatusRequest, api.StatusResponse, ({ verbose }) =>
+    api.StatusResponse.fromPartial({
       status: {
         conditions: [
           { type: "RuntimeReady", status: true },
           { type: "NetworkReady", status: true },
         ],
       },
-      info: request.verbose ? statusInfo(world) : {},
-    })),
-    runPodSandbox: admitted("runPodSandbox", async (request) => ({
-      podSandboxId: await runSandbox(world, request.config),
-    })),
-    stopPodSandbox: admitted("stopPodSandbox", async (request) => {
-      await stopSandbox(world, request.podSandboxId);
-      return {};
+      info: verbose ? statusInfo(world) : {},
     }),
-    removePodSandbox: admitted("removePodSandbox", async (request) => {
-      await removeSandbox(world, request.podSandboxId);
-      return {};
-    }),
-    podSandboxStatus: admitted("podSandboxStatus", (request) => sandboxStatus(store, request)),
-    listPodSandbox: admitted("listPodSandbox", (request) => ({
-      items: listSandboxes(store, request.filter, script.faults.maxMessageBytes),
-    })),
-    createContainer: admitted("createContainer", (request) => ({ containerId: createContainer(store, request) })),
-    startContainer: admitted("startContainer", (request) => {
-      startContainer(store, request.containerId);
-      return {};
-    }),
-    stopContainer: admitted("stopContainer", (request) => {
-      stopContainer(store, request.containerId, request.timeout);
-      return {};
-    }),
-    removeContainer: admitted("removeContainer", (request) => {
-      removeContainer(store, request.containerId);
-      return {};
-    }),
-    listContainers: admitted("listContainers", (request) => ({
-      containers: listContainers(store, request.filter, script.faults.maxMessageBytes),
-    })),
-    containerStatus: admitted("containerStatus", (request) => containerStatus(store, request.containerId)),
-    getContainerEvents: async function* (_request, context) {
+  );
+  serve("runPodSandbox", api.RunPodSandboxRequest, api.RunPodSandboxResponse, async ({ config }) => ({
+    podSandboxId: await runSandbox(world, config),
+  }));
+  serve("stopPodSandbox", api.StopPodSandboxRequest, api.StopPodSandboxResponse, async ({ podSandboxId }) => {
+    await stopSandbox(world, podSandboxId);
+    return {};
+  });
+  serve("removePodSandbox", api.RemovePodSandboxRequest, api.RemovePodSandboxResponse, async ({ podSandboxId }) => {
+    await removeSandbox(world, podSandboxId);
+    return {};
+  });
+  serve("podSandboxStatus", api.PodSandboxStatusRequest, api.PodSandboxStatusResponse, (request) =>
+    sandboxStatus(store, request),
+  );
+  serve("listPodSandbox", api.ListPodSandboxRequest, api.ListPodSandboxResponse, ({ filter }) => ({
+    items: listSandboxes(store, filter, script.faults.maxMessageBytes),
+  }));
+  serve("createContainer", api.CreateContainerRequest, api.CreateContainerResponse, (request) => ({
+    containerId: createContainer(store, request),
+  }));
+  serve("startContainer", api.StartContainerRequest, api.StartContainerResponse, ({ containerId }) => {
+    startContainer(store, containerId);
+    return {};
+  });
+  serve("stopContainer", api.StopContainerRequest, api.StopContainerResponse, ({ containerId, timeout }) => {
+    stopContainer(store, containerId, timeout);
+    return {};
+  });
+  serve("removeContainer", api.RemoveContainerRequest, api.RemoveContainerResponse, ({ containerId }) => {
+    removeContainer(store, containerId);
+    return {};
+  });
+  serve("listContainers", api.ListContainersRequest, api.ListContainersResponse, ({ filter }) => ({
+    containers: listContainers(store, filter, script.faults.maxMessageBytes),
+  }));
+  serve("containerStatus", api.ContainerStatusRequest, api.ContainerStatusResponse, ({ containerId }) =>
+    containerStatus(store, containerId),
+  );
+  handlers.set(
+    pathOf("getContainerEvents"),
+    serverStream(api.GetEventsRequest, api.ContainerEventResponse, async function* (_request, context) {
       await script.admit("getContainerEvents");
       const signal = AbortSignal.any([context.signal, script.power]);
       for await (const [event] of on(store.events, "change", { signal })) yield eventMessage(event);
-    },
-  };
+    }),
+  );
+  return handlers;
 }
 
-function eventMessage(event: StoreEvent): Pick<ContainerEventResponse, "containerId" | "containerEventType"> {
-  return { containerId: event.id, containerEventType: event.type };
+function pathOf(name: CallName): string {
+  return `/runtime.v1.RuntimeService/${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}
+
+function eventMessage(event: StoreEvent): api.ContainerEventResponse {
+  return api.ContainerEventResponse.fromPartial({ containerId: event.id, containerEventType: event.type });
 }

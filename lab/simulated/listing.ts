@@ -1,14 +1,11 @@
-import { create, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
-  type Container,
+  Container,
   type ContainerFilter,
-  ContainerSchema,
-  type PodSandbox,
+  PodSandbox,
   type PodSandboxFilter,
-  PodSandboxSchema,
   PodSandboxState,
-} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+} from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
 interface Listed<T> {
@@ -52,7 +49,7 @@ function listedSandbox(sandbox: SandboxRecord): Listed<PodSandbox> {
   const known = listedSandboxes.get(sandbox);
   if (known?.message.state === stateOf(sandbox)) return known;
   const { metadata, labels, annotations } = sandbox.config;
-  const message = create(PodSandboxSchema, {
+  const message = PodSandbox.fromPartial({
     id: sandbox.id,
     ...(metadata && { metadata }),
     state: stateOf(sandbox),
@@ -60,7 +57,7 @@ function listedSandbox(sandbox: SandboxRecord): Listed<PodSandbox> {
     labels,
     annotations,
   });
-  const listed = { message, bytes: framedSize(PodSandboxSchema, message) };
+  const listed = { message, bytes: sizeInList(PodSandbox.encode(message).finish()) };
   listedSandboxes.set(sandbox, listed);
   return listed;
 }
@@ -69,7 +66,7 @@ function listedContainer(container: ContainerRecord): Listed<Container> {
   const known = listedContainers.get(container);
   if (known?.message.state === container.state) return known;
   const { metadata, image, labels, annotations } = container.config;
-  const message = create(ContainerSchema, {
+  const message = Container.fromPartial({
     id: container.id,
     podSandboxId: container.sandboxId,
     ...(metadata && { metadata }),
@@ -79,14 +76,13 @@ function listedContainer(container: ContainerRecord): Listed<Container> {
     labels,
     annotations,
   });
-  const listed = { message, bytes: framedSize(ContainerSchema, message) };
+  const listed = { message, bytes: sizeInList(Container.encode(message).finish()) };
   listedContainers.set(container, listed);
   return listed;
 }
 
 /** The bytes of one entry of a repeated field: tag, length, content. */
-function framedSize<D extends DescMessage>(schema: D, message: MessageShape<D>): number {
-  const content = toBinary(schema, message).length;
+function sizeInList({ length: content }: Uint8Array): number {
   let lengthBytes = 1;
   for (let rest = content; rest > 127; rest >>= 7) lengthBytes++;
   return 1 + lengthBytes + content;
@@ -96,7 +92,7 @@ function fitting<T>(listed: readonly Listed<T>[], maxBytes: number): T[] {
   const bytes = listed.reduce((sum, entry) => sum + entry.bytes, 0);
   if (bytes > maxBytes) {
     const text = `grpc: trying to send message larger than max (${bytes} vs. ${maxBytes})`;
-    throw new ConnectError(text, Code.ResourceExhausted);
+    throw new GrpcError(GrpcStatus.resourceExhausted, text);
   }
   return listed.map((entry) => entry.message);
 }

@@ -1,12 +1,9 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { AnySchema } from "@bufbuild/protobuf/wkt";
-import { NamespaceMode } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import type { Any } from "../../src/runtime/gen/google/protobuf/any.ts";
+import { NamespaceMode } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { type ContainerRecord, isHostNetwork, type SandboxRecord } from "./store.ts";
 
-type AnyInit = MessageInitShape<typeof AnySchema>;
-
 /** What the CRI plugin hides in a sandbox record: JSON inside an Any, with Go's field names. */
-export function sandboxExtension(sandbox: SandboxRecord): AnyInit {
+export function sandboxExtension(sandbox: SandboxRecord): Any {
   const { metadata, logDirectory, labels, annotations } = sandbox.config;
   const network = isHostNetwork(sandbox.config) ? NamespaceMode.NODE : undefined;
   return jsonAny("github.com/containerd/cri/pkg/store/sandbox/Metadata", {
@@ -28,7 +25,7 @@ export function sandboxExtension(sandbox: SandboxRecord): AnyInit {
   });
 }
 
-export function containerExtension(container: ContainerRecord): AnyInit {
+export function containerExtension(container: ContainerRecord): Any {
   return jsonAny("github.com/containerd/cri/pkg/store/container/Metadata", {
     ID: container.id,
     Name: container.name,
@@ -50,6 +47,6 @@ export function cniResult(sandbox: SandboxRecord) {
   };
 }
 
-function jsonAny(typeUrl: string, metadata: unknown): AnyInit {
+function jsonAny(typeUrl: string, metadata: unknown): Any {
   return { typeUrl, value: new TextEncoder().encode(JSON.stringify({ Version: "v1", Metadata: metadata })) };
 }

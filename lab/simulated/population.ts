@@ -1,11 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import {
-  ContainerConfigSchema,
-  ContainerState,
-  type PodSandboxConfig,
-  PodSandboxConfigSchema,
-} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { ContainerConfig, ContainerState, PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { newId, nowNanos, type SandboxRecord } from "./store.ts";
 import type { World } from "./world.ts";
@@ -69,7 +63,7 @@ function addContainer(world: World, sandbox: SandboxRecord, name: string, create
     id,
     name: fullName,
     sandboxId: sandbox.id,
-    config: create(ContainerConfigSchema, {
+    config: ContainerConfig.fromPartial({
       metadata: { name, attempt: 0 },
       image: { image: "registry.k8s.io/pause:3.9" },
       labels: { ...sandbox.config.labels, "io.kubernetes.container.name": name },
@@ -95,7 +89,7 @@ function podConfig(index: number, population: Population): PodSandboxConfig {
   const namespace = namespaces[index % namespaces.length] ?? "default";
   const name = `${population.namePrefix ?? "pod"}-${index}`;
   const uid = randomUUID();
-  return create(PodSandboxConfigSchema, {
+  return PodSandboxConfig.fromPartial({
     metadata: { name, namespace, uid, attempt: 0 },
     hostname: name,
     logDirectory: `/var/log/pods/${namespace}_${name}_${uid}`,

@@ -1,5 +1,4 @@
-import { RuntimeService } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
-import { addContainerdServices } from "./containerd-services.ts";
+import { containerdServices } from "./containerd-services.ts";
 import { criService } from "./cri-service.ts";
 import { memoryNetwork, type Network } from "./network.ts";
 import { type Population, populate } from "./population.ts";
@@ -42,10 +41,8 @@ export async function startSimulated(options: SimulatedOptions): Promise<Simulat
     socket: options.socket,
   };
   const { store, script } = world;
-  const server = socketServer(options.socket, (router) => {
-    router.service(RuntimeService, criService(world));
-    if (options.containerd !== false) addContainerdServices(router, store);
-  });
+  const handlers = new Map([...criService(world), ...(options.containerd === false ? [] : containerdServices(store))]);
+  const server = socketServer(options.socket, handlers);
   await server.listen();
 
   async function kill(): Promise<void> {

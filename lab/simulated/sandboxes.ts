@@ -1,5 +1,5 @@
-import { ConnectError } from "@connectrpc/connect";
-import type { PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import type { PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { GrpcError } from "../../src/runtime/grpc-status.ts";
 import { podUid, sandboxName } from "../../src/snapshot/ids.ts";
 import { removeContainer } from "./containers.ts";
 import { addNetwork, delNetwork } from "./network.ts";
@@ -45,8 +45,8 @@ export async function removeSandbox(world: World, id: string): Promise<void> {
   try {
     await stop(world, sandbox);
   } catch (error) {
-    if (!(error instanceof ConnectError)) throw error;
-    throw refusal(`failed to forcibly stop sandbox ${quoted(id)}: ${error.rawMessage}`);
+    if (!(error instanceof GrpcError)) throw error;
+    throw refusal(`failed to forcibly stop sandbox ${quoted(id)}: ${error.message}`);
   }
   for (const container of world.store.containersOf(id)) removeContainer(world.store, container.id);
   world.store.dropSandbox(id);

@@ -1,9 +1,23 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { RuntimeService } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 
-export type CallName = keyof typeof RuntimeService.method;
+/** The calls of runtime.v1.RuntimeService that are simulated. */
+export type CallName =
+  | "version"
+  | "status"
+  | "runPodSandbox"
+  | "stopPodSandbox"
+  | "removePodSandbox"
+  | "podSandboxStatus"
+  | "listPodSandbox"
+  | "createContainer"
+  | "startContainer"
+  | "stopContainer"
+  | "removeContainer"
+  | "listContainers"
+  | "containerStatus"
+  | "getContainerEvents";
 
 /** What goes wrong on purpose. Everything is replaced as a whole by the next script() that names it. */
 export interface Faults {
@@ -67,7 +81,9 @@ export class Script {
     const delay = this.#faults.latencyMs[call] ?? 0;
     if (delay > 0) await sleep(delay, undefined, { signal: this.power });
     await this.#whileTrue(() => this.#faults.mode === "mute");
-    if (this.#faults.mode === "starting") throw new ConnectError("server is not initialized yet", Code.Unavailable);
+    if (this.#faults.mode === "starting") {
+      throw new GrpcError(GrpcStatus.unavailable, "server is not initialized yet");
+    };
   }
 
   /** Returns whether the plugin of that subject hung, and was ended from outside. */

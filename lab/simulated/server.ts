@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
-import type { ConnectRouter } from "@connectrpc/connect";
-import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { answerCall } from "./answer-call.ts";
+import type { Handlers } from "./handlers.ts";
 
 /** A gRPC server on a unix socket that can be taken away as abruptly as a runtime that is killed. */
 export interface SocketServer {
@@ -16,16 +16,16 @@ export interface SocketServer {
  */
 const SESSION_MEMORY_MB = 16 * 1024;
 
-export function socketServer(path: string, routes: (router: ConnectRouter) => void): SocketServer {
-  const handler = connectNodeAdapter({ routes, connect: false, grpcWeb: false });
+export function socketServer(path: string, handlers: Handlers): SocketServer {
   const sessions = new Set<ServerHttp2Session>();
   let server: Http2Server | undefined;
 
   return {
     listen: () => {
       rmSync(path, { force: true });
-      const started = createServer({ maxSessionMemory: SESSION_MEMORY_MB }, handler);
+      const started = createServer({ maxSessionMemory: SESSION_MEMORY_MB });
       server = started;
+      started.on("stream", (stream, headers) => void answerCall(handlers, stream, headers));
       started.on("session", (session) => {
         sessions.add(session);
         session.once("close", () => sessions.delete(session));

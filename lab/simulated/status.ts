@@ -1,9 +1,8 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type {
-  ContainerStatusResponseSchema,
-  PodSandboxStatusRequest,
-  PodSandboxStatusResponseSchema,
-} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import {
+  ContainerStatusResponse,
+  type PodSandboxStatusRequest,
+  PodSandboxStatusResponse,
+} from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { found } from "./containers.ts";
 import { stateOf } from "./listing.ts";
 import { cniResult } from "./metadata.ts";
@@ -33,17 +32,14 @@ export function statusInfo(world: World): Record<string, string> {
   };
 }
 
-export function sandboxStatus(
-  store: Store,
-  request: PodSandboxStatusRequest,
-): MessageInitShape<typeof PodSandboxStatusResponseSchema> {
+export function sandboxStatus(store: Store, request: PodSandboxStatusRequest): PodSandboxStatusResponse {
   const sandbox = store.sandboxes.get(request.podSandboxId);
   if (sandbox?.stage !== "complete") {
     throw notFound("an error occurred when try to find sandbox");
   }
   const { metadata, labels, annotations, linux } = sandbox.config;
   const options = linux?.securityContext?.namespaceOptions;
-  return {
+  return PodSandboxStatusResponse.fromPartial({
     status: {
       id: sandbox.id,
       ...(metadata && { metadata }),
@@ -55,7 +51,7 @@ export function sandboxStatus(
       annotations,
     },
     info: request.verbose ? { info: JSON.stringify(sandboxInfo(sandbox)) } : {},
-  };
+  });
 }
 
 function sandboxInfo(sandbox: SandboxRecord) {
@@ -69,10 +65,10 @@ function sandboxInfo(sandbox: SandboxRecord) {
   };
 }
 
-export function containerStatus(store: Store, id: string): MessageInitShape<typeof ContainerStatusResponseSchema> {
+export function containerStatus(store: Store, id: string): ContainerStatusResponse {
   const container = found(store, id);
   const { metadata, image, labels, annotations } = container.config;
-  return {
+  return ContainerStatusResponse.fromPartial({
     status: {
       id: container.id,
       ...(metadata && { metadata }),
@@ -87,5 +83,5 @@ export function containerStatus(store: Store, id: string): MessageInitShape<type
       annotations,
       logPath: container.logPath,
     },
-  };
+  });
 }

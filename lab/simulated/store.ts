@@ -1,7 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
-import type { ContainerConfig, PodSandboxConfig } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
-import { ContainerEventType, ContainerState, NamespaceMode } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import {
+  type ContainerConfig,
+  ContainerEventType,
+  ContainerState,
+  NamespaceMode,
+  type PodSandboxConfig,
+} from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { ZERO_TIME } from "../../src/snapshot/types.ts";
 import { Registrar } from "./registrar.ts";
 

@@ -1,10 +1,12 @@
 import { createReadStream, statSync } from "node:fs";
 import { classById, classes } from "../classes/index.ts";
-import { groupByClass } from "../explain/group.ts";
+import { type Group, grouper } from "../explain/group.ts";
 import { explainText, recordReader } from "../explain/lines.ts";
 import type { Match } from "../explain/recognise.ts";
 import { splitLines } from "../explain/split-lines.ts";
 import { renderClass, renderClassList, renderGroups, type Style } from "../report/explain.ts";
+import { formatDocument } from "../report/format.ts";
+import type { OutputFormat } from "../report/output-format.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { journalLines } from "./journal.ts";
@@ -16,7 +18,7 @@ export interface ExplainOptions {
   readonly texts: readonly string[];
   readonly journal: boolean;
   readonly list: boolean;
-  readonly output: "table" | "json" | "yaml";
+  readonly output: OutputFormat;
   readonly colour: boolean;
 }
 
@@ -39,31 +41,33 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
   }
   const found = await gather(options, io);
   if (found === undefined) return ExitCode.usage;
-  const { records, total } = found;
-  if (total > records.length) {
-    io.stderr(`Showing the first ${records.length} of ${total} recognised records.\n`);
-  }
-  await print(options, io, { matches: records.flat() }, () => renderGroups(groupByClass(records), style));
-  if (records.length === 0 && options.output === "table") io.stderr(notRecognised(options.texts.join("\n")));
-  return records.length > 0 ? ExitCode.ok : ExitCode.findings;
+  const { groups, matches, records } = found;
+  await print(options, io, { matches }, () => renderGroups(groups, style));
+  if (records === 0 && options.output === "table") io.stderr(notRecognised(options.texts.join("\n")));
+  return records > 0 ? ExitCode.ok : ExitCode.findings;
 }
 
 interface Found {
-  readonly records: readonly (readonly Match[])[];
-  readonly total: number;
+  readonly groups: readonly Group[];
+  readonly matches: readonly Match[];
+  readonly records: number;
 }
 
 async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | undefined> {
-  const records: (readonly Match[])[] = [];
-  let total = 0;
-  function keep(found: readonly (readonly Match[])[]): void {
-    total += found.length;
-    for (const record of found) if (records.length < MAX_RECORDS) records.push(record);
-  }
-  const fromStdin = options.texts.includes("-") || (options.texts.length === 0 && !options.journal);
-  if (fromStdin && io.stdinIsTerminal && !options.texts.includes("-")) {
+  const readsStdin = options.texts.includes("-") || (options.texts.length === 0 && !options.journal);
+  if (readsStdin && io.stdinIsTerminal && !options.texts.includes("-")) {
     io.stderr("Nothing to explain: give an error line, a file, - for stdin, or --journal. See explain --list.\n");
     return undefined;
+  }
+  const counted = grouper();
+  const matches: Match[] = [];
+  let records = 0;
+  function keep(found: readonly (readonly Match[])[]): void {
+    for (const record of found) {
+      records += 1;
+      counted.add(record);
+      if (options.output !== "table" && records <= MAX_RECORDS) matches.push(...record.map(detached));
+    }
   }
   const words: string[] = [];
   for (const text of options.texts) {
@@ -72,12 +76,20 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
     else words.push(text);
   }
   keep(explainArguments(words));
-  if (fromStdin) await readLines(io.stdin(), keep);
+  if (readsStdin) await readLines(io.stdin(), keep);
   if (options.journal) {
     const problem = await journalLines(io.env, (chunks) => readLines(chunks, keep));
     if (problem !== undefined) io.stderr(`${problem}\n`);
   }
-  return { records, total };
+  if (options.output !== "table" && records > MAX_RECORDS) {
+    io.stderr(`Showing the first ${MAX_RECORDS} of ${records} recognised records.\n`);
+  }
+  return { groups: counted.groups(), matches, records };
+}
+
+/** A line cut from a chunk of a file keeps the whole chunk in memory; thousands of them would keep the file. */
+function detached(match: Match): Match {
+  return structuredClone(match);
 }
 
 /** Each argument is a text of its own; a line typed without quotes arrives as single words and is put together again. */
@@ -121,12 +133,7 @@ function manualEntry(one: (typeof classes)[number]) {
 }
 
 async function print(options: ExplainOptions, io: ExplainIo, data: unknown, table: () => string): Promise<void> {
-  if (options.output === "json") return io.stdout(`${JSON.stringify(data, null, 2)}\n`);
-  if (options.output === "yaml") {
-    const { stringify } = await import("yaml");
-    return io.stdout(stringify(data));
-  }
-  return io.stdout(table());
+  io.stdout(options.output === "table" ? table() : await formatDocument(data, options.output));
 }
 
 function notRecognised(text: string): string {

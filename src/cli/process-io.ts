@@ -1,8 +1,13 @@
 import { writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import type { Io } from "./io.ts";
 
+const STDIN = 0;
 const STDOUT = 1;
 const STDERR = 2;
+
+/** Where nobody has a screen, lines end where a log viewer still shows them. */
+const PLAIN_COLUMNS = 100;
 
 /** The real world. Writes are synchronous: a report must be out, whole, before the process ends. */
 export function processIo(): Io {
@@ -10,9 +15,10 @@ export function processIo(): Io {
     stdout: (text) => writeAll(STDOUT, text),
     stderr: (text) => writeAll(STDERR, text),
     env: process.env,
-    stdoutIsTerminal: process.stdout.isTTY === true,
-    stdinIsTerminal: process.stdin.isTTY === true,
-    columns: process.stdout.columns ?? 100,
+    // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
+    stdoutIsTerminal: isatty(STDOUT),
+    stdinIsTerminal: isatty(STDIN),
+    columns: isatty(STDOUT) ? process.stdout.columns : PLAIN_COLUMNS,
     stdin: () => process.stdin,
   };
 }

@@ -11,40 +11,62 @@ export interface Group {
   /** What else the same lines may stand for, likeliest first. */
   readonly alternatives: readonly string[];
   readonly decides?: string;
-  readonly example: string;
 }
 
-/** Groups records by the class that comes first in each; the most frequent group comes first. */
-export function groupByClass(records: Iterable<readonly Match[]>): readonly Group[] {
-  const groups = new Map<string, Group>();
-  for (const [first, ...others] of records) {
-    if (!first) continue;
-    groups.set(first.class, add(groups.get(first.class), first, others));
+/** Groups records by the class that comes first in each, however many come. */
+export interface Grouper {
+  add(record: readonly Match[]): void;
+  /** The most frequent first. */
+  groups(): readonly Group[];
+}
+
+interface Tally {
+  count: number;
+  surest: Match;
+  alternatives: readonly string[];
+  readonly pods: Map<string, LogPod>;
+  readonly sandboxIds: Set<string>;
+}
+
+/** Nobody reads more names; the count stays exact. */
+const MAX_NAMES = 1_000;
+
+export function grouper(): Grouper {
+  const tallies = new Map<string, Tally>();
+
+  function add([first, ...others]: readonly Match[]): void {
+    if (first === undefined) return;
+    const tally = tallies.get(first.class) ?? newTally(first);
+    tallies.set(first.class, tally);
+    tally.count += 1;
+    if (tally.count === 1 || first.confidence > tally.surest.confidence) {
+      tally.surest = first;
+      tally.alternatives = others.map((match) => match.class);
+    }
+    const { pod, sandboxId } = first;
+    if (pod && tally.pods.size < MAX_NAMES) tally.pods.set(`${pod.namespace}/${pod.name}`, pod);
+    if (sandboxId !== undefined && tally.sandboxIds.size < MAX_NAMES) tally.sandboxIds.add(sandboxId);
   }
-  return [...groups.values()].toSorted((one, other) => other.count - one.count);
+
+  function groups(): readonly Group[] {
+    return [...tallies.values()].map(toGroup).toSorted((one, other) => other.count - one.count);
+  }
+
+  return { add, groups };
 }
 
-function add(group: Group | undefined, first: Match, others: readonly Match[]): Group {
-  const surer = group === undefined || first.confidence > group.confidence;
-  const decides = surer ? first.decides : group.decides;
+function newTally(first: Match): Tally {
+  return { count: 0, surest: first, alternatives: [], pods: new Map(), sandboxIds: new Set() };
+}
+
+function toGroup({ count, surest, alternatives, pods, sandboxIds }: Tally): Group {
   return {
-    class: first.class,
-    confidence: surer ? first.confidence : group.confidence,
-    count: (group?.count ?? 0) + 1,
-    pods: withPod(group?.pods ?? [], first.pod),
-    sandboxIds: withId(group?.sandboxIds ?? [], first.sandboxId),
-    alternatives: surer ? others.map((match) => match.class) : group.alternatives,
-    ...(decides === undefined ? {} : { decides }),
-    example: surer ? first.line : group.example,
+    class: surest.class,
+    confidence: surest.confidence,
+    count,
+    pods: [...pods.values()],
+    sandboxIds: [...sandboxIds],
+    alternatives,
+    ...(surest.decides === undefined ? {} : { decides: surest.decides }),
   };
-}
-
-function withPod(pods: readonly LogPod[], pod: LogPod | undefined): readonly LogPod[] {
-  if (pod === undefined) return pods;
-  const known = pods.some((one) => one.namespace === pod.namespace && one.name === pod.name);
-  return known ? pods : [...pods, pod];
-}
-
-function withId(ids: readonly string[], id: string | undefined): readonly string[] {
-  return id === undefined || ids.includes(id) ? ids : [...ids, id];
 }

@@ -1,4 +1,3 @@
-import { couldConcernSandboxes } from "./prefilter.ts";
 import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 
 /** Takes physical lines and gives what each log record in them stands for. Records may span several lines. */
@@ -32,7 +31,7 @@ export function recordReader(): RecordReader {
   function push(line: string): readonly (readonly Match[])[] {
     const blank = line.trim() === "";
     const full = pending.length >= MAX_LINES || size + line.length > MAX_CHARS;
-    const done = blank || full || RECORD_START.test(line.slice(0, 200)) ? flush() : [];
+    const done = blank || full || startsRecord(line) ? flush() : [];
     if (blank) return done;
     pending.push(line);
     size += line.length;
@@ -54,13 +53,40 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
   if (first === undefined) return [];
   if (lines.length === 1) return present([recogniseLevel(first)]);
   const alone = lines.map((line) => recogniseLevel(line));
-  const matched = alone.filter((one) => one.level !== undefined);
   const joined = bestJoin(lines);
-  if (joined.level === undefined) return present(matched);
-  const deepestAlone = Math.max(-1, ...matched.map((one) => depth(one.level)));
-  const severalRecords = matched.length > 1 && matched.length * 2 >= lines.length;
-  if (severalRecords && depth(joined.level) <= deepestAlone) return present(matched);
+  if (joined.level === undefined || areSeveral(first, alone, joined, lines)) return present(alone);
   return present([joined]);
+}
+
+/**
+ * Whether lines without a beginning of their own are messages in a row rather than one message that was broken: a
+ * broken one seldom reads as something on half of its lines.
+ */
+function areSeveral(
+  first: string,
+  alone: readonly Recognition[],
+  joined: Recognition,
+  lines: readonly string[],
+): boolean {
+  if (startsRecord(first) && isWrapped(lines)) return false;
+  const matched = alone.filter((one) => one.level !== undefined);
+  if (matched.every((one) => depth(one.level) < depth(joined.level))) return false;
+  return matched.length > 1 && matched.length * 2 >= lines.length;
+}
+
+/** Each line ends where the next word would not have fitted any more. A word wider than the terminal has its own line. */
+function isWrapped(lines: readonly string[]): boolean {
+  const width = Math.max(0, ...lines.filter((line) => line.trim().includes(" ")).map((line) => line.length));
+  return lines.every((line, index) => {
+    const next = lines[index + 1]?.trimStart();
+    if (next === undefined) return true;
+    const space = next.indexOf(" ");
+    return line.length + 2 + (space === -1 ? next.length : space) >= width;
+  });
+}
+
+function startsRecord(line: string): boolean {
+  return RECORD_START.test(line.slice(0, 200));
 }
 
 function present(found: readonly Recognition[]): readonly (readonly Match[])[] {
@@ -73,20 +99,14 @@ function depth(level: Level | undefined): number {
   return level === "symptom" ? 0 : -1;
 }
 
-/** A wrap may have fallen inside a word or on a space that the paste lost: the join that reads best wins. */
+/** A wrap may have fallen inside a word or on a space that the paste lost: the join that reads deepest wins. */
 function bestJoin(lines: readonly string[]): Recognition {
   let best: Recognition = { level: undefined, matches: [] };
   for (const text of [joinByWidth(lines), joinWith(lines, " "), joinWith(lines, "")]) {
-    if (!couldConcernSandboxes(text)) continue;
     const one = recogniseLevel(text);
     if (depth(one.level) > depth(best.level)) best = one;
-    else if (depth(one.level) === depth(best.level) && sureness(one) > sureness(best)) best = one;
   }
   return best;
-}
-
-function sureness({ matches }: Recognition): number {
-  return Math.max(0, ...matches.map((match) => match.confidence));
 }
 
 function joinWith(lines: readonly string[], glue: string): string {

@@ -33,7 +33,7 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
   return hasContent(to, state);
 }
 
-/** utimes takes seconds as a double: the last few hundred nanoseconds are lost, which no cache reader looks at. */
+/** utimes takes seconds as a double, good for microseconds; no reader of these files looks at what is beyond. */
 function seconds(nanoseconds: bigint): number {
-  return Number(nanoseconds) / 1e9;
+  return Number(nanoseconds / 1000n) / 1e6;
 }

@@ -111,9 +111,7 @@ export class Journal {
     const line = formatEntry(this.#stamped(draft));
     return new Promise((settle) => {
       this.#waiting.push({ line, settle });
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined;
-      });
+      this.#flushing ??= this.#flush();
     });
   }
 
@@ -126,6 +124,8 @@ export class Journal {
       const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
       for (const { settle } of batch) settle(outcome);
     }
+    // In the same breath as the look at the queue, or an entry that comes in between would wait for ever.
+    this.#flushing = undefined;
   }
 
   async #write(lines: string): Promise<Outcome<void>> {

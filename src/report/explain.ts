@@ -22,7 +22,10 @@ function renderGroup(group: Group, style: Style): string {
   const times = group.count === 1 ? "" : ` (${group.count} times)`;
   const parts = [
     `${bold(known.title, style)}${times}`,
-    dim(`${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % sure from this alone`, style),
+    dim(
+      wrap(`${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % sure from this alone`, style.width),
+      style,
+    ),
     ...concerned(group, style),
     "",
     wrap(known.explanation, style.width),
@@ -59,11 +62,7 @@ function alternatives(group: Group, style: Style): readonly string[] {
   const lines: string[] = [];
   if (others.length > 0) {
     lines.push(
-      ...section(
-        "It could also be",
-        others.map((one) => `${one.title} (${one.code} ${one.id})`),
-        style,
-      ),
+      ...section("It could also be", bullets(others.map((one) => `${one.title} (${one.code} ${one.id})`)), style),
     );
   }
   if (group.decides !== undefined) lines.push(...section("What would decide", [group.decides], style));

@@ -74,7 +74,9 @@ export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeErro
         ? because("overflow", "unghost reads the list in parts.")
         : because("refused", EXPLAIN);
     case GrpcStatus.unavailable:
-      return text === "" ? hungUp(failed, thrown) : notServing(failed, text, thrown);
+      if (text !== "") return notServing(failed, text, thrown);
+      // grpc-go ends a call whose time is up by resetting its stream.
+      return failed.timedOut ? because("deadline", slowNext(failed.socketPath)) : hungUp(failed, thrown);
     default:
       return because("refused", EXPLAIN);
   }
@@ -101,15 +103,15 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
   }
 }
 
-/**
- * Node and Bun hide ENOENT and its kin at different depths of the cause chain. A peer that does not speak HTTP/2 is
- * known by a code of node:http2 in the same places.
- */
+/** What node:http2 says when the other side breaks the protocol. */
+const NOT_HTTP2 = "ERR_HTTP2_ERROR";
+
+/** A stream that never got its connection has ENOENT and its kin for a cause. */
 function systemCodeOf(error: unknown): string | undefined {
   let current: unknown = error;
   for (let depth = 0; current instanceof Error && depth < 8; depth++) {
     const code: unknown = "code" in current ? current.code : undefined;
-    if (typeof code === "string" && (/^E[A-Z]+$/.test(code) || code.startsWith("ERR_HTTP2_"))) return code;
+    if (typeof code === "string" && (/^E[A-Z]+$/.test(code) || code === NOT_HTTP2)) return code;
     current = current.cause;
   }
   return undefined;
@@ -133,7 +135,7 @@ function unreachable(failed: FailedCall, systemCode: string | undefined, cause: 
   if (seen === "not-a-socket") {
     return because(`${path} is not a socket`, "Name the runtime's socket with --runtime-endpoint.");
   }
-  if (systemCode === "ERR_HTTP2_ERROR") {
+  if (systemCode === NOT_HTTP2) {
     return because(`what answers at ${path} does not speak gRPC`, "Name the runtime's socket with --runtime-endpoint.");
   }
   if (systemCode === "ECONNREFUSED") return because(`nobody listens at ${path} any more`, DOWN);

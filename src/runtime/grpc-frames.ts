@@ -34,6 +34,11 @@ export class MessageReader {
     return messages;
   }
 
+  /** Throws when the bytes end within a message. */
+  end(): void {
+    if (this.#buffered > 0) throw new GrpcError(GrpcStatus.internal, "the answer ends in the middle of a message");
+  }
+
   #announcedLength(): number {
     const first = this.#chunks[0];
     const head = first !== undefined && first.length >= HEADER_BYTES ? first : this.#joined();

@@ -1,4 +1,4 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import type { IncomingHttpHeaders, IncomingHttpStatusHeader } from "node:http2";
 
 /** The codes of gRPC that callers tell apart. */
 export const GrpcStatus = {
@@ -24,26 +24,16 @@ export class GrpcError extends Error {
   }
 }
 
-/** Resolves when the server says OK, rejects with what it says otherwise. */
-export function statusOf(stream: ClientHttp2Stream): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let decided = false;
-    const decide = (headers: IncomingHttpHeaders): void => {
-      const status = headers["grpc-status"];
-      if (decided || status === undefined) return;
-      decided = true;
-      if (Number(status) === GrpcStatus.ok) resolve();
-      else reject(new GrpcError(Number(status), percentDecoded(String(headers["grpc-message"] ?? ""))));
-    };
-    stream.on("response", (headers) => {
-      const code = headers[":status"];
-      decide(headers);
-      if (!decided && code !== 200) reject(new GrpcError(GrpcStatus.unavailable, `HTTP status ${code}`));
-    });
-    stream.on("trailers", decide);
-    stream.on("error", reject);
-    stream.on("close", () => reject(new GrpcError(GrpcStatus.unavailable, "")));
-  });
+/** What headers or trailers say about the call; undefined when they leave it open. */
+export function statusIn(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): "ok" | GrpcError | undefined {
+  const status = headers["grpc-status"];
+  if (status !== undefined) {
+    if (Number(status) === GrpcStatus.ok) return "ok";
+    return new GrpcError(Number(status), percentDecoded(String(headers["grpc-message"] ?? "")));
+  }
+  const http = headers[":status"];
+  if (http === undefined || http === 200) return undefined;
+  return new GrpcError(GrpcStatus.unavailable, `HTTP status ${http}`);
 }
 
 /** grpc-message is percent-encoded UTF-8; a server that encodes badly must not cost us its text. */

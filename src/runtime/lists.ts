@@ -2,6 +2,7 @@ import type { CallOptions } from "./call.ts";
 import type { ContainerFilter, CriClient, PodSandboxFilter } from "./cri.ts";
 import { RuntimeError } from "./errors.ts";
 import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";
+import { mapLimited } from "./map-limited.ts";
 
 /** A pod that may have sandboxes here. CRI filters by label, and cannot be asked which values a label has. */
 export interface PodHint {
@@ -51,14 +52,14 @@ export async function listAllSandboxes(
   async function inParts(state: PodSandboxState, pods: readonly PodHint[]): Promise<readonly PodSandbox[]> {
     const namespaces = [...new Set(pods.map((pod) => pod.namespace))];
     const tooLarge = new Set<string>();
-    const byNamespace = await mapBounded(namespaces, async (namespace) => {
+    const byNamespace = await mapLimited(namespaces, CONCURRENCY, async (namespace) => {
       const part = await list({ state: { state }, labelSelector: { [NAMESPACE_LABEL]: namespace } });
       if (!(part instanceof RuntimeError)) return part;
       tooLarge.add(namespace);
       return [];
     });
     const remaining = pods.filter((pod) => tooLarge.has(pod.namespace));
-    const byPod = await mapBounded(remaining, async ({ namespace, uid }) => {
+    const byPod = await mapLimited(remaining, CONCURRENCY, async ({ namespace, uid }) => {
       const part = await list({ state: { state }, labelSelector: { [NAMESPACE_LABEL]: namespace, [UID_LABEL]: uid } });
       if (part instanceof RuntimeError) throw unreadable(part, `the sandboxes of pod ${uid} in ${namespace}`);
       return part;
@@ -111,7 +112,7 @@ export async function listAllContainers(
     }
     if (sandboxIds.length === 0) throw unreadable(part, "the list of containers, with no sandbox known to ask for");
     coverage = "hinted";
-    for (const items of await mapBounded(sandboxIds, (id) => bySandbox(state, id))) collect(found, items);
+    for (const items of await mapLimited(sandboxIds, CONCURRENCY, (id) => bySandbox(state, id))) collect(found, items);
   }
   return { items: [...found.values()], coverage };
 }
@@ -134,14 +135,4 @@ function unreadable(overflow: RuntimeError, what: string): RuntimeError {
 
 function collect<T extends { readonly id: string }>(found: Map<string, T>, items: readonly T[]): void {
   for (const item of items) found.set(item.id, item);
-}
-
-async function mapBounded<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  const queue = items.entries();
-  async function worker(): Promise<void> {
-    for (const [index, item] of queue) results[index] = await work(item);
-  }
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, worker));
-  return results;
 }

@@ -6,14 +6,21 @@ import {
   ContainerState as CriContainerState,
   type PodSandbox,
   PodSandboxState,
-  type StatusResponse,
 } from "../runtime/gen/runtime/v1/cri.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
+import { mapLimited } from "../runtime/map-limited.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";
 import { parseJson, property } from "./json.ts";
-import { mapLimited } from "./map-limited.ts";
 import { read, type Source } from "./source.ts";
-import type { CniDirs, Container, ContainerExit, ContainerState, CriFacts, Sandbox } from "./types.ts";
+import type {
+  CniDirs,
+  Container,
+  ContainerExit,
+  ContainerState,
+  CriFacts,
+  RuntimeCondition,
+  Sandbox,
+} from "./types.ts";
 
 /** Calls under way at once for per-container questions. More only queues inside the runtime. */
 const STATUS_CONCURRENCY = 16;
@@ -25,10 +32,34 @@ const OVERFLOWED = {
     "the list overflows one message; it was put together pod by pod, and a pod that nothing else names is missing",
 };
 
+/** Who answers, and what it says of itself. */
+export interface Greeting {
+  readonly name: string;
+  readonly version: string;
+  readonly conditions: readonly RuntimeCondition[];
+  readonly cniDirs: CniDirs | undefined;
+}
+
+/** undefined when nobody answers: readCri() then meets the same error and tells of it. */
+export async function greet(cri: CriClient, options: CallOptions): Promise<Greeting | undefined> {
+  try {
+    const [version, status] = await Promise.all([cri.version(options), cri.status(options)]);
+    return {
+      name: version.runtimeName,
+      version: version.runtimeVersion,
+      conditions: status.status?.conditions ?? [],
+      cniDirs: parseCniDirs(status.info),
+    };
+  } catch (error) {
+    if (error instanceof RuntimeError) return undefined;
+    throw error;
+  }
+}
+
 /** Reads all that CRI says about the node. Throws RuntimeError; the caller turns that into a fact. */
 export async function readCri(
   cri: CriClient,
-  status: StatusResponse,
+  greeting: Promise<Greeting | undefined>,
   hints: () => Promise<readonly PodHint[]>,
   options: CallOptions,
 ): Promise<Source<CriFacts>> {
@@ -46,13 +77,7 @@ export async function readCri(
     const exit = await readExit(cri, container.id, options);
     return exit === undefined ? facts : { ...facts, exit };
   });
-  const cniDirs = parseCniDirs(status.info);
-  const conditions = (status.status?.conditions ?? []).map(({ type, status, reason, message }) => ({
-    type,
-    status,
-    reason,
-    message,
-  }));
+  const { conditions = [], cniDirs } = (await greeting) ?? {};
   const facts = { conditions, sandboxes, containers, ...(cniDirs === undefined ? {} : { cniDirs }) };
   return read(facts, listedSandboxes.coverage === "whole" ? [] : [OVERFLOWED]);
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { clockStep } from "../../lab/faults/clock-step.ts";
 import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
 import { emptyFlannelScratch, useFlannel } from "../../lab/faults/flannel-scratch.ts";
@@ -15,59 +15,35 @@ import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import { acceptDel, failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import { useMultus } from "../../lab/multus.ts";
-import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
+import type { LabNode } from "../../lab/node.ts";
 import { processesOf } from "../../lab/node-processes.ts";
 import { runPod, sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
-import { ensureContainerd2, ensureMultus, whyNoRealNode } from "../../lab/tools.ts";
+import { apiForgets } from "../../lab/stub-api.ts";
+import { ensureMultus } from "../../lab/tools.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "./real-node.ts";
 
-const HANG_GUARD_MS = 600_000;
-const CALL = { timeoutMs: 60_000 };
-const reason = whyNoRealNode();
-const nowhere = { available: false as const, reason: reason ?? "" };
-const containerd2 = reason === undefined ? await ensureContainerd2() : nowhere;
-const multus = reason === undefined ? await ensureMultus() : nowhere;
-const versions = containerd2.available ? (["1.6", "2.3"] as const) : (["1.6"] as const);
+const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };
 
-const nodes: LabNode[] = [];
+describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("a broken result cache blocks removal on containerd 1.6 alone", async (runtime) => {
+    const node = await start({ runtime });
+    const emptied = await runPod(node, { name: "emptied" });
+    const halved = await runPod(node, { name: "halved" });
 
-async function start(options: NodeOptions = {}): Promise<LabNode> {
-  const node = await startNode(options);
-  nodes.push(node);
-  return node;
-}
+    await emptyResultCache(node, emptied);
+    await halfWrittenResultCache(node, halved);
 
-afterEach(async () => {
-  for (const node of nodes.splice(0)) await node.destroy();
-});
+    for (const pod of [emptied, halved]) {
+      const outcome = runtime === "1.6" ? /unexpected end of JSON input/ : /^removed$/;
+      expect(await removal(node, pod.sandboxId)).toMatch(outcome);
+    }
+  });
 
-describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_GUARD_MS }, () => {
-  test.each([
-    { runtime: "1.6", outcome: /unexpected end of JSON input/ },
-    { runtime: "2.3", outcome: "removed" },
-  ] as const)(
-    "a broken result cache blocks removal on containerd 1.6 alone: $runtime",
-    async ({ runtime, outcome }) => {
-      if (!(versions as readonly string[]).includes(runtime)) return;
-      const node = await start({ runtime });
-      const emptied = await runPod(node, { name: "emptied" });
-      const halved = await runPod(node, { name: "halved" });
-
-      await emptyResultCache(node, emptied);
-      await halfWrittenResultCache(node, halved);
-
-      for (const pod of [emptied, halved]) {
-        const answer = await removal(node, pod.sandboxId);
-        if (typeof outcome === "string") expect(answer).toBe(outcome);
-        else expect(answer).toMatch(outcome);
-      }
-    },
-  );
-
-  test.each(versions)("a hung ADD holds the name unlisted until its process is ended: %s", async (runtime) => {
+  eachRuntime("a hung ADD holds the name unlisted until its process is ended", async (runtime) => {
     const node = await start({ runtime });
 
     const hung = await hungAdd(node, { name: "web" });
@@ -84,7 +60,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     );
   });
 
-  test.each(versions)("a hanging DEL outlasts its caller: %s", async (runtime) => {
+  eachRuntime("a hanging DEL outlasts its caller", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
 
@@ -94,7 +70,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(pluginOf(node, "DEL", "web")).toMatchObject({ sandboxId: pod.sandboxId });
   });
 
-  test.each(versions)("a refused DEL blocks removal until it is accepted: %s", async (runtime) => {
+  eachRuntime("a refused DEL blocks removal until it is accepted", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
 
@@ -105,20 +81,17 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(await removal(node, pod.sandboxId)).toBe("removed");
   });
 
-  test.each(versions)(
-    "a failed roll-back leaves a sandbox of zero time on 1.6 and none on 2.3: %s",
-    async (runtime) => {
-      const node = await start({ runtime });
+  eachRuntime("a failed roll-back leaves a sandbox of zero time on 1.6 and none on 2.3", async (runtime) => {
+    const node = await start({ runtime });
 
-      const ghost = await failedRollback(node, { name: "web" });
+    const ghost = await failedRollback(node, { name: "web" });
 
-      const listed = await node.cri.listPodSandbox(undefined, CALL);
-      if (runtime === "1.6") expect(listed).toMatchObject([{ id: ghost?.sandboxId, createdAt: ZERO_TIME }]);
-      else expect([ghost, listed]).toEqual([undefined, []]);
-    },
-  );
+    const listed = await node.cri.listPodSandbox(undefined, CALL);
+    if (runtime === "1.6") expect(listed).toMatchObject([{ id: ghost?.sandboxId, createdAt: ZERO_TIME }]);
+    else expect([ghost, listed]).toEqual([undefined, []]);
+  });
 
-  test.each(versions)("an interrupted run comes back NotReady, with zero time on 2.3: %s", async (runtime) => {
+  eachRuntime("an interrupted run comes back NotReady, with zero time on 2.3", async (runtime) => {
     const node = await start({ runtime });
 
     const ghost = await interruptedRun(node, { name: "web" });
@@ -128,7 +101,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(sandbox?.createdAt === ZERO_TIME).toBe(runtime === "2.3");
   });
 
-  test.each(versions)("a stepped clock turns the order of two attempts around: %s", async (runtime) => {
+  eachRuntime("a stepped clock turns the order of two attempts around", async (runtime) => {
     const node = await start({ runtime });
     const first = await runPod(node, { name: "web", uid: "one", attempt: 0 });
     await node.cri.stopPodSandbox(first.sandboxId, CALL);
@@ -142,7 +115,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(created.get(second.sandboxId)).toBeLessThan(created.get(first.sandboxId) ?? 0n);
   });
 
-  test.each(versions)("a duplicate record is harmless until the runtime restarts: %s", async (runtime) => {
+  eachRuntime("a duplicate record is harmless until the runtime restarts", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
 
@@ -153,7 +126,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
   });
 
-  test.each(versions)("a leaked shim lives on without a record and leaks nothing else: %s", async (runtime) => {
+  eachRuntime("a leaked shim lives on without a record and leaks nothing else", async (runtime) => {
     const node = await start({ runtime });
 
     const leak = await leakedShim(node);
@@ -164,7 +137,7 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(readdirSync(node.path("/var/lib/cni"))).toEqual([]);
   });
 
-  test.each(versions)("an empty flannel scratch file blocks removal: %s", async (runtime) => {
+  eachRuntime("an empty flannel scratch file blocks removal", async (runtime) => {
     const node = await start({ runtime });
     await useFlannel(node);
     const [broken, sound] = [await runPod(node, { name: "broken" }), await runPod(node, { name: "sound" })];
@@ -176,19 +149,16 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
     expect(readdirSync(node.path("/var/lib/cni/flannel"))).toEqual([broken.sandboxId]);
   });
 
-  test.each(versions)(
-    "a missing chained plugin blocks removal, a missing network shows in the status: %s",
-    async (runtime) => {
-      const node = await start({ runtime, cni: chainedNetwork() });
-      const pod = await runPod(node, { name: "web" });
+  eachRuntime("a missing chained plugin blocks removal, a missing network shows in the status", async (runtime) => {
+    const node = await start({ runtime, cni: chainedNetwork() });
+    const pod = await runPod(node, { name: "web" });
 
-      await missingPlugin(node);
-      expect(await removal(node, pod.sandboxId)).toMatch(/failed to find plugin "tuning"/);
+    await missingPlugin(node);
+    expect(await removal(node, pod.sandboxId)).toMatch(/failed to find plugin "tuning"/);
 
-      await missingNetwork(node);
-      await expect(runPod(node, { name: "next" })).rejects.toThrow(/cni/);
-    },
-  );
+    await missingNetwork(node);
+    await expect(runPod(node, { name: "next" })).rejects.toThrow(/cni/);
+  });
 
   test("files and leases of sandboxes that nobody knows look as real ones do", async () => {
     const node = await start();
@@ -233,6 +203,8 @@ describe.skipIf(reason !== undefined)("faults of a real node", { timeout: HANG_G
       for (const id of [deadlock?.sandboxId ?? "", consumed.sandboxId]) {
         expect(await removal(node, id)).toMatch(/DelegateDel: .*server_socket is required/);
       }
+      await apiForgets(node, consumed.ref);
+      expect(await removal(node, consumed.sandboxId)).toBe("removed");
       const before = readdirSync(node.path("/var/lib/cni/networks/cbr0")).length;
       expect(await removal(node, lost.sandboxId)).toBe("removed");
       expect(readdirSync(node.path("/var/lib/cni/networks/cbr0"))).toHaveLength(before);

@@ -1,35 +1,17 @@
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
+import { describe, expect, test } from "vitest";
+import type { LabNode } from "../../lab/node.ts";
 import { sweepLeftovers } from "../../lab/node-dir.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { identify } from "../../lab/process-identity.ts";
-import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
-import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "./real-node.ts";
 
-const HANG_GUARD_MS = 600_000;
-const CALL = { timeoutMs: 60_000 };
-const reason = whyNoRealNode();
-const containerd2 = reason === undefined ? await ensureContainerd2() : { available: false as const, reason };
-const versions = containerd2.available ? (["1.6", "2.3"] as const) : (["1.6"] as const);
-
-const nodes: LabNode[] = [];
-
-async function start(options: NodeOptions = {}): Promise<LabNode> {
-  const node = await startNode(options);
-  nodes.push(node);
-  return node;
-}
-
-afterEach(async () => {
-  for (const node of nodes.splice(0)) await node.destroy();
-});
-
-describe.skipIf(reason !== undefined)("a real lab node", { timeout: HANG_GUARD_MS }, () => {
-  test.each(versions)("with containerd %s keeps its disks and nothing else through a power cut", async (runtime) => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("keeps its disks and nothing else through a power cut", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 3, { containers: [{ name: "main" }] });
     const finished = await finishedPod(node);
@@ -52,7 +34,7 @@ describe.skipIf(reason !== undefined)("a real lab node", { timeout: HANG_GUARD_M
     expect(await exitOf(node, finished.containerIds[0])).toEqual([0, "Completed"]);
   });
 
-  test.each(versions)("with containerd %s lets pods live on when only the runtime is killed", async (runtime) => {
+  eachRuntime("lets pods live on when only the runtime is killed", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web", containers: [{ name: "main" }] });
     const boot = await bootId(node);
@@ -173,7 +155,10 @@ async function states(node: LabNode): Promise<{ readonly ready: number; readonly
   return { ready, notReady: sandboxes.length - ready };
 }
 
-async function exitOf(node: LabNode, id: string | undefined): Promise<readonly [number?, string?]> {
+async function exitOf(
+  node: LabNode,
+  id: string | undefined,
+): Promise<readonly [number | undefined, string | undefined]> {
   const { status } = await node.cri.containerStatus(id ?? "", CALL);
   return [status?.exitCode, status?.reason];
 }

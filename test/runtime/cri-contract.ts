@@ -5,13 +5,13 @@ import { until } from "../../lab/poll.ts";
 import { type ContainerdClient, openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { Status } from "../../src/runtime/gen/containerd/tasks_pb.ts";
+import { Status } from "../../src/runtime/gen/containerd/tasks.ts";
 import {
   ContainerEventType,
   ContainerState,
   type PodSandbox,
   PodSandboxState,
-} from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+} from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { type PodRef, sandboxName } from "../../src/snapshot/ids.ts";
 import type { CriBackend, CriManners } from "./cri-backend.ts";
 

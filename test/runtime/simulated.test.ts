@@ -10,7 +10,7 @@ import { startSimulatedNode } from "../../lab/simulated/node.ts";
 import { type SimulatedRuntime, startSimulated } from "../../lab/simulated/runtime.ts";
 import { openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
-import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri_pb.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxName } from "../../src/snapshot/ids.ts";
 import { ZERO_TIME } from "../../src/snapshot/types.ts";
 import { tempDir } from "../support/temp-dir.ts";

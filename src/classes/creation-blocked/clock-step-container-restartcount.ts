@@ -17,10 +17,17 @@ export const clockStepContainerRestartcount: FailureClass = {
       decides:
         "crictl inspect of the holder: it exists and is running, or exited long ago, while the kubelet reports CreateContainerError.",
     },
+    {
+      text: 'Conflict. The container name "/k8s_<container>_…" is already in use by container "<id>", and <id> runs',
+      pattern: /container name \/?k8s_(?!pod_)\S{1,400} is already in use by container/,
+      decides: "The holder runs, and the clock stepped: this class. The holder is a dead one from before a crash: O4.",
+      level: "cause",
+      confidence: 0.3,
+    },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A container of the same pod and name with the same restart count exists, and creation times are out of order.",
+    visible: false,
+    why: "Not looked for yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
   },
   versions: "All kubelets; the upstream change was still open when this was written.",
   treatment: {

@@ -23,8 +23,8 @@ export const containerInvisibleAfterEnospcRestart: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A record and a live task in containerd's own store that CRI does not list.",
+    visible: false,
+    why: "Not told apart yet: a running container that CRI does not list is reported as S2, whatever made it so.",
   },
   versions: "All containerd releases, main included.",
   treatment: {

@@ -46,8 +46,8 @@ export const kernelNetnsHang: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "Two or more threads of the runtime in uninterruptible sleep for minutes, and unregister_netdevice in the kernel log.",
+    visible: false,
+    why: "Not looked for yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
   },
   versions: "A kernel defect; any runtime.",
   treatment: {

@@ -39,7 +39,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     {
       text: "Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
       pattern:
-        /(?:create (?:a )?(?:pod )?sandbox|createpodsandbox|runpodsandbox|run pod sandbox)[^]{0,600}?(?:deadline ?exceeded|context canceled|error code: cancel)/,
+        /(?:create (?:a )?(?:pod sandbox|sandbox for pod)|(?<![a-z])createpodsandbox|runpodsandbox|run pod sandbox)[^]{0,600}?(?:deadline ?exceeded|context canceled|error code: cancel)/,
       unless: new RegExp(`${pullsAnImage.source}|${runtimeUnreachable.source}`),
       level: "symptom",
       confidence: 0.5,
@@ -49,7 +49,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     {
       text: "stream terminated by RST_STREAM with error code: CANCEL",
       pattern: /stream terminated by rst_stream with error code: cancel/,
-      within: /sandbox/,
+      within: /pod ?sandbox/,
       level: "symptom",
       confidence: 0.5,
       decides,

@@ -36,15 +36,15 @@ export const chainedPluginIpLeak: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "Address files with unknown ids that grow in number while one pod fails to start.",
+    visible: false,
+    why: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
   },
   versions:
     "Every release that skips or ignores DEL when no result was recorded: containerd 1.6.37+, 1.7.23+ and all of 2.x.",
   treatment: {
     mode: "automatic",
     reversible: true,
-    steps: ["Free the addresses of dead ids through host-local's own DEL.", "Name the plugin that fails."],
+    steps: ["The addresses left behind are found and freed as C1.", "Name the plugin that fails."],
     gates: [
       "The id is unknown to CRI and records, and old enough not to be in flight.",
       "The address is on no live interface.",

@@ -9,14 +9,14 @@ export const delNeverExecuted: FailureClass = {
   mechanism: "With no result recorded these releases skip CNI DEL entirely and log success.",
   signatures: [],
   inSnapshot: {
-    visible: true,
-    how: "Only through what is left: an address file whose id is unknown, reported as C1.",
+    visible: false,
+    why: "It shows only through what it leaves, which is found as C1.",
   },
   versions: "containerd 1.6.37+, 1.7.23 to 1.7.30, 2.0.0 to 2.0.7, 2.1.0 to 2.1.6, 2.2.0 and 2.2.1.",
   treatment: {
     mode: "automatic",
     reversible: true,
-    steps: ["Free the addresses of dead ids, as in C1, after every unclean end of the runtime."],
+    steps: ["The address left behind is found and freed as C1."],
     gates: ["As in C1."],
   },
   byHand: ["Upgrade containerd to 1.7.31, 2.0.8, 2.1.7 or 2.2.2, then free the addresses as in C1."],

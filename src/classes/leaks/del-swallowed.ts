@@ -23,14 +23,14 @@ export const delSwallowed: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "Only through what is left: an address file whose id is unknown, reported as C1.",
+    visible: false,
+    why: "It shows only through what it leaves, which is found as C1.",
   },
   versions: "multus shim 4.0.2 and later; go-cni, all versions.",
   treatment: {
     mode: "automatic",
     reversible: true,
-    steps: ["Take the id from the line as a hint and free its addresses once it is gone, as in C1."],
+    steps: ["The address left behind is found and freed as C1."],
     gates: ["As in C1."],
   },
   byHand: ["Free the address in host-local or whereabouts by hand."],

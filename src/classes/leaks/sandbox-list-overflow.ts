@@ -36,8 +36,8 @@ export const sandboxListOverflow: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "Listing fails with ResourceExhausted; listing by namespace or label still works.",
+    visible: false,
+    why: "A list that cannot be fetched is reported as a source that could not be read.",
   },
   versions: "All; the limit is 16 MiB.",
   treatment: {

@@ -18,6 +18,13 @@ export const shimLeak: FailureClass = {
       level: "cause",
       confidence: 0.7,
     },
+    {
+      text: "failed to handle sandbox TaskExit event: failed to stop sandbox: failed to delete task: context deadline exceeded",
+      pattern:
+        /failed to handle (?:sandbox |container )?(?:taskexit event|event &taskexit)|failed to delete task[^]{0,80}?deadline exceeded/,
+      level: "cause",
+      confidence: 0.65,
+    },
   ],
   inSnapshot: {
     visible: true,

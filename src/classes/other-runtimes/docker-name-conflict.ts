@@ -18,7 +18,7 @@ export const dockerNameConflict: FailureClass = {
     {
       text: 'Conflict. The container name "…" is already in use by container "…" (names elided)',
       pattern: /the container name \S{1,400} is already in use by container/,
-      within: /k8s_|sandbox|kubelet|from runtime service|createcontainer/,
+      within: /k8s_|sandbox|from runtime service|createcontainer/,
       level: "cause",
       confidence: 0.85,
     },

@@ -39,7 +39,8 @@ export const cniDaemonSocketDown: FailureClass = {
     },
     {
       text: "dial tcp 127.0.0.1:<port>: connect: connection refused (from a plugin)",
-      pattern: /dial tcp (?:127\.0\.0\.1|\[::1\]|localhost):(?!6443|6444|7445|8443)\d{2,5}: (?:connect: |i\/o)/,
+      pattern:
+        /dial tcp (?:127\.0\.0\.1|\[::1\]|localhost):(?!6443|6444|7445|8443)\d{2,5}: (?:connect: |getsockopt: |i\/o)/,
       within: cniContext,
       level: "cause",
       confidence: 0.8,

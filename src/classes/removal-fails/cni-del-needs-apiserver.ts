@@ -25,7 +25,8 @@ export const cniDelNeedsApiserver: FailureClass = {
     },
     {
       text: "Multus: [<namespace>/<pod>]: error getting pod: Get … / error waiting for pod: …",
-      pattern: /error (?:getting|waiting for) pod: (?!unauthorized)/,
+      pattern:
+        /error (?:getting|waiting for) pod: (?:get |an error on|the server|context|client rate|timed out|dial|net\/http|etcdserver|service unavailable|internal error|eof)/,
       within: /multus|plugin type=|cmdadd|cmddel|sandbox/,
       unless: /pods? \S{1,300} not found|unauthorized/,
       level: "cause",
@@ -34,7 +35,7 @@ export const cniDelNeedsApiserver: FailureClass = {
     {
       text: 'Get "https://<api>/…": dial tcp <api>: i/o timeout | connection refused | no route to host (from a plugin)',
       pattern:
-        /dial tcp \S{3,60}: (?:i\/o timeout|connect: |connection refused|no route to host|operation was canceled|lookup)|net\/http: (?:tls handshake timeout|request canceled)|dial tcp: lookup \S/,
+        /dial tcp \S{3,60}: (?:i\/o timeout|connect: |getsockopt: |connection refused|no route to host|operation was canceled|lookup)|net\/http: (?:tls handshake timeout|request canceled)|dial tcp: lookup \S/,
       within: cniContext,
       unless:
         /pull image|sandbox image|127\.0\.0\.1:(?!6443|6444|7445|8443)|runtime service failed: [^]{0,40}unavailable/,
@@ -42,6 +43,13 @@ export const cniDelNeedsApiserver: FailureClass = {
       confidence: 0.65,
       decides:
         "The address: the API server's or its service address is this class; a port on 127.0.0.1 belongs to a node agent (B13).",
+    },
+    {
+      text: "etcd cluster is unavailable or misconfigured (from a plugin)",
+      pattern: /etcd cluster is unavailable|etcdserver: request timed out/,
+      within: cniContext,
+      level: "wrapper",
+      confidence: 0.65,
     },
   ],
   inSnapshot: {

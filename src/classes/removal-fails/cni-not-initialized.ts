@@ -44,6 +44,12 @@ export const cniNotInitialized: FailureClass = {
       confidence: 0.6,
       decides: "The named file appears when the default network is up: look at that add-on's pod on this node.",
     },
+    {
+      text: "failed to reload cni configuration after receiving fs change event / cni conf dir is removed, stop watching",
+      pattern: /failed to reload cni configuration|cni (?:network )?conf (?:dir|monitor|sync)/,
+      level: "cause",
+      confidence: 0.8,
+    },
   ],
   inSnapshot: {
     visible: true,

@@ -35,8 +35,8 @@ export const cniVersionMismatch: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "The active CNI configuration has no cniVersion.",
+    visible: false,
+    why: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",
   },
   versions: "Documented for containerd 1.6 with old or empty cniVersion.",
   treatment: {

@@ -48,10 +48,16 @@ export const containerUnkillable: FailureClass = {
       confidence: 0.25,
       decides: "A container of the sandbox is still running, or its pause process does not end.",
     },
+    {
+      text: 'failed to kill container "<id>": … context deadline exceeded',
+      pattern: /failed to kill (?:container|sandbox container|task)[^]{0,160}?(?:deadline exceeded|context canceled)/,
+      level: "cause",
+      confidence: 0.8,
+    },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A container reported running whose process is gone or in uninterruptible sleep.",
+    visible: false,
+    why: "Not looked for yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
   },
   versions: "containerd 1.1 to 2.x.",
   treatment: {

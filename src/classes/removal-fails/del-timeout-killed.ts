@@ -44,7 +44,8 @@ export const delTimeoutKilled: FailureClass = {
     },
     {
       text: "… failed (delete): … context deadline exceeded",
-      pattern: /failed \(delete\): [^]{0,300}?(?:context deadline exceeded|signal: killed)/,
+      pattern:
+        /(?:failed \(delete\): [^]{0,300}?|deleting network: |tear ?down pod \S{1,300} network: |from (?:cni )?network \S{1,120}: )(?:context deadline exceeded|signal: killed)/,
       within: cniContext,
       level: "wrapper",
       confidence: 0.6,
@@ -63,18 +64,20 @@ export const delTimeoutKilled: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "A plugin process with CNI_COMMAND=DEL that is older than a minute.",
+    how: "A plugin process with CNI_COMMAND=DEL in its environment that is older than the in-flight grace.",
   },
   versions: "All.",
   treatment: {
     mode: "automatic",
     reversible: false,
     steps: [
-      "Remove one sandbox at a time, with a deadline of at least 130 s.",
-      "End plugin processes left over from killed calls.",
+      "End the plugin process that hangs; the kubelet's next try starts a fresh one.",
       "If it stays slow, name the reason: lock (B17), multus (B5), kernel (A7).",
     ],
-    gates: ["The sandbox is dead.", "No other removal is under way."],
+    gates: [
+      "The process carries CNI_COMMAND=DEL and a sandbox id, and is older than the in-flight grace.",
+      "It is not in uninterruptible sleep.",
+    ],
   },
   byHand: [
     "Find what is slow: ps for old plugin processes, the iptables lock, the API.",

@@ -11,7 +11,7 @@ export const devicePluginCacheMissing: FailureClass = {
   signatures: [
     {
       text: "error reading cached NetConf in /var/lib/cni/sriov with name <id>-<interface>",
-      pattern: /error reading cached net ?conf/,
+      pattern: /error reading cached ne/,
       level: "cause",
       confidence: 0.95,
     },

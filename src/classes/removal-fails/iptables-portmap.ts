@@ -33,9 +33,9 @@ export const iptablesPortmap: FailureClass = {
     },
     {
       text: "Another app is currently holding the xtables lock / iptables: Resource temporarily unavailable",
-      pattern: /holding the xtables lock|iptables: resource temporarily unavailable|failed to locate iptables/,
-      within: portmapContext,
-      unless: /kube-proxy|proxier|iptables-restore/,
+      pattern:
+        /holding the xtables lock|iptables: resource temporarily unavailable|failed to locate iptables|could not initialize iptables|iptables: executable file not found/,
+      unless: /kube-proxy|proxier|iptables-restore|ufw|fail2ban|firewalld|dockerd/,
       level: "cause",
       confidence: 0.85,
     },
@@ -46,7 +46,7 @@ export const iptablesPortmap: FailureClass = {
   },
   versions: "Reported with portmap 0.8; any version can meet the lock.",
   treatment: {
-    mode: "automatic",
+    mode: "attended",
     reversible: false,
     steps: ["Stop the sandboxes one at a time, with growing pauses.", "Missing program: say so; nothing else helps."],
     gates: ["The sandbox is dead.", "No other removal is under way."],

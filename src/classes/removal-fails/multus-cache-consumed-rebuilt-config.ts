@@ -33,7 +33,7 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     },
     {
       text: 'DelegateDel: error invoking ConflistDel - "<net>": …',
-      pattern: /error invoking (?:conflist|delegate)del|delegatedel: error/,
+      pattern: /error invoking (?:conflist|delegate)del|delegatedel: error|error in invoke delegate del/,
       level: "wrapper",
       confidence: 0.65,
       decides,
@@ -58,6 +58,12 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
       level: "wrapper",
       confidence: 0.55,
       decides,
+    },
+    {
+      text: "Multus: [<namespace>/<pod>]: error reading the delegates: open /var/lib/cni/multus/<id>: no such file or directory",
+      pattern: /err(?:or)? (?:in )?reading the delegates|failed to read container data in the path/,
+      level: "cause",
+      confidence: 0.8,
     },
   ],
   inSnapshot: {

@@ -50,10 +50,16 @@ export const multusDaemonDownOrWedged: FailureClass = {
       confidence: 0.3,
       decides: "The multus pod of this node is not Ready, or many multus-shim processes wait.",
     },
+    {
+      text: "[error] failed to sync pod informer cache (the daemon's own log)",
+      pattern: /failed to sync pod informer cache/,
+      level: "cause",
+      confidence: 0.75,
+    },
   ],
   inSnapshot: {
-    visible: true,
-    how: "multus-shim processes older than five minutes, and CNI calls in flight that do not end.",
+    visible: false,
+    why: "Whether the daemon is well is not looked at; old multus-shim processes are reported as the plugin that hangs (A1).",
   },
   versions: "multus thick 4.0 and later; “Text file busy” with manifests that install by plain cp.",
   treatment: {

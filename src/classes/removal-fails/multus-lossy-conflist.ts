@@ -25,8 +25,8 @@ export const multusLossyConflist: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "Multus is the configured plugin with a delegate from a file, and the logs carry the plugin's refusal for a NotReady sandbox.",
+    visible: false,
+    why: "On the node it looks like B3 and is found and healed as that; only the plugin's words in the logs tell the two apart.",
   },
   versions: "multus v4.2.1 to v4.3.0; fixed on master in July 2026.",
   treatment: {

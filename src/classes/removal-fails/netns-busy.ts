@@ -23,7 +23,7 @@ export const netnsBusy: FailureClass = {
     },
     {
       text: 'failed to remove network namespace for sandbox "<id>": …',
-      pattern: /failed to remove network namespace/,
+      pattern: /failed to remove network namespace|failed to unmount ns: at \S{0,100}netns/,
       level: "cause",
       confidence: 0.85,
     },
@@ -35,8 +35,8 @@ export const netnsBusy: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "The namespace of a NotReady sandbox appears in the mount table of another process.",
+    visible: false,
+    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   },
   versions: "Seen with containerd 1.2 to 1.4; the code is unchanged on main.",
   treatment: {

@@ -30,14 +30,21 @@ export const sandboxFilesBusy: FailureClass = {
     {
       text: "failed to remove pod sandbox <id>: … userdata/shm: device or resource busy",
       pattern:
-        /(?:remove|removing|delete|unmount)[^]{0,500}?(?:\/sandboxes\/|userdata\/shm|\/overlay-containers\/)[^]{0,200}?(?:device or resource busy|directory not empty)/,
+        /(?:\/sandboxes\/|userdata\/shm|\/overlay-containers\/)[^]{0,200}?(?:device or resource busy|directory not empty)/,
+      within: /remov|delet|unmount|clean|stop/,
       level: "cause",
       confidence: 0.85,
     },
+    {
+      text: "unlinkat /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs: device or resource busy",
+      pattern: /runtime\.v[12]\.(?:task|linux)\/k8s\.io\/\S{1,160}: (?:device or resource busy|directory not empty)/,
+      level: "cause",
+      confidence: 0.8,
+    },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A mount below the sandbox's own directory appears in another process's mount table.",
+    visible: false,
+    why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",
   },
   versions: "All.",
   treatment: {

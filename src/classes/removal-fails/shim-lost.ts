@@ -9,7 +9,7 @@ export const shimLost: FailureClass = {
   mechanism:
     "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
   signatures: [
-    { text: "ttrpc: closed", pattern: /ttrpc: closed/, level: "cause", confidence: 0.85 },
+    { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, level: "cause", confidence: 0.85 },
     {
       text: "failed to get sandbox container: … / failed to get pod sandbox container: …",
       pattern: /failed to get (?:pod )?sandbox container(?: task)?:/,
@@ -37,8 +37,8 @@ export const shimLost: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A sandbox that CRI calls Ready, with no shim process carrying its id.",
+    visible: false,
+    why: "Not looked for yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
   },
   versions: "All; containerd 2.2.0 and later retries.",
   treatment: {

@@ -25,8 +25,8 @@ export const vmRuntimeLeft: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "A qemu, cloud-hypervisor, runsc or kata shim process whose sandbox id no store knows.",
+    visible: false,
+    why: "Processes of virtual machines are not told from others yet.",
   },
   versions: "Reported for kata 2.4; possible with any VM-like runtime.",
   treatment: {

@@ -47,7 +47,10 @@ export const boltCorruption: FailureClass = {
       confidence: 0.9,
     },
   ],
-  inSnapshot: { visible: true, how: "The runtime does not answer, and its database cannot be read." },
+  inSnapshot: {
+    visible: false,
+    why: "A runtime that does not run cannot be asked, and its database is not read yet; its own log is the proof.",
+  },
   versions: "All.",
   treatment: {
     mode: "attended",

@@ -33,8 +33,8 @@ export const cniLockWedge: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "CRI lists sandboxes but does not answer Status, and an old plugin process runs.",
+    visible: false,
+    why: "A status that is not answered is reported as a source that could not be read; the plugin that hangs is found as A1 or B14.",
   },
   versions: "All; rarer since the configuration is reloaded on file events only.",
   treatment: {

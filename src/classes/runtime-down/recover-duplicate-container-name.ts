@@ -24,8 +24,8 @@ export const recoverDuplicateContainerName: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "The runtime does not answer, and its database holds two container records of one name.",
+    visible: false,
+    why: "A runtime that does not run cannot be asked, and its database is not read yet. While it still runs, the duplicates are found as C12.",
   },
   versions: "All containerd releases, main included.",
   treatment: {

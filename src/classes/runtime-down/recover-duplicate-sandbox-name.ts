@@ -25,8 +25,8 @@ export const recoverDuplicateSandboxName: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: true,
-    how: "The runtime does not answer, and its database holds two sandbox records of one name.",
+    visible: false,
+    why: "A runtime that does not run cannot be asked, and its database is not read yet. While it still runs, the duplicates are found as C12.",
   },
   versions: "All containerd releases, main included.",
   treatment: {

@@ -22,10 +22,18 @@ export const recoverMissingMetadata: FailureClass = {
       confidence: 0.3,
       decides: "What follows: “get metadata for stored sandbox” is this class.",
     },
+    {
+      text: 'failed to recover sandbox state: unable to find sandbox "<id>": not found',
+      pattern: /failed to recover sandbox state/,
+      decides:
+        "The fatal line that follows: “get metadata for stored sandbox” is this class; none follows and the runtime runs: it only tidied up.",
+      level: "wrapper",
+      confidence: 0.5,
+    },
   ],
   inSnapshot: {
-    visible: true,
-    how: "The runtime does not answer, and its database holds a sandbox record without metadata.",
+    visible: false,
+    why: "A runtime that does not run cannot be asked, and its database is not read yet; its own log is the proof.",
   },
   versions: "containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3.",
   treatment: {

@@ -29,8 +29,14 @@ export const leaksAndRuntimes: readonly Case[] = [
     "CmdCheck (shim): CNI request failed with status 400",
   ]),
   ...lines("shim-leak", [
+    `level=error msg="failed to handle sandbox TaskExit event &TaskExit{ContainerID:${ID},ID:${ID},Pid:264527,ExitStatus:137,}" error="failed to stop sandbox: failed to delete task: context deadline exceeded: unknown"`,
+    'level=debug msg="failed to delete task" error="context deadline exceeded" id=15b0',
     'level=error msg="failed to delete shim" error="context deadline exceeded" id=7c1f',
     'level=warning msg="failed to clean up after shim disconnected" error=": context deadline exceeded" id=7c1f namespace=k8s.io',
+  ]),
+  ...lines("snapshot-lease-leak", [`failed to create lease for sandbox "${ID}": lease "${ID}": already exists`]),
+  ...lines("stale-hostport-rules", [
+    `-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"cbr0\\" id: \\"${ID}\\"" -m multiport --dports 8080 -j CNI-DN-2cbdc0366bc65971858cc`,
   ]),
   ...lines("sandbox-list-overflow", [
     '"GenericPLEG: Unable to retrieve pods" err="rpc error: code = ResourceExhausted desc = grpc: trying to send message larger than max (16784723 vs. 16777216)"',
@@ -57,6 +63,9 @@ export const leaksAndRuntimes: readonly Case[] = [
     `{"error":"failed to recover state: failed to get metadata for stored sandbox \\"${ID}\\": not found","level":"fatal","msg":"Failed to run CRI service","time":"2024-10-12T23:27:38Z"}`,
     `Oct 17 13:46:12 containerd[40100]: level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to get metadata for stored sandbox \\"${ID2}\\": not found"`,
   ]),
+  ...lines("recover-missing-metadata", [
+    `level=error msg="failed to recover sandbox state" error="unable to find sandbox \\"${ID}\\": not found" sandbox=${ID}`,
+  ]),
   ...lines("bolt-corruption", [
     "panic: invalid page type: 4: 10",
     "containerd[11995]: panic: freepages: failed to get all reachable pages (key[0]=(hex)34 on leaf page(5) needs to be < than key of the next element)",
@@ -67,6 +76,7 @@ export const leaksAndRuntimes: readonly Case[] = [
   ...lines("cni-lock-wedge", [
     "Status from runtime service failed: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
     'E1115 remote_runtime.go:604] "Status from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded"',
+    'E1115 generic.go:205] "GenericPLEG: Unable to retrieve pods" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded"',
     "Ready False Sat, 28 Sep 2019 15:05:43 +0000 KubeletNotReady container runtime is down",
     'kubelet.go:2016] "Skipping pod synchronization" err="[container runtime is down, PLEG is not healthy: pleg was last seen active 3m4s ago; threshold is 3m0s]"',
   ]),

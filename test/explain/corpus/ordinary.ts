@@ -84,6 +84,9 @@ export const ordinary: readonly Case[] = lines(null, [
   '2026-11-15 03:22:07.1 [INFO][12] ipam/ipam_plugin.go 412: Releasing address using handleID ContainerID="7c1f"',
   'level=info msg="Adding endpoint" subsys=cilium-cni containerID=7c1f',
   "Error syncing load balancer: failed to ensure load balancer: reserved IP not found",
+  'Post "https://api.sandbox.paypal.com/v1/oauth2/token": dial tcp 151.101.1.1:443: i/o timeout',
+  "Failed to create sandbox for user code: context deadline exceeded",
+  "[1234:ERROR:zygote_host_impl_linux.cc(100)] Running as root without --no-sandbox is not supported",
   "",
   "   ",
 ]);

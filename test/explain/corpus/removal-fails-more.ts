@@ -33,6 +33,9 @@ export const removalFailsMore: readonly Case[] = [
     `stopping the pod sandbox "7c1f0e5ab2d94": rpc error: code = DeadlineExceeded desc = context deadline exceeded`,
     `Error deleting shop_web-0/${ID} from network calico/k8s: netplugin failed but error parsing its diagnostic message "": unexpected end of JSON input`,
     "netplugin failed with no error message",
+    "E0725 15:44:17.276565   61508 cni.go:319] Error deleting network: context deadline exceeded",
+    'NetworkPlugin cni failed to teardown pod "web-0_shop" network: context deadline exceeded',
+    `E0512 kuberuntime_gc.go:177] "Failed to stop sandbox before removing" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" sandboxID="${ID}"`,
   ]),
   ...framed("device-plugin-cache-missing", [
     `error reading cached NetConf in /var/lib/cni/sriov with name ${ID}-net1`,
@@ -51,6 +54,8 @@ export const removalFailsMore: readonly Case[] = [
   ]),
   ...lines("iptables-portmap", [
     `failed to destroy network for sandbox "${ID}": running [/sbin/iptables -t nat -D POSTROUTING -s 10.1.0.3 -j CNI-ec7c908de84d219cb3afd915 --wait]: exit status 4: Another app is currently holding the xtables lock.`,
+    "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?",
+    'failed to setup network for sandbox "7c1f": could not initialize iptables protocol 0: exec: "iptables": executable file not found in $PATH',
     'plugin type="portmap" failed (delete): iptables: Resource temporarily unavailable.',
     'NetworkPlugin cni failed to set up pod "n_default" network: unable to setup DNAT: running [/sbin/iptables -t nat -A CNI-HOSTPORT-DNAT -j CNI-DN-35 --wait]: exit status 1: iptables: No chain/target/match by that name.',
   ]),
@@ -68,6 +73,7 @@ export const removalFailsMore: readonly Case[] = [
     "failed to check network namespace closed: remove netns: unlinkat /var/run/netns/cni-1b2c: device or resource busy",
     `failed to remove network namespace for sandbox "${ID}": failed to remove netns: unlinkat /run/netns/cni-1b2c: device or resource busy`,
     'sandbox network namespace "/var/run/netns/cni-1b2c" is not fully closed',
+    "failed to unmount NS: at /var/run/netns/cni-1b2c: invalid argument",
     "rm: cannot remove '/var/run/netns/cni-1b2c': Device or resource busy",
   ]),
   ...lines("container-unkillable", [
@@ -75,6 +81,7 @@ export const removalFailsMore: readonly Case[] = [
     `{"error":"rpc error: code = Canceled desc = an error occurs during waiting for container \\"${ID}\\" to be killed: wait container \\"${ID}\\": context canceled","level":"error"}`,
     `failed to stop sandbox container "${ID}" in "SANDBOX_READY" state: wait sandbox container "${ID}": context canceled`,
     `E1120 remote_runtime.go:366] "StopContainer from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" containerID="${ID}"`,
+    'failed to kill container "7c1f": context deadline exceeded: unknown',
     "Error response from daemon: cannot stop container: 7c1f: tried to kill container, but did not receive an exit event",
     `[failed to "KillContainer" for "app" with KillContainerError: "rpc error: code = DeadlineExceeded desc = context deadline exceeded"`,
   ]),
@@ -90,11 +97,13 @@ export const removalFailsMore: readonly Case[] = [
   ]),
   ...lines("delegate-scratch-corrupt", [
     "conflistDel: error in getting result from DelNetworkList: failed to parse netconf: unexpected end of JSON input",
+    `plugin type="flannel" failed (delete): error reading /var/lib/cni/flannel/${ID}: unexpected end of JSON input`,
   ]),
   ...lines("sandbox-files-busy", [
     `RemovePodSandbox "${ID}" failed: failed to cleanup sandbox files: [failed to unmount /run/containerd/io.containerd.grpc.v1.cri/sandboxes/${ID}/shm: device or resource busy]`,
     `failed to remove sandbox root directory "/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/${ID}": unlinkat: device or resource busy`,
     "failed to remove bundle: unlinkat /run/containerd/io.containerd.runtime.v2.task/k8s.io/7c1f/rootfs: directory not empty",
+    'level=error msg="failed to delete bundle" error="unlinkat /run/containerd/io.containerd.runtime.v2.task/k8s.io/7c1f/rootfs: device or resource busy"',
     `failed to cleanup image mounts for sandbox "${ID}": device or resource busy`,
     `FATA[0000] removing the pod sandbox "${ID}" failed: rpc error: code = Unknown desc = failed to remove pod sandbox ${ID}: unlinkat /var/run/containers/storage/overlay-containers/${ID}/userdata/shm: device or resource busy`,
   ]),

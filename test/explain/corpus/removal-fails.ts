@@ -43,6 +43,9 @@ export const removalFails: readonly Case[] = [
   ]),
   ...lines("multus-cache-consumed-rebuilt-config", [
     "delegateDel: error invoking ConflistDel - \"k8s-pod-network\": conflistDel: error converting the raw bytes into a conflist: error parsing configuration list: no 'plugins' key",
+    `networkPlugin cni failed to teardown pod "web-0_shop" network: Multus: [shop/web-0]: error reading the delegates: open /var/lib/cni/multus/${ID}: no such file or directory`,
+    'Multus: Err in  reading the delegates: failed to read container data in the path("/var/lib/cni/multus/7c1f"): open: no such file or directory',
+    '[error] Multus: error in invoke Delegate del - "net-a": odd',
     'delegateDel: error invoking DelegateDel - "macvlan": error in getting result from DelNetwork: Link not found',
     `2026-11-15T03:22:07Z [verbose] DEL finished CNI request ContainerID:"${ID}" Netns:"" IfName:"eth0" Path:"", result: "", err: something about a device`,
     'plugin type="multus" name="multus-cni-network" failed (delete): never seen before',
@@ -59,6 +62,7 @@ export const removalFails: readonly Case[] = [
   ]),
   ...lines("multus-daemon-down-or-wedged", [
     'CheckAPIReadyNow: Daemon not reachable over socketfile: Get "http://dummy/healthz": dial unix /host/run/multus/multus.sock: connect: connection refused',
+    "2024-11-25T16:44:01Z [error] failed to sync pod informer cache",
     "cp: cannot create regular file '/host/opt/cni/bin/multus-shim': Text file busy",
     "kernel: Memory cgroup out of memory: Killed process 4366 (multus-daemon) total-vm:1523244kB, anon-rss:51000kB",
     'plugin type="multus-shim" failed (add): CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: no such file or directory',
@@ -67,6 +71,8 @@ export const removalFails: readonly Case[] = [
   ...lines("cni-not-initialized", [
     'E0923 19:22:45.575181   20183 kubelet.go:2874] "Container runtime network not ready" networkReady="NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"',
     'level=error msg="failed to load cni during init, please check CRI plugin status before setting up network for pods" error="cni config load failed: no network config found in /etc/cni/net.d: cni plugin not initialized: failed to load cni config"',
+    'level=error msg="failed to reload cni configuration after receiving fs change event(WRITE /etc/cni/net.d/10-x.conflist)" error="cni config load failed"',
+    'level=fatal msg="Failed to run CRI service" error="stream server error: cni network conf monitor error: cni conf dir is removed, stop watching"',
     "network plugin is not ready: cni config uninitialized",
     "W1115 cni.go:237] Unable to update cni config: no networks found in /etc/cni/net.d",
     "runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: no CNI configuration file in /etc/kubernetes/cni/net.d/. Has your network provider started?",
@@ -97,6 +103,8 @@ export const removalFails: readonly Case[] = [
     '2026-11-15T03:22:07Z [error] Multus: [shop/web-0/3f8e6c1a]: error getting pod: Get "https://[10.43.0.1]:443/api/v1/namespaces/shop/pods/web-0?timeout=1m0s": Service Unavailable',
     `Multus: [shop/web-0]: error waiting for pod: Get "https://10.43.0.1:443/api/v1/namespaces/shop/pods/web-0": dial tcp 10.43.0.1:443: connect: connection refused`,
     'plugin type="kube-router" failed (delete): Get "https://10.96.0.1:443/api/v1/nodes/n1": dial tcp 10.96.0.1:443: connect: no route to host',
+    `FATA[0010] stopping the pod sandbox "5dc6" failed: rpc error: code = Unknown desc = failed to destroy network for sandbox "${ID}": dial tcp 10.10.25.230:4001: getsockopt: connection refused`,
+    'NetworkPlugin cni failed to teardown pod "web-0_shop" network: client: etcd cluster is unavailable or misconfigured; error #0: EOF',
     'networkPlugin cni failed to teardown pod "web-0_shop" network: Get "https://10.3.0.1:443/api": net/http: TLS handshake timeout',
   ]),
   ...framed("calico-nodename-missing", [

@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs";
+import { resolveOnHost } from "./host-paths.ts";
+import { type Source, valueOr } from "./source.ts";
+import type { ContainerdFacts, Snapshot } from "./types.ts";
+
+/**
+ * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
+ * Where a file names an id that the runtime does not know, the runtime is asked once more and the file looked for once
+ * more: containerd writes a sandbox's record before it calls any plugin, so a file that was there before the second
+ * question, and is still there, with no record after it, was left behind.
+ */
+export async function lookAgain(
+  snapshot: Snapshot,
+  root: string,
+  readContainerd: () => Promise<Source<ContainerdFacts>>,
+): Promise<Snapshot> {
+  const known = knownIds(snapshot);
+  const { results, multus, flannel, hostLocal } = snapshot.cni;
+  const ids = [
+    ...valueOr(results, []).map((file) => file.sandboxId),
+    ...(valueOr(multus, undefined)?.files ?? []).map((file) => file.sandboxId),
+    ...valueOr(flannel, []).map((file) => file.sandboxId),
+    ...valueOr(hostLocal, []).flatMap(({ leases }) => leases.map((lease) => lease.owner?.id ?? "")),
+  ];
+  if (ids.every((id) => id === "" || known.has(id))) return snapshot;
+  const containerd = snapshot.containerd.status === "read" ? await readContainerd() : snapshot.containerd;
+  const isThere = ({ path }: { readonly path: string }): boolean => existsSync(resolveOnHost(root, path, "keep"));
+  return {
+    ...snapshot,
+    containerd,
+    cni: {
+      ...snapshot.cni,
+      results: mapped(results, (files) => files.filter(isThere)),
+      multus: mapped(multus, (cache) => ({ ...cache, files: cache.files.filter(isThere) })),
+      flannel: mapped(flannel, (files) => files.filter(isThere)),
+      hostLocal: mapped(hostLocal, (networks) =>
+        networks.map((network) => ({ ...network, leases: network.leases.filter(isThere) })),
+      ),
+    },
+  };
+}
+
+function knownIds({ cri, containerd }: Snapshot): ReadonlySet<string> {
+  const facts = valueOr(containerd, undefined);
+  return new Set<string>([
+    ...(valueOr(cri, undefined)?.sandboxes ?? []).map(({ id }) => id),
+    ...(facts?.records ?? []).map(({ id }) => id),
+    ...(facts?.sandboxes ?? []).map(({ id }) => id),
+  ]);
+}
+
+function mapped<T>(source: Source<T>, change: (value: T) => T): Source<T> {
+  return source.status === "read" ? { ...source, value: change(source.value) } : source;
+}

@@ -1,0 +1,85 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { classById, classes } from "../../src/classes/index.ts";
+import { normalise } from "../../src/explain/normalise.ts";
+import { positives } from "../explain/corpus.ts";
+
+const REFERENCE: Readonly<Record<string, number>> = { A: 10, B: 24, C: 12, D: 5, O: 5, N: 4, S: 2 };
+
+describe("the catalogue", () => {
+  test("has every class of the reference, once", () => {
+    const wanted = Object.entries(REFERENCE).flatMap(([letter, count]) =>
+      Array.from({ length: count }, (_, index) => `${letter}${index + 1}`),
+    );
+
+    expect(classes.map((one) => one.code).toSorted()).toEqual(wanted.toSorted());
+    expect(new Set(classes.map((one) => one.id)).size).toBe(classes.length);
+  });
+
+  test.each(classes.map((one) => [one.id, one] as const))("%s says all there is to say", (id, one) => {
+    expect(id).toMatch(/^[a-z0-9]+(?:-[a-z0-9]+)*$/);
+    expect(classById(id)).toBe(one);
+    const shows = one.inSnapshot.visible ? one.inSnapshot.how : one.inSnapshot.why;
+    for (const text of [one.title, one.explanation, one.mechanism, shows, one.versions, one.danger, ...one.byHand]) {
+      expect(text.trim().length).toBeGreaterThan(3);
+    }
+    expect(one.byHand.length).toBeGreaterThan(0);
+    expect(one.links.length).toBeGreaterThan(0);
+    for (const link of one.links)
+      expect(link).toMatch(/^https:\/\/github\.com\/[\w.-]+\/[\w.-]+\/(?:issues|pull|tree)\//);
+    if (one.treatment.mode !== "none") expect(one.treatment.steps.length).toBeGreaterThan(0);
+  });
+
+  test("what is healed without asking names what must be proven first", () => {
+    for (const one of classes.filter((each) => each.treatment.mode === "automatic")) {
+      expect(one.treatment.gates.length, one.id).toBeGreaterThan(0);
+    }
+  });
+
+  test("a class says that it can be seen exactly when it can be looked for", () => {
+    for (const one of classes) {
+      // Sandboxes kept on purpose are listed as such, never as a finding.
+      if (one.id === "retained-notready") continue;
+      expect(one.detect !== undefined, one.id).toBe(one.inSnapshot.visible);
+    }
+  });
+
+  test("signatures are lower case and unquoted, as the text they are tested against", () => {
+    for (const one of classes) {
+      for (const { pattern, confidence, text } of one.signatures) {
+        expect(pattern.flags, one.id).toBe("");
+        expect(pattern.source, one.id).not.toMatch(/["'`]|(?<!\\)[A-Z]/);
+        expect(pattern.source, one.id).not.toMatch(/(?<!\\)\.[*+]|\][*+]|\)[*+]|\\[SsWw][*+]/);
+        expect(confidence).toBeGreaterThan(0);
+        expect(confidence).toBeLessThanOrEqual(1);
+        expect(text.length).toBeGreaterThan(3);
+      }
+    }
+  });
+
+  test("every signature is met by a line of the corpus", () => {
+    const texts = positives.map((one) => normalise(one.line));
+
+    for (const one of classes) {
+      for (const signature of one.signatures) {
+        const met = texts.some(
+          (text) =>
+            signature.pattern.test(text) &&
+            (signature.within?.test(text) ?? true) &&
+            !(signature.unless?.test(text) ?? false),
+        );
+        expect(met, `${one.id}: ${signature.text}`).toBe(true);
+      }
+    }
+  });
+
+  test("docs/classes.md is current", () => {
+    const script = fileURLToPath(new URL("../../scripts/class-docs.ts", import.meta.url));
+
+    execFileSync(process.execPath, [script, "--check"]);
+
+    expect(readFileSync(new URL("../../docs/classes.md", import.meta.url), "utf8")).toContain("# Failure classes");
+  });
+});

@@ -1,0 +1,171 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "unghost-explain-"));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const corrupt =
+  'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
+
+interface World {
+  readonly stdin?: string;
+  readonly path?: string;
+  readonly columns?: number;
+}
+
+async function explain(options: Partial<ExplainOptions>, world: World = {}) {
+  let stdout = "";
+  let stderr = "";
+  const code = await runExplain(
+    { texts: [], journal: false, list: false, output: "table", colour: false, ...options },
+    {
+      stdout: (text) => {
+        stdout += text;
+      },
+      stderr: (text) => {
+        stderr += text;
+      },
+      env: { PATH: world.path ?? process.env["PATH"] },
+      stdinIsTerminal: world.stdin === undefined,
+      columns: world.columns ?? 100,
+      stdin: async function* () {
+        yield new TextEncoder().encode(world.stdin ?? "");
+      },
+    },
+  );
+  return { code, stdout, stderr };
+}
+
+describe("explain", () => {
+  test("tells people what a line is, why, and what to do", async () => {
+    const { code, stdout } = await explain({ texts: [corrupt] });
+
+    expect(code).toBe(0);
+    for (const part of ["Corrupt CNI result cache", "Why it happens", "What unghost would do", "By hand", "Beware"]) {
+      expect(stdout).toContain(part);
+    }
+  });
+
+  test("gives programs the matches and nothing else", async () => {
+    const { code, stdout } = await explain({
+      texts: [`Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`],
+      output: "json",
+    });
+
+    expect(code).toBe(0);
+    const { matches, ...rest } = JSON.parse(stdout);
+    expect(rest).toEqual({});
+    expect(matches).toEqual([
+      {
+        class: "libcni-result-cache-corrupt",
+        confidence: 0.95,
+        sandboxId: "ab".repeat(32),
+        pod: { namespace: "shop", name: "web-0" },
+        line: expect.stringContaining("Error deleting"),
+      },
+    ]);
+  });
+
+  test("an ordinary line is not recognised, and says so without matches", async () => {
+    const { code, stdout, stderr } = await explain({ texts: ["Error: ImagePullBackOff"] });
+
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toContain("Not recognised");
+    expect(JSON.parse((await explain({ texts: ["x"], output: "json" })).stdout)).toEqual({ matches: [] });
+  });
+
+  test("“Pod sandbox changed” alone is explained as normal, and is no match", async () => {
+    const { code, stderr } = await explain({ texts: ["Pod sandbox changed, it will be killed and re-created."] });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain("sandbox-changed-alone");
+  });
+
+  test("words typed without quotes are one line", async () => {
+    const { code, stdout } = await explain({ texts: "failed to reserve sandbox name web_shop_1_0".split(" ") });
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("A1 sandbox-name-held-by-inflight-run");
+  });
+
+  test("reads files, and stdin for - or when nothing is given", async () => {
+    const file = join(dir, "kubelet.log");
+    writeFileSync(file, `nothing\n${corrupt}\r\nnothing\n`);
+
+    expect((await explain({ texts: [file] })).code).toBe(0);
+    expect((await explain({ texts: ["-"] }, { stdin: corrupt })).code).toBe(0);
+    expect((await explain({}, { stdin: `${corrupt}\n` })).code).toBe(0);
+    expect((await explain({}, { stdin: "fine\n" })).code).toBe(1);
+  });
+
+  test("with nothing to read it says how to use it", async () => {
+    const { code, stderr } = await explain({});
+
+    expect(code).toBe(64);
+    expect(stderr).toContain("--journal");
+  });
+
+  test("a class id prints its manual page, --list all of them", async () => {
+    const page = await explain({ texts: ["multus-lossy-conflist"] });
+    const list = await explain({ list: true });
+
+    expect(page.code).toBe(0);
+    expect(page.stdout).toContain("How it reads in logs");
+    expect(list.stdout.trim().split("\n")).toHaveLength(62);
+  });
+
+  test("narrow terminals get narrow text, and colours come only when told", async () => {
+    const narrow = await explain({ texts: [corrupt] }, { columns: 40 });
+    const plain = narrow.stdout.split("\n").filter((line) => line.length > 40 && line.trim().includes(" "));
+
+    expect(plain).toEqual([]);
+    expect(narrow.stdout).not.toContain("\u001b");
+    expect((await explain({ texts: [corrupt], colour: true })).stdout).toContain("\u001b[1m");
+  });
+
+  test("a flood is counted, and shown in part", async () => {
+    const { code, stdout, stderr } = await explain({ output: "json" }, { stdin: `${corrupt}\n\n`.repeat(6000) });
+
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).matches).toHaveLength(5000);
+    expect(stderr).toContain("6000");
+  });
+});
+
+describe("explain --journal", () => {
+  test("reads the units of every distribution", async () => {
+    const bin = mkdtempSync(join(dir, "bin-"));
+    const fake = join(bin, "journalctl");
+    writeFileSync(
+      fake,
+      `#!/bin/sh\necho "Nov 15 03:22:07 n k3s[8]: $*"\necho 'Nov 15 03:22:07 n k3s[8]: ${corrupt}'\n`,
+    );
+    chmodSync(fake, 0o755);
+
+    const { code, stdout } = await explain({ journal: true, output: "json" }, { path: `${bin}:/bin:/usr/bin` });
+
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).matches).toHaveLength(1);
+  });
+
+  test("says so where there is no journal", async () => {
+    const { code, stderr } = await explain({ journal: true }, { path: join(dir, "nowhere") });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain("journalctl is not on this machine");
+  });
+
+  test("passes on what journalctl complains about", async () => {
+    const bin = mkdtempSync(join(dir, "bin-"));
+    writeFileSync(join(bin, "journalctl"), "#!/bin/sh\necho 'no permission' >&2\nexit 1\n");
+    chmodSync(join(bin, "journalctl"), 0o755);
+
+    const { stderr } = await explain({ journal: true }, { path: `${bin}:/bin:/usr/bin` });
+
+    expect(stderr).toContain("no permission");
+  });
+});

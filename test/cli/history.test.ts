@@ -1,0 +1,109 @@
+import { appendFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { type HistoryOptions, runHistory } from "../../src/cli/history.ts";
+import { quarantineFile } from "../../src/heal/quarantine.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+async function history(changes: Partial<HistoryOptions> = {}) {
+  let stdout = "";
+  let stderr = "";
+  const io = { stdout: (text: string) => void (stdout += text), stderr: (text: string) => void (stderr += text) };
+  const uid = process.getuid?.() ?? 0;
+  const code = await runHistory({ stateDir: shop.stateDir.root, uid, output: "table", ...changes }, io);
+  return { code, stdout, stderr };
+}
+
+async function twoEntries(): Promise<string> {
+  const request = await shop.put("cbr0-abc-eth0", "{");
+  await quarantineFile(shop, { ...WHY, ...request });
+  valueOf(
+    await shop.journal.begin({
+      ...WHY,
+      subject: { type: "sandbox", pod: { namespace: "default", name: "web" } },
+      action: STOP,
+    }),
+  );
+  return request.path;
+}
+
+describe("runHistory", () => {
+  test("shows one line an entry, and how to undo", async () => {
+    const path = await twoEntries();
+
+    const { code, stdout } = await history();
+
+    const [heading, first, second, , hint] = stdout.split("\n");
+    expect(code).toBe(0);
+    expect(heading?.split(/ {2,}/)).toEqual(["ID", "WHEN", "STATE", "ACTION", "CLASS", "ON"]);
+    expect(first?.split(/ {2,}/).slice(2)).toEqual(["healed", "quarantine-file", WHY.class, path]);
+    expect(second?.split(/ {2,}/).slice(2)).toEqual([
+      "open",
+      "stop-sandbox",
+      WHY.class,
+      `default/web ${"f".repeat(13)}`,
+    ]);
+    expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
+  });
+
+  test.each(["json", "yaml"] as const)("gives the same facts as %s", async (output) => {
+    const path = await twoEntries();
+
+    const { code, stdout } = await history({ output });
+
+    expect(code).toBe(0);
+    expect(output === "json" ? JSON.parse(stdout) : parse(stdout)).toMatchObject({
+      apiVersion: "unghost.dev/v1",
+      kind: "History",
+      entries: [
+        { state: "done", outcome: "healed", undoable: true, action: { path, before: { size: "1" } } },
+        { state: "open", undoable: false, action: STOP },
+      ],
+      problems: [],
+    });
+  });
+
+  test("shows only the newest when asked to", async () => {
+    await twoEntries();
+
+    const { stdout } = await history({ output: "json", limit: 1 });
+
+    expect(JSON.parse(stdout)).toMatchObject({ entries: [{ action: STOP }] });
+  });
+
+  test("names the lines that it could not read, and lets no control character through", async () => {
+    appendFileSync(shop.stateDir.journal, "damage\n");
+    await shop.journal.begin({ ...WHY, class: "\u001b[31m", action: STOP });
+
+    const { code, stdout } = await history();
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("1 line of the journal could not be read:\n");
+    expect(stdout).toContain("journal, line 1: not a complete JSON object");
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  test("says that nothing was ever changed, and makes no directory for it", async () => {
+    const stateDir = join(shop.caches, "none");
+
+    expect(await history({ stateDir })).toMatchObject({
+      code: 0,
+      stdout: "unghost has not changed anything on this node.\n",
+    });
+    expect(existsSync(stateDir)).toBe(false);
+  });
+
+  test("exits 2 when it may not look", async () => {
+    const { code, stderr } = await history({ uid: 12345 });
+
+    expect(code).toBe(2);
+    expect(stderr).toContain("belongs to user");
+  });
+});

@@ -1,0 +1,90 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { runUndo, type UndoOptions } from "../../src/cli/undo.ts";
+import { ownIdentity } from "../../src/heal/process-identity.ts";
+import { quarantineFile } from "../../src/heal/quarantine.ts";
+import { makeWorkshop, STOP, steadyRandom, WHY, type Workshop } from "../heal/workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+async function runIt(changes: Partial<UndoOptions> = {}) {
+  let stdout = "";
+  let stderr = "";
+  const io = { stdout: (text: string) => void (stdout += text), stderr: (text: string) => void (stderr += text) };
+  const options: UndoOptions = {
+    stateDir: shop.stateDir.root,
+    hostRoot: "/",
+    uid: process.getuid?.() ?? 0,
+    own: ownIdentity(),
+    clock: () => new Date(Date.UTC(2024, 1, 1)),
+    random: steadyRandom(7),
+    lockWaitMs: 0,
+    output: "table",
+    target: "last",
+    ...changes,
+  };
+  return { code: await runUndo(options, io), stdout, stderr };
+}
+
+describe("runUndo", () => {
+  test("puts the file back, and is content to be asked again", async () => {
+    const { path, expected } = await shop.put("cache", "content");
+    const moved = await quarantineFile(shop, { ...WHY, path, expected });
+    const id = moved.id ?? "";
+
+    expect(await runIt()).toEqual({ code: 0, stdout: `${path} is back at its place (${id}).\n`, stderr: "" });
+    expect(readFileSync(path, "utf8")).toBe("content");
+    expect(await runIt({ target: { id } })).toMatchObject({
+      code: 0,
+      stdout: `${path} had been put back already (${id}).\n`,
+    });
+  });
+
+  test("exits 3 when something newer is there", async () => {
+    const { path, expected } = await shop.put("cache", "content");
+    await quarantineFile(shop, { ...WHY, path, expected });
+    writeFileSync(path, "newer");
+
+    const { code, stderr } = await runIt();
+
+    expect(code).toBe(3);
+    expect(stderr).toContain(`${path} was not put back: something newer is there.`);
+    expect(readFileSync(path, "utf8")).toBe("newer");
+  });
+
+  test("settles what an earlier run left open first, and says so", async () => {
+    await shop.journal.begin({ ...WHY, action: STOP });
+
+    const { stderr } = await runIt();
+
+    expect(stderr).toMatch(/An earlier run was interrupted at stop-sandbox \(.{14}\): interrupted\./);
+  });
+
+  test("exits 3 while another run holds the lock", async () => {
+    writeFileSync(shop.stateDir.lock, JSON.stringify({ nonce: "theirs", ...ownIdentity() }));
+
+    const { code, stderr } = await runIt();
+
+    expect(code).toBe(3);
+    expect(stderr).toContain("Another unghost run is under way");
+  });
+
+  test("speaks JSON", async () => {
+    const { code, stdout } = await runIt({ output: "json" });
+
+    expect(code).toBe(3);
+    expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "unghost.dev/v1", kind: "Undo", outcome: "refused" });
+  });
+
+  test("makes no state directory where none is", async () => {
+    const stateDir = join(shop.caches, "none");
+
+    expect((await runIt({ stateDir })).code).toBe(3);
+    expect(existsSync(stateDir)).toBe(false);
+  });
+});

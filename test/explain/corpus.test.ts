@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { explainText } from "../../src/explain/lines.ts";
+import { couldConcernSandboxes } from "../../src/explain/prefilter.ts";
+import { recognise } from "../../src/explain/recognise.ts";
+import { corpus, negatives, positives } from "./corpus.ts";
+
+describe("the corpus", () => {
+  test("is large enough to mean something", () => {
+    expect(corpus.length).toBeGreaterThanOrEqual(250);
+    expect(negatives.length).toBeGreaterThanOrEqual(60);
+  });
+
+  test.each(positives.map((one) => [one.expect, one.line, one.also ?? []] as const))(
+    "%s: %s",
+    (expected, line, also) => {
+      const found = recognise(line).map((match) => match.class);
+
+      expect(found[0]).toBe(expected);
+      expect(found).toEqual(expect.arrayContaining([...also]));
+    },
+  );
+
+  test.each(negatives.map((one) => one.line))("is no ghost: %s", (line) => {
+    expect(recognise(line)).toEqual([]);
+  });
+
+  test("the prefilter lets every line through that a signature would match", () => {
+    for (const { line } of positives) expect(couldConcernSandboxes(line), line).toBe(true);
+  });
+
+  test("candidates that one line cannot separate each say what would decide", () => {
+    for (const { line, also } of positives) {
+      if (also === undefined) continue;
+      for (const match of recognise(line)) expect(match.decides, line).toBeTruthy();
+    }
+  });
+
+  test("all ordinary lines together are still no ghost", () => {
+    expect(explainText(negatives.map((one) => one.line).join("\n\n"))).toEqual([]);
+  });
+});

@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { classById } from "../../src/classes/index.ts";
+import { explainText } from "../../src/explain/lines.ts";
+import { normalise } from "../../src/explain/normalise.ts";
+import { recognise } from "../../src/explain/recognise.ts";
+import { subjectOf } from "../../src/explain/subject.ts";
+import { positives } from "./corpus.ts";
+
+const anyLine = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 400 }),
+  fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
+  fc
+    .array(fc.constantFrom(...positives.flatMap(({ line }) => line.split(/(?<=[ :"\\])/))), { maxLength: 60 })
+    .map((parts) => parts.join("")),
+);
+
+describe("whatever is thrown at it", () => {
+  test("nothing makes it throw, and every answer is a class of the catalogue", () => {
+    fc.assert(
+      fc.property(anyLine, (line) => {
+        for (const match of recognise(line)) {
+          expect(classById(match.class)).toBeDefined();
+          expect(match.line).toBe(line);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("several lines at once never throw either", () => {
+    fc.assert(
+      fc.property(fc.array(anyLine, { maxLength: 30 }), (lines) => {
+        explainText(lines.join("\n"));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("normal text stays as it is when it is made normal again", () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z0-9 :=_.,/-]{0,200}$/), (line) => {
+        expect(normalise(normalise(line))).toBe(normalise(line));
+      }),
+    );
+  });
+
+  test("a signature is found wherever in a long line it stands", () => {
+    const cause =
+      'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
+    fc.assert(
+      fc.property(fc.nat(200_000), fc.nat(200_000), (before, after) => {
+        const line = `${"a b ".repeat(before / 4)}${cause}${" c d".repeat(after / 4)}`;
+        expect(recognise(line)[0]?.class).toBe("libcni-result-cache-corrupt");
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+/** Fragments that start many attempts of some signature, and end none. */
+const HOSTILE: readonly string[] = [
+  "\\",
+  '\\"',
+  '"',
+  " ",
+  "\u001b[0;",
+  "&quot;",
+  "failed to reserve sandbox name ",
+  "runpodsandbox ",
+  "killpodsandbox ",
+  "del finished cni request ",
+  "name a_b_c_",
+  "failed to load container ",
+  "running [/sbin/iptables ",
+  "removing /sandboxes/ ",
+  "kata sandbox ",
+  "dial unix /a: ",
+  "sandbox 0123456789abcdef",
+  "k8s_a_b_",
+  "a_b(",
+  "[a/b",
+  "-rw------- 1 a a 0 ",
+  "task containerd:1 ",
+  "status from runtime service failed ",
+  "error removing pod a",
+  "x",
+];
+
+describe("time grows no faster than the line", () => {
+  test.each(HOSTILE)(
+    "a megabyte of %j",
+    (fragment) => {
+      const part = fragment.repeat(Math.ceil(65_536 / fragment.length));
+      const whole = part.repeat(16);
+      cheapest(() => recognise(part), 2);
+
+      const small = cheapest(() => recognise(part), 5);
+      const large = cheapest(() => recognise(whole), 2);
+
+      // Sixteen times the text: linear means sixteen times the time, quadratic 256. A noisy machine may lie by a factor.
+      expect(large).toBeLessThan(small * 80 + 100);
+    },
+    60_000,
+  );
+
+  test.each(HOSTILE)(
+    "the subject is looked for in %j",
+    (fragment) => {
+      const part = normalise(fragment.repeat(Math.ceil(1_024 / fragment.length)));
+      cheapest(() => subjectOf(part), 3);
+
+      const small = cheapest(() => subjectOf(part), 5);
+      const large = cheapest(() => subjectOf(part.repeat(16)), 3);
+
+      expect(large).toBeLessThan(small * 80 + 100);
+    },
+    60_000,
+  );
+
+  test("a hundred thousand ordinary lines in a row", () => {
+    const text = 'I1115 03:22:07.1 811 kubelet.go:1] "SyncLoop" pod="a/b"\n'.repeat(100_000);
+
+    expect(explainText(text)).toEqual([]);
+  }, 60_000);
+
+  test("a megabyte without a single line break that begins like a record", () => {
+    expect(explainText(`E1115 03:22:07.1 ${"x".repeat(1_048_576)}`)).toEqual([]);
+  }, 60_000);
+});
+
+function cheapest(run: () => unknown, times: number): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < times; round++) {
+    const start = performance.now();
+    run();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}

@@ -1,0 +1,30 @@
+import { afterEach, test } from "vitest";
+import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
+
+/** Why the tests of the real node are skipped here; undefined where they run. */
+export const NO_REAL_NODE = whyNoRealNode();
+export const HANG_GUARD_MS = 600_000;
+export const CALL = { timeoutMs: 60_000 } as const;
+
+const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : undefined;
+const nodes: LabNode[] = [];
+
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node.destroy();
+});
+
+/** A node that is destroyed after the test, however it ends. */
+export async function start(options: NodeOptions = {}): Promise<LabNode> {
+  const node = await startNode(options);
+  nodes.push(node);
+  return node;
+}
+
+/** One test for each containerd; the title says so, and why, where one of them cannot be had. */
+export function eachRuntime(title: string, body: (runtime: RuntimeVersion) => Promise<void>): void {
+  test(`${title} (containerd 1.6)`, () => body("1.6"));
+  const missing = containerd2?.available === false ? `: skipped, ${containerd2.reason}` : "";
+  test.skipIf(missing !== "")(`${title} (containerd 2.3${missing})`, () => body("2.3"));
+}
