@@ -83,7 +83,7 @@ export class Script {
     await this.#whileTrue(() => this.#faults.mode === "mute");
     if (this.#faults.mode === "starting") {
       throw new GrpcError(GrpcStatus.unavailable, "server is not initialized yet");
-    };
+    }
   }
 
   /** Returns whether the plugin of that subject hung, and was ended from outside. */

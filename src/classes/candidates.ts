@@ -55,7 +55,7 @@ export function sortSandboxes(view: NodeView): Sorted {
 
 const IGNORE = "unghost.dev/ignore";
 
-function isOptedOut(sandbox: Sandbox): boolean {
+export function isOptedOut(sandbox: Sandbox): boolean {
   return sandbox.labels[IGNORE] === "true" || sandbox.annotations[IGNORE] === "true";
 }
 

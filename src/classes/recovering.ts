@@ -8,7 +8,7 @@ import type { NodeView } from "./view.ts";
  * logs. Only what outlasts --min-age is stuck. Age is counted from the start of the runtime or of kubelet, whichever
  * is later, by the monotonic clock: for a sandbox that died with an earlier one that is how long it has been dead.
  */
-export function isRecovering({ sandbox }: Candidate, view: NodeView): boolean {
+export function isRecovering({ sandbox }: Pick<Candidate, "sandbox">, view: NodeView): boolean {
   const kubelet = valueOr(view.snapshot.processes, undefined)?.kubelet;
   if (kubelet === undefined || podTruth(sandbox, view) === "gone") return false;
   const { boot, runtime } = view.snapshot;

@@ -1,12 +1,15 @@
 import {
+  type Application,
   buildApplication,
   buildCommand,
   buildRouteMap,
   type CommandContext,
   run,
   type StricliProcess,
+  text_en,
 } from "@stricli/core";
 import { ExitCode } from "./exit-codes.ts";
+import { failureCode, failureSentence } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { nodeFlagAliases, nodeFlags } from "./node-flags.ts";
 import type { NodeFlags } from "./settings.ts";
@@ -27,18 +30,22 @@ const scan = buildCommand<NodeFlags, [], Context>({
   },
 });
 
-const app = buildApplication(
-  buildRouteMap<string, Context>({
-    routes: { scan },
-    docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
-  }),
-  {
+const routes = buildRouteMap<string, Context>({
+  routes: { scan },
+  docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
+});
+
+function application(verbose: boolean): Application<Context> {
+  const text = { ...text_en, exceptionWhileRunningCommand: (thrown: unknown) => failureSentence(thrown, verbose) };
+  return buildApplication(routes, {
     name: "unghost",
     versionInfo: { currentVersion: VERSION },
     scanner: { caseStyle: "allow-kebab-for-camel" },
     documentation: { disableAnsiColor: true, caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
-  },
-);
+    localization: { loadText: () => text },
+    determineExitCode: failureCode,
+  });
+}
 
 /** Runs one command line and gives its exit code. Nothing here ends the process: that is main's. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
@@ -51,7 +58,14 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
       decided = code;
     },
   };
-  await run(app, args.length === 0 ? ["--help"] : args, context);
+  await run(application(asksForMore(args)), args.length === 0 ? ["--help"] : args, context);
   if (decided !== undefined) return decided;
-  return world.exitCode === 0 || world.exitCode === undefined ? ExitCode.ok : ExitCode.usage;
+  const code = Number(world.exitCode ?? ExitCode.ok);
+  // Below zero are stricli's own, for command lines that it could not make sense of.
+  return code < 0 ? ExitCode.usage : code;
+}
+
+/** Asked of the bare words: a failure may come before they are understood. */
+function asksForMore(args: readonly string[]): boolean {
+  return args.includes("-v") || args.includes("--verbose");
 }

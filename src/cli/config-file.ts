@@ -3,40 +3,49 @@ import { SettingsError } from "./settings-error.ts";
 
 const DEFAULT_PATH = "/etc/unghost/config.yaml";
 
-export interface ConfigFile {
-  readonly path: string;
-  readonly values: Readonly<Record<string, unknown>>;
+/** One value and where it stands, so that a complaint can name the line. */
+interface ConfigValue {
+  readonly value: unknown;
+  readonly place: string;
 }
 
+export type ConfigFile = ReadonlyMap<string, ConfigValue>;
+
 /** Reads the configuration file. The default one may be missing; one that was asked for may not. */
-export async function readConfigFile(path: string | undefined, knownKeys: readonly string[]): Promise<ConfigFile> {
-  const place = path ?? DEFAULT_PATH;
-  let source: string;
-  try {
-    source = readFileSync(place, "utf8");
-  } catch (error) {
-    if (path === undefined) return { path: place, values: {} };
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new SettingsError(`cannot read the configuration file ${place}: ${reason}`);
-  }
+export async function readConfigFile(asked: string | undefined, knownKeys: readonly string[]): Promise<ConfigFile> {
+  const path = asked ?? DEFAULT_PATH;
+  const source = readSource(path, asked !== undefined);
+  if (source === undefined) return new Map();
   // Loaded only when there is a file: the parser costs a tenth of a whole scan.
-  const { LineCounter, parseDocument } = await import("yaml");
+  const { isMap, isNode, LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines });
-  const flaw = document.errors[0];
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
+  const [flaw] = document.errors;
   if (flaw !== undefined) {
     const { line, col } = lines.linePos(flaw.pos[0]);
-    throw new SettingsError(`${place}:${line}:${col}: ${flaw.message.split("\n")[0] ?? "not YAML"}`);
+    throw new SettingsError(`${path}:${line}:${col}: ${flaw.message}`);
   }
-  const values: unknown = document.toJS();
-  if (values === null) return { path: place, values: {} };
-  if (typeof values !== "object" || Array.isArray(values)) {
-    throw new SettingsError(`${place}: expected settings as "key: value" lines`);
+  if (document.contents === null) return new Map();
+  if (!isMap(document.contents)) throw new SettingsError(`${path}: expected settings as "key: value" lines`);
+  const values = new Map<string, ConfigValue>();
+  for (const { key, value } of document.contents.items) {
+    const start = isNode(key) ? key.range?.[0] : undefined;
+    const place = start === undefined ? path : `${path}:${lines.linePos(start).line}`;
+    const name = String(key);
+    if (!knownKeys.includes(name)) {
+      throw new SettingsError(`${place}: unknown key "${name}"; known are ${knownKeys.join(", ")}`);
+    }
+    values.set(name, { value: isNode(value) ? value.toJS(document) : value, place });
   }
-  for (const key of Object.keys(values)) {
-    if (knownKeys.includes(key)) continue;
-    const line = source.split("\n").findIndex((text) => text.startsWith(`${key}:`)) + 1;
-    throw new SettingsError(`${place}:${line}: unknown key "${key}"; known are ${knownKeys.join(", ")}`);
+  return values;
+}
+
+function readSource(path: string, required: boolean): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (!required && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
+    throw new SettingsError(`cannot read the configuration file ${path} (${String(code ?? error)})`);
   }
-  return { path: place, values: { ...values } };
 }

@@ -1,12 +1,10 @@
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Durations as Go and kubectl write them: 90s, 1h30m, 500ms; a bare number means seconds. */
-export function parseDurationMs(text: string): number {
+/** Durations as Go and kubectl write them: 90s, 1h30m, 500ms; a bare number means seconds. Undefined for anything else. */
+export function parseDurationMs(text: string): number | undefined {
   if (/^\d+(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1000);
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
-  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== text) {
-    throw new Error(`"${text}" is not a duration: write it like 500ms, 90s, 10m or 1h30m`);
-  }
+  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== text) return undefined;
   let total = 0;
   for (const [, number, unit] of parts) total += Number(number) * (UNIT_MS[unit ?? ""] ?? 0);
   return Math.round(total);

@@ -1,4 +1,5 @@
 import { createReadStream, statSync } from "node:fs";
+import type { FailureClass } from "../classes/failure-class.ts";
 import { classById, classes } from "../classes/index.ts";
 import { type Group, grouper } from "../explain/group.ts";
 import { explainText, recordReader } from "../explain/lines.ts";
@@ -33,10 +34,11 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
     await print(options, io, classes.map(manualEntry), () => renderClassList(classes, style));
     return ExitCode.ok;
   }
-  const pages = options.texts.map(classById);
-  const [page] = pages;
-  if (page && pages.length === 1) {
-    await print(options, io, manualEntry(page), () => renderClass(page, style));
+  const pages = options.texts.map(classByIdOrCode).filter((page) => page !== undefined);
+  if (pages.length > 0 && pages.length === options.texts.length) {
+    const entries = pages.map(manualEntry);
+    const data = entries.length === 1 ? entries[0] : entries;
+    await print(options, io, data, () => pages.map((page) => renderClass(page, style)).join("\n"));
     return ExitCode.ok;
   }
   const found = await gather(options, io);
@@ -72,7 +74,7 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   const words: string[] = [];
   for (const text of options.texts) {
     if (text === "-") continue;
-    if (isFile(text)) await readLines(createReadStream(text, { end: MAX_FILE_BYTES - 1 }), keep);
+    if (isFile(text)) await readFileLines(text, keep, io);
     else words.push(text);
   }
   keep(explainArguments(words));
@@ -99,6 +101,20 @@ function explainArguments(texts: readonly string[]): readonly (readonly Match[])
   return explainText(texts.join(" "));
 }
 
+async function readFileLines(
+  path: string,
+  keep: (found: readonly (readonly Match[])[]) => void,
+  io: ExplainIo,
+): Promise<void> {
+  try {
+    await readLines(createReadStream(path, { end: MAX_FILE_BYTES - 1 }), keep);
+  } catch (error) {
+    io.stderr(`Could not read ${path}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return;
+  }
+  if (statSync(path).size > MAX_FILE_BYTES) io.stderr(`Only the first 512 MiB of ${path} were read.\n`);
+}
+
 async function readLines(
   chunks: AsyncIterable<Uint8Array>,
   keep: (found: readonly (readonly Match[])[]) => void,
@@ -108,12 +124,21 @@ async function readLines(
   keep(reader.end());
 }
 
+/** An error line is a strange file name: too long, or with a NUL. What cannot be looked at is taken for text. */
 function isFile(text: string): boolean {
-  if (text.length > 4096 || text.includes("\n")) return false;
-  return statSync(text, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return statSync(text).isFile();
+  } catch {
+    return false;
+  }
 }
 
-function manualEntry(one: (typeof classes)[number]) {
+/** People write to each other about B1 and A7, too. */
+function classByIdOrCode(text: string): FailureClass | undefined {
+  return classById(text) ?? classes.find((one) => one.code === text.toUpperCase());
+}
+
+function manualEntry(one: FailureClass) {
   const { id, code, title, explanation, mechanism, inSnapshot, versions, treatment, byHand, danger, links } = one;
   const signatures = one.signatures.map(({ text, level, confidence }) => ({ text, level, confidence }));
   return {
@@ -137,6 +162,9 @@ async function print(options: ExplainOptions, io: ExplainIo, data: unknown, tabl
 }
 
 function notRecognised(text: string): string {
+  if (/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(text)) {
+    return `There is no failure class “${text}”, and no log line reads like that. See: unghost explain --list\n`;
+  }
   const harmless = /sandbox changed, it will be killed/i.test(text);
   return [
     "Not recognised: nothing in this text points at a pod sandbox that is stuck.",

@@ -12,7 +12,7 @@ export interface HistoryOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly output: OutputFormat;
-  /** Only the newest so many entries. */
+  /** Only the newest so many entries; at least 1. */
   readonly limit?: number;
 }
 
@@ -26,7 +26,7 @@ export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" 
   try {
     const none = { records: [], problems: [] };
     const whole = stateDir.value === undefined ? none : await readHistory(stateDir.value.journal);
-    const history = { ...whole, records: whole.records.slice(-(options.limit ?? whole.records.length)) };
+    const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
     if (options.output === "table") io.stdout(renderHistory(history));
     else io.stdout(await formatDocument(historyDocument(history), options.output));
     return ExitCode.ok;

@@ -9,7 +9,13 @@ export interface Io {
   readonly stdin: () => AsyncIterable<Uint8Array>;
 }
 
-/** Colour only for people: a terminal, and nobody who said no. See no-color.org. */
-export function wantsColour(io: Io): boolean {
-  return io.stdoutIsTerminal && !io.env["NO_COLOR"] && io.env["TERM"] !== "dumb";
+/**
+ * Colour only for people: a terminal, and nobody who said no (no-color.org). FORCE_COLOR is for whoever shows our output
+ * on a terminal of theirs.
+ */
+export function wantsColour(io: Pick<Io, "env" | "stdoutIsTerminal">): boolean {
+  if (io.env["NO_COLOR"]) return false;
+  const forced = io.env["FORCE_COLOR"];
+  if (forced) return forced !== "0";
+  return io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
 }

@@ -18,9 +18,14 @@ export function processIo(): Io {
     // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
     stdoutIsTerminal: isatty(STDOUT),
     stdinIsTerminal: isatty(STDIN),
-    columns: isatty(STDOUT) ? process.stdout.columns : PLAIN_COLUMNS,
+    columns: columnsSaid(process.env["COLUMNS"]) ?? (isatty(STDOUT) ? process.stdout.columns : PLAIN_COLUMNS),
     stdin: () => process.stdin,
   };
+}
+
+/** Shells keep COLUMNS to themselves: where it is in the environment, somebody put it there on purpose. */
+function columnsSaid(text: string | undefined): number | undefined {
+  return text !== undefined && /^[1-9]\d{0,3}$/.test(text) ? Number(text) : undefined;
 }
 
 function writeAll(fd: number, text: string): void {

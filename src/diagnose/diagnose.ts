@@ -12,6 +12,8 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
   readonly kept: readonly Kept[];
   readonly advice: readonly string[];
+  /** Every sandbox that is proven dead, whether or not anything is wrong with it. */
+  readonly dead: readonly Candidate[];
   /** The joined facts that the findings rest on, for whoever plans with them. */
   readonly view: NodeView;
 }
@@ -48,7 +50,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     else leftOut.push(...mine.map((candidate) => toKept(candidate, `${failureClass.id} was not asked for`)));
   }
   const kept = [...sorted.kept, ...leftOut, ...candidates.map((candidate) => toKept(candidate, NOT_STUCK))];
-  return { verdict: verdictOf(snapshot, findings), findings, kept, advice: adviceFor(snapshot, findings), view };
+  return { verdict: verdictOf(snapshot, findings), findings, kept, advice: adviceFor(snapshot, findings), dead: sorted.candidates, view };
 }
 
 const NOT_STUCK = "dead, but nothing shows that it is stuck: kubelet removes it when it gets to it";

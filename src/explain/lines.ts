@@ -60,7 +60,7 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
 
 /**
  * Whether lines without a beginning of their own are messages in a row rather than one message that was broken: a
- * broken one seldom reads as something on half of its lines.
+ * broken one seldom reads as something on half of its lines, and then shows its frame on one and its cause on another.
  */
 function areSeveral(
   first: string,
@@ -70,7 +70,7 @@ function areSeveral(
 ): boolean {
   if (startsRecord(first) && isWrapped(lines)) return false;
   const matched = alone.filter((one) => one.level !== undefined);
-  if (matched.every((one) => depth(one.level) < depth(joined.level))) return false;
+  if (matched.some((one) => one.level !== joined.level)) return false;
   return matched.length > 1 && matched.length * 2 >= lines.length;
 }
 

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { openForReading } from "./file-identity.ts";
 
-/** Copies the last `maxBytes` of a file, from the start of a line where one begins within them. Gives the bytes copied. */
+/** Copies the last `maxBytes` of a file, from the start of a line if one begins there. Gives the bytes copied. */
 export async function copyTail(from: string, to: string, maxBytes: number): Promise<number> {
   const source = await openForReading(from);
   try {

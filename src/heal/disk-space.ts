@@ -1,8 +1,9 @@
 import { constants } from "node:fs";
-import { open, statfs, unlink } from "node:fs/promises";
+import { open, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 import { describeError, errorCode } from "./system-error.ts";
+import { unlinkIfThere } from "./unlink-if-there.ts";
 
 export interface RoomNeeded {
   /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and as much again for copies. */
@@ -47,7 +48,8 @@ async function writeTrial(path: string, bytes: number): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-    await unlink(path);
+    // Another run may be trying the same at this moment.
+    await unlinkIfThere(path);
   }
 }
 

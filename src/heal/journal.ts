@@ -65,6 +65,7 @@ export class Journal {
   #flushing: Promise<void> | undefined;
   #rotateAt: number;
   #broken: ReturnType<typeof refuse> | undefined;
+  #closed = false;
   readonly #warnings: string[] = [];
 
   constructor(options: JournalOptions, file: AppendFile) {
@@ -103,6 +104,8 @@ export class Journal {
 
   async close(): Promise<void> {
     await this.#flushing;
+    if (this.#closed) return;
+    this.#closed = true;
     this.#broken ??= refuse("The journal is closed.", "Open it again.");
     await this.#file.handle.close();
   }

@@ -11,8 +11,8 @@ import { errorCode } from "./system-error.ts";
 /**
  * - `moved`: the file is in quarantine and nowhere else.
  * - `changed`: what lies there is not what was proven; it lies there still.
- * - `caught`: somebody replaced the file at the very moment and has since put another one in its place, so that what was
- *   caught could not be given back. It is in quarantine, or beside the file under its aside name.
+ * - `caught`: somebody replaced the file at the very moment and has since put another one in its place, so that what
+ *   was caught could not be given back. It is in quarantine, or beside the file under its aside name.
  */
 export type Moved = "moved" | "changed" | "caught";
 

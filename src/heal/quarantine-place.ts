@@ -1,4 +1,4 @@
-import { mkdir, rmdir, unlink } from "node:fs/promises";
+import { mkdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { JournalId } from "./journal-id.ts";
 import type { StateDir } from "./state-dir.ts";
@@ -39,13 +39,5 @@ export async function removeEntryDirectory(directory: string): Promise<void> {
   } catch (thrown) {
     const code = errorCode(thrown);
     if (code !== "ENOENT" && code !== "ENOTEMPTY") throw thrown;
-  }
-}
-
-export async function unlinkIfThere(path: string): Promise<void> {
-  try {
-    await unlink(path);
-  } catch (thrown) {
-    if (errorCode(thrown) !== "ENOENT") throw thrown;
   }
 }

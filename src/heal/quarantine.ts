@@ -19,7 +19,7 @@ export interface QuarantineRequest extends Omit<Intent, "action"> {
   readonly expected: FileIdentity;
 }
 
-/** - `refused`: not touched, and rightly so. - `failed`: tried, and the file is where it was unless the message says so. */
+/** - `refused`: not touched, and rightly so. - `failed`: tried; the file is where it was unless the message says so. */
 export type QuarantineOutcome =
   | { readonly outcome: "healed"; readonly id: JournalId; readonly quarantinedTo: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
@@ -130,7 +130,7 @@ function changed(path: string): ReturnType<typeof refuse> {
 
 function caught(path: string, directory: string): Refusal {
   return {
-    message: `${path} was replaced twice while it was being moved; the one in between lies in ${directory} or beside it.`,
+    message: `${path} was replaced twice while it was moved; the one in between lies in ${directory} or beside it.`,
     next: "Something writes there right now. Compare the two by hand.",
   };
 }

@@ -3,9 +3,10 @@ import { copyFileSafely } from "./copy-file.ts";
 import { giveBack } from "./give-back.ts";
 import type { HeldDirectory } from "./held-directory.ts";
 import type { FileState } from "./journal-entry.ts";
-import { type Places, removeEntryDirectory, unlinkIfThere } from "./quarantine-place.ts";
+import { type Places, removeEntryDirectory } from "./quarantine-place.ts";
 import { syncDirectory } from "./sync-directory.ts";
 import { errorCode } from "./system-error.ts";
+import { unlinkIfThere } from "./unlink-if-there.ts";
 
 /**
  * Puts a quarantined file back under its old name, which must be free: false when somebody took it. The file leaves

@@ -41,8 +41,9 @@ export async function acquireRunLock(options: RunLockOptions): Promise<Outcome<R
     for (let waited = 0; ; waited += pollMs) {
       const attempt = tryAcquire(path, options, 0);
       if (attempt.held) {
-        removeLitter(path, options.own);
-        return ok({ release: () => release(path, attempt.nonce) });
+        const lock = { release: () => release(path, attempt.nonce) };
+        removeLitter(path, options.own, lock);
+        return ok(lock);
       }
       if (waited >= waitMs) return refuse(...busy(path, attempt.by));
       await sleep(pollMs);
@@ -79,8 +80,8 @@ function tryAcquire(path: string, options: RunLockOptions, depth: number): Attem
 }
 
 /**
- * Replaces the lock of a dead holder. Only whoever holds the guard named after that very acquisition may do so, and only
- * while the lock still is that one: from then on nobody else can change it, so the rename cannot hit a living lock.
+ * Replaces the lock of a dead holder. Only whoever holds the guard named after that very acquisition may do so, and
+ * only while the lock still is that one: from then on nobody else can change it, so the rename hits no living one.
  * A guard is a lock like any other; should its holder die, it is taken over in the same way.
  * True: taken. False: look again. A holder: that process is taking it over right now.
  */
@@ -109,7 +110,7 @@ function release(path: string, nonce: string): void {
   if (holder !== undefined && nonceOf(holder) === nonce) unlinkIfThere(path);
 }
 
-/** Only a power cut leaves a lock with broken content, and nobody survives that, so one name for all of them is enough. */
+/** Only a power cut leaves a lock with broken content, and nobody survives that, so one name for all is enough. */
 function nonceOf(holder: Holder | "unreadable"): string {
   return holder === "unreadable" ? holder : holder.nonce;
 }
@@ -131,13 +132,18 @@ function readHolder(path: string): Holder | "unreadable" | undefined {
 }
 
 /** Drafts and guards of killed runs. They block nobody; they only lie about. */
-function removeLitter(path: string, own: ProcessIdentity): void {
+function removeLitter(path: string, own: ProcessIdentity, lock: RunLock): void {
   const prefix = `${basename(path)}.`;
-  for (const name of readdirSync(dirname(path))) {
-    if (!name.startsWith(prefix)) continue;
-    const litter = join(dirname(path), name);
-    const holder = readHolder(litter);
-    if (holder !== undefined && holder !== "unreadable" && livenessOf(holder, own) === "dead") unlinkIfThere(litter);
+  try {
+    for (const name of readdirSync(dirname(path))) {
+      if (!name.startsWith(prefix)) continue;
+      const litter = join(dirname(path), name);
+      const holder = readHolder(litter);
+      if (holder !== undefined && holder !== "unreadable" && livenessOf(holder, own) === "dead") unlinkIfThere(litter);
+    }
+  } catch (thrown) {
+    lock.release();
+    throw thrown;
   }
 }
 

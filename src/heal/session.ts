@@ -2,11 +2,12 @@ import { ensureRoom, type RoomNeeded } from "./disk-space.ts";
 import type { HealContext } from "./heal-context.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { journalIds } from "./journal-id.ts";
-import { type Outcome, ok } from "./outcome.ts";
+import { type Outcome, ok, refuse } from "./outcome.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 import { type Recovery, recoverOpenEntries } from "./recover.ts";
 import { acquireRunLock } from "./run-lock.ts";
 import { openStateDir } from "./state-dir.ts";
+import { describeError } from "./system-error.ts";
 
 export interface SessionOptions {
   readonly stateDir: string;
@@ -31,7 +32,7 @@ export interface HealSession extends HealContext {
 
 const LOCK_POLL_MS = 200;
 
-/** Everything that must hold before the first touch: a trusted directory, room, the lock, the journal, no loose ends. */
+/** All that must hold before the first touch: a trusted directory, room, the lock, the journal, no loose ends. */
 export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
   const { own, clock, random, sleep, hostRoot } = options;
   const stateDir = await openStateDir(options.stateDir, options.uid);
@@ -60,11 +61,17 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     return ok({ ...context, recoveries: await recoverOpenEntries(context), close });
   } catch (thrown) {
     await close();
-    throw thrown;
+    return refuse(
+      `What earlier runs left in ${stateDir.value.root} cannot be read: ${describeError(thrown)}.`,
+      "Repair that directory first; until then nothing is changed.",
+    );
   }
 }
 
 async function closeSession(journal: Journal, release: () => void): Promise<void> {
-  await journal.close();
-  release();
+  try {
+    await journal.close();
+  } finally {
+    release();
+  }
 }

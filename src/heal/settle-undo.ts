@@ -3,8 +3,9 @@ import { hasContent, lookAt } from "./file-identity.ts";
 import type { HealContext } from "./heal-context.ts";
 import { holdDirectory } from "./held-directory.ts";
 import type { JournalId } from "./journal-id.ts";
-import { placesOf, removeEntryDirectory, unlinkIfThere } from "./quarantine-place.ts";
+import { placesOf, removeEntryDirectory } from "./quarantine-place.ts";
 import type { QuarantineAction, Settled } from "./settle-quarantine.ts";
+import { unlinkIfThere } from "./unlink-if-there.ts";
 
 /** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
 export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {

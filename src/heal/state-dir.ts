@@ -5,8 +5,6 @@ import { type Outcome, ok, refuse } from "./outcome.ts";
 import { syncDirectory } from "./sync-directory.ts";
 import { describeError, errorCode } from "./system-error.ts";
 
-export const DEFAULT_STATE_DIR = "/var/lib/unghost";
-
 /** Where unghost keeps what it must remember between runs. Rotated journals lie beside the journal: journal.1, … */
 export interface StateDir {
   readonly root: string;

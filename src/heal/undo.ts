@@ -10,7 +10,7 @@ import type { QuarantineAction } from "./settle-quarantine.ts";
 import { settleUndo } from "./settle-undo.ts";
 import { describeError } from "./system-error.ts";
 
-/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message says otherwise. */
+/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message says so. */
 export type UndoOutcome =
   | { readonly outcome: "undone" | "already-undone"; readonly id: JournalId; readonly path: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
@@ -28,6 +28,15 @@ export async function undo(context: HealContext, target: { readonly id: string }
 }
 
 async function undoQuarantine(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
+  try {
+    return await undoFile(context, id, action);
+  } catch (thrown) {
+    const message = `${action.path} could not be put back: ${describeError(thrown)}.`;
+    return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
+  }
+}
+
+async function undoFile(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
   const places = placesOf(context.stateDir, id, action.path);
   const parent = await holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return refused(parent.refusal, id);

@@ -1,15 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { openCri } from "./cri.ts";
 import { distributions } from "./distributions.ts";
 import { parseEndpoint } from "./endpoint.ts";
+import { type SaidEndpoint, type Sayings, saidEndpoint } from "./said-endpoint.ts";
 
-export interface FindOptions {
-  /** `--runtime-endpoint`, or its twin in the environment or the configuration file. */
-  readonly endpoint: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly hostRoot: string;
+export interface FindOptions extends Sayings {
   readonly timeoutMs: number;
+  /** What the kubelet that runs here was started with; asked only when several runtimes answer. */
+  readonly runningKubelet: () => Promise<SaidEndpoint | undefined>;
 }
 
 export type Found =
@@ -20,77 +19,47 @@ export type Found =
 /** Finds the runtime without configuration. What is said explicitly wins and is never second-guessed. */
 export async function findRuntime(options: FindOptions): Promise<Found> {
   const said = saidEndpoint(options);
-  if (said !== undefined) {
-    const parsed = parseEndpoint(said.text);
-    if (parsed.ok)
-      return { kind: "found", path: said.inHost ? join(options.hostRoot, parsed.path) : parsed.path, because: said.by };
-    return { kind: "none", message: `${said.by}: ${parsed.message}`, next: "Correct it and scan again." };
-  }
-  return await probe(options);
+  return said === undefined ? await probe(options) : asSaid(said, options.hostRoot);
 }
 
-interface Said {
-  readonly text: string;
-  readonly by: string;
-  /** Whether the path is meant as seen by the host, which may be mounted elsewhere (`--host-root`). */
-  readonly inHost: boolean;
+function asSaid(said: SaidEndpoint, hostRoot: string): Found {
+  const parsed = parseEndpoint(said.text);
+  if (!parsed.ok) return { kind: "none", message: `${said.by}: ${parsed.message}`, next: "Correct it and scan again." };
+  return { kind: "found", path: said.inHost ? onHost(hostRoot, parsed.path) : parsed.path, because: said.by };
 }
 
-function saidEndpoint({ endpoint, env, hostRoot }: FindOptions): Said | undefined {
-  if (endpoint) return { text: endpoint, by: "--runtime-endpoint", inHost: false };
-  const fromEnv = env["CONTAINER_RUNTIME_ENDPOINT"];
-  if (fromEnv) return { text: fromEnv, by: "CONTAINER_RUNTIME_ENDPOINT", inHost: false };
-  const crictl = settingIn(join(hostRoot, "/etc/crictl.yaml"), /^\s*runtime-endpoint:\s*["']?([^"'#\s]+)/m);
-  if (crictl) return { text: crictl, by: "/etc/crictl.yaml", inHost: true };
-  const kubelet = kubeletEndpoint(hostRoot);
-  if (kubelet) return { text: kubelet.text, by: kubelet.by, inHost: true };
-  return undefined;
+/** /var/run is a link to /run on every node; followed from a container it would lead into the container's own. */
+function onHost(hostRoot: string, path: string): string {
+  return hostRoot === "/" ? path : join(hostRoot, path.replace(/^\/var\/run\//, "/run/"));
 }
 
-/** What kubelet itself was told; kubeadm writes the first of these, the configuration file has it from 1.27 on. */
-function kubeletEndpoint(hostRoot: string): { text: string; by: string } | undefined {
-  const flags = "/var/lib/kubelet/kubeadm-flags.env";
-  const fromFlags = settingIn(join(hostRoot, flags), /--container-runtime-endpoint[= ]["']?([^"'\s]+)/);
-  if (fromFlags) return { text: fromFlags, by: flags };
-  const config = "/var/lib/kubelet/config.yaml";
-  const fromConfig = settingIn(join(hostRoot, config), /^containerRuntimeEndpoint:\s*["']?([^"'#\s]+)/m);
-  return fromConfig ? { text: fromConfig, by: config } : undefined;
-}
+const NAME_ONE = "name its socket with --runtime-endpoint.";
 
-function settingIn(file: string, pattern: RegExp): string | undefined {
-  try {
-    return pattern.exec(readFileSync(file, "utf8"))?.[1];
-  } catch {
-    // No such file, or none that we may read: then it says nothing, and the next place is asked.
-    return undefined;
-  }
-}
-
-async function probe({ hostRoot, timeoutMs }: FindOptions): Promise<Found> {
+async function probe(options: FindOptions): Promise<Found> {
+  const { hostRoot, timeoutMs } = options;
   const places = distributions.flatMap((d) => d.sockets).map((socket) => join(hostRoot, socket));
-  const present = places.filter((path) => existsSync(path));
-  if (present.length === 0) {
-    return {
-      kind: "none",
-      message: `no container runtime found: no socket at ${places.join(", ")}`,
-      next: "Start the runtime, or name its socket with --runtime-endpoint.",
-    };
+  const { present, hidden } = lookFor(places);
+  const [first] = present;
+  if (first === undefined && hidden.length > 0) {
+    const message = `no container runtime found: no permission to look for a socket at ${hidden.join(", ")}`;
+    return { kind: "none", message, next: "Run unghost as root." };
   }
-  if (present.length === 1)
-    return { kind: "found", path: present[0] as string, because: "the only runtime socket here" };
+  if (first === undefined) {
+    const message = `no container runtime found: no socket at ${places.join(", ")}`;
+    return { kind: "none", message, next: `Start the runtime, or ${NAME_ONE}` };
+  }
+  if (present.length === 1) return { kind: "found", path: first, because: "the only runtime socket here" };
+
   const answers = await Promise.all(present.map((path) => speaksCri(path, timeoutMs)));
   const answering = present.filter((_, index) => answers[index]);
-  const only = answering[0];
-  if (answering.length === 1 && only !== undefined) {
-    return { kind: "found", path: only, because: "the only runtime that answers here" };
+  const [only] = answering;
+  if (only === undefined) {
+    const message = `no container runtime answers: tried ${present.join(", ")}`;
+    return { kind: "none", message, next: `Look at the runtime's service and log, or ${NAME_ONE}` };
   }
-  if (answering.length === 0) {
-    return {
-      kind: "none",
-      message: `no container runtime answers: tried ${present.join(", ")}`,
-      next: "Look at the runtime's service and log, or name its socket with --runtime-endpoint.",
-    };
-  }
+  if (answering.length === 1) return { kind: "found", path: only, because: "the only runtime that answers here" };
+  const kubelets = await options.runningKubelet();
+  if (kubelets !== undefined) return asSaid(kubelets, hostRoot);
   return {
     kind: "ambiguous",
     paths: answering,
@@ -99,10 +68,37 @@ async function probe({ hostRoot, timeoutMs }: FindOptions): Promise<Found> {
   };
 }
 
+/** Two paths may lead to one socket: people link k3s' to where every other tool looks for it. */
+function lookFor(places: readonly string[]): { readonly present: readonly string[]; readonly hidden: readonly string[] } {
+  const present = new Map<string, string>();
+  const hidden: string[] = [];
+  for (const path of places) {
+    const seen = look(path);
+    if (seen === "hidden") hidden.push(path);
+    else if (seen !== "missing") {
+      const identity = `${seen.dev}:${seen.ino}`;
+      if (!present.has(identity)) present.set(identity, path);
+    }
+  }
+  return { present: [...present.values()], hidden };
+}
+
+function look(path: string): Stats | "missing" | "hidden" {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? "missing";
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    return code === "EACCES" || code === "EPERM" ? "hidden" : "missing";
+  }
+}
+
+/** A probe beside others may not use up the time of the scan itself. */
+const LONGEST_PROBE_MS = 2000;
+
 async function speaksCri(path: string, timeoutMs: number): Promise<boolean> {
   const cri = openCri(path);
   try {
-    await cri.version({ timeoutMs: Math.min(timeoutMs, 2000) });
+    await cri.version({ timeoutMs: Math.min(timeoutMs, LONGEST_PROBE_MS) });
     return true;
   } catch {
     // Whatever the reason, this is not the runtime to ask: a containerd without its CRI plugin, a dead socket.

@@ -21,7 +21,6 @@ export function startCall(
   request: Uint8Array,
   { timeoutMs, signal }: CallBounds,
 ): RunningCall {
-  if (signal?.aborted === true) throw abortError(signal);
   const stream = session.request({ ...headers, "grpc-timeout": timeoutHeader(timeoutMs) });
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   // A reader that leaves before the end never asks how the call ended.
@@ -39,7 +38,7 @@ export function startCall(
     if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL);
   }
   function onAbort(): void {
-    giveUp(abortError(signal));
+    giveUp(abortError(signal?.reason));
   }
 
   const timer = setTimeout(
@@ -60,8 +59,9 @@ export function startCall(
   return { stream, ended, giveUp };
 }
 
-function abortError(signal: AbortSignal | undefined): GrpcError {
-  const timedOut = signal?.reason instanceof Error && signal.reason.name === "TimeoutError";
+/** A signal that is a timer in itself is a deadline as well. */
+export function abortError(reason: unknown): GrpcError {
+  const timedOut = reason instanceof Error && reason.name === "TimeoutError";
   return new GrpcError(timedOut ? GrpcStatus.deadlineExceeded : GrpcStatus.cancelled, "");
 }
 

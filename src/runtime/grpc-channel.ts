@@ -1,6 +1,6 @@
 import { type ClientHttp2Session, connect } from "node:http2";
-import { connect as connectSocket } from "node:net";
-import { type CallBounds, type RunningCall, startCall } from "./grpc-call.ts";
+import { connect as connectSocket, type Socket } from "node:net";
+import { abortError, type CallBounds, type RunningCall, startCall } from "./grpc-call.ts";
 import { frame, MessageReader } from "./grpc-frames.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 
@@ -27,17 +27,17 @@ export interface GrpcChannel {
 }
 
 export function openChannel(path: string, headers: Readonly<Record<string, string>> = {}): GrpcChannel {
-  /** More than one only while a connection that the server is ending has calls to finish. */
-  const sessions = new Set<ClientHttp2Session>();
+  /** More than one only while the server ends a connection and takes its time for that. */
+  const connections = new Set<Connection>();
 
   function currentSession(): ClientHttp2Session {
-    for (const session of sessions) {
+    for (const { session } of connections) {
       if (!session.closed && !session.destroyed) return session;
     }
-    const fresh = openSession(path);
-    sessions.add(fresh);
-    fresh.once("close", () => sessions.delete(fresh));
-    return fresh;
+    const fresh = openConnection(path);
+    connections.add(fresh);
+    fresh.socket.once("close", () => connections.delete(fresh));
+    return fresh.session;
   }
 
   function start<Request, Response>(
@@ -52,6 +52,7 @@ export function openChannel(path: string, headers: Readonly<Record<string, strin
       te: "trailers",
       ...headers,
     };
+    if (bounds.signal?.aborted === true) throw abortError(bounds.signal.reason);
     return startCall(currentSession(), callHeaders, frame(method.encode(request)), bounds);
   }
 
@@ -89,7 +90,11 @@ export function openChannel(path: string, headers: Readonly<Record<string, strin
       reader.end();
     },
     close: () => {
-      for (const session of sessions) session.destroy();
+      for (const { session, socket } of connections) {
+        session.destroy();
+        // Without this a session that is closing already would wait for the server to hang up.
+        socket.destroy();
+      }
     },
   };
 }
@@ -100,15 +105,21 @@ const AUTHORITY = "http://localhost";
 /** HTTP/2's default of 64 KiB would stop a long list for a round trip at every step. */
 const WINDOW_BYTES = 4 * 1024 * 1024;
 
-function openSession(path: string): ClientHttp2Session {
+interface Connection {
+  readonly session: ClientHttp2Session;
+  readonly socket: Socket;
+}
+
+function openConnection(path: string): Connection {
+  const socket = connectSocket(path);
   const session = connect(AUTHORITY, {
-    createConnection: () => connectSocket(path),
+    createConnection: () => socket,
     settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
   });
   // Every call in flight learns of it by its own stream, and an idle connection that breaks concerns nobody.
   session.on("error", () => undefined);
   session.once("connect", () => session.setLocalWindowSize(WINDOW_BYTES));
-  return session;
+  return { session, socket };
 }
 
 function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): Response {

@@ -92,6 +92,14 @@ describe("explain", () => {
     expect(stdout).toContain("A1 sandbox-name-held-by-inflight-run");
   });
 
+  test.each([
+    ["longer than a file name", `${"x".repeat(5000)} ${corrupt}`],
+    ["with a path in it", `/var/lib/${"x".repeat(300)}: ${corrupt}`],
+    ["with a NUL", `\0${corrupt}`],
+  ])("takes a line %s for a line", async (_, line) => {
+    expect((await explain({ texts: [line] })).code).toBe(0);
+  });
+
   test("reads files, and stdin for - or when nothing is given", async () => {
     const file = join(dir, "kubelet.log");
     writeFileSync(file, `nothing\n${corrupt}\r\nnothing\n`);
@@ -116,6 +124,16 @@ describe("explain", () => {
     expect(page.code).toBe(0);
     expect(page.stdout).toContain("How it reads in logs");
     expect(list.stdout.trim().split("\n")).toHaveLength(62);
+  });
+
+  test("a class may be called by its code, several at once, and a mistyped one is named", async () => {
+    const two = await explain({ texts: ["b1", "retained-notready"] });
+    const wrong = await explain({ texts: ["multus-cache-corupt"] });
+
+    expect(two.stdout).toContain("B1 libcni-result-cache-corrupt");
+    expect(two.stdout).toContain("N1 retained-notready");
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toContain("multus-cache-corupt");
   });
 
   test("narrow terminals get narrow text, and colours come only when told", async () => {

@@ -76,6 +76,17 @@ describe("several physical lines", () => {
     expect(explainText(text).map((record) => record[0]?.class)).toEqual(proseLike.map((one) => one.expect));
   });
 
+  test("a message broken by hand is one record, its cause first", () => {
+    const text = [
+      'Warning  FailedKillPod  (x74 over 19m)  kubelet  error killing pod: failed to "KillPodSandbox"',
+      'for "3f8e6c1a" with KillPodSandboxError:',
+      '"rpc error: code = Unknown desc = failed to destroy network for sandbox: plugin type=\\"mesh-cni\\"',
+      'name=\\"mesh-cni\\" failed (delete): failed to find plugin \\"mesh-cni\\" in path [/opt/cni/bin]"',
+    ].join("\n");
+
+    expect(explainText(text).map((record) => record[0]?.class)).toEqual(["chained-plugin-binary-missing"]);
+  });
+
   test("bare messages one after the other stay apart", () => {
     const message =
       'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';

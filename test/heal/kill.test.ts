@@ -50,7 +50,7 @@ async function settle(stateDir: string): Promise<readonly Recovery[]> {
   return session.recoveries;
 }
 
-/** Every file is in exactly one of the two places, whole; what is in quarantine is in the journal, and nothing is open. */
+/** Every file is in exactly one of the two places, whole; what is in quarantine is in the journal; nothing is open. */
 async function expectNothingLost(stateDir: string, caches: string): Promise<void> {
   const layout = stateDirLayout(stateDir);
   const { records, problems } = await readHistory(layout.journal);

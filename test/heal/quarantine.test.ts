@@ -184,7 +184,6 @@ describe("quarantineFile", () => {
 
     expect(outcome.outcome).toBe("refused");
     expect(existsSync(request.path)).toBe(true);
-    shop = await makeWorkshop();
   });
 
   test("gives the file back when quarantine cannot take it", async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FileIdentity } from "../../src/heal/file-identity.ts";
@@ -89,9 +89,4 @@ export function otherFileSystem(): string | undefined {
     }
   }
   return undefined;
-}
-
-export function makeDirectory(path: string): string {
-  mkdirSync(path, { recursive: true });
-  return path;
 }

@@ -3,12 +3,12 @@ import { chmodSync, linkSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SimulatedRuntime, startSimulated } from "../../lab/simulated/runtime.ts";
 import type { CallOptions } from "../../src/runtime/call.ts";
 import { openCri } from "../../src/runtime/cri.ts";
 import { RuntimeError, toRuntimeError } from "../../src/runtime/errors.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import { listenRaw } from "../support/socket-servers.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -178,39 +178,25 @@ describe("what the runtime says itself", () => {
     cri.close();
   });
 
-  const inTime = { call: "Call", socketPath: "/run/x.sock", timedOut: false, aborted: false };
+  const inTime = { call: "Call", socketPath: "/run/x.sock", timedOut: false };
+  const late = { ...inTime, timedOut: true };
+  const { cancelled, deadlineExceeded, notFound, resourceExhausted, unavailable, unimplemented, unknown } = GrpcStatus;
   test.each([
-    [
-      "a time-out behind the runtime",
-      Code.DeadlineExceeded,
-      "stop container: context deadline exceeded",
-      inTime,
-      "refused",
-    ],
-    ["the runtime's clock on our deadline", Code.DeadlineExceeded, "any", { ...inTime, timedOut: true }, "deadline"],
-    [
-      "a stream reset on our deadline",
-      Code.Canceled,
-      "http/2 stream closed",
-      { ...inTime, timedOut: true },
-      "deadline",
-    ],
-    [
-      "a stream reset before it",
-      Code.Canceled,
-      "http/2 stream closed with error code CANCEL (0x8)",
-      inTime,
-      "unreachable",
-    ],
-    ["a runtime that cancels by itself", Code.Canceled, "context canceled", inTime, "refused"],
-    ["our own giving up", Code.Canceled, "aborted", { ...inTime, aborted: true }, "cancelled"],
-    ["an answer too large", Code.ResourceExhausted, "grpc: trying to send message larger than max", inTime, "overflow"],
-    ["a disk that is full", Code.ResourceExhausted, "no space left on device", inTime, "refused"],
-    ["an unknown id", Code.NotFound, "not found", inTime, "not-found"],
-    ["an unknown call", Code.Unimplemented, "unknown service", inTime, "unsupported"],
-    ["anything else", Code.Unknown, "failed to reserve sandbox name", inTime, "refused"],
-  ])("%s has its kind and its text", (_what, code, text, failed, kind) => {
-    const error = toRuntimeError(new ConnectError(text, code), failed);
+    ["a time-out behind the runtime", deadlineExceeded, "stop container: deadline exceeded", inTime, "refused"],
+    ["the runtime's clock on our deadline", deadlineExceeded, "any", late, "deadline"],
+    ["our own clock", deadlineExceeded, "", inTime, "deadline"],
+    ["a stream reset on our deadline", unavailable, "", late, "deadline"],
+    ["a stream reset before it", unavailable, "", inTime, "unreachable"],
+    ["a runtime that cancels by itself", cancelled, "context canceled", inTime, "refused"],
+    ["a runtime that cancels on our deadline", cancelled, "context canceled", late, "deadline"],
+    ["our own giving up", cancelled, "", inTime, "cancelled"],
+    ["an answer too large", resourceExhausted, "grpc: trying to send message larger than max", inTime, "overflow"],
+    ["a disk that is full", resourceExhausted, "no space left on device", inTime, "refused"],
+    ["an unknown id", notFound, "not found", inTime, "not-found"],
+    ["an unknown call", unimplemented, "unknown service", inTime, "unsupported"],
+    ["anything else", unknown, "failed to reserve sandbox name", inTime, "refused"],
+  ] as const)("%s has its kind and its text", (_what, status, text, failed, kind) => {
+    const error = toRuntimeError(new GrpcError(status, text), failed);
 
     expect(error.kind).toBe(kind);
     if (kind !== "unreachable") expect(error.text).toBe(text);

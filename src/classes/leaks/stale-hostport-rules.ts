@@ -11,7 +11,7 @@ export const staleHostportRules: FailureClass = {
   signatures: [
     {
       text: '-A CNI-HOSTPORT-DNAT … --comment "dnat name: \\"<net>\\" id: \\"<id>\\"" … -j CNI-DN-<hash>',
-      pattern: /dnat name: \S{1,80} id: \S{12,64}[^]{0,120}?-j cni-dn-/,
+      pattern: /dnat name: \S{1,80} id: \S{6,64}/,
       level: "symptom",
       confidence: 0.4,
       decides: "The id in the comment: unknown to the runtime, and the rule is a dead pod's; known, and it is in use.",

@@ -34,6 +34,14 @@ export const chainedPluginBinaryMissing: FailureClass = {
       level: "cause",
       confidence: 0.8,
     },
+    {
+      text: "netplugin failed with no error message: fork/exec /opt/cni/bin/<t> … (cut)",
+      pattern: /no error message: fork\/exec /,
+      decides:
+        "What follows: “no such file” or “exec format error” is this class; “text file busy” is an installation under way.",
+      level: "wrapper",
+      confidence: 0.65,
+    },
   ],
   inSnapshot: {
     visible: true,

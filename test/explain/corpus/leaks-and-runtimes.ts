@@ -38,6 +38,9 @@ export const leaksAndRuntimes: readonly Case[] = [
   ...lines("stale-hostport-rules", [
     `-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"cbr0\\" id: \\"${ID}\\"" -m multiport --dports 8080 -j CNI-DN-2cbdc0366bc65971858cc`,
   ]),
+  ...lines("stale-hostport-rules", [
+    'CNI-DN-8e1b7c  tcp  --  anywhere  anywhere  /* dnat name: "cilium" id: "7c1f0e5ab2d9" */ multiport dports 8126',
+  ]),
   ...lines("sandbox-list-overflow", [
     '"GenericPLEG: Unable to retrieve pods" err="rpc error: code = ResourceExhausted desc = grpc: trying to send message larger than max (16784723 vs. 16777216)"',
     "remote_runtime.go:173] ListPodSandbox with filter nil from runtime service failed: rpc error: code = ResourceExhausted desc = grpc: trying to send message larger than max (8398577 vs. 8388608)",

@@ -86,6 +86,7 @@ export const removalFails: readonly Case[] = [
     'Dec 04 22:57:51 u kubelet[4344]: E1204 22:57:51.475520    4344 cni.go:319] Error deleting network: failed to find plugin "portmap" in path [/opt/flannel/bin /opt/cni/bin]',
     'delegateDel: error invoking DelegateDel - "sriov": error in getting result from DelNetwork: failed to find plugin "sriov" in path [/opt/cni/bin /opt/cni/bin]',
     'error removing pod "web" from CNI network \\"cbr0\\": plugin type=\\"istio-cni\\" name=\\"istio-cni\\" failed (delete): failed to find plugi',
+    'plugin type="weave-net" name="weave" failed (delete): netplugin failed with no error message: fork/exec /opt/cni/bin/weave>',
     'plugin type="aws-cni" failed (add): netplugin failed with no error message: fork/exec /opt/cni/bin/aws-cni: no such file or directory',
   ]),
   ...framed("calico-unauthorized", [

@@ -1,0 +1,30 @@
+import type { ContainerdClient } from "../runtime/containerd.ts";
+import type { CriClient } from "../runtime/cri.ts";
+import type { CniConfig } from "../snapshot/types.ts";
+import type { FreshFacts } from "./fresh-facts.ts";
+import type { HealContext } from "./heal-context.ts";
+
+/** What the steps of a treatment work with. */
+export interface NodeTools extends HealContext {
+  readonly cri: CriClient;
+  /** undefined where the runtime is not containerd. */
+  readonly containerd: ContainerdClient | undefined;
+  readonly facts: FreshFacts;
+  readonly conf: CniConfig | undefined;
+  readonly binDirs: readonly string[];
+  readonly waits: Waits;
+  readonly sleep: (milliseconds: number) => Promise<unknown>;
+}
+
+export interface Waits {
+  /** Looking: must answer at once. */
+  readonly lookMs: number;
+  /** Stopping and removing: kubelet waits 2 min, and a DEL that is cut short is worse than a slow one. */
+  readonly actMs: number;
+  /** How long kubelet is given to finish by itself once the obstacle is gone; its own retry comes every 13 s or so. */
+  readonly kubeletMs: number;
+  /** Between asking a process to end and ending it. */
+  readonly termMs: number;
+}
+
+export const DEFAULT_WAITS: Waits = { lookMs: 10_000, actMs: 130_000, kubeletMs: 45_000, termMs: 3000 };

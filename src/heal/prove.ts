@@ -1,0 +1,63 @@
+import { RuntimeError } from "../runtime/errors.ts";
+import { ContainerState, PodSandboxState } from "../runtime/gen/runtime/v1/cri.ts";
+import type { NodeTools } from "./node-tools.ts";
+
+/** What a sandbox is found to be immediately before it is touched. */
+export type Proof =
+  | { readonly state: "dead"; readonly logPaths: readonly string[] }
+  | { readonly state: "gone" }
+  | { readonly state: "alive"; readonly because: string };
+
+const LIVE_TASKS = new Set(["created", "running", "paused", "pausing"]);
+
+/** The gates of liveness, renewed: NotReady in status, no container running, no live task, no process with its id. */
+export async function proveDead(id: string, tools: NodeTools): Promise<Proof> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  let state: PodSandboxState | undefined;
+  try {
+    state = (await tools.cri.podSandboxStatus(id, call)).status?.state;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "not-found") return { state: "gone" };
+    throw error;
+  }
+  if (state !== PodSandboxState.SANDBOX_NOTREADY) return { state: "alive", because: "it is Ready" };
+  const containers = await tools.cri.listContainers({ podSandboxId: id }, call);
+  const running = containers.find((container) => container.state === ContainerState.CONTAINER_RUNNING);
+  if (running !== undefined) {
+    return { state: "alive", because: `its container ${running.metadata?.name ?? running.id} is running` };
+  }
+  const life = await signOfLife([id, ...containers.map((container) => container.id)], tools);
+  if (life !== undefined) return { state: "alive", because: life };
+  const statuses = await Promise.all(containers.map((container) => tools.cri.containerStatus(container.id, call)));
+  const logPaths = statuses.map(({ status }) => status?.logPath ?? "").filter((path) => path.startsWith("/"));
+  return { state: "dead", logPaths };
+}
+
+async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<string | undefined> {
+  const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
+  if (processes.status !== "read") return "the process table cannot be read, so it may still live";
+  for (const id of ids) {
+    const task = containerd?.tasks.find((one) => one.containerId === id && LIVE_TASKS.has(one.status));
+    if (task !== undefined) return `its task is ${task.status} (pid ${task.pid})`;
+    const shim = processes.value.shims.find((one) => one.id === id);
+    if (shim !== undefined) return `its shim is alive (pid ${shim.pid})`;
+    const [pid] = processes.value.byContainer.get(id) ?? [];
+    if (pid !== undefined) return `process ${pid} runs in its cgroup`;
+  }
+  return undefined;
+}
+
+/** Whether the runtime or any process knows the id; in words when it does. */
+export async function whoKnows(id: string, tools: NodeTools): Promise<string | undefined> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  const listed = await tools.cri.listPodSandbox({ id }, call);
+  if (listed.some((sandbox) => sandbox.id === id)) return "the runtime lists it";
+  if ((await tools.containerd?.getContainer(id, call)) !== undefined) return "containerd has a record of it";
+  const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
+  if (containerd?.sandboxes.some((sandbox) => sandbox.id === id)) return "containerd's sandbox store has it";
+  if (processes.status !== "read") return "the process table cannot be read, so something may";
+  const { shims, plugins, byContainer } = processes.value;
+  if (shims.some((shim) => shim.id === id)) return "a shim carries it";
+  if (plugins.some((plugin) => plugin.sandboxId === id)) return "a network plugin works on it";
+  return byContainer.has(id) ? "a process runs in its cgroup" : undefined;
+}

@@ -1,0 +1,68 @@
+import type { Finding } from "../classes/finding.ts";
+import { RuntimeError } from "../runtime/errors.ts";
+import type { Intent } from "./journal.ts";
+import type { JournalAction } from "./journal-entry.ts";
+import type { JournalId } from "./journal-id.ts";
+import type { NodeTools } from "./node-tools.ts";
+
+/**
+ * - `done`: made, and seen to have taken effect as far as the step itself can see.
+ * - `unneeded`: there was nothing left to do.
+ * - `healed`: the finding is gone without the steps after this one.
+ * - `refused`: the proof did not hold any more; nothing was touched.
+ * - `failed`: tried, without success.
+ */
+export type StepResult =
+  | {
+      readonly kind: "done";
+      readonly journalId?: JournalId | undefined;
+      /** Must run when the action ends, however it ends. */
+      readonly cleanUp?: () => Promise<void>;
+    }
+  | { readonly kind: "unneeded" }
+  | { readonly kind: "healed" }
+  | { readonly kind: "refused"; readonly reason: string; readonly journalId?: JournalId | undefined }
+  | {
+      readonly kind: "failed";
+      readonly reason: string;
+      readonly journalId?: JournalId | undefined;
+      /** The runtime's own words, for the storm brake. */
+      readonly text?: string;
+    };
+
+export function intentOf(finding: Finding, action: JournalAction): Intent {
+  return { finding: finding.id, class: finding.class, subject: { ...finding.subject }, action };
+}
+
+/** Announces a change, makes it, and writes down how it ended. */
+export async function journaled(
+  tools: NodeTools,
+  finding: Finding,
+  action: JournalAction,
+  change: () => Promise<StepResult>,
+): Promise<StepResult> {
+  const begun = await tools.journal.begin(intentOf(finding, action));
+  if (!begun.ok) return { kind: "refused", reason: `${begun.refusal.message} ${begun.refusal.next}` };
+  const journalId = begun.value;
+  const result = await attempted(change);
+  await tools.journal.done(journalId, DONE_OUTCOME[result.kind], "reason" in result ? result.reason : undefined);
+  return result.kind === "healed" || result.kind === "unneeded" ? result : { ...result, journalId };
+}
+
+const DONE_OUTCOME = {
+  done: "healed",
+  healed: "healed",
+  unneeded: "skipped",
+  refused: "refused",
+  failed: "failed",
+} as const;
+
+/** The runtime's refusal is a result; anything else that is thrown is a mistake of ours and goes on. */
+export async function attempted(change: () => Promise<StepResult>): Promise<StepResult> {
+  try {
+    return await change();
+  } catch (error) {
+    if (error instanceof RuntimeError) return { kind: "failed", reason: error.message, text: error.text };
+    throw error;
+  }
+}

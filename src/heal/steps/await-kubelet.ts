@@ -1,0 +1,24 @@
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import type { NodeTools } from "../node-tools.ts";
+import type { StepResult } from "../step-result.ts";
+
+const POLL_MS = 1000;
+
+/** Watches a live kubelet finish by itself: the sandbox goes, or a newer one of the same pod becomes Ready. */
+export async function awaitKubelet(sandboxId: string, tools: NodeTools): Promise<StepResult> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
+  if (sandbox?.metadata === undefined) return { kind: "healed" };
+  const { uid, attempt } = sandbox.metadata;
+  const deadline = performance.now() + tools.waits.kubeletMs;
+  while (performance.now() < deadline) {
+    const ofPod = await tools.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, call);
+    const isGone = !ofPod.some(({ id }) => id === sandboxId);
+    const isReplaced = ofPod.some(
+      ({ state, metadata }) => state === PodSandboxState.SANDBOX_READY && (metadata?.attempt ?? 0) > attempt,
+    );
+    if (isGone || isReplaced) return { kind: "healed" };
+    await tools.sleep(POLL_MS);
+  }
+  return { kind: "done" };
+}

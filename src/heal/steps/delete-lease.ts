@@ -1,0 +1,16 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { whoKnows } from "../prove.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+
+/** Deletes the containerd lease of a sandbox that nobody knows any more. */
+export async function deleteLease(leaseId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const { containerd } = tools;
+  if (containerd === undefined) return { kind: "unneeded" };
+  const knower = await whoKnows(leaseId, tools);
+  if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
+  return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
+    await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });
+    return { kind: "done" };
+  });
+}

@@ -1,0 +1,84 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { readProcessTable } from "../../snapshot/process-table.ts";
+import { readProcesses } from "../../snapshot/processes.ts";
+import type { ProcessFacts, ProcessRef } from "../../snapshot/types.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+
+type EndProcess = Extract<Step, { kind: "end-process" }>;
+
+const POLL_MS = 50;
+
+/** Ends a hung plugin, with everything that carries the same sandbox in its environment, or a leaked shim. */
+export async function endProcess(step: EndProcess, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
+  const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === 0);
+  if (isReady) return { kind: "refused", reason: "its sandbox is Ready: it has got on" };
+  const found = await treeOf(step, tools);
+  if (found === undefined) return { kind: "refused", reason: "the process table cannot be read" };
+  if (!found.some((process) => isSame(process, step))) return { kind: "unneeded" };
+  const { pid, startedSecondsAfterBoot } = step;
+  return await journaled(tools, finding, { kind: "end-process", pid, startedSecondsAfterBoot }, async () => {
+    await signalAll(step, "SIGTERM", tools);
+    if (await hasEnded(step, tools, tools.waits.termMs)) return { kind: "done" };
+    await signalAll(step, "SIGKILL", tools);
+    if (await hasEnded(step, tools, tools.waits.termMs)) return { kind: "done" };
+    return {
+      kind: "failed",
+      reason: `pid ${pid} does not end: it is in the kernel (state D), and only a reboot helps`,
+    };
+  });
+}
+
+/** Looked up anew for every signal: a pid alone may be somebody else's by now. */
+async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: NodeTools): Promise<void> {
+  for (const { pid } of (await treeOf(step, tools)) ?? []) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      // Ended by itself between the look and the signal: that is what was wanted.
+      if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+    }
+  }
+}
+
+async function hasEnded(step: EndProcess, tools: NodeTools, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs;
+  while (performance.now() < deadline) {
+    const left = await treeOf(step, tools);
+    if (left !== undefined && left.length === 0) return true;
+    await tools.sleep(POLL_MS);
+  }
+  return false;
+}
+
+async function treeOf(step: EndProcess, tools: NodeTools): Promise<readonly ProcessRef[] | undefined> {
+  const signal = AbortSignal.timeout(tools.waits.lookMs);
+  const table = await readProcessTable({ root: tools.hostRoot, signal });
+  const processes = await readProcesses({ root: tools.hostRoot, table, signal });
+  if (processes.status !== "read") return undefined;
+  return belongingTo(step, processes.value);
+}
+
+function belongingTo(
+  { sandboxId, pid, startedSecondsAfterBoot }: EndProcess,
+  facts: ProcessFacts,
+): readonly ProcessRef[] {
+  const shim = facts.shims.find((one) => isSame(one, { pid, startedSecondsAfterBoot }) && one.id === sandboxId);
+  if (shim !== undefined) return [shim];
+  const plugins = facts.plugins.filter((plugin) => plugin.sandboxId === sandboxId);
+  // A retry of kubelet's may have started a younger plugin for the same sandbox: that one is not hung.
+  return plugins.filter((plugin) => plugin.startedSecondsAfterBoot <= startedSecondsAfterBoot + TREE_SECONDS);
+}
+
+/** A plugin starts its children within moments. */
+const TREE_SECONDS = 5;
+
+/** Start times come from the same kernel counter and compare exactly. */
+function isSame(
+  one: Pick<ProcessRef, "pid" | "startedSecondsAfterBoot">,
+  other: Pick<EndProcess, "pid" | "startedSecondsAfterBoot">,
+): boolean {
+  return one.pid === other.pid && one.startedSecondsAfterBoot === other.startedSecondsAfterBoot;
+}

@@ -1,0 +1,58 @@
+import { basename, dirname } from "node:path";
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { parseJson } from "../../snapshot/json.ts";
+import { judgeMultusCache } from "../../snapshot/multus-cache.ts";
+import { readRegularFile } from "../../snapshot/safe-fs.ts";
+import { isJsonObject } from "../../snapshot/scratch-files.ts";
+import type { FileHealth } from "../../snapshot/types.ts";
+import { identifyFile } from "../identify-file.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { proveDead, whoKnows } from "../prove.ts";
+import { quarantineFile } from "../quarantine.ts";
+import type { StepResult } from "../step-result.ts";
+
+type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
+
+/** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
+export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const expected = await identifyFile(tools.hostRoot, step.path);
+  if (!expected.ok) {
+    return isGone(step.path, tools) ? { kind: "unneeded" } : { kind: "refused", reason: expected.refusal.message };
+  }
+  const objection = await objectionTo(step, tools);
+  if (objection !== undefined) return { kind: "refused", reason: objection };
+  const why = { finding: finding.id, class: finding.class, subject: { ...finding.subject } };
+  const moved = await quarantineFile(tools, { ...why, path: step.path, expected: expected.value });
+  if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
+  return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
+}
+
+function isGone(path: string, tools: NodeTools): boolean {
+  return readRegularFile(resolveOnHost(tools.hostRoot, path, "keep")).kind === "gone";
+}
+
+async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<string | undefined> {
+  const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
+  if (id === undefined) return `${step.path} names no sandbox`;
+  if (step.health === "orphaned") {
+    const knower = await whoKnows(id, tools);
+    return knower === undefined ? undefined : `not left behind: ${knower}`;
+  }
+  const health = healthNow(step.path, tools);
+  if (health !== "empty" && health !== "corrupt") return `${step.path} is not broken any more`;
+  const proof = await proveDead(id, tools);
+  return proof.state === "alive" ? `its sandbox is not dead: ${proof.because}` : undefined;
+}
+
+function healthNow(path: string, tools: NodeTools): FileHealth {
+  const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+  if (file.kind !== "content") return "odd";
+  if (file.size === 0) return "empty";
+  const name = parseResultName(basename(path));
+  if (name !== undefined) return judgeResult(file.text, name).health;
+  if (basename(dirname(path)) === "flannel") return isJsonObject(parseJson(file.text)) ? "ok" : "corrupt";
+  return judgeMultusCache(file.text).health;
+}

@@ -1,0 +1,34 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { proveDead } from "../prove.ts";
+import { saveLogs } from "../save-logs.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+
+/** Releases the name through the runtime, which stops the sandbox first. The logs that go with it are saved before. */
+export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const proof = await proveDead(sandboxId, tools);
+  if (proof.state === "gone") return { kind: "unneeded" };
+  if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
+  if (proof.logPaths.length > 0) {
+    const why = { finding: finding.id, class: finding.class, subject: { ...finding.subject } };
+    const saved = await saveLogs(tools, { ...why, sandboxId, logPaths: proof.logPaths });
+    if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
+  }
+  return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, async () => {
+    await tools.cri.removePodSandbox(sandboxId, { timeoutMs: tools.waits.actMs });
+    return await verifyRemoved(sandboxId, tools);
+  });
+}
+
+/** RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. */
+async function verifyRemoved(sandboxId: string, tools: NodeTools): Promise<StepResult> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  const listed = await tools.cri.listPodSandbox({ id: sandboxId }, call);
+  if (listed.some(({ id }) => id === sandboxId)) {
+    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still lists it" };
+  }
+  if ((await tools.containerd?.getContainer(sandboxId, call)) !== undefined) {
+    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still has its record" };
+  }
+  return { kind: "done" };
+}

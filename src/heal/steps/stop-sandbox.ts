@@ -1,0 +1,15 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { proveDead } from "../prove.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+
+/** Frees network and address through the runtime; record, name and logs stay. */
+export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const proof = await proveDead(sandboxId, tools);
+  if (proof.state === "gone") return { kind: "unneeded" };
+  if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
+  return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
+    await tools.cri.stopPodSandbox(sandboxId, { timeoutMs: tools.waits.actMs });
+    return { kind: "done" };
+  });
+}

@@ -1,0 +1,12 @@
+import type { DiagnosisPolicy } from "../classes/policy.ts";
+
+/** How far this run may go. */
+export interface HealPolicy extends DiagnosisPolicy {
+  /** Sweep everything that is proven dead, finished pods included. */
+  readonly allDead: boolean;
+  /** The most subjects one run touches; what is over it is left for the next. */
+  readonly cap: number;
+}
+
+/** One run never touches more: a node that has more than this wrong needs a person first. */
+export const DEFAULT_CAP = 2000;

@@ -1,0 +1,102 @@
+import { describe, expect } from "vitest";
+import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
+import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
+import { failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
+import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
+import { finishedPod, runPod, sandboxConfig } from "../../lab/pods.ts";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { company, expectUntouched, named, scan } from "./scanned-node.ts";
+
+const SHORT_CALL = { timeoutMs: 1000 };
+
+describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken network", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("names the creation that holds a name, once it is older than the grace", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+
+    const hung = await hungAdd(node, { name: "web" });
+    const again = sandboxConfig({ name: "web", uid: hung.ref.uid });
+    await expect(node.cri.runPodSandbox(again, CALL)).rejects.toThrow("failed to reserve sandbox name");
+
+    const young = await scan(node, ["--no-kube"]);
+    expect([young.verdict, named(young)]).toEqual(["healthy", []]);
+    expect(young.kept).toContainEqual(expect.objectContaining({ sandboxId: hung.sandboxId, pod: hung.ref }));
+    const old = await scan(node);
+    expect(named(old)).toEqual([`sandbox-name-held-by-inflight-run/${hung.sandboxId}`]);
+    expect(old.findings[0]?.subject).toMatchObject({ name: hung.reservedName, pod: hung.ref, pid: hung.pid });
+    expectUntouched(old, beside);
+  });
+
+  eachRuntime("names the removal that does not end, once it is older than the grace", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+    const pod = await runPod(node, { name: "web" });
+    await hangingDel(node, pod);
+    await expect(node.cri.stopPodSandbox(pod.sandboxId, SHORT_CALL)).rejects.toThrow(RuntimeError);
+
+    expect(named(await scan(node, ["--no-kube", "--min-age", "0s"]))).toEqual([]);
+    const old = await scan(node);
+    expect(named(old)).toEqual([`del-timeout-killed/pid-${pluginOf(node, "DEL", "web")?.pid}`]);
+    expectUntouched(old, beside);
+  });
+
+  eachRuntime("names a creation that failed and could not be undone", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+
+    const ghost = await failedRollback(node, { name: "web" });
+
+    const report = await scan(node);
+    // containerd 2.x lets go of such a sandbox: nothing is left to find.
+    const expected = runtime === "1.6" ? [`failed-rollback-unknown-sandbox/${ghost?.sandboxId}`] : [];
+    expect(named(report)).toEqual(expected);
+    expectUntouched(report, beside);
+  });
+
+  eachRuntime("names the plugin that is missing, and not what it keeps from being created", async (runtime) => {
+    const node = await start({ runtime, cni: chainedNetwork() });
+    const beside = await company(node);
+
+    await missingPlugin(node);
+    await expect(runPod(node, { name: "next" })).rejects.toThrow("failed to find plugin");
+
+    const report = await scan(node);
+    expect(named(report)).toEqual([`chained-plugin-binary-missing/${CNI_CONF_FILE}`]);
+    expect(report.findings[0]?.subject).toMatchObject({ type: "node", name: "tuning" });
+    expectUntouched(report, beside);
+  });
+
+  eachRuntime("names the network that is missing, and not what it keeps from being created", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+
+    await missingNetwork(node);
+    await expect(runPod(node, { name: "next" })).rejects.toThrow("cni");
+
+    const report = await scan(node);
+    expect(named(report)).toEqual(["cni-not-initialized/NetworkReady"]);
+    expectUntouched(report, beside);
+  });
+
+  eachRuntime("names from the runtime's log what nothing else shows", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+    const down = await runPod(node, { name: "down" });
+    const finished = await runPod(node, { name: "finished", containers: [{ name: "job", command: ["true"] }] });
+    await refusingDel(node, down, "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused");
+    await refusingDel(node, finished, "error getting ClusterInformation: connection is unauthorized: Unauthorized");
+
+    for (const { sandboxId } of [down, finished]) {
+      await expect(node.cri.stopPodSandbox(sandboxId, CALL)).rejects.toThrow("failed to destroy network");
+    }
+
+    const report = await scan(node);
+    expect(named(report)).toEqual(
+      [`cni-daemon-socket-down/${down.sandboxId}`, `calico-unauthorized/${finished.sandboxId}`].toSorted(),
+    );
+    for (const { evidence } of report.findings) expect(evidence.map(({ source }) => source)).toContain("logs");
+    expectUntouched(report, beside);
+  });
+});
+void finishedPod;

@@ -1,0 +1,70 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect } from "vitest";
+import { checkoutDir } from "../../lab/cache.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { finishedPod, type LabPod, runPod } from "../../lab/pods.ts";
+import type { NodeReport } from "../../src/report/node-report.ts";
+
+/** The built executable: the whole end-to-end suite runs what is shipped. */
+const UNGHOST = process.env["UNGHOST_BIN"] ?? join(checkoutDir() ?? process.cwd(), "dist/unghost");
+const SCHEMA = join(import.meta.dirname, "../../docs/schema/node-report.v1.json");
+const SCAN_MS = 60_000;
+const EXIT_OF_VERDICT = { healthy: 0, ghosts: 1, unknown: 2 } as const;
+
+const isReport = new Ajv2020({ validateFormats: false }).compile<NodeReport>(JSON.parse(readFileSync(SCHEMA, "utf8")));
+
+/** Ages do not matter to a test that has just made its ghosts. */
+export const WITH_KUBELET = ["--min-age", "0s", "--inflight-grace", "0s"] as const;
+const WITHOUT_KUBERNETES = ["--no-kube", ...WITH_KUBELET] as const;
+
+/** Runs `unghost scan -o json` in the node; the report keeps the published schema, and the exit code its verdict. */
+export async function scan(node: LabNode, flags: readonly string[] = WITHOUT_KUBERNETES): Promise<NodeReport> {
+  const command = [UNGHOST, "scan", "--timeout", "30s", "-o", "json", ...flags];
+  const { stdout, stderr, code } = await node.exec(command, { timeoutMs: SCAN_MS });
+  expect(stderr).toBe("");
+  const report: unknown = JSON.parse(stdout);
+  if (!isReport(report)) throw new Error(`the report breaks its schema: ${JSON.stringify(isReport.errors)}`);
+  expect(report.problems).toEqual([]);
+  expect(code).toBe(EXIT_OF_VERDICT[report.verdict]);
+  return report;
+}
+
+/** From now on the kubelet has not finished with these pods. */
+export function kubeletKnows(node: LabNode, ...pods: readonly Pick<LabPod, "ref">[]): void {
+  for (const { ref } of pods) mkdirSync(node.path(`/var/lib/kubelet/pods/${ref.uid}`), { recursive: true });
+}
+
+/** A process that goes by kubelet's name is all that a scan knows a kubelet by. */
+export async function runKubelet(node: LabNode): Promise<void> {
+  await node.writeFile("/opt/kubelet", "#!/bin/sh\nwhile :; do sleep 1000; done\n", 0o755);
+  await node.check(["sh", "-c", "setsid /opt/kubelet </dev/null >/dev/null 2>&1 &"]);
+}
+
+/** What a report says in one line a finding: class and subject, sorted. */
+export function named(report: Pick<NodeReport, "findings">): readonly string[] {
+  return report.findings.map(({ id }) => id).toSorted();
+}
+
+/** What a finding must never be about: pods that run, one that has finished, and one that runs again. */
+export interface Company {
+  readonly ready: readonly LabPod[];
+  readonly kept: readonly LabPod[];
+}
+
+export async function company(node: LabNode, name = "company"): Promise<Company> {
+  const containers = [{ name: "main" }];
+  const ready = [await runPod(node, { name: `${name}-0`, containers }), await runPod(node, { name: `${name}-1` })];
+  const first = await finishedPod(node, { name: `${name}-again`, uid: `${name}-again` });
+  const second = await runPod(node, { name: `${name}-again`, uid: `${name}-again`, attempt: 1, containers });
+  return { ready: [...ready, second], kept: [await finishedPod(node, { name: `${name}-done` }), first] };
+}
+
+export function expectUntouched(report: NodeReport, { ready, kept }: Company): void {
+  const touched = new Set(report.findings.map(({ subject }) => subject.sandboxId));
+  for (const pod of [...ready, ...kept]) expect(touched).not.toContain(pod.sandboxId);
+  const keptIds = report.kept.map(({ sandboxId }) => sandboxId);
+  expect(keptIds).toEqual(expect.arrayContaining(kept.map(({ sandboxId }) => sandboxId)));
+  for (const pod of ready) expect(keptIds).not.toContain(pod.sandboxId);
+}

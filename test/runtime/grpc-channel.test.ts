@@ -1,0 +1,247 @@
+import { getEventListeners, once } from "node:events";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { type GrpcChannel, type Method, openChannel } from "../../src/runtime/grpc-channel.ts";
+import { frame } from "../../src/runtime/grpc-frames.ts";
+import { GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { listenHttp2 } from "../support/http2-peer.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+/** Only a guard against hanging. */
+const BOUNDS = { timeoutMs: 30_000 };
+const HEADERS = { ":status": 200, "content-type": "application/grpc" };
+
+const echo: Method<string, string> = {
+  path: "/test.Echo/Call",
+  encode: (text) => new TextEncoder().encode(text),
+  decode: (bytes) => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+};
+
+let dir: ReturnType<typeof tempDir>;
+const cleanUps: (() => Promise<void> | void)[] = [];
+
+beforeEach(() => {
+  dir = tempDir();
+});
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  dir.remove();
+});
+
+async function connected(onStream: Parameters<typeof listenHttp2>[1]) {
+  const peer = await listenHttp2(dir.join("peer.sock"), onStream);
+  return { peer, channel: channelTo("peer.sock", () => peer.close()) };
+}
+
+function channelTo(name: string, cleanUp: () => Promise<void> | void = () => {}): GrpcChannel {
+  const channel = openChannel(dir.join(name));
+  cleanUps.push(() => channel.close(), cleanUp);
+  return channel;
+}
+
+describe("an answer", () => {
+  const peers: [string, (stream: ServerHttp2Stream) => void, object][] = [
+    ["reset as cancelled", (stream) => stream.close(constants.NGHTTP2_CANCEL), { status: 14, message: "" }],
+    ["reset without an error", (stream) => stream.close(), { status: 14, message: "" }],
+    ["reset with an error", (stream) => stream.close(2), { code: "ERR_HTTP2_STREAM_ERROR" }],
+    ["reset after its message", resetAfterMessage, { status: 14 }],
+    ["without trailers", withoutTrailers, { status: 14, message: "" }],
+    ["on a connection that ends", (stream) => stream.session?.destroy(), { status: 14 }],
+    ["that is a web page", (stream) => stream.respond({ ":status": 404 }, { endStream: true }), { message: /404/ }],
+    ["without a message", (stream) => answer(stream, []), { status: GrpcStatus.internal, message: /no message/ }],
+    ["with half a message", halfMessage, { status: GrpcStatus.internal, message: /middle of a message/ }],
+    ["with a message of nonsense", nonsense, { status: GrpcStatus.internal, message: /cannot be read/ }],
+    ["with an error in its headers", (stream) => refuse(stream, 5, "n%C3%B6t"), { status: 5, message: "nöt" }],
+    ["with an error badly encoded", (stream) => refuse(stream, 2, "100%"), { status: 2, message: "100%" }],
+  ];
+
+  test.each(peers)("%s fails as what it is, alone and in a stream", async (_what, onStream, expected) => {
+    const { channel } = await connected(onStream);
+
+    const alone = await channel.unary(echo, "", BOUNDS).catch((error: unknown) => error);
+    const streamed = await Array.fromAsync(channel.stream(echo, "", BOUNDS)).catch((error: unknown) => error);
+
+    expect(alone).toMatchObject(matching(expected));
+    // A stream may well be empty.
+    if (onStream !== peers[7]?.[1]) expect(streamed).toMatchObject(matching(expected));
+  });
+
+  test("in a stream gives its messages before it fails", async () => {
+    const { channel } = await connected((stream) => {
+      stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": 13, "grpc-message": "too late" }));
+      stream.respond(HEADERS, { waitForTrailers: true });
+      stream.end(Buffer.concat([framed("one"), framed("two")]));
+    });
+    const seen: string[] = [];
+
+    const reading = (async () => {
+      for await (const text of channel.stream(echo, "", BOUNDS)) seen.push(text);
+    })();
+
+    await expect(reading).rejects.toMatchObject({ status: 13, message: "too late" });
+    expect(seen).toEqual(["one", "two"]);
+  });
+
+  test("in a stream may be left by its reader, and the server learns of it", async () => {
+    const left = Promise.withResolvers<void>();
+    const { channel } = await connected((stream) => {
+      stream.once("close", () => left.resolve());
+      stream.respond(HEADERS);
+      stream.write(framed("one"));
+    });
+
+    for await (const text of channel.stream(echo, "", BOUNDS)) {
+      expect(text).toBe("one");
+      break;
+    }
+
+    await left.promise;
+  });
+});
+
+describe("a connection", () => {
+  test("that cannot be opened fails every call that waits for it", async () => {
+    const channel = channelTo("none.sock");
+
+    const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => channel.unary(echo, "", BOUNDS)));
+
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(Array(5).fill("rejected"));
+  });
+
+  test("is shared by calls, and replaced after the server has said goodbye", async () => {
+    const ports = new Set<unknown>();
+    const { peer, channel } = await connected((stream, headers) => {
+      ports.add(stream.session);
+      answer(stream, ["hello"]);
+      if (headers[":path"] === "/last") stream.session?.goaway();
+    });
+
+    await Promise.all([channel.unary(echo, "", BOUNDS), channel.unary(echo, "", BOUNDS)]);
+    expect(ports.size).toBe(1);
+    await channel.unary({ ...echo, path: "/last" }, "", BOUNDS);
+    await expect(channel.unary(echo, "", BOUNDS)).resolves.toBe("hello");
+
+    expect(ports.size).toBe(2);
+    channel.close();
+    await until("no connection is left", BOUNDS.timeoutMs, async () => (peer.connections() === 0 ? true : undefined));
+  });
+
+  test("is not opened for a call that was given up before", async () => {
+    const { peer, channel } = await connected((stream) => answer(stream, ["hello"]));
+
+    const call = channel.unary(echo, "", { ...BOUNDS, signal: AbortSignal.abort() });
+
+    await expect(call).rejects.toMatchObject({ status: GrpcStatus.cancelled });
+    expect(peer.connections()).toBe(0);
+  });
+
+  test("that closes ends the calls on it", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const { channel } = await connected(() => arrived.resolve());
+    const call = channel.unary(echo, "", BOUNDS);
+    const failed = expect(call).rejects.toThrow();
+    await arrived.promise;
+
+    channel.close();
+
+    await failed;
+  });
+});
+
+describe("bounds", () => {
+  test("leave no listener on the caller's signal", async () => {
+    const { channel } = await connected((stream) => answer(stream, ["hello"]));
+    const { signal } = new AbortController();
+
+    await Promise.all(Array.from({ length: 20 }, () => channel.unary(echo, "", { ...BOUNDS, signal })));
+    await Array.fromAsync(channel.stream(echo, "", { ...BOUNDS, signal }));
+
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+
+  test("that run out in a signal are a deadline, too", async () => {
+    const { channel } = await connected(() => {});
+
+    const call = channel.unary(echo, "", { ...BOUNDS, signal: AbortSignal.timeout(20) });
+
+    await expect(call).rejects.toMatchObject({ status: GrpcStatus.deadlineExceeded });
+  });
+
+  test("end a stream that goes on, with the reason", async () => {
+    const { channel } = await connected((stream) => {
+      stream.respond(HEADERS);
+      stream.write(framed("one"));
+    });
+
+    const reading = Array.fromAsync(channel.stream(echo, "", { timeoutMs: 200 }));
+
+    await expect(reading).rejects.toMatchObject({ status: GrpcStatus.deadlineExceeded });
+  });
+
+  test.each([
+    [0.2, "1m"],
+    [1500.1, "1501m"],
+    [100_000_000, "100000S"],
+    [Number.POSITIVE_INFINITY, "99999999S"],
+  ])("of %d ms are told as %s", async (timeoutMs, told) => {
+    const asked = Promise.withResolvers<unknown>();
+    const { channel } = await connected((stream, headers) => {
+      asked.resolve(headers["grpc-timeout"]);
+      answer(stream, ["hello"]);
+    });
+
+    const call = channel.unary(echo, "", { timeoutMs }).catch((error: unknown) => error);
+
+    if (timeoutMs > 1000) expect(await call).toBe("hello");
+    expect(await asked.promise).toBe(told);
+  });
+});
+
+function matching(expected: object): object {
+  return Object.fromEntries(
+    Object.entries(expected).map(([key, value]) => [
+      key,
+      value instanceof RegExp ? expect.stringMatching(value) : value,
+    ]),
+  );
+}
+
+function framed(text: string): Uint8Array {
+  return frame(echo.encode(text));
+}
+
+function answer(stream: ServerHttp2Stream, texts: readonly string[]): void {
+  answerBytes(stream, Buffer.concat(texts.map(framed)));
+}
+
+function answerBytes(stream: ServerHttp2Stream, bytes: Uint8Array): void {
+  stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": 0 }));
+  stream.respond(HEADERS, { waitForTrailers: true });
+  stream.end(bytes);
+}
+
+function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
+  stream.respond({ ...HEADERS, "grpc-status": status, "grpc-message": message }, { endStream: true });
+}
+
+async function resetAfterMessage(stream: ServerHttp2Stream): Promise<void> {
+  stream.respond(HEADERS);
+  stream.write(framed("hello"));
+  await once(stream, "end");
+  stream.close(constants.NGHTTP2_CANCEL);
+}
+
+function withoutTrailers(stream: ServerHttp2Stream): void {
+  stream.respond(HEADERS);
+  stream.end(framed("hello"));
+}
+
+function halfMessage(stream: ServerHttp2Stream): void {
+  answerBytes(stream, framed("hello").subarray(0, 7));
+}
+
+function nonsense(stream: ServerHttp2Stream): void {
+  answerBytes(stream, frame(new Uint8Array([0xff, 0xfe])));
+}
