@@ -42,6 +42,10 @@ export function sortSandboxes(view: NodeView): Sorted {
       continue;
     }
     const about = view.about(sandbox.id);
+    if (isBeingTakenDown(about, view)) {
+      keep("its network is being taken down right now");
+      continue;
+    }
     const retained = reasonToRetain(sandbox, about, view);
     candidates.push({
       sandbox,
@@ -57,6 +61,11 @@ const IGNORE = "unghost.dev/ignore";
 
 export function isOptedOut(sandbox: Sandbox): boolean {
   return sandbox.labels[IGNORE] === "true" || sandbox.annotations[IGNORE] === "true";
+}
+
+/** A plugin is at work on it. One that does not end within the grace is a finding of its own, and no excuse any more. */
+function isBeingTakenDown({ plugins }: AboutId, { policy }: NodeView): boolean {
+  return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
 }
 
 function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): string | undefined {

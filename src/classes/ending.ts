@@ -53,6 +53,15 @@ export function networkStillHeld(about: AboutId): string | undefined {
 }
 
 /**
+ * Stopped in an orderly way: it had a network, nothing of that is left, and no container was lost. That the runtime was
+ * restarted afterwards does not make it a victim of that.
+ */
+export function wasTakenDown(about: AboutId): boolean {
+  const hadNetwork = about.metadata?.hasCniResult === true;
+  return hadNetwork && networkStillHeld(about) === undefined && !about.containers.some(endWasLost);
+}
+
+/**
  * Whether the runtime read it back from its 2.x sandbox store rather than made it in this life: such a record has no
  * container record beside it and is older than the runtime.
  */

@@ -25,6 +25,8 @@ export interface Detected {
   readonly evidence: readonly Evidence[];
   readonly blocks: readonly string[];
   readonly cure: readonly Step[];
+  /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
+  readonly explains?: readonly SandboxId[];
 }
 
 export type Severity = "critical" | "warning" | "info";

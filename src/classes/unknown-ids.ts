@@ -27,11 +27,17 @@ function isCarriedByFilesOnly(about: AboutId): boolean {
   return !isKnown && !lives && about.containers.length === 0;
 }
 
-/** Where records come before plugins, no record means no creation under way. Elsewhere only age can tell. */
-function mayBeInTheMaking(about: AboutId, { snapshot, policy }: NodeView): boolean {
+/** Whether the runtime writes a record before it calls any plugin, and its records are known: then no record, no creation. */
+export function recordsComeFirst({ snapshot }: NodeView): boolean {
   const { name, version } = snapshot.runtime;
-  const recordsFirst = snapshot.containerd.status === "read" && name.startsWith("containerd");
-  if (recordsFirst && containerdBehaviour(version)?.recordsBeforeAdd === true) return false;
+  if (snapshot.containerd.status !== "read" || !name.startsWith("containerd")) return false;
+  return containerdBehaviour(version)?.recordsBeforeAdd === true;
+}
+
+/** Where records do not come first, only age can tell. */
+function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
+  if (recordsComeFirst(view)) return false;
+  const { snapshot, policy } = view;
   const files = [...about.results, ...about.leases, about.multus, about.flannel].filter((file) => file !== undefined);
   const youngest = Math.max(...files.map((file) => file.modifiedAt.getTime()));
   return snapshot.observedAt.getTime() - youngest < policy.inflightGraceMs;

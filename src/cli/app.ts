@@ -1,39 +1,9 @@
-import {
-  type Application,
-  buildApplication,
-  buildCommand,
-  buildRouteMap,
-  type CommandContext,
-  run,
-  type StricliProcess,
-  text_en,
-} from "@stricli/core";
+import { type Application, buildApplication, run, type StricliProcess, text_en } from "@stricli/core";
+import { type Context, routes } from "./commands.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { failureCode, failureSentence } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { nodeFlagAliases, nodeFlags } from "./node-flags.ts";
-import type { NodeFlags } from "./settings.ts";
 import { VERSION } from "./version.ts";
-
-interface Context extends CommandContext {
-  readonly io: Io;
-  /** What the command decided; stricli's own codes never overlap with ours. */
-  finish(code: ExitCode): void;
-}
-
-const scan = buildCommand<NodeFlags, [], Context>({
-  docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
-  parameters: { flags: nodeFlags, aliases: nodeFlagAliases },
-  func: async function (flags) {
-    const { runScan } = await import("./scan.ts");
-    this.finish(await runScan(flags, this.io));
-  },
-});
-
-const routes = buildRouteMap<string, Context>({
-  routes: { scan },
-  docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
-});
 
 function application(verbose: boolean): Application<Context> {
   const text = { ...text_en, exceptionWhileRunningCommand: (thrown: unknown) => failureSentence(thrown, verbose) };

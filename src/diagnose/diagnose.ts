@@ -1,11 +1,14 @@
 import { type Candidate, sortSandboxes } from "../classes/candidates.ts";
 import type { FailureClass } from "../classes/failure-class.ts";
-import { type Detected, type Finding, type Kept, subjectKey } from "../classes/finding.ts";
+import { type Detected, type Finding, type Kept, type Subject, subjectKey } from "../classes/finding.ts";
+import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { type NodeView, viewOf } from "../classes/view.ts";
+import type { SandboxId } from "../snapshot/ids.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
+import { type Named, namedByLogs, withLogEvidence } from "./from-logs.ts";
 
 export interface Diagnosis {
   readonly verdict: "healthy" | "ghosts" | "unknown";
@@ -18,48 +21,78 @@ export interface Diagnosis {
   readonly view: NodeView;
 }
 
+/** Looks for causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */
+type Look = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
+
 /**
- * Groups of classes by the letter of their codes, causes before consequences: what makes removal fail explains a
- * half-made sandbox better than the bare fact that it is half-made, and both explain more than "died in a crash".
+ * Causes before consequences: what makes removal fail explains a half-made sandbox better than the bare fact that it is
+ * half-made, what the logs say of it explains more than that it is dead, and "died in a crash" explains the rest.
  */
-const GROUP_ORDER = "BACDOSN";
+const LOOKS: readonly Look[] = [
+  ...looksOf("B"),
+  ...looksOf("A"),
+  ...looksOf("C"),
+  ...looksOf("D"),
+  ...looksOf("O"),
+  namedByLogs,
+  ...looksOf("S"),
+];
 
-const inDetectionOrder = classes.toSorted((one, other) => groupOf(one) - groupOf(other));
-
-function groupOf({ code }: FailureClass): number {
-  return GROUP_ORDER.indexOf(code.charAt(0));
+function looksOf(letter: string): readonly Look[] {
+  return classes.flatMap((failureClass) => {
+    const { code, detect } = failureClass;
+    if (detect === undefined || !code.startsWith(letter)) return [];
+    return [(view, unexplained) => detect(view, unexplained).map((detected) => ({ failureClass, detected }))];
+  });
 }
 
 /**
  * Snapshot in, findings out; nothing else is read and nothing is changed. A sandbox that one class has explained is
- * not offered to the next: one cause, one finding.
+ * not a finding of another: one cause, one finding.
  */
 export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis {
   const view = viewOf(snapshot, policy);
-  const sorted = sortSandboxes(view);
+  const { candidates: dead, kept } = sortSandboxes(view);
+  const explained = new Map<SandboxId, FailureClass>();
   const findings: Finding[] = [];
-  const leftOut: Kept[] = [];
-  let candidates = sorted.candidates;
-  for (const failureClass of inDetectionOrder) {
-    const detected = failureClass.detect?.(view, candidates) ?? [];
-    if (detected.length === 0) continue;
-    const explained = new Set(detected.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
-    const [mine, rest] = partition(candidates, ({ sandbox }) => explained.has(sandbox.id));
-    candidates = rest;
-    if (isAskedFor(failureClass, policy)) findings.push(...detected.map((one) => toFinding(failureClass, one)));
-    else leftOut.push(...mine.map((candidate) => toKept(candidate, `${failureClass.id} was not asked for`)));
+  let unexplained = dead;
+  for (const look of LOOKS) {
+    const fresh = look(view, unexplained).filter(
+      ({ detected }) => !idsOf(detected.subject).some((id) => explained.has(id)),
+    );
+    if (fresh.length === 0) continue;
+    for (const { failureClass, detected } of fresh) {
+      for (const id of [...idsOf(detected.subject), ...(detected.explains ?? [])]) explained.set(id, failureClass);
+      if (isAskedFor(failureClass, policy)) findings.push(toFinding(failureClass, detected));
+    }
+    unexplained = unexplained.filter(({ sandbox }) => !explained.has(sandbox.id));
   }
-  const kept = [...sorted.kept, ...leftOut, ...candidates.map((candidate) => toKept(candidate, NOT_STUCK))];
-  return { verdict: verdictOf(snapshot, findings), findings, kept, advice: adviceFor(snapshot, findings), dead: sorted.candidates, view };
+  const notStuck = unexplained.map((candidate) => toKept(candidate, NOT_STUCK));
+  const leftOut = dead.flatMap((candidate) => {
+    const by = explained.get(candidate.sandbox.id);
+    return by === undefined || isAskedFor(by, policy) ? [] : [toKept(candidate, `${by.id} was not asked for`)];
+  });
+  return {
+    verdict: verdictOf(snapshot, findings),
+    findings: withLogEvidence(findings, view),
+    kept: [...kept, ...leftOut, ...notStuck, ...keptInTheMaking(view)],
+    advice: adviceFor(snapshot, findings),
+    dead,
+    view,
+  };
 }
 
 const NOT_STUCK = "dead, but nothing shows that it is stuck: kubelet removes it when it gets to it";
+
+function idsOf(subject: Subject): readonly SandboxId[] {
+  return "sandboxId" in subject && subject.sandboxId !== undefined ? [subject.sandboxId] : [];
+}
 
 function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): boolean {
   return (only.length === 0 || only.includes(id)) && !skip.includes(id);
 }
 
-function toFinding(failureClass: FailureClass, detected: Detected): Finding {
+function toFinding(failureClass: FailureClass, { explains: _explained, ...detected }: Detected): Finding {
   const { mode, reversible, steps } = failureClass.treatment;
   return {
     id: `${failureClass.id}/${subjectKey(detected.subject)}`,
@@ -80,11 +113,4 @@ function verdictOf(snapshot: Snapshot, findings: readonly Finding[]): Diagnosis[
   const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
   const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
   return [...decisive, ...files].some((source) => source.status === "failed") ? "unknown" : "healthy";
-}
-
-function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
-  const yes: T[] = [];
-  const no: T[] = [];
-  for (const item of items) (test(item) ? yes : no).push(item);
-  return [yes, no];
 }

@@ -12,6 +12,8 @@ export interface NodeTools extends HealContext {
   readonly facts: FreshFacts;
   readonly conf: CniConfig | undefined;
   readonly binDirs: readonly string[];
+  /** Below which libcni keeps its results: the runtime's, and multus' own. */
+  readonly cniCacheDirs: readonly string[];
   readonly waits: Waits;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
 }
@@ -25,6 +27,14 @@ export interface Waits {
   readonly kubeletMs: number;
   /** Between asking a process to end and ending it. */
   readonly termMs: number;
+  /** For the runtime to roll a creation back once its plugin has ended. */
+  readonly rollbackMs: number;
 }
 
-export const DEFAULT_WAITS: Waits = { lookMs: 10_000, actMs: 130_000, kubeletMs: 45_000, termMs: 3000 };
+export const DEFAULT_WAITS: Waits = {
+  lookMs: 10_000,
+  actMs: 130_000,
+  kubeletMs: 45_000,
+  termMs: 3000,
+  rollbackMs: 5000,
+};

@@ -30,8 +30,10 @@ export type StepResult =
       readonly text?: string;
     };
 
-export function intentOf(finding: Finding, action: JournalAction): Intent {
-  return { finding: finding.id, class: finding.class, subject: { ...finding.subject }, action };
+/** Why something is done, as the journal keeps it. */
+export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent, "action"> {
+  const pod = "pod" in subject ? subject.pod : undefined;
+  return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
 }
 
 /** Announces a change, makes it, and writes down how it ended. */
@@ -41,7 +43,7 @@ export async function journaled(
   action: JournalAction,
   change: () => Promise<StepResult>,
 ): Promise<StepResult> {
-  const begun = await tools.journal.begin(intentOf(finding, action));
+  const begun = await tools.journal.begin({ ...reasonFor(finding), action });
   if (!begun.ok) return { kind: "refused", reason: `${begun.refusal.message} ${begun.refusal.next}` };
   const journalId = begun.value;
   const result = await attempted(change);

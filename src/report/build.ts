@@ -1,4 +1,7 @@
+import type { Finding } from "../classes/finding.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { ActionResult } from "../heal/run-action.ts";
+import type { PodRef } from "../snapshot/ids.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -20,17 +23,60 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     kubernetes: error === undefined ? { source } : { source, error },
     boot: { id: boot?.id ?? "", startedAt: boot?.startedAt.toISOString() ?? "" },
     sandboxes: { total: sandboxes.length, ready, notReady: sandboxes.length - ready },
-    findings: diagnosis.findings.map(({ cure: _cure, ...finding }) => ({
+    findings: inReadingOrder(diagnosis.findings).map(({ cure: _cure, ...finding }) => ({
       ...finding,
       subject: { ...finding.subject },
       evidence: [...finding.evidence],
       blocks: [...finding.blocks],
       treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
     })),
-    kept: diagnosis.kept.map((kept) => ({ ...kept })),
+    kept: diagnosis.kept
+      .map((kept) => ({ ...kept }))
+      .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problems(snapshot),
     advice: [...diagnosis.advice],
   };
+}
+
+/** Adds what was done to the report of what is there now. */
+export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
+  return {
+    ...report,
+    actions: results.map(({ action, outcome, reason, journalId, seconds }) => ({
+      finding: action.finding.id,
+      action: action.steps.map(({ kind }) => kind).join(", "),
+      outcome,
+      ...(reason === undefined ? {} : { reason }),
+      ...(journalId === undefined ? {} : { journalId }),
+      seconds,
+    })),
+    remaining: report.findings.map(({ id }) => id),
+  };
+}
+
+/**
+ * By class as diagnosed, worst first; within a class by what people look for. The runtime lists sandboxes in another
+ * order each time it is asked.
+ */
+function inReadingOrder(findings: readonly Finding[]): readonly Finding[] {
+  const byClass = Map.groupBy(findings, (finding) => finding.class);
+  return [...byClass.values()].flatMap((group) => {
+    const keyed = group.map((finding) => ({ finding, key: readingKey(finding) }));
+    return keyed.toSorted((one, other) => compare(one.key, other.key)).map(({ finding }) => finding);
+  });
+}
+
+function readingKey({ subject, id }: Finding): string {
+  const pod = "pod" in subject ? subject.pod : undefined;
+  return pod === undefined ? id : `${podName(pod)}/${id}`;
+}
+
+function podName({ namespace, name }: PodRef): string {
+  return `${namespace}/${name}`;
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
 }
 
 /** Sources that should have been readable and were not, and entries in them that had to be passed over. */

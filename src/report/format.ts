@@ -2,7 +2,33 @@ import type { OutputFormat } from "./output-format.ts";
 
 /** Machine-readable output. YAML is loaded only when asked for: it would cost every other run its start-up time. */
 export async function formatDocument(document: unknown, format: Exclude<OutputFormat, "table">): Promise<string> {
-  if (format === "json") return `${JSON.stringify(document, undefined, 2)}\n`;
-  const { stringify } = await import("yaml");
-  return stringify(document, { lineWidth: 0 });
+  if (format === "json") return `${JSON.stringify(document, undefined, 2).replace(UNSAFE, jsonEscape)}\n`;
+  const { Document, visit } = await import("yaml");
+  const yaml = new Document(document, { aliasDuplicateObjects: false });
+  visit(yaml, {
+    Scalar: (_, node) => {
+      if (typeof node.value === "string" && node.value.search(UNSAFE) >= 0) node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return yaml.toString({ lineWidth: 0 }).replace(UNSAFE, yamlEscape);
+}
+
+/**
+ * Control and invisible characters that both formats would let through. People look at this output on terminals, too,
+ * and the names in it are anybody's.
+ */
+const UNSAFE = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
+
+function jsonEscape(character: string): string {
+  return character.split("").map(unitEscape).join("");
+}
+
+/** JSON's pairs of surrogates mean nothing in YAML, which has a longer escape of its own. */
+function yamlEscape(character: string): string {
+  const codePoint = character.codePointAt(0) ?? 0;
+  return codePoint > 0xffff ? `\\U${codePoint.toString(16).padStart(8, "0")}` : unitEscape(character);
+}
+
+function unitEscape(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -1,5 +1,5 @@
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { count, type Paint, paint, printable, wrap } from "./text.ts";
+import { count, fullStop, type Paint, paint, printable, sentence, wrap } from "./text.ts";
 
 export interface TableOptions {
   readonly colour: boolean;
@@ -29,24 +29,16 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
 
 function verdictLine(report: NodeReport, ink: Paint, columns: number): string {
   const { total, ready, notReady } = report.sandboxes;
-  const runtime = report.runtime.reachable ? `${report.runtime.name} ${report.runtime.version}` : "runtime not reached";
+  const node = printable(report.node);
+  const { name, version, reachable } = report.runtime;
+  const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
   const sandboxes = `${count(total, "sandbox", "sandboxes")}: ${ready} ready, ${notReady} not ready`;
-  switch (report.verdict) {
-    case "healthy":
-      return wrap(`${ink.green("HEALTHY")}  no ghosts on ${report.node} (${runtime}; ${sandboxes})`, columns, "  ");
-    case "ghosts":
-      return wrap(
-        `${ink.red("GHOSTS")}  ${count(report.findings.length, "finding")} on ${report.node} (${runtime}; ${sandboxes})`,
-        columns,
-        "  ",
-      );
-    case "unknown":
-      return wrap(
-        `${ink.yellow("UNKNOWN")}  cannot tell whether ${report.node} has ghosts (${runtime})`,
-        columns,
-        "  ",
-      );
-  }
+  const line = {
+    healthy: `${ink.green("HEALTHY")}  no ghosts on ${node} (${runtime}; ${sandboxes})`,
+    ghosts: `${ink.red("GHOSTS")}  ${count(report.findings.length, "finding")} on ${node} (${runtime}; ${sandboxes})`,
+    unknown: `${ink.yellow("UNKNOWN")}  cannot tell whether ${node} has ghosts (${runtime})`,
+  }[report.verdict];
+  return wrap(line, columns, "  ");
 }
 
 function renderClass(
@@ -69,7 +61,8 @@ function renderClass(
   lines.push(wrap(`  Why: ${printable(first.summary)}`, columns, "    "));
   if (!verbose) lines.push(...evidenceLines(first, ink, columns));
   const how = first.treatment.automatic ? "unghost would" : "A person has to";
-  lines.push(wrap(`  ${how}: ${printable(first.treatment.steps.join("; "))}`, columns, "    "));
+  const steps = first.treatment.steps.map((step, index) => `${index + 1}. ${printable(sentence(step))}`);
+  lines.push(`  ${how}:`, ...steps.map((step) => wrap(`    ${step}`, columns, "       ")));
   return lines.join("\n");
 }
 
@@ -88,7 +81,7 @@ function evidenceLines(finding: ReportedFinding, ink: Paint, columns: number): s
 }
 
 function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
-  const lines = [ink.bold(`Left alone, rightly (${report.kept.length})`)];
+  const lines = [ink.bold(`Left alone (${report.kept.length})`)];
   const byReason = Map.groupBy(report.kept, (kept) => kept.reason);
   for (const [reason, group] of byReason) {
     const names = group.map(({ pod }) => `${pod.namespace}/${pod.name}`);
@@ -103,7 +96,8 @@ function renderProblems(report: NodeReport, ink: Paint, { columns, verbose }: Ta
   const shown = verbose ? report.problems : report.problems.slice(0, NAMED_SUBJECTS);
   const lines = [ink.bold("Could not read")];
   for (const { source, problem, next } of shown) {
-    lines.push(wrap(`  ${source}: ${printable(problem)}${next === undefined ? "" : `. ${next}`}`, columns, "    "));
+    const advice = next === undefined ? "" : ` ${printable(sentence(next))}`;
+    lines.push(wrap(`  ${source}: ${fullStop(printable(problem))}${advice}`, columns, "    "));
   }
   if (report.problems.length > shown.length) lines.push(`  … and ${report.problems.length - shown.length} more`);
   return lines.join("\n");

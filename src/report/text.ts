@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 
 /** Colour or none, decided once by whoever knows the terminal. */
 export interface Paint {
@@ -15,23 +15,40 @@ export function paint(colour: boolean): Paint {
   return { bold: style("bold"), dim: style("dim"), red: style("red"), yellow: style("yellow"), green: style("green") };
 }
 
-/** Breaks text at spaces so that no line is longer than the terminal; every line after the first is indented. */
+/** Narrower than this nothing can be laid out; the terminal then breaks lines as it likes. */
+const LEAST_COLUMNS = 24;
+
+/**
+ * Breaks text at spaces so that no line is longer than the terminal; every line after the first is indented. A word
+ * longer than that stays whole: names and paths are there to be copied.
+ */
 export function wrap(text: string, columns: number, indent = ""): string {
-  const width = Math.max(24, columns);
+  const width = Math.max(LEAST_COLUMNS, columns);
+  const [first = "", ...words] = text.trimStart().split(" ");
   const lines: string[] = [];
-  const words = text.trimStart().split(" ");
-  let line = " ".repeat(text.length - text.trimStart().length) + (words.shift() ?? "");
+  let line = " ".repeat(text.length - text.trimStart().length) + first;
   for (const word of words) {
-    const room = width - (lines.length === 0 ? 0 : indent.length);
-    if (line.length + 1 + word.length > room) {
+    if (visibleLength(line) + 1 + visibleLength(word) > width) {
       lines.push(line);
-      line = word;
+      line = indent + word;
     } else {
       line = `${line} ${word}`;
     }
   }
-  lines.push(line);
-  return lines.map((part, index) => (index === 0 ? part : indent + part)).join("\n");
+  return [...lines, line].join("\n");
+}
+
+function visibleLength(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+/** A sentence of its own, whoever wrote it. */
+export function sentence(text: string): string {
+  return fullStop(text.charAt(0).toUpperCase() + text.slice(1));
+}
+
+export function fullStop(text: string): string {
+  return /[.!?:]$/.test(text) ? text : `${text}.`;
 }
 
 export function count(number: number, singular: string, plural = `${singular}s`): string {
@@ -40,6 +57,5 @@ export function count(number: number, singular: string, plural = `${singular}s`)
 
 /** Control characters in names and messages of others must not reach a terminal. */
 export function printable(text: string): string {
-  // biome and oxlint agree that a control range is meant here: it is the point of the function.
   return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }

@@ -1,11 +1,9 @@
 import { toRuntimeError } from "./errors.ts";
+import type { CallBounds } from "./grpc-call.ts";
 import type { GrpcChannel, Method } from "./grpc-channel.ts";
 
 /** Every call to the runtime is bounded: there is no way to make one without a deadline. */
-export interface CallOptions {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
+export type CallOptions = CallBounds;
 
 /** What a generator of message codecs gives us for one message type. */
 interface Codec<Message> {

@@ -69,7 +69,10 @@ async function probe(options: FindOptions): Promise<Found> {
 }
 
 /** Two paths may lead to one socket: people link k3s' to where every other tool looks for it. */
-function lookFor(places: readonly string[]): { readonly present: readonly string[]; readonly hidden: readonly string[] } {
+function lookFor(places: readonly string[]): {
+  readonly present: readonly string[];
+  readonly hidden: readonly string[];
+} {
   const present = new Map<string, string>();
   const hidden: string[] = [];
   for (const path of places) {

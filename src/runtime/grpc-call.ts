@@ -11,7 +11,7 @@ export interface RunningCall {
   readonly stream: ClientHttp2Stream;
   /** Resolves when the server says OK, rejects with why it does not. Only the first reason counts. */
   readonly ended: Promise<void>;
-  giveUp(reason: unknown): void;
+  readonly giveUp: (reason: unknown) => void;
 }
 
 /** Sends one request. Its answer is read from the stream; how it ended is known by `ended` alone. */

@@ -4,7 +4,7 @@ export async function mapLimited<In, Out>(
   limit: number,
   work: (item: In) => Promise<Out>,
 ): Promise<Out[]> {
-  const results: Out[] = new Array<Out>(items.length);
+  const results: Out[] = [];
   let next = 0;
   async function worker(): Promise<void> {
     while (next < items.length) {

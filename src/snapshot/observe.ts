@@ -7,6 +7,7 @@ import { readBoot } from "./boot.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
+import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
@@ -37,7 +38,14 @@ interface Call {
 /** Reads the node once, all sources side by side. Nothing here throws: what cannot be read is a fact of its own. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
-  const found = await findRuntime({ endpoint: options.runtimeEndpoint, env, hostRoot: root, timeoutMs });
+  const runningKubelet = () => endpointOfRunningKubelet(root, AbortSignal.timeout(timeoutMs));
+  const found = await findRuntime({
+    endpoint: options.runtimeEndpoint,
+    env,
+    hostRoot: root,
+    timeoutMs,
+    runningKubelet,
+  });
   if (found.kind !== "found") {
     const nothing = {
       containerd: absent<ContainerdFacts>(found.message),

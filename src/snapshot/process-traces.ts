@@ -89,9 +89,15 @@ function isShim(comm: string): boolean {
   return comm === "containerd-shim" || comm === "conmon" || comm === "conmonrs";
 }
 
-/** `-id <id>` of containerd's shims, `-c <id>` of CRI-O's conmon. */
+/** `-id <id>` of containerd's shims in Kubernetes' namespace (Docker's are in `moby`), `-c <id>` of CRI-O's conmon. */
 export function shimIdOf(argv: readonly string[]): string | undefined {
-  const flag = argv.findIndex((argument) => ["-id", "--id", "-c", "--cid"].includes(argument));
-  const id = flag === -1 ? undefined : argv[flag + 1];
-  return id === undefined || id === "" ? undefined : id;
+  const namespace = valueOf(argv, "-namespace", "--namespace");
+  if (namespace !== undefined && namespace !== "k8s.io") return undefined;
+  const id = valueOf(argv, "-id", "--id", "-c", "--cid");
+  return id === "" ? undefined : id;
+}
+
+function valueOf(argv: readonly string[], ...flags: readonly string[]): string | undefined {
+  const at = argv.findIndex((argument) => flags.includes(argument));
+  return at === -1 ? undefined : argv[at + 1];
 }

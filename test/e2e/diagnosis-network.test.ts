@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
+import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
 import { failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
-import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { finishedPod, runPod, sandboxConfig } from "../../lab/pods.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";

@@ -235,6 +235,7 @@ test.each([
 
 test.each([
   [["containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", ID, "-address", "/run/x"], ID],
+  [["containerd-shim-runc-v2", "-namespace", "moby", "-id", ID, "-address", "/run/x"], undefined],
   [["conmon", "-b", "/run", "-c", ID, "-u", OTHER_ID], ID],
   [["containerd-shim-runc-v2", "-id"], undefined],
   [["containerd-shim-runc-v2", "-v"], undefined],

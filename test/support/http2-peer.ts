@@ -1,7 +1,8 @@
-import { createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
 
 export interface Http2Peer {
-  /** Connections that are still open. */
+  /** How many have been opened so far. */
   connections(): number;
   close(): Promise<void>;
 }
@@ -11,11 +12,13 @@ export async function listenHttp2(
   path: string,
   onStream: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
 ): Promise<Http2Peer> {
-  const sessions = new Set<ServerHttp2Session>();
+  const sockets = new Set<Socket>();
   const server = createServer();
-  server.on("session", (session) => {
-    sessions.add(session);
-    session.once("close", () => sessions.delete(session));
+  let opened = 0;
+  server.on("connection", (socket: Socket) => {
+    opened += 1;
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
   });
   server.on("stream", (stream, headers) => {
     // The client may go away first; that is what some tests are about.
@@ -27,10 +30,10 @@ export async function listenHttp2(
     server.listen(path, resolve);
   });
   return {
-    connections: () => sessions.size,
+    connections: () => opened,
     close: () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
       return closed;
     },
   };

@@ -1,7 +1,7 @@
 import type { Candidate } from "../candidates.ts";
-import { wasNeverCreated, wasRecovered } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { halfMadeOf } from "../half-made.ts";
 import { runtimeUnreachable } from "../log-context.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
 import type { NodeView } from "../view.ts";
@@ -109,14 +109,12 @@ export const failedRollbackUnknownSandbox: FailureClass = {
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
-  return candidates
-    .filter(({ sandbox, about }) => wasNeverCreated(sandbox) && !wasRecovered(about, view))
-    .map((candidate) =>
-      sandboxDetected(candidate, {
-        severity: "critical",
-        summary:
-          "its network could not be set up, and the clean-up after that failed too: the runtime keeps the name on purpose until the sandbox is removed",
-        evidence: [{ source: "cri", fact: "its creation time is Go's zero time: it was never completely created" }],
-      }),
-    );
+  return halfMadeOf(candidates, view).map((candidate) =>
+    sandboxDetected(candidate, {
+      severity: "critical",
+      summary:
+        "its network could not be set up, and the clean-up after that failed too: the runtime keeps the name on purpose until the sandbox is removed",
+      evidence: [{ source: "cri", fact: "its creation time is Go's zero time: it was never completely created" }],
+    }),
+  );
 }

@@ -1,13 +1,11 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
-import { valueOr } from "../../snapshot/source.ts";
 import type { PluginProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
+import { creationsUnderWay } from "../in-the-making.ts";
 import { pullsAnImage, runtimeUnreachable } from "../log-context.ts";
-import { holderOf } from "../name-holder.ts";
 import { namesHeldInLogs } from "../name-locks.ts";
-import { oldestOfEachSandbox } from "../plugin-processes.ts";
 import type { NodeView } from "../view.ts";
 
 const decides =
@@ -96,27 +94,10 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
 };
 
 function detect(view: NodeView): readonly Detected[] {
-  if (view.snapshot.cri.status !== "read") return [];
-  const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
   const locks = namesHeldInLogs(view);
-  const byPlugin = oldestOfEachSandbox(plugins, "ADD").filter(
-    (plugin) =>
-      view.about(plugin.sandboxId).sandbox === undefined &&
-      (plugin.ageSeconds * 1000 >= view.policy.inflightGraceMs || locks.has(plugin.sandboxId)),
-  );
-  const seen = new Set<string>(byPlugin.map((plugin) => plugin.sandboxId));
-  const byLockAlone = [...locks.keys()].filter((id) => !seen.has(id) && isInFlightByRecord(id, view));
-  return [
-    ...byPlugin.map((plugin) => heldBy(plugin.sandboxId, plugin, locks.get(plugin.sandboxId), view)),
-    ...byLockAlone.map((id) => heldBy(id, undefined, locks.get(id), view)),
-  ];
-}
-
-/** No plugin process, but a record that the runtime does not list: the creation hangs in another step. */
-function isInFlightByRecord(id: SandboxId, view: NodeView): boolean {
-  const about = view.about(id);
-  const recorded = about.record !== undefined || about.storeRecord !== undefined;
-  return holderOf({ listed: about.sandbox?.state, recorded, pluginRuns: false }) === "in-flight";
+  return creationsUnderWay(view)
+    .filter(({ ageMs }) => ageMs >= view.policy.inflightGraceMs)
+    .map(({ id, plugin }) => heldBy(id, plugin, locks.get(id), view));
 }
 
 function heldBy(

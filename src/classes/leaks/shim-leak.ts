@@ -1,7 +1,9 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { sandboxId } from "../../snapshot/ids.ts";
+import type { ProcessFacts, ShimProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { isOldEnough } from "../settled.ts";
 import type { NodeView } from "../view.ts";
 
 export const shimLeak: FailureClass = {
@@ -53,14 +55,14 @@ export const shimLeak: FailureClass = {
 function detect(view: NodeView): readonly Detected[] {
   const { containerd, processes, cri } = view.snapshot;
   if (containerd.status !== "read" || processes.status !== "read" || cri.status !== "read") return [];
+  // A task proves nothing: a restarted containerd lists one for every shim it finds, whether it has a record or not.
   const known = new Set<string>([
     ...containerd.value.records.map(({ id }) => id),
     ...containerd.value.sandboxes.map(({ id }) => id),
-    ...containerd.value.tasks.map(({ containerId }) => containerId),
     ...cri.value.sandboxes.map(({ id }) => id),
   ]);
   return processes.value.shims
-    .filter(({ id }) => !known.has(id))
+    .filter((shim) => !known.has(shim.id) && !isNested(shim, processes.value) && isOldEnough(shim.ageSeconds, view))
     .map(
       (shim) =>
         ({
@@ -72,7 +74,7 @@ function detect(view: NodeView): readonly Detected[] {
               source: "processes",
               fact: `pid ${shim.pid} is a shim with id ${shim.id}, ${shim.childPids.length} children`,
             },
-            { source: "containerd", fact: "no record and no task has that id" },
+            { source: "containerd", fact: "no record has that id" },
             { source: "cri", fact: "the runtime lists no such sandbox" },
           ],
           blocks: [],
@@ -86,4 +88,10 @@ function detect(view: NodeView): readonly Detected[] {
           ],
         }) satisfies Detected,
     );
+}
+
+/** In some other container's cgroup: the shim of a node that runs in a container here (kind), and that one's business. */
+function isNested({ pid, id }: ShimProcess, { byContainer }: ProcessFacts): boolean {
+  for (const [containerId, pids] of byContainer) if (containerId !== id && pids.includes(pid)) return true;
+  return false;
 }

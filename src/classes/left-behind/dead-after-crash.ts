@@ -1,6 +1,6 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { Candidate } from "../candidates.ts";
-import { endWasLost, networkStillHeld, predatesStart } from "../ending.ts";
+import { endWasLost, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { isRecovering } from "../recovering.ts";
@@ -51,7 +51,7 @@ export const deadAfterCrash: FailureClass = {
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   return candidates.flatMap((candidate) => {
-    if (candidate.retained !== undefined || isRecovering(candidate, view)) return [];
+    if (candidate.retained !== undefined || wasTakenDown(candidate.about) || isRecovering(candidate, view)) return [];
     const evidence = proofOfSuddenEnd(candidate, view);
     if (evidence.length === 0) return [];
     return [

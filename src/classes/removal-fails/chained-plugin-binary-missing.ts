@@ -1,8 +1,11 @@
 import { valueOr } from "../../snapshot/source.ts";
+import type { Candidate } from "../candidates.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { halfMadeOf, heldUpInWords } from "../half-made.ts";
 import { cniContext } from "../log-context.ts";
-import type { NodeView } from "../view.ts";
+import { type UnknownId, unknownIds } from "../unknown-ids.ts";
+import type { AboutId, NodeView } from "../view.ts";
 
 export const chainedPluginBinaryMissing: FailureClass = {
   id: "chained-plugin-binary-missing",
@@ -72,11 +75,13 @@ export const chainedPluginBinaryMissing: FailureClass = {
   detect,
 };
 
-function detect(view: NodeView): readonly Detected[] {
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   const conf = valueOr(view.snapshot.cni.conf, undefined);
   if (conf === undefined || view.snapshot.cri.status !== "read") return [];
   const missing = conf.plugins.filter((plugin) => !plugin.binaryFound).map((plugin) => plugin.type);
   if (missing.length === 0) return [];
+  const halfMade = halfMadeOf(candidates, view);
+  const leaked = leakedByTheBrokenChain(view);
   return [
     {
       severity: "critical",
@@ -85,9 +90,34 @@ function detect(view: NodeView): readonly Detected[] {
       evidence: [
         { source: "cni", fact: `${conf.file} lists ${conf.plugins.map((plugin) => plugin.type).join(", ")}` },
         { source: "cni", fact: `${missing.join(", ")} not found in ${conf.binDirs.join(", ")}` },
+        ...leaked.map(({ id, about }) => ({ source: "cni", fact: leakInWords(id, about) })),
       ],
-      blocks: ["every new pod and every removal on this node"],
+      blocks: [
+        "every new pod and every removal on this node",
+        ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
+      ],
       cure: [],
+      explains: [...halfMade.map(({ sandbox }) => sandbox.id), ...leaked.map(({ id }) => id)],
     },
   ];
+}
+
+/**
+ * Every try to create a pod takes an address from a plugin before the missing one, and the clean-up never gets to give
+ * it back. The chain did not come to its end, so there is no cached result; what is older than this boot has other causes.
+ */
+function leakedByTheBrokenChain(view: NodeView): readonly UnknownId[] {
+  const { boot } = view.snapshot;
+  if (boot.status !== "read") return [];
+  const started = boot.value.startedAt.getTime();
+  return unknownIds(view).filter(
+    ({ about }) =>
+      about.leases.length > 0 &&
+      about.results.length === 0 &&
+      about.leases.every(({ modifiedAt }) => modifiedAt.getTime() >= started),
+  );
+}
+
+function leakInWords(id: string, { leases }: AboutId): string {
+  return `${leases.map(({ address }) => address).join(", ")} went to ${id}, whose creation failed, and never came back`;
 }

@@ -1,6 +1,8 @@
 import { valueOr } from "../../snapshot/source.ts";
+import type { Candidate } from "../candidates.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
+import { halfMadeOf, heldUpInWords } from "../half-made.ts";
 import type { NodeView } from "../view.ts";
 
 export const cniNotInitialized: FailureClass = {
@@ -86,7 +88,7 @@ export const cniNotInitialized: FailureClass = {
   detect,
 };
 
-function detect(view: NodeView): readonly Detected[] {
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   const { cri, cni } = view.snapshot;
   const network = valueOr(cri, undefined)?.conditions.find((condition) => condition.type === "NetworkReady");
   if (network === undefined || network.status) return [];
@@ -101,14 +103,19 @@ function detect(view: NodeView): readonly Detected[] {
   } else {
     evidence.push({ source: "cni", fact: cni.conf.status === "absent" ? cni.conf.reason : cni.conf.error.message });
   }
+  const halfMade = halfMadeOf(candidates, view);
   return [
     {
       severity: "critical",
       subject: { type: "node", name: "NetworkReady" },
       summary: "the runtime has loaded no pod network, so nothing can be set up or torn down",
       evidence,
-      blocks: ["every new pod and every removal on this node that needs a pod network"],
+      blocks: [
+        "every new pod and every removal on this node that needs a pod network",
+        ...halfMade.map(({ sandbox }) => heldUpInWords(sandbox)),
+      ],
       cure: [],
+      explains: halfMade.map(({ sandbox }) => sandbox.id),
     },
   ];
 }

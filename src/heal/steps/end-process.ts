@@ -20,10 +20,12 @@ export async function endProcess(step: EndProcess, finding: Finding, tools: Node
   if (!found.some((process) => isSame(process, step))) return { kind: "unneeded" };
   const { pid, startedSecondsAfterBoot } = step;
   return await journaled(tools, finding, { kind: "end-process", pid, startedSecondsAfterBoot }, async () => {
-    await signalAll(step, "SIGTERM", tools);
-    if (await hasEnded(step, tools, tools.waits.termMs)) return { kind: "done" };
-    await signalAll(step, "SIGKILL", tools);
-    if (await hasEnded(step, tools, tools.waits.termMs)) return { kind: "done" };
+    for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+      await signalAll(step, signal, tools);
+      if (!(await hasEnded(step, tools))) continue;
+      await rolledBack(step.sandboxId, tools);
+      return { kind: "done" };
+    }
     return {
       kind: "failed",
       reason: `pid ${pid} does not end: it is in the kernel (state D), and only a reboot helps`,
@@ -43,8 +45,18 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
   }
 }
 
-async function hasEnded(step: EndProcess, tools: NodeTools, withinMs: number): Promise<boolean> {
-  const deadline = performance.now() + withinMs;
+/** With its plugin gone the runtime rolls a creation back and releases the name by itself, within a second as a rule. */
+async function rolledBack(sandboxId: string, tools: NodeTools): Promise<void> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  const deadline = performance.now() + tools.waits.rollbackMs;
+  while (performance.now() < deadline) {
+    if ((await tools.containerd?.getContainer(sandboxId, call)) === undefined) return;
+    await tools.sleep(POLL_MS);
+  }
+}
+
+async function hasEnded(step: EndProcess, tools: NodeTools): Promise<boolean> {
+  const deadline = performance.now() + tools.waits.termMs;
   while (performance.now() < deadline) {
     const left = await treeOf(step, tools);
     if (left !== undefined && left.length === 0) return true;

@@ -12,7 +12,7 @@ import { identifyFile } from "../identify-file.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead, whoKnows } from "../prove.ts";
 import { quarantineFile } from "../quarantine.ts";
-import type { StepResult } from "../step-result.ts";
+import { reasonFor, type StepResult } from "../step-result.ts";
 
 type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
@@ -24,8 +24,7 @@ export async function quarantineStep(step: QuarantineStep, finding: Finding, too
   }
   const objection = await objectionTo(step, tools);
   if (objection !== undefined) return { kind: "refused", reason: objection };
-  const why = { finding: finding.id, class: finding.class, subject: { ...finding.subject } };
-  const moved = await quarantineFile(tools, { ...why, path: step.path, expected: expected.value });
+  const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
   if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
   return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
 }

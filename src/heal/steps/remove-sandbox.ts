@@ -2,7 +2,7 @@ import type { Finding } from "../../classes/finding.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { saveLogs } from "../save-logs.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { journaled, reasonFor, type StepResult } from "../step-result.ts";
 
 /** Releases the name through the runtime, which stops the sandbox first. The logs that go with it are saved before. */
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
@@ -10,8 +10,7 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
   if (proof.logPaths.length > 0) {
-    const why = { finding: finding.id, class: finding.class, subject: { ...finding.subject } };
-    const saved = await saveLogs(tools, { ...why, sandboxId, logPaths: proof.logPaths });
+    const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths: proof.logPaths });
     if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, async () => {

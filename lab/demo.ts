@@ -1,0 +1,62 @@
+/** `make demo`: a power cut under a node, told as a short story. Leaves nothing behind, however it ends. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { wantsColour } from "../src/cli/io.ts";
+import { processIo } from "../src/cli/process-io.ts";
+import { cacheDir } from "./cache.ts";
+import { narrator } from "./demo/narrator.ts";
+import { realStage } from "./demo/real-stage.ts";
+import { SCENES } from "./demo/scenes.ts";
+import { simulatedStage } from "./demo/simulated-stage.ts";
+import type { Stage } from "./demo/stage.ts";
+import { ensureTools, whyNoRealNode } from "./tools.ts";
+
+const io = processIo();
+const tell = narrator(io);
+
+/** unghost prints into the story: its lines stand two columns further in, and are coloured where ours are. */
+const env = {
+  PATH: process.env["PATH"] ?? "",
+  COLUMNS: String(Math.max(40, Math.min(io.columns, 110) - 2)),
+  ...(wantsColour(io) ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
+};
+
+// Ending by exit clears the node away; ending by the signal itself would not.
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+] as const) {
+  process.once(signal, () => process.exit(code));
+}
+
+try {
+  await play(await openStage());
+} catch (error) {
+  io.stderr(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
+
+async function openStage(): Promise<Stage> {
+  const why = whyNoRealNode() ?? (await whyNoTools());
+  return why === undefined ? await realStage(env) : await simulatedStage(why, env);
+}
+
+async function whyNoTools(): Promise<string | undefined> {
+  if (!existsSync(join(cacheDir(), "debian-tools"))) tell.say("Fetching containerd, runc and CNI plugins, once …");
+  try {
+    await ensureTools();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function play(stage: Stage): Promise<void> {
+  try {
+    for (const scene of SCENES) await scene(stage, tell);
+  } finally {
+    await stage.clear();
+  }
+  tell.say("The node is gone again: no process, mount, network or file of it is left.");
+}

@@ -1,0 +1,25 @@
+import { join } from "node:path";
+import { ownIdentity } from "../heal/process-identity.ts";
+import type { SessionOptions } from "../heal/session.ts";
+import type { NodeSettings } from "./settings.ts";
+
+/** How long to wait for another unghost that is changing this node. */
+const LOCK_WAIT_MS = 30_000;
+
+/** The state directory is the host's: a container's own would be gone with it. */
+export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">): string {
+  return join(hostRoot, stateDir);
+}
+
+/** A session with the real world's clock, chance and identity. */
+export function sessionOptions(settings: Pick<NodeSettings, "hostRoot" | "stateDir">): Omit<SessionOptions, "sleep"> {
+  return {
+    stateDir: stateDirOf(settings),
+    hostRoot: settings.hostRoot,
+    uid: process.getuid?.() ?? 0,
+    own: ownIdentity(),
+    clock: () => new Date(),
+    random: Math.random,
+    lockWaitMs: LOCK_WAIT_MS,
+  };
+}

@@ -1,0 +1,30 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { parseLease } from "../../snapshot/host-local.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { readRegularFile } from "../../snapshot/safe-fs.ts";
+import { withFlock } from "../flock.ts";
+import { identifyFile } from "../identify-file.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { quarantineFile } from "../quarantine.ts";
+import { reasonFor, type StepResult } from "../step-result.ts";
+
+/** Moves away an address file that names no owner, while host-local is kept from allocating. */
+export async function dropEmptyLease(
+  { path, networkDir }: Extract<Step, { kind: "drop-empty-lease" }>,
+  finding: Finding,
+  tools: NodeTools,
+): Promise<StepResult> {
+  const lock = resolveOnHost(tools.hostRoot, `${networkDir}/lock`, "keep");
+  const locked = await withFlock(lock, tools.waits.lookMs, async (): Promise<StepResult> => {
+    const expected = await identifyFile(tools.hostRoot, path);
+    if (!expected.ok) return { kind: "unneeded" };
+    const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
+    if (file.kind !== "content") return { kind: "refused", reason: `${path} is not a plain file` };
+    if (parseLease(file.text) !== undefined) return { kind: "refused", reason: `${path} names an owner by now` };
+    const moved = await quarantineFile(tools, { ...reasonFor(finding), path, expected: expected.value });
+    if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
+    return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
+  });
+  return locked.ok ? locked.value : { kind: "refused", reason: locked.refusal.message };
+}

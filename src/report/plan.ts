@@ -1,0 +1,93 @@
+import { classById } from "../classes/index.ts";
+import type { Step } from "../classes/step.ts";
+import type { Plan, PlannedAction } from "../plan/plan.ts";
+import { subjectInWords } from "./subject-words.ts";
+import { count, paint, printable, wrap } from "./text.ts";
+
+export interface PlanTableOptions {
+  readonly colour: boolean;
+  readonly columns: number;
+  readonly verbose: boolean;
+}
+
+const NAMED_SUBJECTS = 10;
+
+/** The plan for people: what would be done, on which proof, and what is left alone and why. */
+export function renderPlan(plan: Plan, { colour, columns, verbose }: PlanTableOptions): string {
+  const ink = paint(colour);
+  const parts: string[] = [];
+  const groups = Map.groupBy(plan.actions, ({ finding, because, steps }) =>
+    [finding.class, because, steps.map(({ kind }) => kind).join()].join("\n"),
+  );
+  for (const actions of groups.values()) {
+    const [first] = actions;
+    if (first === undefined) continue;
+    const title = classById(first.finding.class)?.title ?? "";
+    const lines = [wrap(`${ink.bold(first.finding.class)}  ${title} (${actions.length})`, columns, "  ")];
+    const named = verbose ? actions : actions.slice(0, NAMED_SUBJECTS);
+    for (const { finding } of named)
+      lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
+    if (actions.length > named.length)
+      lines.push(ink.dim(`  … and ${actions.length - named.length} more (-v names them)`));
+    lines.push(wrap(`  unghost will ${stepsInWords(first)}`, columns, "    "));
+    lines.push(wrap(`  because ${printable(first.because)}`, columns, "    "));
+    for (const { source, fact } of first.finding.evidence) {
+      lines.push(ink.dim(wrap(`    ${source}: ${printable(fact)}`, columns, "      ")));
+    }
+    parts.push(lines.join("\n"));
+  }
+  if (plan.leftAlone.length > 0) {
+    const lines = [ink.bold(`Left alone (${plan.leftAlone.length})`)];
+    const shown = verbose ? plan.leftAlone : plan.leftAlone.slice(0, NAMED_SUBJECTS);
+    for (const { finding, because } of shown) {
+      lines.push(
+        wrap(
+          `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(because)}`,
+          columns,
+          "    ",
+        ),
+      );
+    }
+    if (plan.leftAlone.length > shown.length) lines.push(`  … and ${plan.leftAlone.length - shown.length} more`);
+    parts.push(lines.join("\n"));
+  }
+  const headline = ink.bold(`Plan: ${count(plan.actions.length, "action")}, ${plan.leftAlone.length} left alone`);
+  return `${[headline, ...parts].join("\n\n")}\n`;
+}
+
+export function stepsInWords({ steps }: PlannedAction): string {
+  const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
+  // What follows a removal only looks whether the runtime has left anything behind.
+  const words =
+    removal < 0
+      ? steps.map(stepInWords)
+      : [...steps.slice(0, removal + 1).map(stepInWords), "see that its network is released"];
+  return [...new Set(words)].join(", then ");
+}
+
+function stepInWords(step: Step): string {
+  switch (step.kind) {
+    case "quarantine-file":
+      return step.health === "orphaned"
+        ? "move what is left of its cache to quarantine"
+        : "move the broken file to quarantine (undo puts it back)";
+    case "await-kubelet":
+      return "watch kubelet finish by itself";
+    case "stop-sandbox":
+      return "stop the sandbox through the runtime";
+    case "remove-sandbox":
+      return "save its logs and remove it through the runtime";
+    case "multus-marker":
+      return "make multus' DEL safe for it";
+    case "end-process":
+      return "end the hung process";
+    case "release-addresses":
+      return "give back what addresses it still holds";
+    case "drop-empty-lease":
+      return "move the ownerless address file to quarantine (undo puts it back)";
+    case "remove-netns":
+      return "remove the network namespace";
+    case "delete-lease":
+      return "delete the containerd lease";
+  }
+}

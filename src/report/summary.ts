@@ -1,0 +1,27 @@
+import type { NodeReport } from "./node-report.ts";
+import { count, paint, printable, wrap } from "./text.ts";
+
+/** What healing came to, in a few lines. */
+export function renderSummary(
+  report: NodeReport,
+  { colour, columns }: { readonly colour: boolean; readonly columns: number },
+): string {
+  const ink = paint(colour);
+  const actions = report.actions ?? [];
+  const healed = actions.filter(({ outcome }) => outcome === "healed").length;
+  const lines: string[] = [];
+  const { remaining = [] } = report;
+  if (remaining.length === 0) {
+    lines.push(`${ink.green("HEALED")}  ${count(healed, "ghost")} gone, nothing left on ${report.node}`);
+  } else {
+    lines.push(
+      `${ink.red("NOT ALL HEALED")}  ${healed} gone, ${count(remaining.length, "finding")} left on ${report.node}`,
+    );
+    for (const finding of remaining) {
+      const why = actions.find((action) => action.finding === finding)?.reason;
+      lines.push(wrap(`  ${printable(finding)}${why === undefined ? "" : `: ${printable(why)}`}`, columns, "    "));
+    }
+  }
+  lines.push(ink.dim("  unghost history tells what was done; unghost undo puts a quarantined file back"));
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type CallContext, type Handler, serverStream, unary } from "../../lab/simulated/handlers.ts";
+import { socketServer } from "../../lab/simulated/server.ts";
+import { VersionRequest, VersionResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { openChannel } from "../../src/runtime/grpc-channel.ts";
+import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
+import { collect } from "../support/collect.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+/** Only a guard against hanging. */
+const BOUNDS = { timeoutMs: 30_000 };
+
+const version = {
+  path: "/test.Service/Call",
+  encode: (text: string) => VersionRequest.encode({ version: text }).finish(),
+  decode: (bytes: Uint8Array) => VersionResponse.decode(bytes).version,
+};
+
+const cleanUps: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+async function serving(handler: Handler) {
+  const dir = tempDir();
+  const server = socketServer(dir.join("s.sock"), new Map([[version.path, handler]]));
+  await server.listen();
+  const channel = openChannel(dir.join("s.sock"));
+  cleanUps.push(
+    () => channel.close(),
+    () => server.kill(),
+    () => dir.remove(),
+  );
+  return { channel, server };
+}
+
+function said(text: string): VersionResponse {
+  return VersionResponse.fromPartial({ version: text });
+}
+
+/** A handler that waits for its signal, and tells when that came. */
+function patient() {
+  const started = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
+  const handler = unary(VersionRequest, VersionResponse, async (_request, { signal }: CallContext) => {
+    signal.addEventListener("abort", () => aborted.resolve());
+    started.resolve();
+    await aborted.promise;
+    return said("too late");
+  });
+  return { handler, started: started.promise, aborted: aborted.promise };
+}
+
+describe("the simulated runtime's server", () => {
+  const complaints: unknown[] = [];
+  const complain = (error: unknown): void => void complaints.push(error);
+
+  beforeEach(() => {
+    complaints.length = 0;
+    process.on("unhandledRejection", complain);
+    cleanUps.push(() => void process.off("unhandledRejection", complain));
+  });
+
+  test("answers calls side by side", async () => {
+    const { channel } = await serving(
+      unary(VersionRequest, VersionResponse, async (request) => {
+        await sleep(Math.random() * 10);
+        return said(request.version);
+      }),
+    );
+    const texts = Array.from({ length: 50 }, (_, index) => `call ${index}`);
+
+    expect(await Promise.all(texts.map((text) => channel.unary(version, text, BOUNDS)))).toEqual(texts);
+  });
+
+  test("does not know what nobody handles", async () => {
+    const { channel } = await serving(unary(VersionRequest, VersionResponse, () => said("")));
+
+    const call = channel.unary({ ...version, path: "/test.Service/Other" }, "", BOUNDS);
+
+    await expect(call).rejects.toMatchObject({ status: GrpcStatus.unimplemented });
+  });
+
+  test.each([
+    ["of gRPC as it is", new GrpcError(7, "100 % näh\n"), { status: 7, message: "100 % näh\n" }],
+    ["of any other kind as unknown", new Error("oops"), { status: 2, message: "Error: oops" }],
+  ])("passes on a failure %s, before and after the first message", async (_what, failure, expected) => {
+    const { channel } = await serving(
+      serverStream(VersionRequest, VersionResponse, async function* (request) {
+        if (request.version === "late") yield said("one");
+        throw failure;
+      }),
+    );
+
+    for (const when of ["early", "late"]) {
+      await expect(collect(channel.stream(version, when, BOUNDS))).rejects.toMatchObject(expected);
+    }
+  });
+
+  test("tells a handler that its client's time is up", async () => {
+    const { handler, aborted } = patient();
+    const { channel } = await serving(handler);
+
+    const call = channel.unary(version, "", { timeoutMs: 50 });
+
+    await expect(call).rejects.toMatchObject({ status: GrpcStatus.deadlineExceeded });
+    await aborted;
+  });
+
+  test("tells a handler that its client has left, and says nothing to anybody else", async () => {
+    const { handler, started, aborted } = patient();
+    const { channel } = await serving(handler);
+    const controller = new AbortController();
+    const call = channel.unary(version, "", { ...BOUNDS, signal: controller.signal });
+    const given = expect(call).rejects.toMatchObject({ status: GrpcStatus.cancelled });
+    await started;
+
+    controller.abort();
+
+    await given;
+    await aborted;
+    expect(complaints).toEqual([]);
+  });
+
+  test("survives a client that leaves a stream faster than it can be sent", async () => {
+    const long = "x".repeat(1_000_000);
+    const ended = Promise.withResolvers<void>();
+    const { channel } = await serving(
+      serverStream(VersionRequest, VersionResponse, async function* () {
+        try {
+          while (true) yield said(long);
+        } finally {
+          ended.resolve();
+        }
+      }),
+    );
+
+    for await (const text of channel.stream(version, "", BOUNDS)) {
+      expect(text).toBe(long);
+      break;
+    }
+
+    await ended.promise;
+    expect(complaints).toEqual([]);
+  });
+
+  test("can be killed in the middle of a call and listen again", async () => {
+    const { handler, started } = patient();
+    const { channel, server } = await serving(handler);
+    const failed = expect(channel.unary(version, "", BOUNDS)).rejects.toThrow();
+    await started;
+
+    await server.kill();
+    await failed;
+    await server.listen();
+
+    await expect(channel.unary(version, "", BOUNDS)).resolves.toBe("too late");
+    expect(complaints).toEqual([]);
+  });
+});
