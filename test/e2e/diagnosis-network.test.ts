@@ -3,7 +3,7 @@ import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
 import { failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
-import { finishedPod, runPod, sandboxConfig } from "../../lab/pods.ts";
+import { runPod, sandboxConfig } from "../../lab/pods.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { company, expectUntouched, named, scan } from "./scanned-node.ts";
@@ -99,4 +99,3 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 });
-void finishedPod;

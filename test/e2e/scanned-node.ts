@@ -53,12 +53,21 @@ export interface Company {
   readonly kept: readonly LabPod[];
 }
 
-export async function company(node: LabNode, name = "company"): Promise<Company> {
+/** Their names, which are their uids, too. */
+export const COMPANY = ["busy", "bare", "again", "done"] as const;
+
+export async function company(node: LabNode): Promise<Company> {
   const containers = [{ name: "main" }];
-  const ready = [await runPod(node, { name: `${name}-0`, containers }), await runPod(node, { name: `${name}-1` })];
-  const first = await finishedPod(node, { name: `${name}-again`, uid: `${name}-again` });
-  const second = await runPod(node, { name: `${name}-again`, uid: `${name}-again`, attempt: 1, containers });
-  return { ready: [...ready, second], kept: [await finishedPod(node, { name: `${name}-done` }), first] };
+  const [busy, bare, again, done] = COMPANY.map((name) => ({ name, uid: name }));
+  const first = await finishedPod(node, again);
+  return {
+    ready: [
+      await runPod(node, { ...busy, containers }),
+      await runPod(node, bare),
+      await runPod(node, { ...again, containers, attempt: 1 }),
+    ],
+    kept: [first, await finishedPod(node, done)],
+  };
 }
 
 export function expectUntouched(report: NodeReport, { ready, kept }: Company): void {
