@@ -1,4 +1,4 @@
-import type { SandboxId } from "../snapshot/ids.ts";
+import { isFullId, type SandboxId } from "../snapshot/ids.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -10,13 +10,15 @@ export interface UnknownId {
 
 /**
  * Ids left behind by sandboxes that are gone. Empty where it cannot be told: without the runtime's records an id that
- * is not listed may belong to a sandbox in the making.
+ * is not listed may belong to a sandbox in the making. Other tools share the directories under ids of other forms
+ * (nerdctl: `<namespace>-<id>`), and theirs are theirs.
  */
 export function unknownIds(view: NodeView): readonly UnknownId[] {
   const { snapshot } = view;
   if (snapshot.cri.status !== "read" || snapshot.processes.status !== "read") return [];
   if (snapshot.containerd.status === "failed") return [];
   return view.unlistedIds
+    .filter(isFullId)
     .map((id) => ({ id, about: view.about(id) }))
     .filter(({ about }) => isCarriedByFilesOnly(about) && !mayBeInTheMaking(about, view));
 }

@@ -1,4 +1,5 @@
 import { buildCommand, buildRouteMap, type CommandContext } from "@stricli/core";
+import type { BootFlags } from "./boot.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { HealFlags } from "./heal.ts";
 import { type Io, wantsColour } from "./io.ts";
@@ -40,6 +41,37 @@ const heal = buildCommand<HealFlags, [], Context>({
   func: async function (flags) {
     const { runHeal } = await import("./heal.ts");
     this.finish(await runHeal(flags, this.io));
+  },
+});
+
+function bootSwitch(brief: string) {
+  return { kind: "boolean", optional: true, withNegated: false, brief } as const;
+}
+
+function bootText(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: String, optional: true, brief, placeholder } as const;
+}
+
+const boot = buildCommand<BootFlags, [], Context>({
+  docs: { brief: "Heal once per boot, before or right after the runtime starts. Exit 0 always, unless --strict" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      deadline: bootText("Give up after this long (default 60s)", "DURATION"),
+      after: bootSwitch("The runtime is starting or up: wait for it and heal through it"),
+      record: bootSwitch("Write down which pods have a network now (for the unit's stop)"),
+      shutdown: bootSwitch("With --record: the machine is going down in an orderly way"),
+      strict: bootSwitch("Exit 1 when something is left, 2 when it could not be done"),
+      force: bootSwitch("Also when it has run in this boot already"),
+      containerdBin: bootText("containerd program to borrow (default: the distribution's own)", "FILE"),
+      containerdConfig: bootText("Its configuration", "FILE"),
+      containerdRoot: bootText("Its root directory", "DIR"),
+    },
+    aliases: nodeFlagAliases,
+  },
+  func: async function (flags) {
+    const { runBoot } = await import("./boot.ts");
+    this.finish(await runBoot(flags, this.io));
   },
 });
 
@@ -147,7 +179,7 @@ const undo = buildCommand<UndoFlags, [string?], Context>({
 });
 
 export const routes = buildRouteMap<string, Context>({
-  routes: { scan, heal, explain, history, undo },
+  routes: { scan, heal, boot, explain, history, undo },
   docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
 });
 

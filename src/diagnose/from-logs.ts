@@ -5,7 +5,9 @@ import type { Detected, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
 import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { NodeView } from "../classes/view.ts";
-import { type Recognition, recogniseLevel } from "../explain/recognise.ts";
+import { recogniseLevel } from "../explain/recognise.ts";
+import type { SandboxId } from "../snapshot/ids.ts";
+import { printable } from "../snapshot/safe-fs.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { LogLine } from "../snapshot/types.ts";
 
@@ -38,15 +40,18 @@ export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): 
   );
   return stuck.flatMap((candidate) => {
     for (const line of lines.get(candidate.sandbox.id) ?? []) {
-      const failureClass = causeNamedBy(recogniseLevel(line.text));
+      const failureClass = causeNamedIn(line, candidate.sandbox.id);
       if (failureClass !== undefined) return [{ failureClass, detected: detectedIn(line, candidate, failureClass) }];
     }
     return [];
   });
 }
 
-function causeNamedBy({ level, matches }: Recognition): FailureClass | undefined {
-  const failureClass = level === "cause" ? classById(matches[0]?.class ?? "") : undefined;
+function causeNamedIn({ text }: LogLine, id: SandboxId): FailureClass | undefined {
+  const { level, matches } = recogniseLevel(text);
+  const [first] = matches;
+  if (level !== "cause" || first === undefined || !id.startsWith(first.sandboxId ?? id)) return undefined;
+  const failureClass = classById(first.class);
   const keepsItStuck = failureClass !== undefined && /^[AB]/.test(failureClass.code);
   return keepsItStuck && !SHOWN_BY_SNAPSHOT.has(failureClass.id) ? failureClass : undefined;
 }
@@ -77,7 +82,7 @@ const MAX_QUOTED = 600;
 
 function evidenceOf({ place, text }: LogLine): { readonly source: string; readonly fact: string } {
   const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
-  return { source: "logs", fact: `${place}: ${quoted.trim()}` };
+  return { source: "logs", fact: `${place}: ${printable(quoted.trim())}` };
 }
 
 /** A flood repeats itself: the last few lines about a sandbox say what there is to say. */

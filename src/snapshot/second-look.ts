@@ -5,9 +5,9 @@ import type { ContainerdFacts, Snapshot } from "./types.ts";
 
 /**
  * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
- * Where a file names an id that the runtime does not know, the runtime is asked once more and the file looked for once
- * more: containerd writes a sandbox's record before it calls any plugin, so a file that was there before the second
- * question, and is still there, with no record after it, was left behind.
+ * Where a file or a shim names an id that the runtime does not know, the runtime is asked once more and the file or shim
+ * looked for once more: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
+ * there before the second question, and is still there, with no record after it, was left behind.
  */
 export async function lookAgain(
   snapshot: Snapshot,
@@ -21,6 +21,7 @@ export async function lookAgain(
     ...(valueOr(multus, undefined)?.files ?? []).map((file) => file.sandboxId),
     ...valueOr(flannel, []).map((file) => file.sandboxId),
     ...valueOr(hostLocal, []).flatMap(({ leases }) => leases.map((lease) => lease.owner?.id ?? "")),
+    ...(valueOr(snapshot.processes, undefined)?.shims ?? []).map(({ id }) => id),
   ];
   if (ids.every((id) => id === "" || known.has(id))) return snapshot;
   const containerd = snapshot.containerd.status === "read" ? await readContainerd() : snapshot.containerd;
@@ -28,6 +29,10 @@ export async function lookAgain(
   return {
     ...snapshot,
     containerd,
+    processes: mapped(snapshot.processes, (facts) => ({
+      ...facts,
+      shims: facts.shims.filter(({ pid }) => isThere({ path: `/proc/${pid}` })),
+    })),
     cni: {
       ...snapshot.cni,
       results: mapped(results, (files) => files.filter(isThere)),

@@ -2,6 +2,7 @@ import { describe, expect } from "vitest";
 import { emptyLease, leakedLease } from "../../lab/faults/host-local.ts";
 import { hungAdd } from "../../lab/faults/hung-plugin.ts";
 import { interruptedRun } from "../../lab/faults/interrupted-run.ts";
+import { leakedContainerdLease } from "../../lab/faults/leaked-containerd-lease.ts";
 import { leakedNetns, leftoverNetnsFile } from "../../lab/faults/leaked-netns.ts";
 import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import { failedRollback } from "../../lab/faults/refusing-plugin.ts";
@@ -37,7 +38,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
         `hostlocal-empty-ip-file/${(await emptyLease(node)).path}`,
         `cni-cache-files-orphaned/${(await orphanedCache(node)).path}`,
         `netns-and-veth-leak/${(await leakedNetns(node)).path}`,
-        `netns-and-veth-leak/${(await leftoverNetnsFile(node)).path}`,
+        runtime === "1.6"
+          ? `netns-and-veth-leak/${(await leftoverNetnsFile(node)).path}`
+          : `snapshot-lease-leak/${(await leakedContainerdLease(node)).sandboxId}`,
         `sandbox-name-held-by-inflight-run/${(await hungAdd(node, { name: "hung" })).sandboxId}`,
       ];
       const again = kept.slice(0, 4).map(({ ref }) => runPod(node, { ...ref, attempt: 1, containers }));
@@ -45,6 +48,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 
       const report = await scan(node);
       expect(expected).toHaveLength(15);
+      expect(new Set(report.findings.map((finding) => finding.class)).size).toBe(8);
       expect(named(report)).toEqual(expected.toSorted());
       expect(report.sandboxes.ready).toBe(30);
       expect(new Set(report.kept.map(({ sandboxId }) => sandboxId))).toEqual(new Set(kept.map((pod) => pod.sandboxId)));

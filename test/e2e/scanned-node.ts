@@ -53,21 +53,25 @@ export interface Company {
   readonly kept: readonly LabPod[];
 }
 
-/** Their names, which are their uids, too. */
-export const COMPANY = ["busy", "bare", "again", "done"] as const;
-
 export async function company(node: LabNode): Promise<Company> {
-  const containers = [{ name: "main" }];
-  const [busy, bare, again, done] = COMPANY.map((name) => ({ name, uid: name }));
-  const first = await finishedPod(node, again);
-  return {
-    ready: [
-      await runPod(node, { ...busy, containers }),
-      await runPod(node, bare),
-      await runPod(node, { ...again, containers, attempt: 1 }),
-    ],
-    kept: [first, await finishedPod(node, done)],
-  };
+  const kept = await keptPods(node);
+  return { kept, ready: await readyPods(node) };
+}
+
+const AGAIN = { name: "again", uid: "again" } as const;
+const containers = [{ name: "main" }] as const;
+
+/** A pod that has finished, and the first sandbox of one that readyPods() runs again. */
+export async function keptPods(node: LabNode): Promise<readonly LabPod[]> {
+  return [await finishedPod(node, AGAIN), await finishedPod(node, { name: "done" })];
+}
+
+export async function readyPods(node: LabNode, run = runPod): Promise<readonly LabPod[]> {
+  return [
+    await run(node, { name: "busy", containers }),
+    await run(node, { name: "bare" }),
+    await run(node, { ...AGAIN, containers, attempt: 1 }),
+  ];
 }
 
 export function expectUntouched(report: NodeReport, { ready, kept }: Company): void {

@@ -59,7 +59,7 @@ function detect(view: NodeView): readonly Detected[] {
     const listed = [...ids].filter((id) => view.about(id).sandbox !== undefined);
     const pod = parseSandboxName(name);
     return [...ids]
-      .filter((id) => !listed.includes(id))
+      .filter((id) => !listed.includes(id) && view.about(id).plugins.length === 0)
       .map(
         (id) =>
           ({

@@ -3,7 +3,6 @@ import { sandboxId } from "../../snapshot/ids.ts";
 import type { ProcessFacts, ShimProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
-import { isOldEnough } from "../settled.ts";
 import type { NodeView } from "../view.ts";
 
 export const shimLeak: FailureClass = {
@@ -62,7 +61,7 @@ function detect(view: NodeView): readonly Detected[] {
     ...cri.value.sandboxes.map(({ id }) => id),
   ]);
   return processes.value.shims
-    .filter((shim) => !known.has(shim.id) && !isNested(shim, processes.value) && isOldEnough(shim.ageSeconds, view))
+    .filter((shim) => !known.has(shim.id) && !isNested(shim, processes.value))
     .map(
       (shim) =>
         ({

@@ -1,0 +1,171 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describeError } from "../heal/system-error.ts";
+import { openCri } from "../runtime/cri.ts";
+import { findRuntime } from "../runtime/find.ts";
+import { readBoot } from "../snapshot/boot.ts";
+import { valueOr } from "../snapshot/source.ts";
+import { type BootReport, readBootReport, writeDurably } from "./boot-report.ts";
+import { borrowRuntime } from "./borrowed-runtime.ts";
+import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
+import { proveNewBoot } from "./new-boot.ts";
+import { type Asked, findRuntimeFiles } from "./runtime-files.ts";
+import { CLEAN_SHUTDOWN } from "./shutdown.ts";
+
+export interface BootOptions {
+  readonly mode: "before" | "after";
+  readonly deadlineMs: number;
+  readonly force: boolean;
+  readonly asked: Asked;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Host root included. */
+  readonly stateDir: string;
+  /** Gone with the boot: markers and the borrowed runtime live here. */
+  readonly runDir: string;
+  readonly heal: Omit<HealOnceOptions, "remainingMs">;
+  readonly log: (line: string) => void;
+}
+
+type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
+
+/** Time kept back from the deadline for stopping what was started and writing the report. */
+const CLOSING_MS = 2000;
+
+/** Heals once per boot. Never throws and never outlives its deadline: a hook must not keep a node down. */
+export async function bootOnce(options: BootOptions): Promise<BootReport> {
+  const startedAt = performance.now();
+  const { observe } = options.heal;
+  const boot = valueOr(readBoot({ root: observe.hostRoot, now: new Date() }), undefined);
+  const marker = join(options.runDir, `boot-${options.mode}-${boot?.id ?? "unknown"}`);
+  const clean = join(options.stateDir, CLEAN_SHUTDOWN);
+  const cleanShutdown = existsSync(clean);
+  const done = await withinDeadline(options, marker, boot?.id ?? "");
+  const report: BootReport = {
+    apiVersion: "unghost.dev/v1",
+    kind: "BootReport",
+    boot: boot?.id ?? "",
+    at: new Date().toISOString(),
+    mode: options.mode,
+    cleanShutdown,
+    ...done,
+    seconds: Math.round(performance.now() - startedAt) / 1000,
+  };
+  await keep(report, options, marker);
+  return report;
+}
+
+async function withinDeadline(options: BootOptions, marker: string, bootId: string): Promise<Done> {
+  const endsAt = performance.now() + Math.max(0, options.deadlineMs - CLOSING_MS);
+  const remainingMs = (): number => Math.max(1, endsAt - performance.now());
+  const deadline = AbortSignal.timeout(Math.ceil(remainingMs()));
+  if (existsSync(marker) && !options.force) return nothing("it has already run in this boot (--force runs it again)");
+  try {
+    return options.mode === "after"
+      ? await healAfterStart(options, remainingMs, deadline)
+      : await healBeforeStart(options, remainingMs, deadline, bootId);
+  } catch (error) {
+    return { outcome: "failed", reason: describeError(error), healed: 0, left: [] };
+  }
+}
+
+async function healBeforeStart(
+  options: BootOptions,
+  remainingMs: () => number,
+  deadline: AbortSignal,
+  bootId: string,
+): Promise<Done> {
+  const { hostRoot, timeoutMs } = options.heal.observe;
+  const last = readBootReport(join(options.stateDir, "boot.json"))?.boot;
+  const fresh = await proveNewBoot(hostRoot, { current: bootId, last: options.force ? undefined : last }, deadline);
+  if (!fresh.isNew) return nothing(fresh.because);
+  const found = await findRuntime({
+    endpoint: options.heal.observe.runtimeEndpoint,
+    env: options.env,
+    hostRoot,
+    timeoutMs,
+    // Only one runtime is being started, and its kubelet comes later.
+    runningKubelet: () => Promise.resolve(undefined),
+  });
+  if (found.kind === "found" && (await answersAt(found.path)))
+    return await healAfterStart(options, remainingMs, deadline);
+  const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
+  if (files.kind === "none") return { outcome: "failed", reason: files.reason, healed: 0, left: [] };
+  const borrowed = await borrowRuntime(files.files, join(options.runDir, "borrowed"), deadline);
+  if (borrowed.kind === "failed") return { outcome: "failed", reason: borrowed.reason, healed: 0, left: [] };
+  const { runtime } = borrowed;
+  options.log(`borrowed ${files.files.binary} over ${files.files.root}`);
+  try {
+    const observe = { ...options.heal.observe, runtimeEndpoint: runtime.endpoint };
+    const healing = healOnce({ ...options.heal, observe, remainingMs }, true);
+    return summary(await unlessTooLate(healing, deadline));
+  } finally {
+    await runtime.stop();
+  }
+}
+
+const RETRY_MS = 500;
+
+/** Waits for the runtime, then heals until nothing is left that can be healed. */
+async function healAfterStart(options: BootOptions, remainingMs: () => number, deadline: AbortSignal): Promise<Done> {
+  let last: HealedOnce = { kind: "failed", reason: "the runtime did not answer before the deadline" };
+  let healed = 0;
+  while (!deadline.aborted) {
+    last = await unlessTooLate(healOnce({ ...options.heal, remainingMs }, false), deadline);
+    if (last.kind === "healed") {
+      healed += last.healed;
+      if (last.left.length === 0 || last.healed === 0) return { ...summary(last), healed };
+    }
+    await sleep(RETRY_MS);
+  }
+  return { ...summary(last), healed };
+}
+
+async function answersAt(path: string): Promise<boolean> {
+  const cri = openCri(path);
+  try {
+    await cri.version({ timeoutMs: 1000 });
+    return true;
+  } catch {
+    // Nobody there, or nobody who speaks CRI: then the runtime is not up, which is what was asked.
+    return false;
+  } finally {
+    cri.close();
+  }
+}
+
+function unlessTooLate(healing: Promise<HealedOnce>, deadline: AbortSignal): Promise<HealedOnce> {
+  const late = new Promise<HealedOnce>((resolve) => {
+    const giveUp = (): void => resolve({ kind: "failed", reason: "the deadline came before healing was done" });
+    if (deadline.aborted) giveUp();
+    else deadline.addEventListener("abort", giveUp, { once: true });
+  });
+  return Promise.race([healing, late]);
+}
+
+function summary(result: HealedOnce): Done {
+  if (result.kind === "failed") return { outcome: "failed", reason: result.reason, healed: 0, left: [] };
+  const left = [...result.left];
+  const reason = result.note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`);
+  return { outcome: left.length === 0 ? "healed" : "left", reason, healed: result.healed, left };
+}
+
+function nothing(reason: string): Done {
+  return { outcome: "nothing", reason, healed: 0, left: [] };
+}
+
+/** The report and the marker of this boot. A full disk must not fail a boot: /run still takes them. */
+async function keep(report: BootReport, options: BootOptions, marker: string): Promise<void> {
+  const text = `${JSON.stringify(report, undefined, 2)}\n`;
+  mkdirSync(options.runDir, { recursive: true, mode: 0o700 });
+  try {
+    writeFileSync(join(options.runDir, "boot.json"), text, { mode: 0o600 });
+    // What failed is tried again by the next start; what had no reason to run may get one.
+    if (report.outcome === "healed" || report.outcome === "left") writeFileSync(marker, "");
+    if (report.outcome === "nothing") return;
+    await writeDurably(join(options.stateDir, "boot.json"), text);
+    rmSync(join(options.stateDir, CLEAN_SHUTDOWN), { force: true });
+  } catch (error) {
+    options.log(`the report of this boot could not be kept: ${describeError(error)}`);
+  }
+}

@@ -1,0 +1,30 @@
+import { readProcessTable } from "../snapshot/process-table.ts";
+import { readProcesses } from "../snapshot/processes.ts";
+
+export type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly because: string };
+
+/**
+ * Whether nothing of an earlier life of the runtime is left: a restart of the service runs the same hook while pods
+ * live on. The stored boot id alone would not do: it is missing on the first run.
+ */
+export async function proveNewBoot(
+  root: string,
+  boot: { readonly current: string; readonly last: string | undefined },
+  deadline: AbortSignal,
+): Promise<NewBoot> {
+  if (boot.current !== "" && boot.current === boot.last) {
+    return { isNew: false, because: "this boot has been seen before: the service restarts, the machine did not" };
+  }
+  const table = await readProcessTable({ root, signal: deadline });
+  const processes = await readProcesses({ root, table, signal: deadline });
+  if (processes.status !== "read")
+    return { isNew: false, because: "the process table cannot be read, so pods may be alive" };
+  const { shims, byContainer } = processes.value;
+  const [shim] = shims;
+  if (shim !== undefined) return { isNew: false, because: `pods are alive: pid ${shim.pid} is the shim of ${shim.id}` };
+  const [container] = byContainer;
+  if (container !== undefined) {
+    return { isNew: false, because: `containers are alive: pid ${container[1][0]} runs in ${container[0]}` };
+  }
+  return { isNew: true };
+}

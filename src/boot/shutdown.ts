@@ -1,0 +1,42 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type ObserveOptions, observe } from "../snapshot/observe.ts";
+import { valueOr } from "../snapshot/source.ts";
+import { writeDurably } from "./boot-report.ts";
+
+/** Present in the state directory: the machine went down in an orderly way. */
+export const CLEAN_SHUTDOWN = "clean-shutdown";
+
+export const ATTACHMENTS = "attachments.json";
+
+/**
+ * Writes down, synced, which sandboxes had their network set up: libcni itself syncs nothing, so after a power cut its
+ * files may be empty, and this says which of them had been whole.
+ */
+export async function recordAttachments(
+  stateDir: string,
+  options: ObserveOptions,
+  isShutdown: boolean,
+): Promise<number> {
+  const snapshot = await observe(options, process.env);
+  const sandboxes = valueOr(snapshot.cri, undefined)?.sandboxes ?? [];
+  const results = valueOr(snapshot.cni.results, []).filter(({ health }) => health === "ok");
+  const attachments = results.map(({ network, sandboxId, interfaceName }) => ({
+    network,
+    sandboxId,
+    interfaceName,
+    pod: sandboxes.find(({ id }) => id === sandboxId)?.pod,
+  }));
+  const document = {
+    apiVersion: "unghost.dev/v1",
+    kind: "Attachments",
+    node: snapshot.node,
+    at: snapshot.observedAt.toISOString(),
+    boot: valueOr(snapshot.boot, undefined)?.id ?? "",
+    attachments,
+  };
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  await writeDurably(join(stateDir, ATTACHMENTS), `${JSON.stringify(document, undefined, 2)}\n`);
+  if (isShutdown) await writeDurably(join(stateDir, CLEAN_SHUTDOWN), `${document.boot}\n`);
+  return attachments.length;
+}

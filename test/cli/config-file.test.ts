@@ -1,0 +1,63 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readConfigFile } from "../../src/cli/config-file.ts";
+import { SettingsError } from "../../src/cli/settings-error.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const KEYS = ["timeout", "only", "noKube"];
+let dir: ReturnType<typeof tempDir>;
+
+beforeEach(() => {
+  dir = tempDir();
+});
+afterEach(() => dir.remove());
+
+function file(content: string): string {
+  const path = dir.join("config.yaml");
+  writeFileSync(path, content);
+  return path;
+}
+
+test("gives every value with the line it stands on", async () => {
+  const path = file("# settings\ntimeout: 3s\n\n'only':\n  - one\n  - two\nnoKube: true\n");
+
+  const config = await readConfigFile(path, KEYS);
+
+  expect(Object.fromEntries(config)).toEqual({
+    timeout: { value: "3s", place: `${path}:2` },
+    only: { value: ["one", "two"], place: `${path}:4` },
+    noKube: { value: true, place: `${path}:7` },
+  });
+});
+
+test.each([
+  ["an empty file", ""],
+  ["comments alone", "# nothing yet\n"],
+  ["an empty document", "---\n"],
+])("%s says nothing", async (_, content) => {
+  expect((await readConfigFile(file(content), KEYS)).size).toBe(0);
+});
+
+test.each([
+  [
+    "an unknown key",
+    "timeout: 3s\ntimeuot: 4s\n",
+    /config\.yaml:2: unknown key "timeuot"; known are timeout, only, noKube$/,
+  ],
+  ["a key given twice", "timeout: 3s\ntimeout: 4s\n", /config\.yaml:2:1: /],
+  ["a list", "- timeout\n", /config\.yaml: expected settings/],
+  ["a word", "timeout\n", /config\.yaml: expected settings/],
+  ["two documents", "timeout: 3s\n---\ntimeout: 4s\n", /config\.yaml:\d+:\d+: /],
+  ["what is no YAML", "only: [one\n", /config\.yaml:\d+:\d+: /],
+  ["a tab for indentation", "only:\n\t- one\n", /config\.yaml:2:\d+: /],
+])("%s is refused by place", async (_, content, message) => {
+  await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(message);
+  await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(SettingsError);
+});
+
+test("one that was asked for must be there and be a file", async () => {
+  mkdirSync(dir.join("folder"));
+
+  await expect(readConfigFile(dir.join("none.yaml"), KEYS)).rejects.toThrow(/none\.yaml \(ENOENT\)/);
+  await expect(readConfigFile(dir.join("folder"), KEYS)).rejects.toThrow(/folder \(EISDIR\)/);
+});

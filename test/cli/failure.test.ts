@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { failureCode, failureSentence } from "../../src/cli/failure.ts";
+import { SettingsError } from "../../src/cli/settings-error.ts";
+
+test("a wrong setting is wrong usage, said in its own words", () => {
+  const error = new SettingsError("--timeout: no");
+
+  expect(failureSentence(error, false)).toBe("unghost: --timeout: no");
+  expect(failureSentence(error, true)).toBe("unghost: --timeout: no");
+  expect(failureCode(error)).toBe(64);
+});
+
+test("anything else means that we could not look; the stack is for those who ask", () => {
+  const error = new TypeError("of all things");
+
+  expect(failureSentence(error, false)).toBe(
+    "unghost: unexpected: of all things. Run it again with -v and report what it prints.",
+  );
+  expect(failureSentence(error, true)).toMatch(/of all things\n +at /);
+  expect(failureCode(error)).toBe(2);
+});
+
+test("what is thrown need not be an error, nor printable", () => {
+  expect(failureSentence("\u001b[31mred", false)).toContain("\uFFFD[31mred");
+  expect(failureCode(undefined)).toBe(2);
+});

@@ -1,0 +1,30 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { formatDocument } from "../../src/report/format.ts";
+
+const text = fc.string({ unit: "binary" });
+const documents = fc.record({
+  name: text,
+  list: fc.array(text),
+  nested: fc.dictionary(fc.stringMatching(/^[a-z]+$/), text),
+});
+
+test("what is written is read back the same, whatever the names", async () => {
+  await fc.assert(
+    fc.asyncProperty(documents, async (document) => {
+      expect(JSON.parse(await formatDocument(document, "json"))).toEqual({ ...document });
+      expect(parse(await formatDocument(document, "yaml"))).toEqual({ ...document });
+    }),
+  );
+});
+
+test("no control or invisible character is written as itself", async () => {
+  await fc.assert(
+    fc.asyncProperty(documents, async (document) => {
+      for (const format of ["json", "yaml"] as const) {
+        expect(await formatDocument(document, format)).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u);
+      }
+    }),
+  );
+});

@@ -1,0 +1,56 @@
+import { stripVTControlCharacters } from "node:util";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { paint, printable, sentence, wrap } from "../../src/report/text.ts";
+
+describe("wrap", () => {
+  test.each([
+    ["short enough", 40, "", "short enough"],
+    ["one two three four five six", 24, "  ", "one two three four five\n  six"],
+    ["  kept indentation of the first line", 24, "    ", "  kept indentation of\n    the first line"],
+    [`a ${"x".repeat(30)} b`, 24, "  ", `a\n  ${"x".repeat(30)}\n  b`],
+    ["", 40, "  ", ""],
+  ])("%j in %i columns", (text, columns, indent, expected) => {
+    expect(wrap(text, columns, indent)).toBe(expected);
+  });
+
+  const words = fc.array(fc.stringMatching(/^[a-z]{1,12}$/), { minLength: 1, maxLength: 40 });
+
+  test("loses no word and no line is too long", () => {
+    fc.assert(
+      fc.property(words, fc.integer({ min: 24, max: 120 }), (list, columns) => {
+        const lines = wrap(list.join(" "), columns, "    ").split("\n");
+        expect(lines.join(" ").split(/ +/).filter(Boolean)).toEqual(list);
+        for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+      }),
+    );
+  });
+
+  test("colours take no room", () => {
+    fc.assert(
+      fc.property(words, fc.integer({ min: 24, max: 80 }), (list, columns) => {
+        const { red } = paint(true);
+        const painted = wrap(list.map(red).join(" "), columns, "  ");
+        expect(stripVTControlCharacters(painted)).toBe(wrap(list.join(" "), columns, "  "));
+      }),
+    );
+  });
+});
+
+test("printable lets nothing through that a terminal would obey or hide", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      expect(printable(text)).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    }),
+  );
+  expect(printable("plain text, ümläute and 漢字")).toBe("plain text, ümläute and 漢字");
+});
+
+test.each([
+  ["run it as root", "Run it as root."],
+  ["Already one.", "Already one."],
+  ["/var/lib may not be read", "/var/lib may not be read."],
+  ["why?", "Why?"],
+])("%j as a sentence is %j", (text, expected) => {
+  expect(sentence(text)).toBe(expected);
+});

@@ -1,0 +1,168 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { startSimulated } from "../../lab/simulated/runtime.ts";
+import { type FindOptions, findRuntime } from "../../src/runtime/find.ts";
+import { listenRaw } from "../support/socket-servers.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const CONTAINERD = "/run/containerd/containerd.sock";
+const CRIO = "/run/crio/crio.sock";
+const K3S = "/run/k3s/containerd/containerd.sock";
+
+let root: ReturnType<typeof tempDir>;
+const cleanUps: (() => Promise<void>)[] = [];
+
+beforeEach(() => {
+  root = tempDir();
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  root.remove();
+});
+
+function find(options: Partial<FindOptions> = {}) {
+  return findRuntime({
+    endpoint: undefined,
+    env: {},
+    hostRoot: root.path,
+    timeoutMs: 30_000,
+    runningKubelet: () => Promise.resolve(undefined),
+    ...options,
+  });
+}
+
+async function serve(place: string): Promise<string> {
+  mkdirSync(dirname(root.join(place)), { recursive: true });
+  const runtime = await startSimulated({ socket: root.join(place) });
+  cleanUps.push(() => runtime.close());
+  return root.join(place);
+}
+
+function write(place: string, content: string): void {
+  mkdirSync(dirname(root.join(place)), { recursive: true });
+  writeFileSync(root.join(place), content);
+}
+
+describe("what is said", () => {
+  test("is taken without asking whether anybody answers there", async () => {
+    expect(await find({ endpoint: "unix:///run/mine.sock" })).toEqual({
+      kind: "found",
+      path: "/run/mine.sock",
+      because: "--runtime-endpoint",
+    });
+  });
+
+  test("goes flag, CONTAINER_RUNTIME_ENDPOINT, crictl's own file, /etc/crictl.yaml, kubelet's files", async () => {
+    write("/own-crictl.yaml", "runtime-endpoint: unix:///run/own.sock\n");
+    write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--container-runtime-endpoint=unix:///run/kubeadm.sock --v=2"\n');
+    write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
+    const own = { CRI_CONFIG_FILE: root.join("own-crictl.yaml") };
+    const env = { ...own, CONTAINER_RUNTIME_ENDPOINT: "/run/env.sock" };
+
+    expect(await find({ endpoint: "/run/flag.sock", env })).toMatchObject({ path: "/run/flag.sock" });
+    expect(await find({ env })).toMatchObject({ path: "/run/env.sock" });
+    expect(await find({ env: own })).toMatchObject({ path: "/run/own.sock" });
+    expect(await find()).toMatchObject({ path: root.join("/run/crictl.sock"), because: "/etc/crictl.yaml" });
+    write("/etc/crictl.yaml", "timeout: 10\n");
+    expect(await find()).toMatchObject({ path: root.join("/run/kubeadm.sock") });
+    write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--v=2"\n');
+    expect(await find()).toMatchObject({
+      path: root.join("/run/kubelet.sock"),
+      because: "/var/lib/kubelet/config.yaml",
+    });
+  });
+
+  test.each([
+    ["quoted", 'runtime-endpoint: "unix:///run/a.sock"\n', "/run/a.sock"],
+    ["with a comment", "runtime-endpoint: unix:///run/a.sock # ours\n", "/run/a.sock"],
+    ["a bare path", "image-endpoint: /run/b.sock\nruntime-endpoint: /run/a.sock\n", "/run/a.sock"],
+    ["below /var/run, which is a link", "runtime-endpoint: unix:///var/run/a.sock\n", "/run/a.sock"],
+  ])("in crictl's file, %s", async (_, content, path) => {
+    write("/etc/crictl.yaml", content);
+
+    expect(await find()).toMatchObject({ kind: "found", path: root.join(path) });
+  });
+
+  test.each([
+    ["empty", 'runtime-endpoint: ""\nimage-endpoint: "unix:///run/b.sock"\n'],
+    ["left out", "runtime-endpoint:\nimage-endpoint: unix:///run/b.sock\n"],
+    ["commented out", "# runtime-endpoint: unix:///run/b.sock\n"],
+  ])("in crictl's file, %s: nothing", async (_, content) => {
+    write("/etc/crictl.yaml", content);
+
+    expect(await find()).toMatchObject({ kind: "none", message: expect.stringContaining("no socket at") });
+  });
+
+  test("and makes no sense: says who said it", async () => {
+    const found = await find({ env: { CONTAINER_RUNTIME_ENDPOINT: "tcp://x" } });
+
+    expect(found).toMatchObject({ kind: "none", message: expect.stringMatching(/^CONTAINER_RUNTIME_ENDPOINT: "tcp:/) });
+  });
+});
+
+describe("by looking", () => {
+  test("nothing there: names every place", async () => {
+    const found = await find();
+
+    expect(found).toMatchObject({ kind: "none", next: expect.stringContaining("--runtime-endpoint") });
+    for (const place of [CONTAINERD, CRIO, K3S]) {
+      expect(found).toMatchObject({ message: expect.stringContaining(root.join(place)) });
+    }
+  });
+
+  test("one socket: taken, answering or not", async () => {
+    write(CONTAINERD, "");
+
+    expect(await find()).toMatchObject({ kind: "found", path: root.join(CONTAINERD) });
+  });
+
+  test("two sockets, one answers: that one", async () => {
+    const path = await serve(CRIO);
+    mkdirSync(dirname(root.join(CONTAINERD)), { recursive: true });
+    const mute = await listenRaw(root.join(CONTAINERD), () => undefined);
+    cleanUps.push(() => mute.close());
+
+    expect(await find({ timeoutMs: 300 })).toMatchObject({ kind: "found", path });
+  });
+
+  test("two sockets, none answers: says what was tried", async () => {
+    write(CONTAINERD, "");
+    write(CRIO, "");
+
+    expect(await find()).toMatchObject({
+      kind: "none",
+      message: `no container runtime answers: tried ${root.join(CONTAINERD)}, ${root.join(CRIO)}`,
+    });
+  });
+
+  test("two answer: both are named, and kubelet is asked", async () => {
+    const paths = [await serve(CONTAINERD), await serve(CRIO)];
+
+    expect(await find()).toMatchObject({ kind: "ambiguous", paths });
+    const runningKubelet = () => Promise.resolve({ text: `unix://${CRIO}`, by: "kubelet (pid 7)", inHost: true });
+    expect(await find({ runningKubelet })).toEqual({
+      kind: "found",
+      path: root.join(CRIO),
+      because: "kubelet (pid 7)",
+    });
+  });
+
+  test("kubelet's process is not looked for when nobody needs it", async () => {
+    await serve(CONTAINERD);
+    const runningKubelet = vi.fn(() => Promise.resolve(undefined));
+
+    await find({ runningKubelet });
+
+    expect(runningKubelet).not.toHaveBeenCalled();
+  });
+
+  test("two paths to one socket are one", async () => {
+    const path = await serve(CONTAINERD);
+    mkdirSync(dirname(root.join(K3S)), { recursive: true });
+    symlinkSync(path, root.join(K3S));
+
+    expect(await find()).toMatchObject({ kind: "found", path: root.join(K3S) });
+  });
+});
