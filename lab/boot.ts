@@ -29,7 +29,11 @@ for group in $LAB_GROUPS; do echo 0 >"$group/cgroup.procs"; done
 exec unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-child "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
 `;
 
-export async function boot(plan: BootPlan): Promise<Power> {
+/**
+ * `launched` is told at once who starts the node: until the init has reported itself, killing the launcher is the way to
+ * end the boot.
+ */
+export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity) => void): Promise<Power> {
   const child = spawn("sh", ["-c", LAUNCH_SCRIPT], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: true,
@@ -45,6 +49,8 @@ export async function boot(plan: BootPlan): Promise<Power> {
       LAB_VISIBLE: plan.visible.join("\n"),
     },
   });
+  const launcher = child.pid === undefined ? undefined : identify(child.pid);
+  if (launcher !== undefined) launched(launcher);
   const off = new Promise<void>((gone) => child.once("exit", () => gone()));
   const init = await reportedInit(child).catch(async (error: unknown) => {
     child.kill("SIGKILL");

@@ -1,5 +1,4 @@
-import { readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
 /**
@@ -43,9 +42,10 @@ export function planCgroups(name: string): readonly CgroupPart[] {
   return parts;
 }
 
-export async function createCgroups(parts: readonly CgroupPart[]): Promise<void> {
+/** At once: a folder that is made in the background could appear after an exit in between has cleared everything away. */
+export function createCgroups(parts: readonly CgroupPart[]): void {
   for (const part of parts) {
-    await mkdir(part.path, { recursive: true });
+    mkdirSync(part.path, { recursive: true });
     if (part.name === "cpuset" || part.options.split(",").includes("cpuset")) inheritCpuset(part.path);
     if (part.name === "") enableControllers(part.path);
   }

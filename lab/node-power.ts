@@ -35,8 +35,8 @@ export function nodePower(dir: NodeDir, plan: BootPlan): NodePower {
       if (power !== undefined) return;
       newBootId(dir.path);
       recordCgroups(dir, plan.cgroups);
-      await createCgroups(plan.cgroups);
-      power = await boot(plan);
+      createCgroups(plan.cgroups);
+      power = await boot(plan, (launcher) => recordInit(dir, launcher));
       recordInit(dir, power.init);
     },
     cut: async () => {

@@ -166,7 +166,8 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     return node;
   } catch (error) {
     await destroy().catch((left: unknown) => {
-      throw new AggregateError([error, left], "the lab node did not start, and could not be cleared away either");
+      const message = "the lab node did not start, and could not be cleared away either";
+      throw new AggregateError([error, left], message, { cause: error });
     });
     throw error;
   }

@@ -33,7 +33,7 @@ chmodSync(fresh, 0o755);
 renameSync(fresh, out);
 
 /** The engine looks its switches up by name; a name no environment can contain switches it off for good. */
-function disarm(binary: Buffer, name: string): void {
+function disarm(engine: Buffer, name: string): void {
   const disarmed = Buffer.from("=".repeat(name.length));
-  for (let at = binary.indexOf(name); at >= 0; at = binary.indexOf(name, at)) disarmed.copy(binary, at);
+  for (let at = engine.indexOf(name); at >= 0; at = engine.indexOf(name, at)) disarmed.copy(engine, at);
 }

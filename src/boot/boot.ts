@@ -76,8 +76,10 @@ async function healBeforeStart(
   bootId: string,
 ): Promise<Done> {
   const { hostRoot, timeoutMs } = options.heal.observe;
-  const last = readBootReport(join(options.stateDir, "boot.json"))?.boot;
-  const fresh = await proveNewBoot(hostRoot, { current: bootId, last: options.force ? undefined : last }, deadline);
+  const last = readBootReport(join(options.stateDir, "boot.json"));
+  // What failed in this boot may be tried again; the live pods are looked for in any case.
+  const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
+  const fresh = await proveNewBoot(hostRoot, { current: bootId, last: seen }, deadline);
   if (!fresh.isNew) return nothing(fresh.because);
   const found = await findRuntime({
     endpoint: options.heal.observe.runtimeEndpoint,

@@ -1,7 +1,9 @@
 import type { Sandbox } from "../snapshot/types.ts";
-import { endedInOrder, runningSuccessor } from "./ending.ts";
+import { isHeldInCluster } from "./cluster-holds.ts";
+import { endedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import { livenessOf } from "./liveness.ts";
+import { finishedPhase, podTruth } from "./pod-truth.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
@@ -28,7 +30,7 @@ export function sortSandboxes(view: NodeView): Sorted {
     const keep = (reason: string): void => {
       kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason });
     };
-    if (isOptedOut(sandbox)) {
+    if (isOptedOut(sandbox, view)) {
       keep("opted out by unghost.dev/ignore");
       continue;
     }
@@ -59,8 +61,13 @@ export function sortSandboxes(view: NodeView): Sorted {
 
 const IGNORE = "unghost.dev/ignore";
 
-export function isOptedOut(sandbox: Sandbox): boolean {
-  return sandbox.labels[IGNORE] === "true" || sandbox.annotations[IGNORE] === "true";
+/** Kubelet gives a sandbox the marks that its pod had when it was made; the cluster knows those of today. */
+export function isOptedOut({ labels, annotations, pod }: Sandbox, view: NodeView): boolean {
+  return isIgnored(labels) || isIgnored(annotations) || isHeldInCluster(pod, view);
+}
+
+export function isIgnored(marks: Readonly<Record<string, string>>): boolean {
+  return marks[IGNORE] === "true";
 }
 
 /** A plugin is at work on it. One that does not end within the grace is a finding of its own, and no excuse any more. */
@@ -75,6 +82,14 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
   }
   if (endedInOrder(about)) {
     return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";
+  }
+  const finished = finishedPhase(sandbox, view);
+  if (finished !== undefined && about.containers.length > 0) {
+    return `a finished pod: Kubernetes calls it ${finished}, and kubectl logs still reads its containers`;
+  }
+  const isOfKnownPod = about.containers.length > 0 && podTruth(sandbox, view) === "known";
+  if (isOfKnownPod && !wasNeverCreated(sandbox) && networkReleased(about, view)) {
+    return "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers";
   }
   return undefined;
 }

@@ -1,3 +1,4 @@
+import { valueOr } from "../snapshot/source.ts";
 import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -43,13 +44,35 @@ export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "ma
 
 /**
  * Whether CNI still holds state for it. An orderly stop ends with DEL, which takes cache and address away: what is
- * still there was never stopped. Needs no clock.
+ * still there was never stopped, or is being stopped at this moment.
  */
 export function networkStillHeld(about: AboutId): string | undefined {
   const [lease] = about.leases;
   if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
   const file = about.results[0] ?? about.multus ?? about.flannel;
   return file === undefined ? undefined : `its network was never released: ${file.path} is still there`;
+}
+
+const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
+
+/**
+ * Whether the network namespace went before the network was taken down. A stop does it the other way round, so the
+ * machine was restarted in between. Needs no clock.
+ */
+export function lostItsNetns(about: AboutId, { snapshot: { netns } }: NodeView): boolean {
+  const [, name] = NETNS_DIRS.exec(about.metadata?.netnsPath ?? "") ?? [];
+  if (name === undefined || netns.status === "failed" || networkStillHeld(about) === undefined) return false;
+  return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
+}
+
+/**
+ * Whether the runtime has taken its network down: libcni drops the result it cached for the runtime only after a DEL
+ * that succeeded. What delegates cached below multus' own directory says nothing about that.
+ */
+export function networkReleased({ results }: AboutId, { snapshot }: NodeView): boolean {
+  if (snapshot.cni.results.status === "failed") return false;
+  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  return results.every(({ path }) => multusDir !== undefined && path.startsWith(`${multusDir}/`));
 }
 
 /**

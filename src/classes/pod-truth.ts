@@ -1,11 +1,24 @@
 import type { Sandbox } from "../snapshot/types.ts";
+import { isSettled } from "./settled.ts";
 import type { NodeView } from "./view.ts";
 
 /** What Kubernetes says of the sandbox's pod; `unasked` when there was nobody to ask. */
 export type PodTruth = "known" | "gone" | "unasked";
 
-export function podTruth(sandbox: Sandbox, { snapshot }: NodeView): PodTruth {
-  const { kubernetes } = snapshot;
+export function podTruth({ pod, createdAt }: Sandbox, view: NodeView): PodTruth {
+  const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return "unasked";
-  return kubernetes.pods.some(({ uid }) => uid === sandbox.pod.uid) ? "known" : "gone";
+  if (kubernetes.pods.some(({ uid }) => uid === pod.uid)) return "known";
+  // An API server answers from its cache, which may not have heard of a pod that was made a moment ago.
+  return isSettled(new Date(Number(createdAt / 1_000_000n)), view) ? "gone" : "known";
+}
+
+/** The phase of a pod that Kubernetes will never start again, however its containers ended. */
+export function finishedPhase({ pod }: Sandbox, { snapshot }: NodeView): "Succeeded" | "Failed" | undefined {
+  const { kubernetes } = snapshot;
+  if (kubernetes.source === "none") return undefined;
+  const known = kubernetes.pods.find(({ uid }) => uid === pod.uid);
+  // One that is being deleted has nobody left who would read its logs.
+  if (known === undefined || known.terminating === true) return undefined;
+  return known.phase === "Succeeded" || known.phase === "Failed" ? known.phase : undefined;
 }

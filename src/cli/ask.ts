@@ -1,11 +1,13 @@
+import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import type { Io } from "./io.ts";
 
-/** Asks once; anything but a clear yes is a no. */
+/** Asks once; anything but a clear yes is a no, and so is the end of the input. */
 export async function askYesNo(question: string, io: Io): Promise<"yes" | "no"> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   try {
-    const answer = await lines.question(`${question} [y/N] `);
+    const closed = once(lines, "close").then(() => "");
+    const answer = await Promise.race([lines.question(`${question} [y/N] `), closed]);
     return /^y(es)?$/i.test(answer.trim()) ? "yes" : "no";
   } finally {
     lines.close();

@@ -25,7 +25,7 @@ export async function readConfigFile(asked: string | undefined, knownKeys: reado
     const { line, col } = lines.linePos(flaw.pos[0]);
     throw new SettingsError(`${path}:${line}:${col}: ${flaw.message}`);
   }
-  if (document.contents === null) return new Map();
+  if (document.toJS() === null) return new Map();
   if (!isMap(document.contents)) throw new SettingsError(`${path}: expected settings as "key: value" lines`);
   const values = new Map<string, ConfigValue>();
   for (const { key, value } of document.contents.items) {

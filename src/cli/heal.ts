@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { type Healing, healNode } from "../heal/heal-node.ts";
 import { type HealSession, openHealSession } from "../heal/session.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
-import { buildReport, withHealing } from "../report/build.ts";
+import { buildReport } from "../report/build.ts";
 import { formatDocument } from "../report/format.ts";
+import { healingReport, planReport } from "../report/healing.ts";
 import { renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
@@ -16,6 +18,7 @@ import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
 import { titleOf } from "./class-title.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
 import { sessionOptions } from "./state.ts";
@@ -45,11 +48,17 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     await show(seen, settings, io);
     return ExitCode.unknown;
   }
-  const plan = planHealing(seen.diagnosis, policy);
-  const table = settings.output === "table";
-  if (table) io.stdout(renderPlan(plan, { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose }));
+  const { plan } = planned(seen, policy);
+  if (settings.output === "table")
+    io.stdout(renderPlan(plan, { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose }));
+  if (flags.dryRun !== true && seen.diagnosis.findings.length > 0 && nodeHolds(seen.diagnosis.view).paused) {
+    io.stderr(
+      "Nothing was touched: this node is paused. Take the mark unghost.dev/paused off the node, or look with --dry-run.\n",
+    );
+    return ExitCode.refused;
+  }
   if (flags.dryRun === true || plan.actions.length === 0) {
-    if (!table) await show(seen, settings, io);
+    if (settings.output !== "table") io.stdout(await formatDocument(planReport(seen, plan), settings.output));
     return exitOf(seen.diagnosis);
   }
   if (flags.yes !== true) {
@@ -63,7 +72,11 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
       return ExitCode.refused;
     }
   }
-  return await healWith(seen.snapshot, plan, { settings, policy, look }, io);
+  return await healWith({ ...seen, plan }, { settings, policy, look }, io);
+}
+
+interface Planned extends Seen {
+  readonly plan: Plan;
 }
 
 interface Surroundings {
@@ -72,8 +85,12 @@ interface Surroundings {
   readonly look: () => Promise<Seen>;
 }
 
-async function healWith(snapshot: Snapshot, plan: Plan, around: Surroundings, io: Io): Promise<ExitCode> {
-  const { settings } = around;
+/** Long enough that another run may have changed what this one has seen. */
+const WAITED_MS = 500;
+
+async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<ExitCode> {
+  const { settings, policy, look } = around;
+  const askedAt = performance.now();
   const session = await openHealSession({ ...sessionOptions(settings), sleep });
   if (!session.ok) {
     io.stderr(`Nothing was touched: ${session.refusal.message} ${session.refusal.next}\n`);
@@ -83,9 +100,11 @@ async function healWith(snapshot: Snapshot, plan: Plan, around: Surroundings, io
     for (const { id, kind, how, detail } of session.value.recoveries) {
       io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${detail}\n`);
     }
-    const healing = await healInSession(session.value, snapshot, plan, around, io);
+    const isStale = session.value.recoveries.length > 0 || performance.now() - askedAt > WAITED_MS;
+    const now = isStale ? planned(await look(), policy) : shown;
+    const healing = await healInSession(session.value, now, around, io);
     for (const warning of session.value.journal.warnings) io.stderr(`${warning}\n`);
-    await tell(healing, settings, io);
+    await tell(healing, around, io);
     return exitOf(healing.diagnosis);
   } finally {
     await session.value.close();
@@ -94,8 +113,7 @@ async function healWith(snapshot: Snapshot, plan: Plan, around: Surroundings, io
 
 async function healInSession(
   session: HealSession,
-  snapshot: Snapshot,
-  plan: Plan,
+  { snapshot, plan }: Planned,
   { settings, policy, look }: Surroundings,
   io: Io,
 ): Promise<Healing> {
@@ -107,6 +125,7 @@ async function healInSession(
     columns: io.columns,
     write: table ? io.stdout : io.stderr,
   });
+  const interruption = interruptedBySignals(io);
   try {
     return await healNode(
       { snapshot, plan },
@@ -117,21 +136,28 @@ async function healInSession(
         cniCacheDir: settings.cniCacheDir,
         look,
         sleep,
+        interruption,
         onResult: (result) => shown.report(result),
+        onSlow: (action) => shown.waiting(action),
       },
     );
   } finally {
+    interruption.dispose();
     shown.end();
   }
 }
 
-async function tell(healing: Healing, settings: NodeSettings, io: Io): Promise<void> {
-  const report = withHealing(buildReport(healing.snapshot, healing.diagnosis), healing.results);
+async function tell(healing: Healing, { settings, policy }: Surroundings, io: Io): Promise<void> {
+  const report = healingReport(healing, planHealing(healing.diagnosis, policy));
   if (settings.output !== "table") {
     io.stdout(await formatDocument(report, settings.output));
     return;
   }
   io.stdout(renderSummary(report, { colour: wantsColour(io), columns: io.columns }));
+}
+
+function planned(seen: Seen, policy: HealPolicy): Planned {
+  return { ...seen, plan: planHealing(seen.diagnosis, policy) };
 }
 
 async function show({ snapshot, diagnosis }: Seen, settings: NodeSettings, io: Io): Promise<void> {

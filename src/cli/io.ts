@@ -1,7 +1,7 @@
 /** The world of a command, as a parameter: tests give their own. */
 export interface Io {
-  stdout(text: string): void;
-  stderr(text: string): void;
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdoutIsTerminal: boolean;
   readonly stdinIsTerminal: boolean;

@@ -40,12 +40,16 @@ export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): 
   );
   return stuck.flatMap((candidate) => {
     for (const line of lines.get(candidate.sandbox.id) ?? []) {
+      if (TAKEN_DOWN.test(line.text)) return [];
       const failureClass = causeNamedIn(line, candidate.sandbox.id);
       if (failureClass !== undefined) return [{ failureClass, detected: detectedIn(line, candidate, failureClass) }];
     }
     return [];
   });
 }
+
+/** containerd's word that DEL has succeeded: what it complained of before is over. */
+const TAKEN_DOWN = /teardown network for sandbox \S{1,80} successfully/i;
 
 function causeNamedIn({ text }: LogLine, id: SandboxId): FailureClass | undefined {
   const { level, matches } = recogniseLevel(text);
@@ -71,10 +75,10 @@ export function withLogEvidence(findings: readonly Finding[], view: NodeView): r
   const lines = newestLinesOf(ids, view);
   return findings.map((finding) => {
     const { subject, evidence } = finding;
-    const own = "sandboxId" in subject ? (lines.get(subject.sandboxId ?? "") ?? []) : [];
+    const isQuoted = evidence.some(({ source }) => source === "logs");
+    const own = isQuoted || !("sandboxId" in subject) ? [] : (lines.get(subject.sandboxId ?? "") ?? []);
     const line = own.find(({ text }) => recogniseLevel(text).level !== undefined);
-    const isNews = line !== undefined && !evidence.some(({ source }) => source === "logs");
-    return isNews ? { ...finding, evidence: [...evidence, evidenceOf(line)] } : finding;
+    return line === undefined ? finding : { ...finding, evidence: [...evidence, evidenceOf(line)] };
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Signature } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
+import { couldConcernSandboxes } from "../snapshot/log-filter.ts";
 import { normalise } from "./normalise.ts";
-import { couldConcernSandboxes } from "./prefilter.ts";
 import { type LogPod, subjectOf } from "./subject.ts";
 
 /** One class that a line may stand for. Several with `decides` mean that the line alone cannot tell. */

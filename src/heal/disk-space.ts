@@ -31,7 +31,7 @@ export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT
     const code = errorCode(thrown);
     if (code === "ENOSPC" || code === "EDQUOT") return full(directory, describeError(thrown));
     return refuse(
-      `Nothing was touched: ${directory} cannot be written, ${describeError(thrown)}.`,
+      `${directory} cannot be written, ${describeError(thrown)}.`,
       "Repair or remount that file system, or choose another --state-dir.",
     );
   }
@@ -55,7 +55,7 @@ async function writeTrial(path: string, bytes: number): Promise<void> {
 
 function full(directory: string, seen: string): ReturnType<typeof refuse> {
   return refuse(
-    `Nothing was touched: the file system of ${directory} is full or nearly so (${seen}).`,
+    `The file system of ${directory} is full or nearly so (${seen}).`,
     "Free some space there, or choose a --state-dir on another file system.",
   );
 }

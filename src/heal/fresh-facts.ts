@@ -1,42 +1,94 @@
 import type { ContainerdClient } from "../runtime/containerd.ts";
-import { readContainerd } from "../snapshot/containerd-facts.ts";
+import type { CriClient } from "../runtime/cri.ts";
+import { RuntimeError } from "../runtime/errors.ts";
+import type { Container, PodSandbox } from "../runtime/gen/runtime/v1/cri.ts";
+import { readContainerd, readTasks } from "../snapshot/containerd-facts.ts";
 import { readProcessTable } from "../snapshot/process-table.ts";
 import { readProcesses } from "../snapshot/processes.ts";
 import type { Source } from "../snapshot/source.ts";
-import type { ContainerdFacts, ProcessFacts } from "../snapshot/types.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../snapshot/types.ts";
 
-/** Facts about the whole node that are never older than a moment: many proofs at once share one reading. */
+/**
+ * Facts about the whole node that are never older than a moment: many proofs at once share one reading. A runtime goes
+ * through all its sandboxes for every list, however it is filtered; one list for each sandbox would cost their square.
+ */
 export interface FreshFacts {
   processes(): Promise<Source<ProcessFacts>>;
+  /** Empty where the runtime is not containerd. */
+  tasks(): Promise<readonly Task[]>;
   /** undefined where the runtime is not containerd. */
   containerd(): Promise<ContainerdFacts | undefined>;
+  /** As the runtime lists it; undefined when it does not. */
+  sandbox(id: string): Promise<PodSandbox | undefined>;
+  containersOf(sandboxId: string): Promise<readonly Container[]>;
+  /** What is asked from now on has been read from now on. */
+  renew(): void;
 }
 
-/** A dead sandbox does not come back to life: what was true a moment ago still is. */
+export interface FactSources {
+  readonly root: string;
+  readonly cri: Pick<CriClient, "listPodSandbox" | "listContainers">;
+  readonly containerd: ContainerdClient | undefined;
+  readonly lookMs: number;
+}
+
+/** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
 const FRESH_MS = 500;
 
-export function freshFacts(root: string, containerd: ContainerdClient | undefined, lookMs: number): FreshFacts {
+export function freshFacts({ root, cri, containerd, lookMs }: FactSources): FreshFacts {
+  const call = { timeoutMs: lookMs };
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
+  function shared<T>(readAnew: () => Promise<T>): () => Promise<T> {
+    let reading: Promise<T> | undefined;
+    let startedAt = Number.NEGATIVE_INFINITY;
+    return () => {
+      const now = performance.now();
+      if (reading === undefined || now - startedAt > FRESH_MS || startedAt <= renewedAt) {
+        startedAt = now;
+        reading = readAnew();
+      }
+      return reading;
+    };
+  }
+
+  const sandboxes = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listPodSandbox(undefined, call));
+    return listed && new Map(listed.map((sandbox) => [sandbox.id, sandbox]));
+  });
+  const containers = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listContainers(undefined, call));
+    return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
+  });
   return {
     processes: shared(async () => {
       const signal = AbortSignal.timeout(lookMs);
       const table = await readProcessTable({ root, signal });
       return await readProcesses({ root, table, signal });
     }),
-    containerd: shared(async () =>
-      containerd === undefined ? undefined : await readContainerd(containerd, { timeoutMs: lookMs }),
-    ),
+    tasks: shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call))),
+    containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
+    sandbox: async (id) => {
+      const all = await sandboxes();
+      if (all !== undefined) return all.get(id);
+      return (await cri.listPodSandbox({ id }, call)).find((one) => one.id === id);
+    },
+    containersOf: async (podSandboxId) => {
+      const all = await containers();
+      return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
+    },
+    renew: () => {
+      renewedAt = performance.now();
+    },
   };
 }
 
-/** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
-function shared<T>(readAnew: () => Promise<T>): () => Promise<T> {
-  let reading: Promise<T> | undefined;
-  let startedAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (reading === undefined || performance.now() - startedAt > FRESH_MS) {
-      startedAt = performance.now();
-      reading = readAnew();
-    }
-    return reading;
-  };
+/** undefined where the list does not fit into one message: then each is asked for alone. */
+async function unlessTooLarge<T>(list: () => Promise<readonly T[]>): Promise<readonly T[] | undefined> {
+  try {
+    return await list();
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "overflow") return undefined;
+    throw error;
+  }
 }

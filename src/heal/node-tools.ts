@@ -3,6 +3,7 @@ import type { CriClient } from "../runtime/cri.ts";
 import type { CniConfig } from "../snapshot/types.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { HealContext } from "./heal-context.ts";
+import type { Interruption } from "./interruption.ts";
 
 /** What the steps of a treatment work with. */
 export interface NodeTools extends HealContext {
@@ -16,6 +17,7 @@ export interface NodeTools extends HealContext {
   readonly cniCacheDirs: readonly string[];
   readonly waits: Waits;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
+  readonly interruption: Interruption;
 }
 
 export interface Waits {

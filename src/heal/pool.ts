@@ -1,6 +1,6 @@
 /**
  * Runs many jobs at a time without letting a slow one hold up the rest: a job that has not ended after `patienceMs`
- * goes on beside the others and its place is given to the next. The number of places falls when jobs become slow.
+ * goes on beside the others and its place is given to the next.
  */
 export interface PoolOptions {
   readonly places: number;
@@ -10,10 +10,12 @@ export interface PoolOptions {
 }
 
 export interface Pool {
-  /** Resolves when all jobs have ended. */
+  /** Begins the jobs in their order and gives their results in the same. Resolves when all have ended. */
   run<T>(jobs: readonly (() => Promise<T>)[]): Promise<T[]>;
-  /** Called when the runtime shows that it has too much to do. */
+  /** Halves the places: the runtime shows that it has too much to do. Jobs under way go on. */
   slowDown(): void;
+  /** Gives one place back, up to as many as there were at first. */
+  speedUp(): void;
 }
 
 export function pool(options: PoolOptions): Pool {
@@ -21,8 +23,11 @@ export function pool(options: PoolOptions): Pool {
   let busy = 0;
   let beside = 0;
   const waiting: (() => void)[] = [];
+  /** Held by jobs that are out of patience while too many are beside already. */
+  const impatient: (() => void)[] = [];
 
   function admit(): void {
+    while (beside < options.mostBeside && impatient.length > 0) impatient.shift()?.();
     while (busy < places && waiting.length > 0) {
       busy += 1;
       waiting.shift()?.();
@@ -39,17 +44,21 @@ export function pool(options: PoolOptions): Pool {
   async function runOne<T>(job: () => Promise<T>): Promise<T> {
     await place();
     let isBeside = false;
-    const stepAside = setTimeout(() => {
-      if (beside >= options.mostBeside) return;
+    function stepAside(): void {
       isBeside = true;
       beside += 1;
       busy -= 1;
+    }
+    const patience = setTimeout(() => {
+      impatient.push(stepAside);
       admit();
     }, options.patienceMs);
     try {
       return await job();
     } finally {
-      clearTimeout(stepAside);
+      clearTimeout(patience);
+      const at = impatient.indexOf(stepAside);
+      if (at >= 0) impatient.splice(at, 1);
       if (isBeside) beside -= 1;
       else busy -= 1;
       admit();
@@ -60,6 +69,10 @@ export function pool(options: PoolOptions): Pool {
     run: (jobs) => Promise.all(jobs.map(runOne)),
     slowDown: () => {
       places = Math.max(1, Math.floor(places / 2));
+    },
+    speedUp: () => {
+      places = Math.min(options.places, places + 1);
+      admit();
     },
   };
 }

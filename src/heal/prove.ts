@@ -1,4 +1,3 @@
-import { RuntimeError } from "../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../runtime/gen/runtime/v1/cri.ts";
 import type { NodeTools } from "./node-tools.ts";
 
@@ -13,15 +12,10 @@ const LIVE_TASKS = new Set(["created", "running", "paused", "pausing"]);
 /** The gates of liveness, renewed: NotReady in status, no container running, no live task, no process with its id. */
 export async function proveDead(id: string, tools: NodeTools): Promise<Proof> {
   const call = { timeoutMs: tools.waits.lookMs };
-  let state: PodSandboxState | undefined;
-  try {
-    state = (await tools.cri.podSandboxStatus(id, call)).status?.state;
-  } catch (error) {
-    if (error instanceof RuntimeError && error.kind === "not-found") return { state: "gone" };
-    throw error;
-  }
+  const state = (await tools.facts.sandbox(id))?.state ?? (await tools.cri.podSandboxState(id, call));
+  if (state === undefined) return { state: "gone" };
   if (state !== PodSandboxState.SANDBOX_NOTREADY) return { state: "alive", because: "it is Ready" };
-  const containers = await tools.cri.listContainers({ podSandboxId: id }, call);
+  const containers = await tools.facts.containersOf(id);
   const running = containers.find((container) => container.state === ContainerState.CONTAINER_RUNNING);
   if (running !== undefined) {
     return { state: "alive", because: `its container ${running.metadata?.name ?? running.id} is running` };
@@ -34,10 +28,10 @@ export async function proveDead(id: string, tools: NodeTools): Promise<Proof> {
 }
 
 async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<string | undefined> {
-  const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
+  const [processes, tasks] = await Promise.all([tools.facts.processes(), tools.facts.tasks()]);
   if (processes.status !== "read") return "the process table cannot be read, so it may still live";
   for (const id of ids) {
-    const task = containerd?.tasks.find((one) => one.containerId === id && LIVE_TASKS.has(one.status));
+    const task = tasks.find((one) => one.containerId === id && LIVE_TASKS.has(one.status));
     if (task !== undefined) return `its task is ${task.status} (pid ${task.pid})`;
     const shim = processes.value.shims.find((one) => one.id === id);
     if (shim !== undefined) return `its shim is alive (pid ${shim.pid})`;
@@ -49,11 +43,16 @@ async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<str
 
 /** Whether the runtime or any process knows the id; in words when it does. */
 export async function whoKnows(id: string, tools: NodeTools): Promise<string | undefined> {
-  const call = { timeoutMs: tools.waits.lookMs };
-  const listed = await tools.cri.listPodSandbox({ id }, call);
-  if (listed.some((sandbox) => sandbox.id === id)) return "the runtime lists it";
-  if ((await tools.containerd?.getContainer(id, call)) !== undefined) return "containerd has a record of it";
+  if ((await knowerIn(tools, id)) === undefined) return undefined;
+  // The reading that all share may be from before this very sandbox was removed.
+  tools.facts.renew();
+  return await knowerIn(tools, id);
+}
+
+async function knowerIn(tools: NodeTools, id: string): Promise<string | undefined> {
+  if ((await tools.facts.sandbox(id)) !== undefined) return "the runtime lists it";
   const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
+  if (containerd?.records.some((record) => record.id === id)) return "containerd has a record of it";
   if (containerd?.sandboxes.some((sandbox) => sandbox.id === id)) return "containerd's sandbox store has it";
   if (processes.status !== "read") return "the process table cannot be read, so something may";
   const { shims, plugins, byContainer } = processes.value;

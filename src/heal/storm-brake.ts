@@ -15,41 +15,65 @@ const SHARED_CAUSES = new Set([
   "cilium-agent-down",
   "cni-daemon-socket-down",
   "cni-version-mismatch",
+  "iptables-portmap",
 ]);
 
-const XTABLES = "iptables-portmap";
+/** A lock that others hold for moments: worth another try, and fewer at a time. */
+const CONTENTION = /xtables lock|iptables: resource temporarily unavailable/i;
 
 /** Failures of one cause in a row before no more are tried. */
 const ENOUGH = 3;
+/** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
+const ENOUGH_UNANSWERED = 16;
+
+/** What a failure means for those that come next. */
+export interface Verdict {
+  /** The failure passes by itself when there is less to do at a time. */
+  readonly contention: boolean;
+}
 
 export interface StormBrake {
   /** Why no further sandbox should be fed to the plugins; undefined while all is well. */
   reason(): string | undefined;
   succeeded(): void;
-  /** Takes a failure's text. Says whether the runtime should be given less to do at a time. */
-  failed(text: string): { readonly slowDown: boolean };
+  /** Takes the runtime's own words; none at all when it did not answer in time. */
+  failed(text: string): Verdict;
 }
 
 export function stormBrake(): StormBrake {
   let cause: string | undefined;
   let inARow = 0;
   let reason: string | undefined;
+
+  function count(of: string): number {
+    inARow = of === cause ? inARow + 1 : 1;
+    cause = of;
+    return inARow;
+  }
+
   return {
     reason: () => reason,
     succeeded: () => {
       inARow = 0;
     },
     failed: (text) => {
-      const [match] = recognise(text);
-      const id = match?.class;
-      if (id === undefined || !SHARED_CAUSES.has(id)) return { slowDown: id === XTABLES };
-      inARow = id === cause ? inARow + 1 : 1;
-      cause = id;
-      if (inARow >= ENOUGH) {
-        const title = classById(id)?.title ?? id;
-        reason = `${inARow} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${text}`;
+      if (text === "") {
+        if (count("no answer") >= ENOUGH_UNANSWERED) reason = unanswered(inARow);
+        return { contention: false };
       }
-      return { slowDown: false };
+      if (CONTENTION.test(text)) return { contention: true };
+      const id = recognise(text)[0]?.class;
+      if (id !== undefined && SHARED_CAUSES.has(id) && count(id) >= ENOUGH) reason = sharedCause(inARow, id, text);
+      return { contention: false };
     },
   };
+}
+
+function sharedCause(times: number, id: string, text: string): string {
+  const title = classById(id)?.title ?? id;
+  return `${times} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${text}`;
+}
+
+function unanswered(times: number): string {
+  return `${times} removals in a row were not answered in time; no more are tried. Most likely a network plugin hangs: see unghost scan, and the log of the network add-on's pod on this node`;
 }

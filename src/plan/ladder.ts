@@ -28,6 +28,8 @@ export interface LadderCase {
   readonly holdsBlockedName: boolean;
   /** A clock step makes kubelet ask for its attempt number again. */
   readonly attemptReused: boolean;
+  /** Why the clock may be wrong still; then nobody can tell which attempt is in the way. */
+  readonly clockDoubt: string | undefined;
   readonly hasContainers: boolean;
   /** Made before the runtime's or the machine's current start, its containers lost with it. */
   readonly diedWithNode: boolean;
@@ -40,15 +42,21 @@ export interface Decision {
   readonly because: string;
 }
 
+export const OPTED_OUT = "it is opted out by unghost.dev/ignore";
+
 export function decideRung(facts: LadderCase): Decision {
   if (!facts.provenDead) return { rung: 0, because: "it is not proven dead" };
-  if (facts.optedOut) return { rung: 0, because: "it is opted out by unghost.dev/ignore" };
+  if (facts.optedOut) return { rung: 0, because: OPTED_OUT };
   if (facts.controlPlane && facts.pod === "unasked") {
     return { rung: 0, because: "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it" };
   }
   if (facts.allDead) return { rung: 3, because: "--all-dead asks for everything proven dead" };
-  if (facts.retained && !facts.obstacle) return { rung: 0, because: "Kubernetes keeps it on purpose" };
-  if (facts.retained) return { rung: 2, because: "Kubernetes keeps it on purpose, but its network cannot be released" };
+  if (facts.attemptReused && facts.clockDoubt !== undefined) return { rung: 0, because: facts.clockDoubt };
+  if (facts.retained && !facts.holdsBlockedName) {
+    return facts.obstacle
+      ? { rung: 2, because: "Kubernetes keeps it on purpose, but its network cannot be released" }
+      : { rung: 0, because: "Kubernetes keeps it on purpose" };
+  }
   if (facts.kubeletAlive && !facts.outlastedMinAge && !facts.obstacle) {
     return { rung: 0, because: "kubelet is alive and may be recovering it right now" };
   }

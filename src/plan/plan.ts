@@ -1,21 +1,28 @@
-import { isOptedOut } from "../classes/candidates.ts";
-import { endWasLost, predatesStart, wasNeverCreated } from "../classes/ending.ts";
+import { isIgnored, isOptedOut } from "../classes/candidates.ts";
+import { isHeldInCluster, nodeHolds } from "../classes/cluster-holds.ts";
+import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
+import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../classes/ending.ts";
 import type { Finding } from "../classes/finding.ts";
 import { namesHeldInLogs } from "../classes/name-locks.ts";
 import { podTruth } from "../classes/pod-truth.ts";
 import { isRecovering } from "../classes/recovering.ts";
 import type { Step } from "../classes/step.ts";
-import type { AboutId, NodeView } from "../classes/view.ts";
+import type { NodeView } from "../classes/view.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import { sweptFindings } from "./all-dead.ts";
+import { doubtAboutClock } from "./clock.ts";
 import { isControlPlane } from "./control-plane.ts";
-import { type Decision, decideRung, type LadderCase } from "./ladder.ts";
+import { type Decision, decideRung, type LadderCase, OPTED_OUT } from "./ladder.ts";
+import { obstaclesOf } from "./obstacles.ts";
 import { compareActions, type Rank, rankOf } from "./order.ts";
 import type { HealPolicy } from "./policy.ts";
 import { sweepAfter } from "./sweep.ts";
+
+const PAUSED = "the node is paused by unghost.dev/paused";
+const CLOCK_STEP = clockStepSandboxAttemptReuse.id;
 
 /** What is about to be done about one finding, in order; it ends with the first step that heals. */
 export interface PlannedAction {
@@ -24,6 +31,8 @@ export interface PlannedAction {
   readonly steps: readonly Step[];
   /** Why it may go this far. */
   readonly because: string;
+  /** Actions of one lane are taken one after the other, in the plan's order. */
+  readonly lane: string;
 }
 
 export interface LeftAlone {
@@ -42,10 +51,11 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const leftAlone: LeftAlone[] = [];
   const swept = policy.allDead ? sweptFindings(diagnosis) : [];
   const retained = new Set(diagnosis.dead.filter((one) => one.retained !== undefined).map(({ sandbox }) => sandbox.id));
-  const known: Known = { view: diagnosis.view, retained };
+  const { view } = diagnosis;
+  const known: Known = { view, retained, heldNames: namesHeldInLogs(view), clockDoubt: doubtAboutClock(view) };
   for (const finding of [...diagnosis.findings, ...swept]) {
     const planned = planOne(finding, known, policy);
-    if ("steps" in planned) actions.push({ finding, ...planned });
+    if ("steps" in planned) actions.push({ finding, lane: laneOf(finding), ...planned });
     else leftAlone.push({ finding, because: planned.because });
   }
   actions.sort(compareActions);
@@ -59,17 +69,32 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
 interface Known {
   readonly view: NodeView;
   readonly retained: ReadonlySet<SandboxId>;
+  readonly heldNames: ReadonlyMap<SandboxId, string>;
+  readonly clockDoubt: string | undefined;
 }
 
-type Planned = Omit<PlannedAction, "finding"> | { readonly because: string };
+type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly because: string };
+
+/** One thing at a time per sandbox; and attempts that a clock step has mixed up are taken oldest first. */
+function laneOf({ id, class: classId, subject }: Finding): string {
+  if (classId === CLOCK_STEP && "pod" in subject && subject.pod !== undefined) return subject.pod.uid;
+  return ("sandboxId" in subject ? subject.sandboxId : undefined) ?? id;
+}
 
 function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const { subject } = finding;
   const { view } = known;
+  const { paused, node } = nodeHolds(view);
+  if (paused) return { because: PAUSED };
+  if (node) return { because: OPTED_OUT };
   if (!finding.treatment.automatic && !isAskedForByName(finding, policy)) {
     return { because: `needs a person: ${finding.treatment.steps.join(" ")}` };
   }
   const about = "sandboxId" in subject && subject.sandboxId !== undefined ? view.about(subject.sandboxId) : undefined;
+  // A sandbox in the making is not listed yet, but its record has the pod's labels.
+  if (isIgnored(about?.record?.labels ?? {})) return { because: OPTED_OUT };
+  const pod = "pod" in subject ? subject.pod : undefined;
+  if (pod !== undefined && isHeldInCluster(pod, view)) return { because: OPTED_OUT };
   if (subject.type !== "sandbox" || about?.sandbox === undefined) {
     if (finding.cure.length > 0) return { rank: "rest", steps: finding.cure, because: finding.summary };
     return {
@@ -80,7 +105,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   if (decision.rung === 0) return { because: decision.because };
   return {
     rank: rankOf(about.sandbox),
-    steps: stepsFor(decision, finding, about.sandbox, about),
+    steps: stepsFor(decision, finding, about.sandbox, view),
     because: decision.because,
   };
 }
@@ -90,8 +115,11 @@ function isAskedForByName({ class: id, cure }: Finding, { only }: HealPolicy): b
   return cure.length > 0 && only.length === 1 && only[0] === id;
 }
 
-function stepsFor({ rung }: Decision, { cure }: Finding, { id }: Sandbox, about: AboutId): readonly Step[] {
+function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: NodeView): readonly Step[] {
+  const { id } = sandbox;
+  const about = view.about(id);
   const stop: Step = { kind: "stop-sandbox", sandboxId: id };
+  const cure = obstaclesOf(finding, sandbox, about, view);
   switch (rung) {
     case 1:
       return [...cure, { kind: "await-kubelet", sandboxId: id }, stop];
@@ -104,20 +132,24 @@ function stepsFor({ rung }: Decision, { cure }: Finding, { id }: Sandbox, about:
   }
 }
 
-function ladderCase(finding: Finding, sandbox: Sandbox, { view, retained }: Known, policy: HealPolicy): LadderCase {
+function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: HealPolicy): LadderCase {
+  const { view, retained } = known;
   const about = view.about(sandbox.id);
+  const attemptReused = finding.class === CLOCK_STEP;
   return {
     provenDead: true,
-    optedOut: isOptedOut(sandbox),
-    retained: retained.has(sandbox.id),
+    optedOut: isOptedOut(sandbox, view),
+    // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
+    retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
     obstacle: finding.cure.length > 0,
     kubeletAlive: valueOr(view.snapshot.processes, undefined)?.kubelet !== undefined,
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podTruth(sandbox, view),
     controlPlane: isControlPlane(sandbox, about),
     neverCreated: wasNeverCreated(sandbox),
-    holdsBlockedName: namesHeldInLogs(view).has(sandbox.id),
-    attemptReused: finding.class === "clock-step-sandbox-attempt-reuse",
+    holdsBlockedName: known.heldNames.has(sandbox.id),
+    attemptReused,
+    clockDoubt: known.clockDoubt,
     hasContainers: about.containers.length > 0,
     diedWithNode: predatesStart(sandbox, view) !== undefined || about.containers.some(endWasLost),
     allDead: policy.allDead,

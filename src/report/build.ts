@@ -38,13 +38,13 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
   };
 }
 
-/** Adds what was done to the report of what is there now. */
+/** Adds what was done, or would be, to the report of what is there now. */
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
     actions: results.map(({ action, outcome, reason, journalId, seconds }) => ({
       finding: action.finding.id,
-      action: action.steps.map(({ kind }) => kind).join(", "),
+      action: action.steps.map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...(reason === undefined ? {} : { reason }),
       ...(journalId === undefined ? {} : { journalId }),
@@ -94,7 +94,9 @@ function problems(snapshot: Snapshot): NodeReport["problems"] {
     ["processes", snapshot.processes],
     ["logs", snapshot.logs],
   ];
-  return sources.flatMap(([name, source]) => {
+  const { error } = snapshot.kubernetes;
+  const kubernetes = error === undefined ? [] : [{ source: "kubernetes", problem: error }];
+  const others = sources.flatMap(([name, source]) => {
     if (source.status === "failed") {
       const { message, next } = source.error;
       return [{ source: name, problem: message, ...(next === undefined ? {} : { next }) }];
@@ -102,4 +104,5 @@ function problems(snapshot: Snapshot): NodeReport["problems"] {
     if (source.status === "absent") return [];
     return source.oddities.map((oddity) => ({ source: name, problem: `${oddity.path}: ${oddity.reason}` }));
   });
+  return [...kubernetes, ...others];
 }

@@ -10,20 +10,25 @@ import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, 
 export async function readContainerd(client: ContainerdClient, options: CallOptions): Promise<ContainerdFacts> {
   const [containers, tasks, leases, sandboxes] = await Promise.all([
     client.listContainers(options),
-    client.listTasks(options),
+    readTasks(client, options),
     client.listLeases(options),
     client.listSandboxes(options),
   ]);
   return {
     records: containers.map(toRecord),
-    tasks: tasks.map((task) => ({
-      containerId: task.id || task.containerId,
-      pid: task.pid,
-      status: TASK_STATES[task.status] ?? "unknown",
-    })),
+    tasks,
     leases: leases.map((lease) => ({ id: lease.id, createdAt: lease.createdAt })),
     sandboxes: sandboxes.map(toSandboxRecord),
   };
+}
+
+/** Tasks alone: what runs is few where what is recorded may be many. */
+export async function readTasks(client: ContainerdClient, options: CallOptions): Promise<readonly Task[]> {
+  return (await client.listTasks(options)).map((task) => ({
+    containerId: task.id || task.containerId,
+    pid: task.pid,
+    status: TASK_STATES[task.status] ?? "unknown",
+  }));
 }
 
 const TASK_STATES: Readonly<Record<Status, Task["status"]>> = {

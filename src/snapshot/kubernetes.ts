@@ -1,22 +1,106 @@
-import { DEFAULT_POD_LOGS, readKubeletDirs } from "./kubelet-dirs.ts";
-import type { Kubernetes } from "./types.ts";
+import { existsSync } from "node:fs";
+import type { FileText, ReadText } from "../kube/access.ts";
+import type { ClusterFacts } from "../kube/cluster.ts";
+import { findCredentials } from "../kube/places.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { podUid } from "./ids.ts";
+import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
+import { readRegularFile } from "./safe-fs.ts";
+import { isSameMachine } from "./same-machine.ts";
+import type { Source } from "./source.ts";
+import type { KnownPod, Kubernetes } from "./types.ts";
 
 export interface KubernetesPlaces {
   readonly root: string;
   readonly noKube: boolean;
   readonly kubeletRoot: string;
+  readonly kubeconfig: string | undefined;
+  readonly node: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly timeoutMs: number;
 }
 
-/** Which pods Kubernetes wants here, from whoever can be asked. Kubelet's own directories need no API server. */
-export function readKubernetes({ root, noKube, kubeletRoot }: KubernetesPlaces): Kubernetes {
-  if (noKube) return { source: "none" };
-  const dirs = readKubeletDirs({ root, kubeletRoots: [kubeletRoot], podLogs: DEFAULT_POD_LOGS });
+/** Which pods Kubernetes wants here, from whoever can be asked: the API server, else kubelet's own directories. */
+export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
+  if (places.noKube) return { source: "none" };
+  const asking = askApi(places);
+  const dirs = readKubeletDirs({
+    root: places.root,
+    kubeletRoots: [places.kubeletRoot],
+    podLogs: DEFAULT_POD_LOGS,
+  });
+  const api = await asking;
+  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, api?.reason);
+}
+
+type ApiAnswer =
+  | { readonly kind: "answered"; readonly facts: ClusterFacts }
+  | { readonly kind: "failed"; readonly reason: string };
+
+/** undefined where nobody gave us credentials, which is ordinary. */
+async function askApi({ root, kubeconfig, env, node, timeoutMs }: KubernetesPlaces): Promise<ApiAnswer | undefined> {
+  const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
+  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
+  if (credentials === undefined) return undefined;
+  const readText = readTextBelow(credentials.kind === "kubelet" ? root : "/");
+  // Loaded only when there is a cluster to ask.
+  const { askCluster } = await import("../kube/cluster.ts");
+  const answer = await askCluster({ credentials, readText, node, limits: { timeoutMs } });
+  // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
+  if (answer.kind === "failed" || credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
+    return answer;
+  const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
+  return { kind: "failed", reason };
+}
+
+function readTextBelow(root: string): ReadText {
+  return (path): FileText => {
+    const file = readRegularFile(resolveOnHost(root, path, "follow"));
+    switch (file.kind) {
+      case "content":
+        return { kind: "text", text: file.text };
+      case "gone":
+        return { kind: "missing" };
+      default:
+        return { kind: "refused", reason: file.reason };
+    }
+  };
+}
+
+function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kubernetes {
+  const pods = facts.pods.map(({ uid, ...pod }): KnownPod => ({ ...pod, uid: podUid(uid) }));
+  return {
+    source: "api",
+    pods: [...pods, ...staticPodsWithoutMirror(pods, dirs)],
+    holds: {
+      paused: facts.node?.paused ?? false,
+      node: facts.node?.ignored ?? false,
+      namespaces: facts.ignoredNamespaces,
+    },
+    ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),
+  };
+}
+
+/** A static pod's uid is the hash of its manifest, not a UUID. */
+const MANIFEST_HASH = /^[0-9a-f]{32}$/;
+
+/** Kubelet runs static pods before, and without, telling the API of them: its directories have the last word there. */
+function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KubeletPod[]>): readonly KnownPod[] {
+  if (dirs.status !== "read") return [];
+  const mirrored = new Set(known.map(({ uid }) => uid));
+  return dirs.value.filter(({ uid }) => MANIFEST_HASH.test(uid) && !mirrored.has(uid));
+}
+
+function fromKubelet(dirs: Source<readonly KubeletPod[]>, apiProblem: string | undefined): Kubernetes {
+  const because = apiProblem === undefined ? {} : { error: apiProblem };
   switch (dirs.status) {
     case "read":
-      return { source: "kubelet", pods: dirs.value };
+      return { source: "kubelet", pods: dirs.value, ...because };
     case "absent":
-      return { source: "none", error: dirs.reason };
-    case "failed":
-      return { source: "none", error: dirs.error.message };
+      return { source: "none", ...because };
+    case "failed": {
+      const problems = [apiProblem, dirs.error.message].filter((problem) => problem !== undefined);
+      return { source: "none", error: problems.join("; ") };
+    }
   }
 }

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
-import { couldConcernSandboxes } from "../explain/prefilter.ts";
 import type { Distribution } from "../runtime/distributions.ts";
 import { resolveOnHost } from "./host-paths.ts";
+import { couldConcernSandboxes } from "./log-filter.ts";
 import { absent, type Oddity, read, type Source } from "./source.ts";
 import { readTail } from "./tail.ts";
 import type { LogFacts, LogLine } from "./types.ts";

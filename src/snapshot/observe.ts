@@ -24,6 +24,7 @@ export interface ObserveOptions {
   readonly cniCacheDir: string;
   readonly multusDir: string | undefined;
   readonly hostRoot: string;
+  readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
 }
@@ -51,7 +52,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
       containerd: absent<ContainerdFacts>(found.message),
       cri: failed<CriFacts>(found.message, found.next),
     };
-    return await observeWith(options, "", undefined, () => Promise.resolve(nothing));
+    return await observeWith(options, env, "", Promise.resolve(undefined), Promise.resolve(nothing));
   }
   const cri = openCri(found.path);
   const containerd = openContainerd(found.path);
@@ -59,7 +60,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const call: Call = { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
     const greeting = greet(cri, call);
     const runtime = readRuntime(cri, containerd, greeting, call);
-    const snapshot = await observeWith(options, found.path, await greeting, () => runtime);
+    const snapshot = await observeWith(options, env, found.path, greeting, runtime);
     return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, call)));
   } finally {
     cri.close();
@@ -74,24 +75,34 @@ interface RuntimeFacts {
 
 async function observeWith(
   options: ObserveOptions,
+  env: Environment,
   path: string,
-  greeting: Greeting | undefined,
-  runtimeFacts: () => Promise<RuntimeFacts>,
+  greeting: Promise<Greeting | undefined>,
+  runtimeFacts: Promise<RuntimeFacts>,
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
   const observedAt = new Date();
   const signal = AbortSignal.timeout(options.timeoutMs);
   const distribution = distributionOf(path);
-  const cniDirs = greeting?.cniDirs ?? { conf: distribution.cniConfDir, bin: distribution.cniBinDirs };
-  const isContainerd = greeting?.name.startsWith("containerd") ?? true;
-  const table = await readProcessTable({ root, signal });
-  const [cni, netns, processes, logs, runtime, facts] = await Promise.all([
-    readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, cniDirs, isContainerd, signal }),
+  const table = readProcessTable({ root, signal });
+
+  async function cniFacts() {
+    const said = await greeting;
+    const cniDirs = said?.cniDirs ?? { conf: distribution.cniConfDir, bin: distribution.cniBinDirs };
+    const isContainerd = said?.name.startsWith("containerd") ?? true;
+    const { cniCacheDir: cacheDir, multusDir } = options;
+    return await readCni({ root, cacheDir, multusDir, cniDirs, isContainerd, signal });
+  }
+
+  // What needs no answer of the runtime comes first: it is read while the runtime makes up its own.
+  const [kubernetes, netns, processes, logs, cni, runtime, facts] = await Promise.all([
+    readKubernetes({ ...options, root, kubeletRoot: distribution.kubeletRoot, env }),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
-    readProcesses({ root, table, signal }),
+    table.then((processTable) => readProcesses({ root, table: processTable, signal })),
     readLogs({ root, distribution, signal }),
-    describeRuntime(root, path, greeting, table),
-    runtimeFacts(),
+    cniFacts(),
+    Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
+    runtimeFacts,
   ]);
   return {
     node: options.node,
@@ -103,7 +114,7 @@ async function observeWith(
     netns,
     processes,
     logs,
-    kubernetes: readKubernetes({ root, noKube: options.noKube, kubeletRoot: distribution.kubeletRoot }),
+    kubernetes,
   };
 }
 

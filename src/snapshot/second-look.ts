@@ -7,7 +7,8 @@ import type { ContainerdFacts, Snapshot } from "./types.ts";
  * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
  * Where a file or a shim names an id that the runtime does not know, the runtime is asked once more and the file or shim
  * looked for once more: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
- * there before the second question, and is still there, with no record after it, was left behind.
+ * there before the second question, and is still there, with no record after it, was left behind. Files of sandboxes
+ * that are not ready are looked for once more as well: those may just have been stopped.
  */
 export async function lookAgain(
   snapshot: Snapshot,
@@ -23,8 +24,12 @@ export async function lookAgain(
     ...valueOr(hostLocal, []).flatMap(({ leases }) => leases.map((lease) => lease.owner?.id ?? "")),
     ...(valueOr(snapshot.processes, undefined)?.shims ?? []).map(({ id }) => id),
   ];
-  if (ids.every((id) => id === "" || known.has(id))) return snapshot;
-  const containerd = snapshot.containerd.status === "read" ? await readContainerd() : snapshot.containerd;
+  const notReady = new Set<string>(
+    (valueOr(snapshot.cri, undefined)?.sandboxes ?? []).flatMap(({ id, state }) => (state === "notReady" ? [id] : [])),
+  );
+  const isUnknown = ids.some((id) => id !== "" && !known.has(id));
+  if (!isUnknown && !ids.some((id) => notReady.has(id))) return snapshot;
+  const containerd = isUnknown && snapshot.containerd.status === "read" ? await readContainerd() : snapshot.containerd;
   const isThere = ({ path }: { readonly path: string }): boolean => existsSync(resolveOnHost(root, path, "keep"));
   return {
     ...snapshot,

@@ -269,12 +269,35 @@ export interface LogLine {
 
 /** Which truth about pods could be had. In this order of trust: the API server, kubelet's own directories, nothing. */
 export type Kubernetes =
-  | { readonly source: "api" | "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
+  | {
+      readonly source: "api";
+      readonly pods: readonly KnownPod[];
+      readonly holds: Holds;
+      /** What of the rest could not be asked. */
+      readonly error?: string;
+    }
+  /** `error` says why the API could not be asked; missing where there was none to ask. */
+  | { readonly source: "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
   | { readonly source: "none"; readonly error?: string };
+
+/** What people wrote on the cluster's objects to hold unghost back. Pods carry their own mark. */
+export interface Holds {
+  /** `unghost.dev/paused` on the node: look, and touch nothing. */
+  readonly paused: boolean;
+  /** `unghost.dev/ignore` on the node. */
+  readonly node: boolean;
+  /** Namespaces with `unghost.dev/ignore`. */
+  readonly namespaces: readonly string[];
+}
 
 export interface KnownPod {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
+  /** The uid that its sandboxes carry: of a static pod the hash of its manifest, not its mirror's uid. */
   readonly uid: PodUid;
   readonly phase?: string;
+  /** Its deletion was asked for, and is not finished. */
+  readonly terminating?: boolean;
+  /** `unghost.dev/ignore` on the pod itself. */
+  readonly ignored?: boolean;
 }

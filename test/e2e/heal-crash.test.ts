@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { company } from "./scanned-node.ts";
 import {
   AT_ONCE,
   cniFiles,
@@ -16,6 +15,7 @@ import {
   quarantine,
   unghostIn,
 } from "./healed-node.ts";
+import { company } from "./scanned-node.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("removes all that died with it and saves the logs, and nothing else", async (runtime) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { explainText } from "../../src/explain/lines.ts";
-import { couldConcernSandboxes } from "../../src/explain/prefilter.ts";
 import { recognise } from "../../src/explain/recognise.ts";
+import { couldConcernSandboxes } from "../../src/snapshot/log-filter.ts";
 import { corpus, negatives, positives } from "./corpus.ts";
 
 describe("the corpus", () => {
@@ -24,7 +24,7 @@ describe("the corpus", () => {
     expect(recognise(line)).toEqual([]);
   });
 
-  test("the prefilter lets every line through that a signature would match", () => {
+  test("the log filter lets every line through that a signature would match", () => {
     for (const { line } of positives) expect(couldConcernSandboxes(line), line).toBe(true);
   });
 

@@ -29,8 +29,8 @@ describe("wrap", () => {
   test("colours take no room", () => {
     fc.assert(
       fc.property(words, fc.integer({ min: 24, max: 80 }), (list, columns) => {
-        const { red } = paint(true);
-        const painted = wrap(list.map(red).join(" "), columns, "  ");
+        const ink = paint(true);
+        const painted = wrap(list.map((word) => ink.red(word)).join(" "), columns, "  ");
         expect(stripVTControlCharacters(painted)).toBe(wrap(list.join(" "), columns, "  "));
       }),
     );

@@ -1,6 +1,6 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { Candidate } from "../candidates.ts";
-import { endWasLost, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
+import { endWasLost, lostItsNetns, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { isRecovering } from "../recovering.ts";
@@ -73,13 +73,19 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
       fact: `nobody saw ${lost.map(({ name }) => name).join(", ")} end (exit 255, Unknown)`,
     });
   }
-  const held = networkStillHeld(about);
-  if (held !== undefined) evidence.push({ source: "cni", fact: held });
+  if (lostItsNetns(about, view)) {
+    evidence.push({
+      source: "netns",
+      fact: "its network namespace is gone, and its network was not taken down before",
+    });
+  }
   const start = predatesStart(sandbox, view);
   if (start === "machine") evidence.push({ source: "boot", fact: "it was made before the machine last started" });
   if (start === "runtime") {
     const up = durationInWords(view.runtimeUpSeconds ?? 0);
     evidence.push({ source: "processes", fact: `it was made before the runtime last started, ${up} ago` });
   }
+  const held = networkStillHeld(about);
+  if (evidence.length > 0 && held !== undefined) evidence.push({ source: "cni", fact: held });
   return evidence;
 }

@@ -1,6 +1,6 @@
 import { valueOr } from "../../snapshot/source.ts";
 import type { Candidate } from "../candidates.ts";
-import { wasNeverCreated } from "../ending.ts";
+import { networkReleased, wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { podTruth } from "../pod-truth.ts";
@@ -114,7 +114,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     const pod = podTruth(sandbox, view);
     if (pod === "gone") return [];
     const halfMade = wasNeverCreated(sandbox);
-    const addCompleted = about.metadata?.hasCniResult === true && about.results.length > 0;
+    const addCompleted = about.metadata?.hasCniResult === true && !networkReleased(about, view);
     if (!halfMade && !addCompleted) return [];
     const evidence: Evidence[] = [
       { source: "cni", fact: `multus is the node's network (${multus.confFile}) and has no cache file in ${dir}` },

@@ -11,7 +11,7 @@ export async function awaitKubelet(sandboxId: string, tools: NodeTools): Promise
   if (sandbox?.metadata === undefined) return { kind: "healed" };
   const { uid, attempt } = sandbox.metadata;
   const deadline = performance.now() + tools.waits.kubeletMs;
-  while (performance.now() < deadline) {
+  while (performance.now() < deadline && !tools.interruption.stop.aborted) {
     const ofPod = await tools.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, call);
     const isGone = !ofPod.some(({ id }) => id === sandboxId);
     const isReplaced = ofPod.some(

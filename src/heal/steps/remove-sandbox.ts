@@ -14,7 +14,7 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
     if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, async () => {
-    await tools.cri.removePodSandbox(sandboxId, { timeoutMs: tools.waits.actMs });
+    await tools.cri.removePodSandbox(sandboxId, { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp });
     return await verifyRemoved(sandboxId, tools);
   });
 }
@@ -22,9 +22,8 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
 /** RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. */
 async function verifyRemoved(sandboxId: string, tools: NodeTools): Promise<StepResult> {
   const call = { timeoutMs: tools.waits.lookMs };
-  const listed = await tools.cri.listPodSandbox({ id: sandboxId }, call);
-  if (listed.some(({ id }) => id === sandboxId)) {
-    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still lists it" };
+  if ((await tools.cri.podSandboxState(sandboxId, call)) !== undefined) {
+    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still knows it" };
   }
   if ((await tools.containerd?.getContainer(sandboxId, call)) !== undefined) {
     return { kind: "failed", reason: "the runtime said it removed the sandbox, and still has its record" };

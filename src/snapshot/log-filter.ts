@@ -109,10 +109,12 @@ const ANY_FRAGMENT = new RegExp(
 /** containerd tells of every sandbox that it makes and removes in good health. */
 const CHATTER = /level"?[=:]"?info\b/;
 const TROUBLE = /fail|error|not yet finished|panic|reserved|timed out/;
+/** Says that a network could be taken down in the end: every complaint before it is history. */
+const END_OF_TROUBLE = /teardown network for sandbox/;
 
 /** Cheap: may this line concern a sandbox in trouble at all? Readers of large logs ask this before they look closer. */
 export function couldConcernSandboxes(line: string): boolean {
   const lower = line.toLowerCase();
   if (!ANY_FRAGMENT.test(lower)) return false;
-  return !CHATTER.test(lower) || TROUBLE.test(lower);
+  return !CHATTER.test(lower) || TROUBLE.test(lower) || END_OF_TROUBLE.test(lower);
 }

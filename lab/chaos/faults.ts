@@ -1,0 +1,67 @@
+import { liftOrder } from "../cni-gate.ts";
+import { emptyLease, leakedLease } from "../faults/host-local.ts";
+import { hungAdd } from "../faults/hung-plugin.ts";
+import type { Injected } from "../faults/injected.ts";
+import { interruptedRun } from "../faults/interrupted-run.ts";
+import { leakedContainerdLease } from "../faults/leaked-containerd-lease.ts";
+import { leakedNetns, leftoverNetnsFile } from "../faults/leaked-netns.ts";
+import { orphanedCache } from "../faults/orphaned-cache.ts";
+import { acceptDel, failedRollback, refusingDel } from "../faults/refusing-plugin.ts";
+import { emptyResultCache, halfWrittenResultCache } from "../faults/result-cache.ts";
+import type { LabNode } from "../node.ts";
+import type { LabPod } from "../pods.ts";
+import { hostileEntry } from "./hostile-entry.ts";
+import type { Random } from "./random.ts";
+
+/** What a fault is injected into: pods that died, pods that run, and names and addresses that nobody else has. */
+export interface Stage {
+  readonly node: LabNode;
+  readonly random: Random;
+  readonly ghosts: readonly LabPod[];
+  readonly ready: readonly LabPod[];
+  readonly newName: () => string;
+  readonly newAddress: () => string;
+}
+
+/** A fault, and what must be mended before healing can succeed, if anything. */
+export interface Fault {
+  readonly did: string;
+  readonly mend?: () => Promise<void>;
+}
+
+type Injector = (stage: Stage) => Promise<Injected | Fault | undefined>;
+
+/** Files of the CNI cache, leases, namespaces and leftovers: anything that needs no dead pod. */
+const ANYWHERE: readonly Injector[] = [
+  ({ node, random }) => orphanedCache(node, random.pick(["results", "multus", "flannel"])),
+  ({ node, newAddress }) => leakedLease(node, newAddress()),
+  ({ node, newAddress }) => emptyLease(node, newAddress()),
+  ({ node }) => leakedNetns(node),
+  ({ node }) => leftoverNetnsFile(node),
+  ({ node, newName }) => hungAdd(node, { name: newName() }),
+  ({ node, newName }) => interruptedRun(node, { name: newName() }),
+  async ({ node, newName }) => {
+    const name = newName();
+    const left = await failedRollback(node, { name });
+    return { did: left?.did ?? `made ADD and roll-back of ${name} fail`, mend: () => liftOrder(node, "DEL", name) };
+  },
+  ({ node }) => (node.runtime === "2.3" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
+  ({ node, random }) => hostileEntry(node, random.pick(["symlink", "fifo", "directory", "sparse"])),
+  // A pod that runs with a broken cache is in trouble later; today nobody may touch it.
+  ({ node, random, ready }) => emptyResultCache(node, random.pick(ready)),
+];
+
+const ON_GHOSTS: readonly Injector[] = [
+  ({ node, random, ghosts }) => emptyResultCache(node, random.pick(ghosts)),
+  ({ node, random, ghosts }) => halfWrittenResultCache(node, random.pick(ghosts)),
+  async ({ node, random, ghosts }) => {
+    const pod = random.pick(ghosts);
+    const { did } = await refusingDel(node, pod);
+    return { did, mend: () => acceptDel(node, pod) };
+  },
+];
+
+export async function injectOne(stage: Stage): Promise<Fault | undefined> {
+  const injectors = stage.ghosts.length > 0 ? [...ANYWHERE, ...ON_GHOSTS, ...ON_GHOSTS] : ANYWHERE;
+  return await stage.random.pick(injectors)(stage);
+}

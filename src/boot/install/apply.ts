@@ -1,0 +1,96 @@
+import { constants } from "node:fs";
+import { copyFile, lstat, mkdir, open, rename, rm, rmdir, symlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { syncDirectory } from "../../heal/sync-directory.ts";
+import { errorCode } from "../../heal/system-error.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import type { InstallEntry } from "./files.ts";
+
+/**
+ * All that installing and uninstalling change on a host. Paths are the host's own. Whatever appears, appears whole: it is
+ * made under another name and renamed, so that neither a power cut nor a full disk leaves half a unit behind.
+ */
+export interface HostWriter {
+  makeDirectory(path: string): Promise<void>;
+  write(entry: InstallEntry): Promise<void>;
+  copyExecutable(from: string, to: string): Promise<void>;
+  /** Files and links only; what is not there is no error. */
+  remove(path: string): Promise<void>;
+  /** Whether it was there and empty, and is gone. */
+  removeEmptyDirectory(path: string): Promise<boolean>;
+  removeTree(path: string): Promise<void>;
+}
+
+const NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+export function hostWriter(hostRoot: string): HostWriter {
+  const place = (path: string): string => join(resolveOnHost(hostRoot, dirname(path), "follow"), basename(path));
+  return {
+    makeDirectory: async (path) => {
+      await mkdir(place(path), { mode: 0o755, recursive: true });
+    },
+    write: (entry) => {
+      return replace(place(entry.path), (draft) =>
+        entry.kind === "link" ? symlink(entry.target, draft) : writeNew(draft, entry.content, entry.mode),
+      );
+    },
+    // Copied, not moved: under SELinux a moved file keeps the label of a home directory, and systemd may not run it.
+    copyExecutable: (from, to) => {
+      return replace(place(to), async (draft) => {
+        await copyFile(from, draft, constants.COPYFILE_EXCL);
+        await finish(draft, 0o755);
+      });
+    },
+    remove: async (path) => {
+      await rm(place(path), { force: true });
+    },
+    removeEmptyDirectory: async (path) => {
+      try {
+        await rmdir(place(path));
+        return true;
+      } catch (thrown) {
+        if (["ENOENT", "ENOTEMPTY", "EEXIST", "ENOTDIR"].includes(errorCode(thrown) ?? "")) return false;
+        throw thrown;
+      }
+    },
+    removeTree: async (path) => {
+      await rm(place(path), { recursive: true, force: true });
+    },
+  };
+}
+
+async function replace(path: string, make: (draft: string) => Promise<void>): Promise<void> {
+  const draft = join(dirname(path), `.${basename(path)}.unghost-draft`);
+  await rm(draft, { force: true });
+  try {
+    await make(draft);
+    const there = await lstat(path).catch(() => undefined);
+    if (there?.isDirectory()) throw new Error(`${path} is a directory`);
+    await rename(draft, path);
+  } catch (thrown) {
+    await rm(draft, { force: true });
+    throw thrown;
+  }
+  await syncDirectory(dirname(path));
+}
+
+async function writeNew(path: string, content: string, mode: number): Promise<void> {
+  const handle = await open(path, NEW, mode);
+  try {
+    await handle.writeFile(content);
+  } finally {
+    await handle.close();
+  }
+  await finish(path, mode);
+}
+
+/** The umask of whoever runs this must not decide who may read a unit. */
+async function finish(path: string, mode: number): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    await handle.chmod(mode);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,139 @@
+import {
+  DISTRIBUTIONS,
+  type Distribution,
+  type DistributionName,
+  distribution,
+  type Host,
+  type RuntimeService,
+  type ServiceManager,
+} from "./distribution.ts";
+import type { HostFiles } from "./host-files.ts";
+import { kubeletsRuntime } from "./kubelets-runtime.ts";
+
+/** In systemd's own order: what is in /etc hides what packages bring. */
+export const UNIT_DIRS = [
+  "/etc/systemd/system",
+  "/usr/local/lib/systemd/system",
+  "/usr/lib/systemd/system",
+  "/lib/systemd/system",
+] as const;
+export const INIT_DIR = "/etc/init.d";
+
+/** What a person may name instead of having it found. */
+export const CHOICES = [...DISTRIBUTIONS.map(({ name }) => name), "nixos", "talos"] as const;
+export type Choice = DistributionName | "nixos" | "talos";
+
+export type Detection =
+  | { readonly kind: "found"; readonly host: Host }
+  | { readonly kind: "none"; readonly looked: string }
+  | { readonly kind: "several"; readonly names: readonly DistributionName[] };
+
+/** Finds out what runs Kubernetes here, from files alone: it must work in an image that has never been started. */
+export function detect(files: HostFiles, chosen?: Choice): Detection {
+  const manager = chosen === "talos" || chosen === "nixos" ? chosen : serviceManager(files);
+  if (manager === "talos") return { kind: "found", host: { manager, services: [] } };
+  const services = servicesOf(files, manager);
+  if (chosen !== undefined && chosen !== "nixos" && chosen !== "talos") {
+    const wanted = services.filter((found) => found.distribution.name === chosen);
+    return { kind: "found", host: { manager, services: wanted.length > 0 ? wanted : [asNamed(chosen)] } };
+  }
+  const picked = pick(files, startedAtBoot(files, services));
+  if (picked.kind === "found") return { kind: "found", host: { manager, services: picked.services } };
+  if (picked.kind === "several") return picked;
+  // The description of a NixOS host may be written before its k3s is.
+  if (manager === "nixos") return { kind: "found", host: { manager, services: [asNamed("k3s-server")] } };
+  return { kind: "none", looked: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") };
+}
+
+function asNamed(name: DistributionName): RuntimeService {
+  const known = distribution(name);
+  return { distribution: known, service: known.service, seenAt: "named by you" };
+}
+
+function serviceManager(files: HostFiles): ServiceManager {
+  const release = files.read("/etc/os-release") ?? files.read("/usr/lib/os-release") ?? "";
+  const id = /^ID=["']?([\w.-]+)/m.exec(release)?.[1];
+  if (id === "talos" || id === "nixos") return id;
+  const there = (paths: readonly string[]): boolean => paths.some((path) => files.kind(path) !== "absent");
+  // Some distributions carry both; the one that can be process 1 decides.
+  if (there(["/usr/lib/systemd/systemd", "/lib/systemd/systemd"])) return "systemd";
+  return id === "alpine" || there(["/sbin/openrc-run", "/usr/sbin/openrc-run"]) ? "openrc" : "systemd";
+}
+
+type Picked =
+  | { readonly kind: "found"; readonly services: readonly RuntimeService[] }
+  | { readonly kind: "none" }
+  | { readonly kind: "several"; readonly names: readonly DistributionName[] };
+
+function pick(files: HostFiles, services: readonly RuntimeService[]): Picked {
+  const embedded = services.filter(({ distribution: { kubelets } }) => kubelets.length === 0);
+  const families = new Set(embedded.map((found) => family(found.distribution)));
+  if (families.size === 1) return { kind: "found", services: embedded };
+  if (families.size > 1) return { kind: "several", names: embedded.map((found) => found.distribution.name) };
+
+  // A containerd without a kubelet serves Docker or builds; it has no pods.
+  const plain = services.filter(({ distribution: { name } }) => name === "containerd" || name === "cri-o");
+  const snap = services.filter(({ distribution: { name } }) => name === "microk8s");
+  if (snap.length > 0) return { kind: "found", services: snap };
+  if (plain.length === 0) return { kind: "none" };
+  if (plain.length === 1) return { kind: "found", services: plain };
+  const used = kubeletsRuntime(files);
+  const decided = plain.filter(({ distribution: { name } }) => name === used);
+  if (decided.length > 0) return { kind: "found", services: decided };
+  return { kind: "several", names: plain.map((found) => found.distribution.name) };
+}
+
+/** rke2 brings its server's and its agent's unit to every host; the one that is enabled counts. */
+function startedAtBoot(files: HostFiles, services: readonly RuntimeService[]): readonly RuntimeService[] {
+  return services.filter((found) => {
+    const rivals = services.filter((other) => family(other.distribution) === family(found.distribution));
+    return isEnabled(files, found) || !rivals.some((other) => isEnabled(files, other));
+  });
+}
+
+function isEnabled(files: HostFiles, { service }: RuntimeService): boolean {
+  const places = [
+    `/etc/systemd/system/multi-user.target.wants/${service}.service`,
+    `/etc/runlevels/default/${service}`,
+  ];
+  return places.some((path) => files.kind(path) !== "absent");
+}
+
+/** Server and agent of one distribution never run side by side. */
+function family({ name }: Distribution): string {
+  return name.split("-")[0] ?? name;
+}
+
+function servicesOf(files: HostFiles, manager: ServiceManager): readonly RuntimeService[] {
+  const found = new Map<string, { readonly path: string; readonly text: string }>();
+  const dirs = manager === "openrc" ? [INIT_DIR] : UNIT_DIRS;
+  for (const dir of dirs) {
+    for (const file of files.names(dir)) {
+      const name = manager === "openrc" ? file : /^(.+)\.service$/.exec(file)?.[1];
+      if (name === undefined || found.has(name)) continue;
+      // A masked unit is a link to /dev/null: it hides the one below and is never started.
+      found.set(name, { path: `${dir}/${file}`, text: files.read(`${dir}/${file}`) ?? "" });
+    }
+  }
+  const started = [...found].filter(([, { text }]) => text !== "");
+  const names = new Set(started.map(([name]) => name));
+  return started.flatMap(([service, { path, text }]) => {
+    const known = recognise(service, text);
+    if (known === undefined) return [];
+    const { kubelets } = known;
+    return kubelets.every((kubelet) => names.has(kubelet)) || known.name === "microk8s"
+      ? [{ distribution: known, service, seenAt: path }]
+      : [];
+  });
+}
+
+function recognise(service: string, text: string): Distribution | undefined {
+  const exact = DISTRIBUTIONS.find((known) => known.service === service);
+  if (exact !== undefined) return exact;
+  // k3s may be installed under a name of one's own (INSTALL_K3S_NAME): then its command line tells.
+  if (!service.startsWith("k3s")) return undefined;
+  const plain = text.replace(/\\\n/g, " ");
+  const role = /\/k3s["']?\s+["']?(server|agent)\b/.exec(plain) ?? /^command_args=["']?(server|agent)\b/m.exec(plain);
+  if (role === null) return undefined;
+  return distribution(role[1] === "agent" ? "k3s-agent" : "k3s-server");
+}

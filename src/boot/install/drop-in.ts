@@ -1,0 +1,58 @@
+import type { RuntimeService } from "./distribution.ts";
+import { type HookSettings, hookCommand } from "./hook-command.ts";
+import { commandLine, type Setting, type Unit } from "./unit-text.ts";
+import { AFTER_UNIT, BEFORE_UNIT, RECORD_UNIT, unitName } from "./units.ts";
+
+export const DROP_IN = "10-unghost.conf";
+
+/** What the runtime's own unit is told. It survives upgrades, which replace the unit but not what lies beside it. */
+export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
+  const { before } = found.distribution;
+  const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
+  const record = before === "after-only" ? [] : [RECORD_UNIT];
+  const wants: Setting = {
+    key: "Wants",
+    value: [...wanted, ...record].join(" "),
+    why: "Wants, never Requires: whatever becomes of them, this unit starts.",
+  };
+  const intro = [
+    "After a power cut, pod sandboxes that died with the machine hold their names and addresses, and their pods cannot start. " +
+      `unghost heals them when ${unitName(found.service)} starts. See \`unghost history\` for what it did.`,
+    ...(before === "after-only" ? [CRIO] : []),
+    SWITCH_OFF,
+  ];
+  const unit = { name: "Unit", settings: [wants] } as const;
+  const name = `${unitName(found.service)}.d/${DROP_IN}`;
+  if (before !== "in-unit") return { name, intro, sections: [unit] };
+  return {
+    name,
+    intro,
+    sections: [unit, { name: "Service", settings: [inUnitStep(settings)], leftOut: IN_UNIT_LEFT_OUT }],
+  };
+}
+
+export const SWITCH_OFF =
+  "To switch it off, run `unghost uninstall`, or empty this file and run `systemctl daemon-reload`.";
+
+export const CRIO =
+  "CRI-O notices a reboot by itself and cleans up before it listens (crio-wipe, and its own restore at start), so nothing " +
+  "runs before it. Only what is left once it is up is looked at.";
+
+function inUnitStep(settings: HookSettings): Setting {
+  return {
+    key: "ExecStartPre",
+    value: `-${commandLine(hookCommand("before", settings))}`,
+    why:
+      "The runtime is a child of this service, so this is the last moment before it. The leading minus: a failure changes nothing. " +
+      "This unit has no start timeout (TimeoutStartSec=0), so the step brings its own deadline. It runs at every restart of " +
+      "the service too, while pods live on (KillMode=process): it does nothing unless the machine was rebooted and no pod " +
+      "is alive.",
+  };
+}
+
+const IN_UNIT_LEFT_OUT: readonly string[] = [
+  "ExecStartPost: the unit would count as starting until it ends, and it would run only once the cluster answers, which a ghost " +
+    "may prevent. unghost-boot-after.service waits for the runtime's socket instead.",
+  "ExecStop: it would run at every restart, when pods live on. unghost-record.service runs when the machine goes down.",
+  "Any hardening: it would apply to the service, not to our step.",
+];

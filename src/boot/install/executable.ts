@@ -1,0 +1,30 @@
+import { createHash } from "node:crypto";
+import { closeSync, openSync, readSync } from "node:fs";
+import { errorCode } from "../../heal/system-error.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+
+const CHUNK = 1024 * 1024;
+
+/** Checksum of the executable on the host; undefined when none is there. */
+export function executableOnHost(hostRoot: string, path: string): string | undefined {
+  try {
+    return sha256Of(resolveOnHost(hostRoot, path, "follow"));
+  } catch (thrown) {
+    if (errorCode(thrown) === "ENOENT" || errorCode(thrown) === "ENOTDIR") return undefined;
+    throw thrown;
+  }
+}
+
+export function sha256Of(path: string): string {
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafe(CHUNK);
+  const fd = openSync(path, "r");
+  try {
+    for (let count = readSync(fd, buffer); count > 0; count = readSync(fd, buffer)) {
+      hash.update(buffer.subarray(0, count));
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return hash.digest("hex");
+}

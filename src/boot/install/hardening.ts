@@ -1,0 +1,105 @@
+import { DEFAULT_STATE_DIR } from "./hook-command.ts";
+import type { Setting } from "./unit-text.ts";
+
+/**
+ * For steps that heal: they run the node's containerd and CNI plug-ins as root in the host's own mount namespace. What is
+ * left to take away is what no runtime and no plug-in needs.
+ */
+export const HEALING: readonly Setting[] = [
+  {
+    key: "CapabilityBoundingSet",
+    value:
+      "~CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_BLOCK_SUSPEND CAP_LEASE CAP_LINUX_IMMUTABLE CAP_MAC_ADMIN CAP_MAC_OVERRIDE " +
+      "CAP_SYS_BOOT CAP_SYS_PACCT CAP_SYS_RAWIO CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM",
+    why:
+      "Taken away one by one, because the cluster chooses the plug-ins: they need CAP_NET_ADMIN and CAP_NET_RAW for links and " +
+      "rules, CAP_SYS_ADMIN to enter and unmount network namespaces, CAP_SYS_MODULE for what iptables loads.",
+  },
+  {
+    key: "RestrictAddressFamilies",
+    value: "AF_UNIX AF_NETLINK AF_INET AF_INET6 AF_PACKET",
+    why: "The runtime's socket; links and rules; the Kubernetes API; plug-ins that announce addresses.",
+  },
+  { key: "SystemCallArchitectures", value: "native" },
+  {
+    key: "SystemCallFilter",
+    value: "~@clock @cpu-emulation @debug @obsolete @raw-io @reboot @swap",
+    why: "Nobody here sets clocks, reboots or traces. Refused with an error, not with a killed process.",
+  },
+  { key: "SystemCallErrorNumber", value: "EPERM" },
+  { key: "RestrictRealtime", value: "yes" },
+  { key: "RestrictSUIDSGID", value: "yes" },
+  { key: "LockPersonality", value: "yes" },
+  { key: "MemoryMax", value: "1G", why: "More than this is a mistake, and must not cost the node its pods." },
+];
+
+export const HEALING_LEFT_OUT: readonly string[] = [
+  "ProtectSystem, ProtectHome, PrivateTmp, PrivateDevices, PrivateMounts, ProtectKernelTunables, ProtectKernelModules, " +
+    "ProtectKernelLogs, ProtectControlGroups, ProtectProc, ReadWritePaths and their like: each of them gives the process a mount " +
+    "namespace of its own. A network namespace unmounted in there stays mounted on the host, and the ghost with it.",
+  "PrivateNetwork, RestrictNamespaces: plug-ins work on the host's links and enter the pods' namespaces.",
+  "ProtectHostname: a name that arrives late (DHCP) would not be seen, and it is the node's name.",
+  "MemoryDenyWriteExecute: the executable compiles its code as it runs.",
+  "UMask: directories that containerd makes must keep the modes that pods rely on.",
+  "CPUQuota, IOWeight: pods wait for this step; it should be over soon.",
+];
+
+/** For the step that only reads the node and writes its own directory. */
+export function recording(stateDir: string): readonly Setting[] {
+  return [
+    ...stateDirectory(stateDir),
+    {
+      key: "RuntimeDirectory",
+      value: "unghost",
+      why: "Markers of this boot. Kept when this unit stops: other steps read them.",
+    },
+    { key: "RuntimeDirectoryMode", value: "0700" },
+    { key: "RuntimeDirectoryPreserve", value: "yes" },
+    { key: "ProtectSystem", value: "strict" },
+    { key: "ProtectHome", value: "yes" },
+    { key: "PrivateTmp", value: "yes" },
+    { key: "PrivateDevices", value: "yes" },
+    { key: "ProtectKernelTunables", value: "yes" },
+    { key: "ProtectKernelModules", value: "yes" },
+    { key: "ProtectKernelLogs", value: "yes" },
+    { key: "ProtectControlGroups", value: "yes" },
+    { key: "ProtectClock", value: "yes" },
+    { key: "NoNewPrivileges", value: "yes" },
+    {
+      key: "CapabilityBoundingSet",
+      value: "CAP_DAC_READ_SEARCH CAP_SYS_PTRACE",
+      why: "To read the caches of plug-ins that run as other users, and to see which processes belong to a pod.",
+    },
+    {
+      key: "RestrictAddressFamilies",
+      value: "AF_UNIX AF_INET AF_INET6",
+      why: "The runtime's socket, the Kubernetes API.",
+    },
+    { key: "RestrictNamespaces", value: "yes" },
+    { key: "RestrictRealtime", value: "yes" },
+    { key: "RestrictSUIDSGID", value: "yes" },
+    { key: "LockPersonality", value: "yes" },
+    { key: "SystemCallArchitectures", value: "native" },
+    { key: "SystemCallFilter", value: "@system-service" },
+    { key: "SystemCallErrorNumber", value: "EPERM" },
+    { key: "UMask", value: "0077" },
+    { key: "MemoryMax", value: "512M" },
+  ];
+}
+
+export const RECORDING_LEFT_OUT: readonly string[] = [
+  "MemoryDenyWriteExecute: the executable compiles its code as it runs.",
+  "ProtectProc, PrivatePIDs: shims and plug-ins of others must be seen.",
+  "ProtectHostname: the host's name is the node's name.",
+  "User: the runtime's socket and the plug-ins' caches belong to root.",
+];
+
+/** systemd makes a directory below /var/lib itself, and lets us write there; elsewhere it can only open an existing one. */
+function stateDirectory(stateDir: string): readonly Setting[] {
+  const below = /^\/var\/lib\/([\w.-]+(?:\/[\w.-]+)*)$/.exec(stateDir)?.[1];
+  if (below === undefined) return [{ key: "ReadWritePaths", value: `-${stateDir}` }];
+  return [
+    { key: "StateDirectory", value: below, why: stateDir === DEFAULT_STATE_DIR ? "The journal, and this record." : "" },
+    { key: "StateDirectoryMode", value: "0700" },
+  ].map(({ why, ...setting }) => (why ? { ...setting, why } : setting));
+}

@@ -1,0 +1,34 @@
+/** How the installed hook is called. */
+export interface HookSettings {
+  /** Absolute path of the executable on the host. */
+  readonly program: string;
+  readonly stateDir: string;
+  /** Deadline of the step before the runtime. */
+  readonly deadlineSeconds: number;
+  /** More words for every `unghost boot`, as given to install. */
+  readonly bootArgs: readonly string[];
+}
+
+export const DEFAULT_STATE_DIR = "/var/lib/unghost";
+
+/**
+ * The step after the start waits for the socket from the moment the service begins to start, and CNI agents need minutes
+ * after that.
+ */
+export const AFTER_SECONDS = 300;
+
+/** A machine that goes down waits for this. */
+export const RECORD_SECONDS = 10;
+
+/** Beyond its own deadline the hook is ended from outside. */
+export const GRACE_SECONDS = 30;
+
+export type HookStep = "before" | "after" | "record";
+
+export function hookCommand(step: HookStep, settings: HookSettings): readonly string[] {
+  const { program, stateDir, bootArgs, deadlineSeconds } = settings;
+  const seconds = { before: deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
+  const mode = step === "before" ? [] : [`--${step}`];
+  const state = stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
+  return [program, "boot", ...mode, "--deadline", `${seconds}s`, ...state, ...bootArgs];
+}

@@ -1,0 +1,31 @@
+import * as v from "valibot";
+
+/** What install did besides writing text files, for uninstall to take back. It lies as a comment in one of those files. */
+const receiptSchema = v.object({
+  /** Only when install itself put it there: one that a package or a person brought stays. */
+  executable: v.optional(v.object({ path: v.string(), sha256: v.string() })),
+  /** Directories that did not exist before. */
+  directories: v.array(v.string()),
+});
+
+export type Receipt = v.InferOutput<typeof receiptSchema>;
+
+export const NO_RECEIPT: Receipt = { directories: [] };
+
+const LINE = /^# Receipt: (\{.*\})$/m;
+
+export function receiptLine(receipt: Receipt): string {
+  return `# Receipt: ${JSON.stringify(receipt)}`;
+}
+
+/** The receipt in a file of ours; the empty one when it has none, or one that somebody broke. */
+export function receiptIn(text: string | undefined): Receipt {
+  const found = LINE.exec(text ?? "")?.[1];
+  if (found === undefined) return NO_RECEIPT;
+  try {
+    const parsed = v.safeParse(receiptSchema, JSON.parse(found));
+    return parsed.success ? parsed.output : NO_RECEIPT;
+  } catch {
+    return NO_RECEIPT;
+  }
+}

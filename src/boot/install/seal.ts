@@ -1,0 +1,28 @@
+import { createHash } from "node:crypto";
+
+const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`.";
+const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;
+
+/**
+ * Adds the line that makes a file ours. Its seal is a checksum of all the rest: it tells a file of an older unghost, which
+ * may be replaced, from one that a person has changed, which may not.
+ */
+export function sealed(text: string): string {
+  // The kernel reads a script's interpreter from its first line only.
+  const [first = ""] = text.startsWith("#!") ? text.split("\n", 1) : [];
+  const top = first === "" ? "" : `${first}\n`;
+  return `${top}${HEADER} Seal: ${checksum(text)}\n${text.slice(top.length)}`;
+}
+
+export type Authorship = "ours" | "changed" | "foreign";
+
+export function authorship(text: string): Authorship {
+  const found = SEALED.exec(text);
+  if (found === null) return text.includes(HEADER) ? "changed" : "foreign";
+  const rest = text.slice(0, found.index) + text.slice(found.index + found[0].length);
+  return checksum(rest) === found[1] ? "ours" : "changed";
+}
+
+function checksum(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}

@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { RECORD_UNIT } from "./units.ts";
+
+/** Commands of the service manager around a change of its files. */
+export interface ManagerCommands {
+  readonly before: readonly (readonly string[])[];
+  readonly after: readonly (readonly string[])[];
+}
+
+const NOTHING: ManagerCommands = { before: [], after: [] };
+const RELOAD = ["systemctl", "daemon-reload"];
+
+/** Nothing is to be enabled: drop-ins of the runtime's unit pull ours in. OpenRC reads its directories anew by itself. */
+export function installCommands(paths: readonly string[]): ManagerCommands {
+  if (!paths.some(isSystemds)) return NOTHING;
+  // It has nothing to do until the machine goes down, so it can as well be there from now on.
+  const start = paths.some((path) => path.endsWith(`/${RECORD_UNIT}`)) ? [["systemctl", "start", RECORD_UNIT]] : [];
+  return { before: [], after: [RELOAD, ...start] };
+}
+
+export function uninstallCommands(paths: readonly string[]): ManagerCommands {
+  if (!paths.some(isSystemds)) return NOTHING;
+  const units = paths.map((path) => path.slice(path.lastIndexOf("/") + 1)).filter((name) => name.endsWith(".service"));
+  return { before: units.length === 0 ? [] : [["systemctl", "stop", ...units]], after: [RELOAD] };
+}
+
+function isSystemds(path: string): boolean {
+  return path.startsWith("/etc/systemd/");
+}
+
+/** systemd itself says that this is how to tell (sd_booted). */
+export function systemdRuns(): boolean {
+  return existsSync("/run/systemd/system");
+}
+
+const COMMAND_MS = 60_000;
+
+export type RunCommand = (command: readonly string[]) => Promise<string | undefined>;
+
+/** What went wrong, or undefined. */
+export const runCommand: RunCommand = ([file = "", ...args]) => {
+  return new Promise((resolve) => {
+    execFile(file, args, { timeout: COMMAND_MS }, (error, _stdout, stderr) => {
+      resolve(error === null ? undefined : stderr.trim() || error.message);
+    });
+  });
+};

@@ -1,0 +1,9 @@
+/** What multus does differs by release; its version is not to be had from a node, so these are told and not compared. */
+export const MULTUS = {
+  /** Up to here a cache that does not parse fails every DEL; later ones succeed without calling any delegate. */
+  corruptCacheFailsUpTo: "3.9",
+  /** The thick plugin's shim answers DEL with success from here on, whatever the daemon says. */
+  shimSwallowsDelErrorsFrom: "4.0.2",
+  /** In between, fields of its own are stripped from a delegate's file-based configuration on DEL. */
+  lossyConflist: { from: "4.2.1", to: "4.3.0" },
+} as const;

@@ -1,0 +1,47 @@
+import type { RunCommand } from "../boot/install/service-manager.ts";
+import type { Io } from "./io.ts";
+
+/** What install and uninstall have in common. */
+export interface HookOptions {
+  readonly hostRoot: string;
+  readonly stateDir: string;
+  readonly force: boolean;
+  readonly dryRun: boolean;
+  /** Does not ask. Without a terminal nobody is asked either: to run the command is to want it. */
+  readonly yes: boolean;
+  readonly confirm: (question: string) => Promise<"yes" | "no">;
+  /** Whether systemd is what runs on `/`. */
+  readonly systemdRuns: boolean;
+  readonly runCommand: RunCommand;
+}
+
+export type HookIo = Pick<Io, "stdout" | "stderr" | "stdinIsTerminal" | "stdoutIsTerminal">;
+
+export async function agreed(question: string, { yes, confirm }: HookOptions, io: HookIo): Promise<boolean> {
+  if (yes || !io.stdinIsTerminal || !io.stdoutIsTerminal) return true;
+  if ((await confirm(question)) === "yes") return true;
+  io.stderr("Nothing was changed.\n");
+  return false;
+}
+
+/** Whether one failed. On another root, or without systemd, they are only said. */
+export async function runCommands(
+  commands: readonly (readonly string[])[],
+  { hostRoot, systemdRuns, runCommand }: HookOptions,
+  io: HookIo,
+): Promise<boolean> {
+  if (commands.length === 0) return false;
+  const words = commands.map((command) => command.join(" "));
+  if (hostRoot !== "/" || !systemdRuns) {
+    io.stdout(`Where systemd runs this host, run: ${words.join(" && ")} (a boot does the same).\n`);
+    return false;
+  }
+  let failed = false;
+  for (const command of commands) {
+    const complaint = await runCommand(command);
+    if (complaint === undefined) continue;
+    failed = true;
+    io.stderr(`${command.join(" ")} failed: ${complaint}. The files are in place; run it again by hand.\n`);
+  }
+  return failed;
+}

@@ -1,0 +1,128 @@
+import { basename } from "node:path";
+import { hostWriter } from "../boot/install/apply.ts";
+import { CHOICES, type Choice, detect } from "../boot/install/detect.ts";
+import type { Host } from "../boot/install/distribution.ts";
+import { executableOnHost, sha256Of } from "../boot/install/executable.ts";
+import type { HookSettings } from "../boot/install/hook-command.ts";
+import { hostFiles } from "../boot/install/host-files.ts";
+import { type InstallPlan, planInstall } from "../boot/install/install-plan.ts";
+import { installCommands } from "../boot/install/service-manager.ts";
+import { describeError } from "../heal/system-error.ts";
+import { ExitCode } from "./exit-codes.ts";
+import { agreed, type HookIo, type HookOptions, runCommands } from "./hook-options.ts";
+import { describeHost, planLines, printedInstead } from "./install-words.ts";
+
+export interface InstallOptions extends HookOptions {
+  /** What this process was started from (process.execPath). */
+  readonly execPath: string;
+  /** Where the executable belongs on the host. */
+  readonly binDir: string;
+  /** One of CHOICES; undefined to find it. */
+  readonly distribution: string | undefined;
+  readonly deadlineSeconds: number;
+  readonly bootArgs: readonly string[];
+  readonly version: string;
+}
+
+/** Installs the boot hook. Exit 0 it is there, 1 something is missing, 2 no distribution was found, 3 refused. */
+export async function runInstall(options: InstallOptions, io: HookIo): Promise<ExitCode> {
+  const chosen = CHOICES.find((name) => name === options.distribution);
+  if (options.distribution !== undefined && chosen === undefined) {
+    io.stderr(`unghost: --distribution: "${options.distribution}" is none of ${CHOICES.join(", ")}\n`);
+    return ExitCode.usage;
+  }
+  const host = findHost(options, chosen, io);
+  if (host === undefined) return ExitCode.unknown;
+  const settings: HookSettings = { ...options, program: `${options.binDir}/unghost` };
+  if (host.manager === "nixos" || host.manager === "talos") {
+    io.stdout(printedInstead(host, settings, options.version));
+    return ExitCode.ok;
+  }
+  if (/^(node|bun)\b/.test(basename(options.execPath))) {
+    io.stderr(`unghost: ${options.execPath} is an engine, not unghost: run install from the built executable.\n`);
+    return ExitCode.refused;
+  }
+  const plan = planInstall(host, settings, hostFiles(options.hostRoot), {
+    own: sha256Of(options.execPath),
+    there: executableOnHost(options.hostRoot, settings.program),
+  });
+  io.stdout(planLines(host, plan, options));
+  const decision = await decide(plan, options, io);
+  return decision ?? (await carryOut(plan, options, io));
+}
+
+function findHost({ hostRoot }: HookOptions, chosen: Choice | undefined, io: HookIo): Host | undefined {
+  try {
+    const found = detect(hostFiles(hostRoot), chosen);
+    if (found.kind === "found") {
+      io.stdout(describeHost(found.host));
+      return found.host;
+    }
+    io.stderr(
+      found.kind === "several"
+        ? `This host could be any of ${found.names.join(", ")}. Say which with --distribution.\n`
+        : `No Kubernetes distribution was found: looked for its services in ${found.looked}. ` +
+            `Say which will run here with --distribution (${CHOICES.join(", ")}).\n`,
+    );
+  } catch (thrown) {
+    io.stderr(`What runs on this host cannot be told: ${describeError(thrown)}. Run it as root.\n`);
+  }
+  return undefined;
+}
+
+/** An exit code when there is nothing to do, or nothing may be done. */
+async function decide(plan: InstallPlan, options: HookOptions, io: HookIo): Promise<ExitCode | undefined> {
+  const all = [...plan.entries, plan.executable];
+  const inTheWay = all.filter(({ state }) => state === "changed" || state === "foreign");
+  if (inTheWay.length > 0 && !options.force) {
+    const words = inTheWay.map(({ path, state }) => {
+      return state === "changed" ? `${path} was changed by hand` : `${path} was not written by unghost install`;
+    });
+    io.stderr(`Nothing was written: ${words.join("; ")}. Look at it, then replace it with --force.\n`);
+    return ExitCode.refused;
+  }
+  if (all.every(({ state }) => state === "unchanged")) {
+    io.stdout("Nothing to do: all of it is in place.\n");
+    return ExitCode.ok;
+  }
+  if (options.dryRun) return ExitCode.ok;
+  return (await agreed("Write this?", options, io)) ? undefined : ExitCode.refused;
+}
+
+interface Step {
+  readonly path: string;
+  readonly run: () => Promise<void>;
+}
+
+/** The file with the receipt first, then what it vouches for, and last what makes the rest take effect. */
+function stepsOf(
+  { directories, entries, executable }: InstallPlan,
+  { hostRoot, execPath }: InstallOptions,
+): readonly Step[] {
+  const writer = hostWriter(hostRoot);
+  const make = directories.map((path) => ({ path, run: () => writer.makeDirectory(path) }));
+  const drop = entries
+    .filter(({ state }) => state === "obsolete")
+    .map(({ path }) => ({ path, run: () => writer.remove(path) }));
+  const writes = entries.flatMap(({ state, path, entry }) => {
+    return entry === undefined || state === "unchanged" ? [] : [{ path, run: () => writer.write(entry) }];
+  });
+  const { path, state } = executable;
+  const copy = state === "unchanged" ? [] : [{ path, run: () => writer.copyExecutable(execPath, path) }];
+  return [...make, ...drop, ...writes.slice(0, 1), ...copy, ...writes.slice(1)];
+}
+
+async function carryOut(plan: InstallPlan, options: InstallOptions, io: HookIo): Promise<ExitCode> {
+  for (const { path, run } of stepsOf(plan, options)) {
+    try {
+      await run();
+    } catch (thrown) {
+      io.stderr(`${path} could not be written: ${describeError(thrown)}. Run install again once that is solved.\n`);
+      return ExitCode.findings;
+    }
+  }
+  const changed = plan.entries.filter(({ state }) => state !== "unchanged").map(({ path }) => path);
+  if (await runCommands(installCommands(changed).after, options, io)) return ExitCode.findings;
+  io.stdout("Installed. It takes effect at the next start of the runtime; nothing was restarted.\n");
+  return ExitCode.ok;
+}

@@ -1,0 +1,28 @@
+import { isAbsolute } from "node:path";
+import { offlineReport } from "../report/build-offline.ts";
+import { observeOffline } from "../snapshot/observe-offline.ts";
+import { checkClassNames } from "./class-names.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import { type NodeFlags, resolveSettings } from "./settings.ts";
+import { SettingsError } from "./settings-error.ts";
+import { showReport } from "./show-report.ts";
+
+export interface ScanOfflineFlags extends NodeFlags {
+  /** containerd's root directory as the node calls it; by default found by itself. */
+  readonly containerdRoot?: string;
+  /** Of the containerd that will be started, where the caller knows it. */
+  readonly containerdVersion?: string;
+}
+
+/** Looks at the files of a runtime that does not run; asks nobody and changes nothing. */
+export async function runScanOffline(flags: ScanOfflineFlags, io: Io): Promise<ExitCode> {
+  const { containerdRoot, containerdVersion, ...nodeFlags } = flags;
+  if (containerdRoot !== undefined && !isAbsolute(containerdRoot)) {
+    throw new SettingsError(`--containerd-root: "${containerdRoot}" is not an absolute path`);
+  }
+  const settings = await resolveSettings(nodeFlags, io);
+  checkClassNames([...settings.only, ...settings.skip]);
+  const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
+  return await showReport(offlineReport(facts, settings), settings, io);
+}

@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import { type HostWriter, hostWriter } from "../boot/install/apply.ts";
+import { executableOnHost } from "../boot/install/executable.ts";
+import { hostFiles } from "../boot/install/host-files.ts";
+import { uninstallCommands } from "../boot/install/service-manager.ts";
+import { mayPurge } from "../boot/install/state-dir-purge.ts";
+import { planUninstall, type UninstallPlan } from "../boot/install/uninstall-plan.ts";
+import { describeError } from "../heal/system-error.ts";
+import { ExitCode } from "./exit-codes.ts";
+import { agreed, type HookIo, type HookOptions, runCommands } from "./hook-options.ts";
+
+export interface UninstallOptions extends HookOptions {
+  /** Deletes the journal, the quarantine and all reports too. */
+  readonly purge: boolean;
+  readonly uid: number;
+}
+
+const RUN_DIR = "/run/unghost";
+
+/** Removes what install wrote. Exit 0 nothing is left, 1 something is, 2 could not look, 3 refused. */
+export async function runUninstall(options: UninstallOptions, io: HookIo): Promise<ExitCode> {
+  try {
+    return await uninstall(options, io);
+  } catch (thrown) {
+    io.stderr(`What is installed on this host cannot be told: ${describeError(thrown)}. Run it as root.\n`);
+    return ExitCode.unknown;
+  }
+}
+
+async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCode> {
+  const purge = options.purge ? await mayPurge(options, options.force) : undefined;
+  if (purge?.ok === false) {
+    io.stderr(`Nothing was removed: ${purge.refusal.message} ${purge.refusal.next}\n`);
+    return ExitCode.refused;
+  }
+  const plan = withExecutable(planUninstall(hostFiles(options.hostRoot)), options);
+  const trees = purge?.value === "there" ? [options.stateDir, RUN_DIR] : [];
+  const going = [...plan.remove, ...(plan.removeExecutable ? [plan.removeExecutable] : []), ...trees];
+  for (const path of going) io.stdout(`remove     ${path}\n`);
+  for (const note of plan.notes) io.stdout(`left       ${note}\n`);
+  const left = plan.foreign.length > 0 ? ExitCode.findings : ExitCode.ok;
+  if (going.length === 0) {
+    io.stdout("Nothing to do: unghost install has left nothing here.\n");
+    return left;
+  }
+  if (options.dryRun) return left;
+  if (!(await agreed("Remove this?", options, io))) return ExitCode.refused;
+  const commands = uninstallCommands(plan.remove);
+  // A unit that is not loaded cannot be stopped, which is as good as stopped.
+  if (options.hostRoot === "/" && options.systemdRuns) {
+    for (const command of commands.before) await options.runCommand(command);
+  }
+  if (!(await remove(plan, trees, options, io))) return ExitCode.findings;
+  const failed = await runCommands(commands.after, options, io);
+  io.stdout(trees.length > 0 ? "Removed.\n" : `Removed. The journal and the quarantine in ${options.stateDir} stay.\n`);
+  return failed ? ExitCode.findings : left;
+}
+
+interface Going extends UninstallPlan {
+  readonly removeExecutable: string | undefined;
+  readonly notes: readonly string[];
+}
+
+function withExecutable(plan: UninstallPlan, { hostRoot, force }: UninstallOptions): Going {
+  const notes = plan.foreign.map((path) => `${path}: it does not carry the line of unghost install`);
+  const { executable } = plan;
+  const there = executable && executableOnHost(hostRoot, executable.path);
+  if (executable === undefined || there === undefined) return { ...plan, removeExecutable: undefined, notes };
+  if (force || there === executable.sha256) return { ...plan, removeExecutable: executable.path, notes };
+  const replaced = `${executable.path}: it is not the one that install put there (--force removes it)`;
+  return { ...plan, removeExecutable: undefined, notes: [...notes, replaced] };
+}
+
+async function remove(
+  plan: Going,
+  trees: readonly string[],
+  { hostRoot }: UninstallOptions,
+  io: HookIo,
+): Promise<boolean> {
+  const writer: HostWriter = hostWriter(hostRoot);
+  const executable = plan.removeExecutable === undefined ? [] : [plan.removeExecutable];
+  let at = hostRoot;
+  try {
+    for (const path of [...plan.remove.slice(0, -1), ...executable, ...plan.remove.slice(-1)])
+      await writer.remove((at = path));
+    for (const path of trees) await writer.removeTree((at = path));
+    for (const path of plan.directories) await writer.removeEmptyDirectory((at = path));
+    return true;
+  } catch (thrown) {
+    io.stderr(`${join(hostRoot, at)} could not be removed: ${describeError(thrown)}. Run uninstall again.\n`);
+    return false;
+  }
+}

@@ -1,0 +1,141 @@
+import type { Evidence, Finding, Subject } from "../classes/finding.ts";
+import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
+import { boltCorruption } from "../classes/runtime-down/bolt-corruption.ts";
+import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-duplicate-container-name.ts";
+import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
+import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
+import { containerdBehaviour } from "../classes/versions/containerd.ts";
+import { damageInWords } from "../snapshot/bolt/damage.ts";
+import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
+import type { MetadataFile } from "../snapshot/metadata-file.ts";
+import type { OfflineFacts } from "../snapshot/observe-offline.ts";
+import type { Source } from "../snapshot/source.ts";
+import type { ProcessFacts } from "../snapshot/types.ts";
+import { comingBack } from "./coming-back.ts";
+import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "./duplicate-names.ts";
+import { lifeInWords, lifeOfRecord } from "./offline-life.ts";
+import { toFinding } from "./to-finding.ts";
+
+/** What will keep the runtime from starting, and what it will bring back when it starts. Pure. */
+export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
+  const { metadata } = facts;
+  if (metadata.status !== "read") return [];
+  const file = metadata.value;
+  return [
+    ...damaged(file),
+    ...duplicateSandboxNames(file.records).map((duplicate) =>
+      toFinding(recoverDuplicateSandboxName, duplicateFound("sandbox", duplicate, facts)),
+    ),
+    ...duplicateContainerNames(file.records).map((duplicate) =>
+      toFinding(recoverDuplicateContainerName, duplicateFound("container", duplicate, facts)),
+    ),
+    ...withoutMetadata(file, facts.containerdVersion),
+    ...returning(file, facts),
+  ];
+}
+
+const START = "the next start of the runtime";
+/** How many of a kind are named before the rest is counted. */
+const NAMED = 10;
+
+function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Finding[] {
+  const subject = { type: "file", path } satisfies Subject;
+  if (isEmpty) {
+    const finding = toFinding(boltCorruption, {
+      severity: "warning",
+      subject,
+      summary:
+        "the database has no bytes at all: the runtime begins anew, and knows no pod, container or image of before",
+      evidence: [{ source: "metadata file", fact: `${path} is empty` }],
+      blocks: [],
+      cure: [],
+    });
+    return [finding];
+  }
+  if (damage.length === 0) return [];
+  const places = damage.slice(0, NAMED).map((one) => ({ source: "metadata file", fact: damageInWords(one) }));
+  const more = damage.length > NAMED ? [{ source: "metadata file", fact: `${damage.length - NAMED} more` }] : [];
+  const finding = toFinding(boltCorruption, {
+    severity: "critical",
+    subject,
+    summary: `the database does not check out: the runtime crashes when it reads the bad part; ${records.length} records can still be read`,
+    evidence: [...places, ...more],
+    blocks: [START],
+    cure: [],
+  });
+  return [finding];
+}
+
+function duplicateFound(kind: "sandbox" | "container", { name, records }: DuplicateName, { processes }: OfflineFacts) {
+  const lives = records.map(({ id, createdAt }) => ({ id, createdAt, life: lifeOfRecord(id, processes) }));
+  const alive = lives.filter(({ life }) => life.state === "alive").length;
+  const pod = kind === "sandbox" ? parseSandboxName(name) : undefined;
+  return {
+    severity: "critical",
+    subject: { type: kind === "sandbox" ? "record" : "container", name, ...(pod === undefined ? {} : { pod }) },
+    summary: `${records.length} ${kind} records carry one name, and the runtime refuses to start because of it; ${whichToRemove(alive, processes)}`,
+    evidence: lives.map(({ id, createdAt, life }) => ({
+      source: "metadata file",
+      fact: `${id}, ${createdInWords(createdAt)}, carries the name ${name}; ${lifeInWords(life)}`,
+    })),
+    blocks: [START],
+    cure: [],
+  } as const;
+}
+
+function whichToRemove(alive: number, processes: Source<ProcessFacts>): string {
+  if (processes.status !== "read") return "which of them lives is not known";
+  if (alive === 0) return "nothing of any of them lives";
+  return alive === 1 ? "one of them lives and must stay" : `${alive} of them live, and a person has to choose`;
+}
+
+function createdInWords(createdAt: Date | undefined): string {
+  return createdAt === undefined ? "of unknown age" : `created ${createdAt.toISOString()}`;
+}
+
+/** A record of the same id among the containers is read first, and the incomplete one is then passed over. */
+function withoutMetadata(file: MetadataFile, version: string | undefined): readonly Finding[] {
+  const behaviour = version === undefined ? undefined : containerdBehaviour(version);
+  if (behaviour !== undefined && !behaviour.fatalWithoutMetadata) return [];
+  const recovered = new Set(file.records.flatMap(({ id, sandbox }) => (sandbox === undefined ? [] : [id])));
+  const incomplete = file.sandboxes.filter(({ id, sandbox }) => sandbox === undefined && !recovered.has(id));
+  const isFatal = behaviour !== undefined;
+  return incomplete.map(({ id, createdAt }) =>
+    toFinding(recoverMissingMetadata, {
+      severity: isFatal ? "critical" : "warning",
+      subject: { type: "record", name: id, sandboxId: sandboxId(id) },
+      summary: isFatal
+        ? `a stored sandbox has no metadata, and containerd ${version} refuses to start because of it`
+        : "a stored sandbox has no metadata: containerd 2.0.0 to 2.0.5 and 2.1.0 to 2.1.3 refuse to start because of it, others drop it; which version will be started is not known here",
+      evidence: [
+        { source: "metadata file", fact: `${id}, ${createdInWords(createdAt)}, has no metadata that could be decoded` },
+        { source: "metadata file", fact: "no container record has its id" },
+      ],
+      blocks: isFatal ? [START] : [],
+      cure: [],
+    }),
+  );
+}
+
+/** One finding for all of them: which of them is stuck will show only when the runtime runs. */
+function returning(file: MetadataFile, facts: OfflineFacts): readonly Finding[] {
+  const back = comingBack(facts);
+  if (back.length === 0) return [];
+  const names = back.map(({ podName }) => podName).toSorted();
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : "";
+  const holding = back.filter(({ holdsNetwork }) => holdsNetwork).length;
+  const evidence: Evidence[] = [
+    { source: "metadata file", fact: `records without a live process: ${names.slice(0, NAMED).join(", ")}${more}` },
+  ];
+  if (holding > 0)
+    evidence.push({ source: "cni", fact: `${holding} of them still hold an address or a cached result` });
+  const finding = toFinding(deadAfterCrash, {
+    severity: "warning",
+    subject: { type: "node", path: file.path },
+    summary: `${back.length === 1 ? "1 stored sandbox is" : `${back.length} stored sandboxes are`} dead and not taken down: the next start of the runtime brings them back NotReady, with their names taken`,
+    evidence,
+    blocks: [],
+    cure: [],
+  });
+  return [finding];
+}

@@ -1,0 +1,13 @@
+import type { FailureClass } from "../classes/failure-class.ts";
+import { type Detected, type Finding, subjectKey } from "../classes/finding.ts";
+
+/** What was seen, with the name and the treatment of its class. */
+export function toFinding(failureClass: FailureClass, { explains: _explained, ...detected }: Detected): Finding {
+  const { mode, reversible, steps } = failureClass.treatment;
+  return {
+    id: `${failureClass.id}/${subjectKey(detected.subject)}`,
+    class: failureClass.id,
+    ...detected,
+    treatment: { automatic: mode === "automatic", reversible, steps },
+  };
+}

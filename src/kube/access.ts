@@ -1,0 +1,31 @@
+/** How to reach an API server, and as whom. */
+export interface ApiAccess {
+  readonly server: URL;
+  readonly tls: ApiTls;
+  readonly token?: string;
+  /** Where this was read, for people. */
+  readonly from: string;
+  readonly certificate?: ClientCertificate;
+}
+
+export interface ApiTls {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly serverName?: string;
+  readonly insecure: boolean;
+}
+
+export interface ClientCertificate {
+  readonly expiresAt: Date;
+  /** Set when it is a kubelet's own: then this is what the cluster calls its node, whatever the machine is called. */
+  readonly node?: string;
+}
+
+/** What a file says. How it is found and how much is read of it is the caller's affair: the host may be mounted elsewhere. */
+export type FileText =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "missing" }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export type ReadText = (path: string) => FileText;

@@ -1,0 +1,90 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { ApiAccess } from "./access.ts";
+import { KubeError } from "./kube-error.ts";
+
+/** What a server answered, whatever it means. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  /** Seconds, as it asked for. */
+  readonly retryAfter: number | undefined;
+}
+
+export interface Connection {
+  get(path: string, accept: string, signal: AbortSignal): Promise<Answer>;
+  close(): void;
+}
+
+/** A node's pods are a few MB at most; whatever exceeds this would take more memory than the whole program may. */
+export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES): Connection {
+  const isTls = access.server.protocol === "https:";
+  const { ca, cert, key, serverName, insecure } = access.tls;
+  const tls = {
+    rejectUnauthorized: !insecure,
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+  };
+  const agent = isTls ? new HttpsAgent({ keepAlive: true, ...tls }) : new HttpAgent({ keepAlive: true });
+
+  function get(path: string, accept: string, signal: AbortSignal): Promise<Answer> {
+    const headers = {
+      accept,
+      "user-agent": "unghost",
+      ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }),
+    };
+    // A server may live below a path, as Rancher's clusters do.
+    const url = new URL(`${access.server.pathname.replace(/\/$/, "")}${path}`, access.server);
+    const options: RequestOptions = { agent, headers, signal };
+    return new Promise((resolve, reject) => {
+      const fail = (error: unknown): void => reject(asKubeError(error, access, signal));
+      const receive = (response: IncomingMessage): void => {
+        receiveAnswer(response, maxBytes).then(resolve, (error: unknown) => {
+          request.destroy();
+          fail(error);
+        });
+      };
+      const request = isTls ? httpsRequest(url, { ...options, ...tls }, receive) : httpRequest(url, options, receive);
+      request.once("error", fail);
+      request.end();
+    });
+  }
+
+  return { get, close: () => agent.destroy() };
+}
+
+function receiveAnswer(response: IncomingMessage, maxBytes: number): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) reject(new KubeError("unreadable", `its answer is larger than ${maxBytes} bytes`));
+      else chunks.push(chunk);
+    });
+    response.once("error", reject);
+    response.once("close", () => reject(new KubeError("unreadable", "its answer broke off")));
+    response.once("end", () => {
+      if (!response.complete) return;
+      const seconds = Number(response.headers["retry-after"]);
+      resolve({
+        status: response.statusCode ?? 0,
+        body: Buffer.concat(chunks).toString("utf8"),
+        retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
+      });
+    });
+  });
+}
+
+function asKubeError(error: unknown, { server, from }: ApiAccess, signal: AbortSignal): KubeError {
+  const who = `the API server ${server.origin} (by ${from})`;
+  if (signal.aborted) return new KubeError("timeout", `${who} did not answer in time`, error);
+  if (error instanceof KubeError) return new KubeError(error.kind, `${who}: ${error.message}`, error);
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
+  const why = [code, message].filter((part) => typeof part === "string" && part !== "").join(": ");
+  return new KubeError("unreachable", `${who} cannot be reached: ${why || String(error)}`, error);
+}

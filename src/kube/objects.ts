@@ -1,0 +1,47 @@
+import * as v from "valibot";
+
+/** The few fields that are read of Kubernetes' objects; everything else is dropped where it arrives. */
+const texts = v.nullish(v.record(v.string(), v.string()));
+
+const MetadataSchema = v.object({ name: v.string(), labels: texts, annotations: texts });
+
+export const PodSchema = v.object({
+  metadata: v.object({
+    ...MetadataSchema.entries,
+    namespace: v.string(),
+    uid: v.string(),
+    deletionTimestamp: v.nullish(v.string()),
+  }),
+  spec: v.nullish(v.object({ nodeName: v.nullish(v.string()) })),
+  status: v.nullish(v.object({ phase: v.nullish(v.string()) })),
+});
+
+export const NodeSchema = v.object({
+  metadata: MetadataSchema,
+  status: v.nullish(
+    v.object({ nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })) }),
+  ),
+});
+
+export const NamespaceSchema = v.object({ metadata: MetadataSchema });
+
+type Marked = v.InferOutput<typeof MetadataSchema>;
+
+/** `unghost.dev/ignore: "true"`, as a label or an annotation. */
+export function isIgnored({ labels, annotations }: Marked): boolean {
+  return labels?.["unghost.dev/ignore"] === "true" || annotations?.["unghost.dev/ignore"] === "true";
+}
+
+/** `unghost.dev/paused` with any value but "false": whoever wants everything stopped should not have to spell it right. */
+export function isPaused({ labels, annotations }: Marked): boolean {
+  return [labels, annotations].some((marks) => (marks?.["unghost.dev/paused"] ?? "false") !== "false");
+}
+
+/**
+ * The uid that a pod's sandbox carries. A static pod's is the hash of its manifest: what the API shows of it is a mirror
+ * with a uid of its own that the runtime never hears of.
+ */
+export function sandboxUid({ metadata }: v.InferOutput<typeof PodSchema>): string {
+  const { annotations, uid } = metadata;
+  return annotations?.["kubernetes.io/config.mirror"] || annotations?.["kubernetes.io/config.hash"] || uid;
+}

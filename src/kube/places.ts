@@ -1,0 +1,40 @@
+/** Where a pod finds what it needs to talk to its cluster. */
+export const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** Where the distributions keep their kubelet's own credentials: kubeadm, k3s, rke2, k0s, microk8s. */
+export const KUBELET_KUBECONFIGS: readonly string[] = [
+  "/etc/kubernetes/kubelet.conf",
+  "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
+  "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+  "/var/lib/k0s/kubelet.conf",
+  "/var/snap/microk8s/current/credentials/kubelet.config",
+];
+
+/** Whose credentials are to be used, found without loading what uses them. */
+export type CredentialsPlace =
+  | { readonly kind: "kubeconfig"; readonly path: string }
+  | { readonly kind: "service-account"; readonly host: string; readonly port: string }
+  | { readonly kind: "kubelet"; readonly path: string };
+
+export interface Surroundings {
+  /** `--kubeconfig`. */
+  readonly kubeconfig: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly isThere: (path: string) => boolean;
+  /** As isThere, for paths of the node. */
+  readonly isOnHost: (path: string) => boolean;
+}
+
+/**
+ * What was asked for counts, then what the pod was given, then what the node itself uses. The KUBECONFIG of whoever runs
+ * unghost is left out on purpose: it may well be another cluster's, and that one would call every pod here gone.
+ */
+export function findCredentials({ kubeconfig, env, isThere, isOnHost }: Surroundings): CredentialsPlace | undefined {
+  if (kubeconfig !== undefined) return { kind: "kubeconfig", path: kubeconfig };
+  const host = env["KUBERNETES_SERVICE_HOST"];
+  if (host && isThere(`${SERVICE_ACCOUNT}/token`)) {
+    return { kind: "service-account", host, port: env["KUBERNETES_SERVICE_PORT"] || "443" };
+  }
+  const path = KUBELET_KUBECONFIGS.find(isOnHost);
+  return path === undefined ? undefined : { kind: "kubelet", path };
+}

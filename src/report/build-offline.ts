@@ -1,0 +1,70 @@
+import type { Finding } from "../classes/finding.ts";
+import type { DiagnosisPolicy } from "../classes/policy.ts";
+import { viewOf } from "../classes/view.ts";
+import { adviceFor } from "../diagnose/advice.ts";
+import { storedSandboxes } from "../diagnose/coming-back.ts";
+import { diagnoseOffline } from "../diagnose/offline.ts";
+import { lifeOfRecord } from "../diagnose/offline-life.ts";
+import type { OfflineFacts } from "../snapshot/observe-offline.ts";
+import { absent, failed, read, type Source } from "../snapshot/source.ts";
+import type { ContainerdFacts, Snapshot } from "../snapshot/types.ts";
+import { buildReport } from "./build.ts";
+import type { NodeReport } from "./node-report.ts";
+
+/** The report of the contract for a node whose runtime nobody asked. */
+export function offlineReport(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }): NodeReport {
+  const { only, skip } = settings;
+  const findings = diagnoseOffline(facts).filter(
+    (finding) => (only.length === 0 || only.includes(finding.class)) && !skip.includes(finding.class),
+  );
+  const snapshot = snapshotOf(facts, settings.node);
+  const report = buildReport(snapshot, {
+    verdict: verdictOf(facts, findings),
+    findings,
+    kept: [],
+    advice: adviceFor(snapshot, findings),
+    dead: [],
+    view: viewOf(snapshot, settings),
+  });
+  return { ...report, sandboxes: sandboxCounts(facts) };
+}
+
+const NOT_ASKED = "not asked: this is an offline look";
+
+function snapshotOf(facts: OfflineFacts, node: string): Snapshot {
+  return {
+    node,
+    observedAt: facts.observedAt,
+    boot: facts.boot,
+    runtime: { endpoint: "", reachable: false, name: "containerd", version: facts.containerdVersion ?? "" },
+    cri: absent(NOT_ASKED),
+    containerd: containerdSource(facts),
+    cni: { ...facts.cni, conf: absent(NOT_ASKED), multus: absent(NOT_ASKED), flannel: absent(NOT_ASKED) },
+    netns: absent(NOT_ASKED),
+    processes: facts.processes,
+    logs: absent(NOT_ASKED),
+    kubernetes: { source: "none" },
+  };
+}
+
+/** Without a database there is nothing to look at: here that is a problem, and its cure is to say where it is. */
+function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
+  if (metadata.status === "failed") return metadata;
+  if (metadata.status === "absent") return failed(metadata.reason, "say where it is with --containerd-root DIR");
+  const { records, sandboxes, leases } = metadata.value;
+  return read({ records, sandboxes, leases, tasks: [] }, metadata.oddities);
+}
+
+/** "Healthy" means here: the runtime can start, and brings nothing dead back. */
+function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonly Finding[]): NodeReport["verdict"] {
+  if (findings.length > 0) return "ghosts";
+  const unread = [processes, cni.results, cni.hostLocal].some(({ status }) => status === "failed");
+  return metadata.status === "read" && !unread ? "healthy" : "unknown";
+}
+
+/** As they will be listed after the start: ready are those of which something lives. */
+function sandboxCounts({ metadata, processes }: OfflineFacts): NodeReport["sandboxes"] {
+  const ids = metadata.status === "read" ? [...storedSandboxes(metadata.value).keys()] : [];
+  const ready = ids.filter((id) => lifeOfRecord(id, processes).state === "alive").length;
+  return { total: ids.length, ready, notReady: ids.length - ready };
+}

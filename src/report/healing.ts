@@ -1,0 +1,28 @@
+import type { Healing } from "../heal/heal-node.ts";
+import type { ActionResult } from "../heal/run-action.ts";
+import type { LeftAlone, Plan } from "../plan/plan.ts";
+import { buildReport, withHealing } from "./build.ts";
+import type { NodeReport } from "./node-report.ts";
+
+const DRY_RUN = "not done: --dry-run stops at the plan";
+
+/** A plan in the words of the report: nothing of it was done. */
+export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "diagnosis">, plan: Plan): NodeReport {
+  const results = [
+    ...plan.actions.map((action): ActionResult => ({ action, outcome: "skipped", reason: DRY_RUN, seconds: 0 })),
+    ...plan.leftAlone.map(skipped),
+  ];
+  return withHealing(buildReport(snapshot, diagnosis), results);
+}
+
+/** What was done, and why what is left was left: `next` is the plan for what is there now. */
+export function healingReport({ snapshot, diagnosis, results }: Healing, next: Plan): NodeReport {
+  const tried = new Set(results.map(({ action }) => action.finding.id));
+  const left = next.leftAlone.filter(({ finding }) => !tried.has(finding.id)).map(skipped);
+  return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);
+}
+
+function skipped({ finding, because }: LeftAlone): ActionResult {
+  const action = { finding, rank: "rest", steps: [], because, lane: finding.id } as const;
+  return { action, outcome: "skipped", reason: because, seconds: 0 };
+}

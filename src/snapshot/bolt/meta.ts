@@ -1,0 +1,95 @@
+import type { ByteSource } from "./byte-source.ts";
+import { PAGE_HEADER_BYTES, uint64, viewOf } from "./layout.ts";
+
+/** What a meta page says of the whole file. */
+export interface Meta {
+  readonly pageSize: number;
+  /** Where the tree of the outermost bucket begins. */
+  readonly root: number;
+  /** undefined where the writer keeps no list of free pages on disk. */
+  readonly freelist: number | undefined;
+  /** One more than the highest page in use. */
+  readonly highWater: number;
+  readonly transaction: bigint;
+}
+
+export type MetaReading =
+  | { readonly kind: "found"; readonly meta: Meta }
+  | { readonly kind: "none"; readonly reasons: readonly [string, string] };
+
+const MAGIC = 0xed0cdaed;
+const VERSION = 2;
+const META_BYTES = 64;
+const CHECKED_BYTES = 56;
+const NO_FREELIST = 0xffff_ffff_ffff_ffffn;
+const SMALLEST_PAGE = 1024;
+const LARGEST_PAGE = 16 * 1024 * 1024;
+
+/**
+ * The meta page of the last complete transaction. The two are written in turn, so that one torn by a power cut leaves
+ * the other: a single bad one is no damage.
+ */
+export function readMeta(source: ByteSource): MetaReading {
+  const [first, second] = bothMetas(source);
+  if (typeof first === "string") {
+    return typeof second === "string" ? { kind: "none", reasons: [first, second] } : { kind: "found", meta: second };
+  }
+  const newest = typeof second === "string" || second.transaction < first.transaction ? first : second;
+  return { kind: "found", meta: newest };
+}
+
+/** Which transactions the meta pages are of: another text means that somebody wrote meanwhile. */
+export function transactionsIn(source: ByteSource): string {
+  return bothMetas(source)
+    .map((meta) => (typeof meta === "string" ? meta : String(meta.transaction)))
+    .join();
+}
+
+function bothMetas(source: ByteSource): readonly [Meta | string, Meta | string] {
+  const first = metaAt(source, 0);
+  return [first, secondMeta(source, typeof first === "string" ? undefined : first.pageSize)];
+}
+
+const META_END = PAGE_HEADER_BYTES + META_BYTES;
+
+/** The size of a page stands only in the meta pages; when the first is gone, the second is looked for where it may be. */
+function secondMeta(source: ByteSource, pageSize: number | undefined): Meta | string {
+  if (pageSize !== undefined) return metaAt(source, pageSize);
+  for (let offset = SMALLEST_PAGE; offset <= LARGEST_PAGE; offset *= 2) {
+    const meta = metaAt(source, offset);
+    if (typeof meta !== "string" && meta.pageSize === offset) return meta;
+  }
+  return "is nowhere to be found";
+}
+
+/** A meta page that checks out, or what is wrong with it. */
+function metaAt(source: ByteSource, offset: number): Meta | string {
+  if (offset + META_END > source.size) return "lies beyond the end of the file";
+  const bytes = source.read(offset + PAGE_HEADER_BYTES, META_BYTES);
+  if (!(bytes instanceof Uint8Array)) return bytes.failure;
+  const view = viewOf(bytes);
+  if (view.getUint32(0, true) !== MAGIC) return "is no meta page of a bolt file (wrong magic number)";
+  const version = view.getUint32(4, true);
+  if (version !== VERSION) return `is of format version ${version} where ${VERSION} is known`;
+  if (fnv64a(bytes.subarray(0, CHECKED_BYTES)) !== view.getBigUint64(56, true)) return "has a wrong checksum";
+  const pageSize = view.getUint32(8, true);
+  if (!isPageSize(pageSize)) return `gives ${pageSize} bytes as the size of a page`;
+  return {
+    pageSize,
+    root: uint64(view, 16),
+    freelist: view.getBigUint64(32, true) === NO_FREELIST ? undefined : uint64(view, 32),
+    highWater: uint64(view, 40),
+    transaction: view.getBigUint64(48, true),
+  };
+}
+
+function isPageSize(size: number): boolean {
+  return size >= SMALLEST_PAGE && size <= LARGEST_PAGE && (size & (size - 1)) === 0;
+}
+
+/** Exported for the files that tests write. */
+export function fnv64a(bytes: Uint8Array): bigint {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  return hash;
+}

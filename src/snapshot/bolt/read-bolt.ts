@@ -1,0 +1,159 @@
+import type { ByteSource } from "./byte-source.ts";
+import type { Damage } from "./damage.ts";
+import { branchElements, type Elements, type LeafElement, leafElements } from "./elements.ts";
+import { checkFreelist } from "./freelist.ts";
+import { BUCKET_HEADER_BYTES, PAGE_HEADER_BYTES, pageHeader, uint64, viewOf } from "./layout.ts";
+import { readMeta } from "./meta.ts";
+import { type PageReader, pageReader } from "./page-reader.ts";
+
+export interface BoltBucket {
+  readonly values: ReadonlyMap<string, Uint8Array>;
+  readonly buckets: ReadonlyMap<string, BoltBucket>;
+}
+
+export interface BoltReading {
+  /** What was asked for, as far as it could be read. */
+  readonly root: BoltBucket;
+  /** Empty when the whole file checks out; at most MAX_DAMAGE places. */
+  readonly damage: readonly Damage[];
+}
+
+/** Whether the bucket or value at this path of keys is to be kept. Asked only below what is kept itself. */
+export type Wanted = (path: readonly string[]) => boolean;
+
+/** Further places say nothing new about a file that is beyond reading. */
+export const MAX_DAMAGE = 50;
+
+/** Branches and nested buckets together. A million records make four levels of branches, containerd's buckets six. */
+const MAX_DEPTH = 64;
+
+/**
+ * Reads a bolt file from front to end and keeps what is wanted of it. Every page is looked at once, wanted or not, so
+ * that damage anywhere is found and the work is bounded by the size of the file, whatever its bytes say.
+ */
+export function readBolt(source: ByteSource, wanted: Wanted): BoltReading {
+  const root = emptyBucket();
+  const found = readMeta(source);
+  if (found.kind === "none") {
+    return { root, damage: found.reasons.map((reason, page) => ({ page, reason })) };
+  }
+  const { meta } = found;
+  const damage: Damage[] = [];
+  const report = (one: Damage): void => {
+    if (damage.length < MAX_DAMAGE) damage.push(one);
+  };
+  const needed = meta.highWater * meta.pageSize;
+  if (needed > source.size) {
+    report({ page: 0, reason: `speaks of ${needed} bytes, and the file ends after ${source.size}` });
+  }
+  const pages = pageReader(source, meta, report);
+  walkPage({ pages, wanted, report, isFull: () => damage.length >= MAX_DAMAGE }, meta.root, {
+    bucket: root,
+    path: [],
+    depth: 0,
+  });
+  checkFreelist(meta, pages, report);
+  return { root, damage };
+}
+
+interface Walk {
+  readonly pages: PageReader;
+  readonly wanted: Wanted;
+  readonly report: (damage: Damage) => void;
+  readonly isFull: () => boolean;
+}
+
+interface Draft {
+  readonly values: Map<string, Uint8Array>;
+  readonly buckets: Map<string, Draft>;
+}
+
+/** Where in the tree of buckets the walk is. */
+interface Place {
+  /** undefined where nothing is kept and pages are only checked. */
+  readonly bucket: Draft | undefined;
+  readonly path: readonly string[];
+  readonly depth: number;
+}
+
+function emptyBucket(): Draft {
+  return { values: new Map(), buckets: new Map() };
+}
+
+function walkPage(walk: Walk, id: number, place: Place): void {
+  if (walk.isFull()) return;
+  if (place.depth > MAX_DEPTH) {
+    walk.report({ page: id, reason: `lies more than ${MAX_DEPTH} levels deep` });
+    return;
+  }
+  const page = walk.pages.read(id, ["branch", "leaf"]);
+  if (page === undefined) return;
+  const { header, bytes } = page;
+  if (header.kind === "leaf") {
+    walkLeaf(walk, id, leafElements(bytes, header.count), place);
+    return;
+  }
+  const { elements, problem } = branchElements(bytes, header.count);
+  if (header.count === 0) walk.report({ page: id, reason: "is a branch without a leaf" });
+  if (problem !== undefined) walk.report({ page: id, reason: problem });
+  for (const { child } of elements) walkPage(walk, child, { ...place, depth: place.depth + 1 });
+}
+
+function walkLeaf(walk: Walk, id: number, { elements, problem }: Elements<LeafElement>, place: Place): void {
+  for (const element of elements) {
+    if (element.isBucket) walkBucket(walk, id, element, place);
+    else keepValue(walk, element, place);
+  }
+  if (problem !== undefined) walk.report({ page: id, reason: problem });
+}
+
+/** Copied, because the rest of its page need not stay in memory. */
+function keepValue(walk: Walk, { key, value }: LeafElement, { bucket, path }: Place): void {
+  if (bucket === undefined) return;
+  const name = textOf(key);
+  if (walk.wanted([...path, name])) bucket.values.set(name, value.slice());
+}
+
+function walkBucket(walk: Walk, id: number, { key, value }: LeafElement, place: Place): void {
+  if (value.length < BUCKET_HEADER_BYTES) {
+    walk.report({ page: id, reason: "holds a bucket that is cut off" });
+    return;
+  }
+  const inside = enter(walk, textOf(key), place);
+  const root = uint64(viewOf(value), 0);
+  if (root === 0) walkInline(walk, id, value.subarray(BUCKET_HEADER_BYTES), inside);
+  else walkPage(walk, root, inside);
+}
+
+function enter(walk: Walk, name: string, { bucket, path, depth }: Place): Place {
+  const deeper = [...path, name];
+  if (bucket === undefined || !walk.wanted(deeper)) return { bucket: undefined, path: deeper, depth: depth + 1 };
+  const inner = emptyBucket();
+  bucket.buckets.set(name, inner);
+  return { bucket: inner, path: deeper, depth: depth + 1 };
+}
+
+/** A small bucket is stored as a leaf page in the place of its value. Only one without buckets of its own may be. */
+function walkInline(walk: Walk, id: number, page: Uint8Array, place: Place): void {
+  if (page.length < PAGE_HEADER_BYTES) {
+    walk.report({ page: id, reason: "holds a small bucket that is cut off" });
+    return;
+  }
+  const { kind, count } = pageHeader(page);
+  if (kind !== "leaf") {
+    walk.report({ page: id, reason: `holds a small bucket of kind ${kind} where leaf belongs` });
+    return;
+  }
+  const inner = leafElements(page, count);
+  if (inner.elements.some(({ isBucket }) => isBucket)) {
+    walk.report({ page: id, reason: "holds a small bucket with a bucket inside, which bbolt never writes" });
+    return;
+  }
+  walkLeaf(walk, id, inner, place);
+}
+
+const decoder = new TextDecoder();
+
+function textOf(key: Uint8Array): string {
+  return decoder.decode(key);
+}

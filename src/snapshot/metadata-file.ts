@@ -1,0 +1,58 @@
+import type { Damage } from "./bolt/damage.ts";
+import { readBolt } from "./bolt/read-bolt.ts";
+import { readStable } from "./bolt/stable-file.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";
+import { absent, failed, read, type Source } from "./source.ts";
+
+/** What containerd's database says, read without containerd. */
+export interface MetadataFile extends StoredRecords {
+  /** As the node calls it. */
+  readonly path: string;
+  /** Where the file does not check out. The records are then those that could still be read. */
+  readonly damage: readonly Damage[];
+  /** No bytes at all: containerd takes it for a new one and begins with nothing. */
+  readonly isEmpty: boolean;
+}
+
+/** containerd's root directory in each distribution, embedded ones first: their hosts may also run a plain containerd. */
+export const CONTAINERD_ROOTS: readonly string[] = [
+  "/var/lib/rancher/k3s/agent/containerd",
+  "/var/lib/rancher/rke2/agent/containerd",
+  "/var/lib/k0s/containerd",
+  "/var/snap/microk8s/common/var/lib/containerd",
+  "/var/lib/containerd",
+];
+
+const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
+
+/** Reads the database of the given root, or of the first distribution that has one. Never writes, locks or throws. */
+export function readMetadataFile(where: {
+  readonly hostRoot: string;
+  readonly containerdRoot: string | undefined;
+}): Source<MetadataFile> {
+  const roots = where.containerdRoot === undefined ? CONTAINERD_ROOTS : [where.containerdRoot];
+  for (const root of roots) {
+    const source = readOne(where.hostRoot, `${root}/${FILE_IN_ROOT}`);
+    if (source.status !== "absent") return source;
+  }
+  return absent(`there is no ${FILE_IN_ROOT} below ${roots.join(", ")}`);
+}
+
+function readOne(hostRoot: string, path: string): Source<MetadataFile> {
+  const reading = readStable(resolveOnHost(hostRoot, path, "follow"), (source): MetadataFile => {
+    if (source.size === 0) return { path, damage: [], isEmpty: true, ...storedRecords(NOTHING) };
+    const { root, damage } = readBolt(source, neededRecords);
+    return { path, damage, isEmpty: false, ...storedRecords(root) };
+  });
+  switch (reading.kind) {
+    case "read":
+      return read(reading.value);
+    case "absent":
+      return absent(`there is no ${path}`);
+    case "refused":
+      return failed(`${path} ${reading.reason}`, reading.next);
+  }
+}
+
+const NOTHING = { values: new Map(), buckets: new Map() } as const;

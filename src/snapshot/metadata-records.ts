@@ -1,0 +1,109 @@
+import { Any } from "../runtime/gen/google/protobuf/any.ts";
+import type { BoltBucket, Wanted } from "./bolt/read-bolt.ts";
+import { parseSandboxMetadata } from "./containerd-facts.ts";
+import { parseGoTime } from "./go-time.ts";
+import { parseJson, property } from "./json.ts";
+import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types.ts";
+
+/** A record of containerd with what its file tells beyond the types of a running one. */
+export interface StoredContainer extends ContainerRecord {
+  /** Of a container record, where its metadata could be decoded. */
+  readonly container?: { readonly name: string; readonly sandboxId: string };
+}
+
+/** What containerd stores of Kubernetes' sandboxes and containers. */
+export interface StoredRecords {
+  readonly records: readonly StoredContainer[];
+  /** The 2.x sandbox store; empty on 1.x, which has none. */
+  readonly sandboxes: readonly SandboxRecord[];
+  readonly leases: readonly Lease[];
+}
+
+const NAMESPACE_PATH = ["v1", "k8s.io"] as const;
+const STORES: readonly string[] = ["containers", "sandboxes", "leases"];
+/** Of each record; the OCI spec, half of the whole file, is not among them. */
+const FIELDS: readonly string[] = ["createdat", "labels", "extensions"];
+
+/** The part of the file that storedRecords needs. */
+export const neededRecords: Wanted = (path) => {
+  const [version, namespace, store, , field] = path;
+  if (version !== NAMESPACE_PATH[0]) return false;
+  if (namespace !== undefined && namespace !== NAMESPACE_PATH[1]) return false;
+  if (store !== undefined && !STORES.includes(store)) return false;
+  return field === undefined || FIELDS.includes(field);
+};
+
+export function storedRecords(root: BoltBucket): StoredRecords {
+  const kubernetes = root.buckets.get(NAMESPACE_PATH[0])?.buckets.get(NAMESPACE_PATH[1]);
+  const entriesOf = (store: string) => [...(kubernetes?.buckets.get(store)?.buckets ?? [])];
+  return {
+    records: entriesOf("containers").map(([id, bucket]) => containerIn(id, bucket)),
+    sandboxes: entriesOf("sandboxes").map(([id, bucket]) => sandboxIn(id, bucket)),
+    leases: entriesOf("leases").map(([id, bucket]) => ({ id, createdAt: createdAtIn(bucket) })),
+  };
+}
+
+const SANDBOX_EXTENSION = "io.cri-containerd.sandbox.metadata";
+const CONTAINER_EXTENSION = "io.cri-containerd.container.metadata";
+/** Of the 2.x sandbox store. */
+const STORE_EXTENSION = "metadata";
+
+function containerIn(id: string, bucket: BoltBucket): StoredContainer {
+  const labels = labelsIn(bucket);
+  const label = labels["io.cri-containerd.kind"];
+  const common = { id, createdAt: createdAtIn(bucket), labels };
+  if (label === "sandbox") {
+    const sandbox = sandboxMetadataIn(bucket, SANDBOX_EXTENSION);
+    return { ...common, kind: "sandbox", ...(sandbox === undefined ? {} : { sandbox }) };
+  }
+  if (label === "container") {
+    const container = containerMetadataIn(bucket);
+    return { ...common, kind: "container", ...(container === undefined ? {} : { container }) };
+  }
+  return { ...common, kind: "other" };
+}
+
+function sandboxIn(id: string, bucket: BoltBucket): SandboxRecord {
+  const sandbox = sandboxMetadataIn(bucket, STORE_EXTENSION);
+  const common = { id, createdAt: createdAtIn(bucket), labels: labelsIn(bucket) };
+  return sandbox === undefined ? common : { ...common, sandbox };
+}
+
+function createdAtIn(bucket: BoltBucket): Date | undefined {
+  const bytes = bucket.values.get("createdat");
+  return bytes === undefined ? undefined : parseGoTime(bytes);
+}
+
+function labelsIn(bucket: BoltBucket): Readonly<Record<string, string>> {
+  const labels = bucket.buckets.get("labels")?.values ?? [];
+  return Object.fromEntries([...labels].map(([key, value]) => [key, decoder.decode(value)]));
+}
+
+function sandboxMetadataIn(bucket: BoltBucket, key: string): SandboxMetadata | undefined {
+  const json = extensionIn(bucket, key);
+  return json === undefined ? undefined : parseSandboxMetadata(json);
+}
+
+/** `{"Version":"v1","Metadata":{"ID":…,"Name":…,"SandboxID":…,"Config":…}}` */
+function containerMetadataIn(bucket: BoltBucket): StoredContainer["container"] {
+  const json = extensionIn(bucket, CONTAINER_EXTENSION);
+  if (json === undefined) return undefined;
+  const metadata = property(parseJson(decoder.decode(json)), "Metadata");
+  const name = property(metadata, "Name");
+  const sandboxId = property(metadata, "SandboxID");
+  return typeof name === "string" && typeof sandboxId === "string" ? { name, sandboxId } : undefined;
+}
+
+/** Extensions are stored as protobuf's Any: the name of a type and its bytes. */
+function extensionIn(bucket: BoltBucket, key: string): Uint8Array | undefined {
+  const bytes = bucket.buckets.get("extensions")?.values.get(key);
+  if (bytes === undefined) return undefined;
+  try {
+    return Any.decode(bytes).value;
+  } catch {
+    // Not protobuf. The runtime cannot read it either, and passes the record over as one without metadata.
+    return undefined;
+  }
+}
+
+const decoder = new TextDecoder();

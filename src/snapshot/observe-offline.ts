@@ -1,0 +1,49 @@
+import { readBoot } from "./boot.ts";
+import { readCniResults } from "./cni-results.ts";
+import { readHostLocal } from "./host-local.ts";
+import { type MetadataFile, readMetadataFile } from "./metadata-file.ts";
+import { readProcessTable } from "./process-table.ts";
+import { readProcesses } from "./processes.ts";
+import type { Source } from "./source.ts";
+import type { Boot, CniFacts, ProcessFacts } from "./types.ts";
+
+/** What can be known of a node without asking its runtime. */
+export interface OfflineFacts {
+  readonly observedAt: Date;
+  readonly boot: Source<Boot>;
+  readonly metadata: Source<MetadataFile>;
+  readonly processes: Source<ProcessFacts>;
+  readonly cni: Pick<CniFacts, "results" | "hostLocal">;
+  /** The containerd that will be started, where somebody knows it. */
+  readonly containerdVersion?: string;
+}
+
+export interface OfflineOptions {
+  readonly hostRoot: string;
+  /** By default the first distribution's that has a database. */
+  readonly containerdRoot: string | undefined;
+  readonly containerdVersion: string | undefined;
+  readonly cniCacheDir: string;
+  readonly timeoutMs: number;
+}
+
+/** Reads files and processes only: no socket is opened, nothing is written, nothing is locked. */
+export async function observeOffline(options: OfflineOptions): Promise<OfflineFacts> {
+  const { hostRoot: root, containerdRoot, containerdVersion, cniCacheDir } = options;
+  const observedAt = new Date();
+  const signal = AbortSignal.timeout(options.timeoutMs);
+  const table = await readProcessTable({ root, signal });
+  const [processes, results, hostLocal] = await Promise.all([
+    readProcesses({ root, table, signal }),
+    readCniResults({ root, cacheDirs: [cniCacheDir], signal }),
+    readHostLocal({ root, dir: `${cniCacheDir}/networks`, signal }),
+  ]);
+  return {
+    observedAt,
+    boot: readBoot({ root, now: observedAt }),
+    metadata: readMetadataFile({ hostRoot: root, containerdRoot }),
+    processes,
+    cni: { results, hostLocal },
+    ...(containerdVersion === undefined ? {} : { containerdVersion }),
+  };
+}

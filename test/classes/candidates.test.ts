@@ -1,0 +1,120 @@
+import { describe, expect, test } from "vitest";
+import { sortSandboxes } from "../../src/classes/candidates.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import { failed } from "../../src/snapshot/source.ts";
+import type { Snapshot } from "../../src/snapshot/types.ts";
+import {
+  containerOf,
+  FINISHED,
+  idOf,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  sandboxOf,
+  shimOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+function sorted(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+  return sortSandboxes(viewOf(snapshotOf(parts, sources), PATIENT));
+}
+
+const dead = sandboxOf("a");
+
+describe("which sandboxes may be ghosts", () => {
+  test("one that is NotReady and of which nothing lives, with the proof of it", () => {
+    const { candidates, kept } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: LOST })] });
+
+    expect(kept).toEqual([]);
+    expect(candidates).toMatchObject([{ sandbox: { id: idOf("a") } }]);
+    expect(candidates[0]?.evidence.map(({ source }) => source)).toEqual(["cri", "processes", "containerd"]);
+  });
+
+  test("never one that is Ready, and nobody needs to be told", () => {
+    expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
+  });
+
+  test.each<readonly [string, NodeParts, RegExp]>([
+    ["a container of it runs", { containers: [containerOf("a", { state: "running" })] }, /main is running/],
+    [
+      "its task lives",
+      { records: [recordOf("a")], tasks: [{ containerId: idOf("a"), pid: 9, status: "running" }] },
+      /task is running \(pid 9\)/,
+    ],
+    ["its shim lives", { shims: [shimOf("a")] }, /shim is alive \(pid 700\)/],
+    ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, /process 42/],
+    ["a plugin is at work on it", { plugins: [pluginFor("a", "DEL", 5)] }, /taken down right now/],
+  ])("not one of which %s", (_, parts, reason) => {
+    const { candidates, kept } = sorted({ ...parts, sandboxes: [dead] });
+
+    expect(candidates).toEqual([]);
+    expect(kept).toMatchObject([{ sandboxId: dead.id, reason: expect.stringMatching(reason) }]);
+  });
+
+  test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {
+    const { candidates, kept } = sorted({ sandboxes: [dead] }, { [source]: failed("no") });
+
+    expect(candidates).toEqual([]);
+    expect(kept).toMatchObject([{ reason: expect.stringMatching(/^not proven dead/) }]);
+  });
+
+  test.each(["labels", "annotations"] as const)("none that %s opt out", (where) => {
+    const optedOut = sandboxOf("a", { [where]: { "unghost.dev/ignore": "true" } });
+
+    expect(sorted({ sandboxes: [optedOut] })).toMatchObject({
+      candidates: [],
+      kept: [{ reason: expect.stringMatching(/opted out/) }],
+    });
+  });
+
+  test("a stopped task is no sign of life, nor is a workload's own process", () => {
+    const container = containerOf("a", { exit: FINISHED });
+    const { candidates } = sorted({
+      sandboxes: [dead],
+      containers: [container],
+      records: [recordOf("a")],
+      tasks: [{ containerId: idOf("a"), pid: 9, status: "stopped" }],
+      processesOf: { [container.id]: [43] },
+    });
+
+    expect(candidates).toHaveLength(1);
+  });
+});
+
+describe("which of them Kubernetes keeps on purpose", () => {
+  test("the last of a finished pod", () => {
+    const { candidates } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: FINISHED })] });
+
+    expect(candidates[0]?.retained).toMatch(/a finished pod/);
+  });
+
+  test("the old one of a pod that runs again", () => {
+    const again = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
+    const { candidates } = sorted({ sandboxes: [dead, again], containers: [containerOf("a", { exit: LOST })] });
+
+    expect(candidates).toMatchObject([
+      { sandbox: { id: dead.id }, retained: expect.stringMatching(/runs again under attempt 1/) },
+    ]);
+  });
+
+  test.each([
+    ["a pod whose container was lost", [containerOf("a", { exit: LOST })]],
+    ["a pod whose container's end is unknown", [containerOf("a", { state: "unknown" })]],
+    ["a pod that has no container at all", []],
+    [
+      "a pod with one container lost and one finished",
+      [containerOf("a", { exit: FINISHED }), containerOf("a", { exit: LOST })],
+    ],
+  ])("not that of %s", (_, containers) => {
+    expect(sorted({ sandboxes: [dead], containers }).candidates[0]?.retained).toBeUndefined();
+  });
+
+  test("not a newer one beside an older one that is Ready", () => {
+    const older = sandboxOf("b", { uid: "a", attempt: 0, state: "ready" });
+    const newer = sandboxOf("a", { attempt: 1 });
+
+    expect(sorted({ sandboxes: [older, newer] }).candidates[0]?.retained).toBeUndefined();
+  });
+});

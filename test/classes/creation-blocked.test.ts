@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { sandboxName } from "../../src/snapshot/ids.ts";
+import { absent } from "../../src/snapshot/source.ts";
+import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  ago,
+  idOf,
+  MULTUS,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  sandboxOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+function lockLine(digit: string): string {
+  const name = sandboxName(sandboxOf(digit).pod);
+  return `rpc error: code = Unknown desc = failed to reserve sandbox name \\"${name}\\": name \\"${name}\\" is reserved for \\"${idOf(digit)}\\"`;
+}
+
+describe("sandbox-name-held-by-inflight-run", () => {
+  const A1 = `sandbox-name-held-by-inflight-run/${idOf("a")}`;
+  const recorded = recordOf("a", { hasCniResult: false });
+
+  test("is an ADD that outlasts the grace, with its process to end", () => {
+    const plugins = [pluginFor("a", "ADD", 900, 501), pluginFor("a", "ADD", 901, 500)];
+    const { findings } = diagnosed({ records: [recorded], plugins }, PATIENT);
+
+    expect(findings).toMatchObject([
+      {
+        id: A1,
+        severity: "critical",
+        subject: { pid: 500, pod: { name: "pod-a", attempt: 0 }, name: "pod-a_default_a_0" },
+        blocks: [expect.stringContaining("pod-a_default_a_0")],
+        cure: [{ kind: "end-process", pid: 500 }],
+      },
+    ]);
+  });
+
+  test.each([
+    ["that is young", [pluginFor("a", "ADD", 30)], []],
+    ["that is young, though somebody already waits for its name", [pluginFor("a", "ADD", 30)], [lockLine("a")]],
+  ])("is not an ADD %s: it is kept, and said to be under way", (_, plugins, logLines) => {
+    const { findings, kept } = diagnosed({ records: [recorded], plugins, logLines }, PATIENT);
+
+    expect(findings).toEqual([]);
+    expect(kept).toMatchObject([
+      { sandboxId: idOf("a"), pod: { name: "pod-a" }, reason: expect.stringMatching(/under way/) },
+    ]);
+  });
+
+  test("is a holder by the runtime's own word, recorded long ago and never listed", () => {
+    const old = { ...recorded, createdAt: ago(900) };
+
+    expect(named(diagnosed({ records: [old], logLines: [lockLine("a")] }, PATIENT))).toEqual([A1]);
+    expect(named(diagnosed({ records: [recorded], logLines: [lockLine("a")] }, PATIENT))).toEqual([A1]);
+    const young = { ...recorded, createdAt: ago(60) };
+    expect(named(diagnosed({ records: [young], logLines: [lockLine("a")] }, PATIENT))).toEqual([]);
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["a daemon that an earlier ADD left behind", { plugins: [pluginFor("a", "ADD", 900)] }],
+    [
+      "the plugin of a pod that runs",
+      { sandboxes: [sandboxOf("a", { state: "ready" })], plugins: [pluginFor("a", "ADD", 900)], records: [recorded] },
+    ],
+    ["a holder that nothing else knows", { logLines: [lockLine("a")] }],
+    ["a record that nobody waits for", { records: [recorded] }],
+  ])("is not %s", (_, parts) => {
+    expect(named(diagnosed(parts, PATIENT))).toEqual([]);
+  });
+
+  test("needs no record where the runtime keeps none that can be read", () => {
+    const snapshot = snapshotOf(
+      { plugins: [pluginFor("a", "ADD", 900)], runtimeName: "cri-o" },
+      { containerd: absent("CRI-O") },
+    );
+
+    expect(named(diagnose(snapshot, PATIENT))).toEqual([A1]);
+  });
+});
+
+describe("clock-step-sandbox-attempt-reuse", () => {
+  const first = sandboxOf("a", { uid: "p", attempt: 0, createdSecondsAgo: 600 });
+
+  test("is the later attempt that looks older", () => {
+    const second = sandboxOf("b", { uid: "p", attempt: 1, createdAt: 60_000_000_000n });
+
+    const { findings } = diagnosed({ sandboxes: [first, second], records: [recordOf("a"), recordOf("b")] });
+    expect(findings.map(({ id }) => id)).toEqual([`clock-step-sandbox-attempt-reuse/${idOf("b")}`]);
+    expect(findings[0]?.evidence.at(-1)?.fact).toContain("1970-01-01");
+  });
+
+  test.each([
+    ["attempts in their order", sandboxOf("b", { uid: "p", attempt: 1, createdSecondsAgo: 500 })],
+    ["the later attempt that runs", sandboxOf("b", { uid: "p", attempt: 1, createdSecondsAgo: 900, state: "ready" })],
+    ["attempts of another pod", sandboxOf("b", { uid: "q", attempt: 1, createdSecondsAgo: 900 })],
+  ])("is not %s", (_, second) => {
+    const parts = { sandboxes: [first, second], records: [recordOf("a"), recordOf("b")] };
+
+    expect(named(diagnosed(parts))).toEqual([]);
+  });
+
+  test("is not a half-made sandbox, whose time is no time", () => {
+    const halfMade = sandboxOf("b", { uid: "p", attempt: 1, createdAt: ZERO_TIME });
+
+    expect(named(diagnosed({ sandboxes: [first, halfMade], records: [recordOf("a")] }))).toEqual([
+      `failed-rollback-unknown-sandbox/${idOf("b")}`,
+    ]);
+  });
+});
+
+describe("a sandbox that was never completely created", () => {
+  const halfMade = sandboxOf("a", { createdAt: ZERO_TIME });
+  const stored = { id: idOf("a"), labels: {} };
+
+  test.each<readonly [string, NodeParts, string]>([
+    ["has no other trace", {}, "failed-rollback-unknown-sandbox"],
+    ["has a container record", { records: [recordOf("a")] }, "failed-rollback-unknown-sandbox"],
+    [
+      "was stored before the runtime started",
+      { storeRecords: [{ ...stored, createdAt: ago(7200) }] },
+      "zero-createdat-record",
+    ],
+    [
+      "was stored in this life of the runtime",
+      { storeRecords: [{ ...stored, createdAt: ago(60) }] },
+      "failed-rollback-unknown-sandbox",
+    ],
+    ["is on a node with multus", { conf: MULTUS }, "multus-cache-consumed-rebuilt-config"],
+  ])("and %s", (_, parts, expected) => {
+    expect(named(diagnosed({ ...parts, sandboxes: [halfMade] }))).toEqual([`${expected}/${idOf("a")}`]);
+  });
+});

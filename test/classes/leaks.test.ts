@@ -1,0 +1,192 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { absent, failed } from "../../src/snapshot/source.ts";
+import type { NetnsEntry, Snapshot } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  AT_ONCE,
+  addressOf,
+  ago,
+  containerOf,
+  idOf,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  scratchOf,
+  shimOf,
+  snapshotOf,
+  UPTIME_SECONDS,
+} from "../support/snapshot-builder.ts";
+
+describe("what sandboxes that are gone have left behind", () => {
+  const address = addressOf("a", "10.88.0.2");
+  const C1 = `hostlocal-ip-leak-after-reboot/${address.path}`;
+
+  test("an address, and with it every file of the same sandbox", () => {
+    const files = [resultOf("a"), scratchOf("a"), scratchOf("a", "ok", "/var/lib/cni/flannel")] as const;
+    const { findings } = diagnosed({
+      addresses: [address],
+      results: [files[0]],
+      multus: [files[1]],
+      flannel: [files[2]],
+    });
+
+    expect(findings.map(({ id }) => id)).toEqual([C1]);
+    expect(findings[0]?.cure).toMatchObject([
+      { kind: "release-addresses", sandboxId: idOf("a"), leases: [{ address: "10.88.0.2", interfaceName: "eth0" }] },
+      ...files.map(({ path }) => ({ kind: "quarantine-file", path, health: "orphaned" })),
+    ]);
+  });
+
+  test("two addresses of one sandbox are one finding", () => {
+    const { findings } = diagnosed({ addresses: [address, addressOf("a", "fd00::2")] });
+
+    expect(findings.map(({ id }) => id)).toEqual([C1]);
+    expect(findings[0]?.summary).toContain("10.88.0.2, fd00::2");
+  });
+
+  test("files without an address are orphans, one finding a sandbox", () => {
+    const { findings } = diagnosed({ results: [resultOf("a", "empty")], multus: [scratchOf("a")] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`cni-cache-files-orphaned/${resultOf("a").path}`]);
+    expect(findings[0]?.cure).toHaveLength(2);
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["listed", { sandboxes: [sandboxOf("a", { state: "ready" })] }],
+    ["recorded", { records: [recordOf("a")] }],
+    ["stored", { storeRecords: [{ id: idOf("a"), createdAt: ago(60), labels: {} }] }],
+    ["in the making", { plugins: [pluginFor("a", "ADD", 5)] }],
+    ["watched over by a shim in a container", { shims: [shimOf("a", 7)], processesOf: { [idOf("f")]: [7] } }],
+    ["alive in another runtime", { processesOf: { [idOf("a")]: [42] } }],
+    ["known by a container of its own", { containers: [containerOf("a", { state: "running" })] }],
+  ])("nothing of a sandbox that is %s", (_, parts) => {
+    const left = { addresses: [address], results: [resultOf("a")] };
+
+    expect(named(diagnosed({ ...left, ...parts }, PATIENT))).toEqual([]);
+  });
+
+  test("nothing of other tools, whose ids have other forms", () => {
+    const nerdctl = { ...address, owner: { id: `default-${idOf("a")}`, interfaceName: "eth0" } };
+
+    expect(named(diagnosed({ addresses: [nerdctl] }))).toEqual([]);
+  });
+
+  test.each<readonly [string, Partial<Snapshot>]>([
+    ["the runtime's list", { cri: failed("no") }],
+    ["the runtime's records", { containerd: failed("no") }],
+    ["the processes", { processes: failed("no") }],
+  ])("nothing while %s could not be read", (_, sources) => {
+    const { findings, verdict } = diagnose(snapshotOf({ addresses: [address] }, sources), AT_ONCE);
+
+    expect([findings, verdict]).toEqual([[], "unknown"]);
+  });
+
+  test("only what is old where no record would show a creation under way", () => {
+    const young = [addressOf("a", "10.88.0.2", 30)];
+    const old = [addressOf("a", "10.88.0.2", 700)];
+    const sources = { containerd: absent<never>("CRI-O has none") };
+
+    expect(named(diagnose(snapshotOf({ addresses: young }, sources), PATIENT))).toEqual([]);
+    expect(named(diagnose(snapshotOf({ addresses: old }, sources), PATIENT))).toEqual([C1]);
+  });
+});
+
+describe("hostlocal-empty-ip-file", () => {
+  function ownerless(modifiedSecondsAgo: number) {
+    const { owner: _owner, ...lease } = addressOf("a", "10.88.0.3", modifiedSecondsAgo);
+    return { ...lease, size: 0 };
+  }
+
+  test.each([
+    ["written before this boot", UPTIME_SECONDS + 1, true],
+    ["written long ago", 601, true],
+    ["that may be an allocation in progress", 1, false],
+  ])("a file without an owner %s", (_, age, isFound) => {
+    const { findings } = diagnosed({ addresses: [ownerless(age)] }, PATIENT);
+
+    expect(findings.map((finding) => finding.class)).toEqual(isFound ? ["hostlocal-empty-ip-file"] : []);
+  });
+});
+
+describe("netns-and-veth-leak", () => {
+  function entry(parts: Partial<NetnsEntry> = {}): NetnsEntry {
+    return { path: "/run/netns/cni-x", name: "cni-x", inode: 77n, modifiedAt: ago(60), ...parts };
+  }
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["mounted and unused", { netns: [entry()] }, true],
+    ["a plain file", { netns: [entry({ inode: undefined })] }, true],
+    ["referred to by a record", { netns: [entry({ name: "cni-a" })], records: [recordOf("a")] }, false],
+    ["in the hands of a plugin", { netns: [entry({ name: "cni-a" })], plugins: [pluginFor("a", "ADD", 1)] }, false],
+    ["lived in by a process", { netns: [entry()], netnsInodes: [77n] }, false],
+    ["another tool's", { netns: [entry({ name: "netns-x" })] }, false],
+    ["young", { netns: [entry({ modifiedAt: ago(5) })] }, false],
+  ])("a namespace that is %s: %o", (_, parts, isFound) => {
+    const { findings } = diagnosed(parts, PATIENT);
+
+    expect(findings.map(({ id }) => id)).toEqual(isFound ? ["netns-and-veth-leak//run/netns/cni-x"] : []);
+  });
+});
+
+describe("shim-leak", () => {
+  const shims = [shimOf("a")];
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["nothing else knows", {}, true],
+    ["only a task knows", { tasks: [{ containerId: idOf("a"), pid: 701, status: "running" }] }, true],
+    ["keeps its own sandbox's processes", { processesOf: { [idOf("a")]: [700, 701] } }, true],
+    ["a record knows", { records: [recordOf("a")] }, false],
+    ["the 2.x store knows", { storeRecords: [{ id: idOf("a"), createdAt: ago(60), labels: {} }] }, false],
+    ["the runtime lists", { sandboxes: [sandboxOf("a")] }, false],
+    ["belongs to a node inside a container", { processesOf: { [idOf("f")]: [700] } }, false],
+  ])("a shim that %s: %o", (_, parts, isFound) => {
+    expect(named(diagnosed({ shims, ...parts }))).toEqual(isFound ? ["shim-leak/pid-700"] : []);
+  });
+});
+
+describe("snapshot-lease-leak", () => {
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["of a sandbox that is gone", { leases: [{ id: idOf("a"), createdAt: ago(60) }] }, true],
+    [
+      "of a sandbox that is there",
+      { leases: [{ id: idOf("a"), createdAt: ago(60) }], records: [recordOf("a")] },
+      false,
+    ],
+    [
+      "of a creation under way",
+      { leases: [{ id: idOf("a"), createdAt: ago(60) }], plugins: [pluginFor("a", "ADD", 1)] },
+      false,
+    ],
+    ["of a pull", { leases: [{ id: "1234-pull", createdAt: ago(60) }] }, false],
+    ["that is young", { leases: [{ id: idOf("a"), createdAt: ago(5) }] }, false],
+  ])("a lease %s: %o", (_, parts, isFound) => {
+    expect(named(diagnosed(parts, PATIENT))).toEqual(isFound ? [`snapshot-lease-leak/${idOf("a")}`] : []);
+  });
+});
+
+describe("record-leak-after-late-failure", () => {
+  const twins = [recordOf("a"), recordOf("b", { name: "pod-a_default_a_0" })];
+  const C12 = `record-leak-after-late-failure/${idOf("b")}`;
+
+  test("is the record under a taken name that the runtime does not list", () => {
+    const { findings } = diagnosed({ sandboxes: [sandboxOf("a", { state: "ready" })], records: twins });
+
+    expect(findings).toMatchObject([{ id: C12, severity: "critical", subject: { pod: { name: "pod-a" } }, cure: [] }]);
+  });
+
+  test("is each of them where the runtime lists none", () => {
+    expect(named(diagnosed({ records: twins }))).toHaveLength(2);
+  });
+
+  test("is not one record in both stores of a 2.x, nor one that is being made", () => {
+    const twice = { ...recordOf("a"), createdAt: ago(60) };
+
+    expect(named(diagnosed({ records: [recordOf("a")], storeRecords: [twice] }))).toEqual([]);
+    const sandboxes = [sandboxOf("a", { state: "ready" })];
+    expect(named(diagnosed({ sandboxes, records: twins, plugins: [pluginFor("b", "ADD", 5)] }, PATIENT))).toEqual([]);
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import type { NetnsEntry } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  addressOf,
+  ago,
+  containerOf,
+  FINISHED,
+  idOf,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  UPTIME_SECONDS,
+} from "../support/snapshot-builder.ts";
+
+describe("dead-after-crash", () => {
+  const S1 = `dead-after-crash/${idOf("a")}`;
+  const dead = { sandboxes: [sandboxOf("a")], records: [recordOf("a")] } as const;
+  const beforeBoot = [sandboxOf("a", { createdSecondsAgo: UPTIME_SECONDS + 60 })];
+  const lost = [containerOf("a", { exit: LOST })];
+  const NETNS: NetnsEntry = { path: "/run/netns/cni-a", name: "cni-a", inode: 7n, modifiedAt: ago(600) };
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["its containers were lost", { containers: lost }, true],
+    ["its address outlived its namespace", { addresses: [addressOf("a", "10.88.0.2")] }, true],
+    ["its result outlived its namespace", { results: [resultOf("a")] }, true],
+    ["its network is still up and may be taken down just now", { results: [resultOf("a")], netns: [NETNS] }, false],
+    [
+      "only a plain file is left of its namespace",
+      { results: [resultOf("a")], netns: [{ ...NETNS, inode: undefined }] },
+      true,
+    ],
+    [
+      "it is older than the machine's start, with its network",
+      { sandboxes: beforeBoot, results: [resultOf("a")] },
+      true,
+    ],
+    [
+      "it is older than the start and never had a network",
+      { sandboxes: beforeBoot, records: [recordOf("a", { hasCniResult: false })] },
+      true,
+    ],
+    ["it was taken down before the restart", { sandboxes: beforeBoot }, false],
+    [
+      "it finished, and its network is not yet down",
+      { containers: [containerOf("a", { exit: FINISHED })], results: [resultOf("a")] },
+      false,
+    ],
+    ["nothing shows how it died", { records: [] }, false],
+  ])("%s: %o", (_, parts, isFound) => {
+    const { findings, kept } = diagnosed({ ...dead, ...parts });
+
+    expect(findings.map(({ id }) => id)).toEqual(isFound ? [S1] : []);
+    expect(kept.map(({ sandboxId }) => sandboxId)).toEqual(isFound ? [] : [idOf("a")]);
+  });
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["has just started", { kubeletStarted: UPTIME_SECONDS - 30, pods: ["a"] }, false],
+    ["started long ago", { kubeletStarted: 10, pods: ["a"] }, true],
+    ["has just started and does not know the pod", { kubeletStarted: UPTIME_SECONDS - 30, pods: [] }, true],
+    ["is not there", {}, true],
+  ])("while kubelet %s: %o", (_, parts, isFound) => {
+    const { findings } = diagnosed({ ...dead, containers: lost, results: [resultOf("a")], ...parts }, PATIENT);
+
+    expect(findings.map(({ id }) => id)).toEqual(isFound ? [S1] : []);
+  });
+});
+
+describe("leftover-container", () => {
+  const running = containerOf("a", { state: "running" });
+  const node: NodeParts = {
+    sandboxes: [sandboxOf("a", { state: "ready" })],
+    records: [recordOf("a")],
+    containers: [running],
+  };
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["kubelet does not know its pod", { pods: [] }, true],
+    ["kubelet knows its pod", { pods: ["a"] }, false],
+    ["nobody can be asked", {}, false],
+    ["it has ended", { pods: [], containers: [containerOf("a", { exit: FINISHED })] }, false],
+    ["it is no pod's", { pods: [], containers: [{ ...running, labels: {} }] }, false],
+    [
+      "it is just being started",
+      { pods: [], containers: [{ ...running, createdAt: BigInt(ago(1).getTime()) * 1_000_000n }] },
+      false,
+    ],
+  ])("a running container, and %s: %o", (_, parts, isFound) => {
+    const { findings } = diagnosed({ ...node, ...parts }, PATIENT);
+
+    expect(named({ findings })).toEqual(isFound ? [`leftover-container/${running.id}`] : []);
+    if (isFound) expect(findings[0]).toMatchObject({ cure: [], treatment: { automatic: false } });
+  });
+
+  test("each of several in one pod", () => {
+    const second = containerOf("a", { ...running, id: containerOf("b").id, name: "side" });
+
+    expect(named(diagnosed({ ...node, containers: [running, second], pods: [] }))).toHaveLength(2);
+  });
+});

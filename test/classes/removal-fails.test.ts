@@ -1,0 +1,189 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { absent } from "../../src/snapshot/source.ts";
+import { type FileHealth, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  AT_ONCE,
+  addressOf,
+  containerOf,
+  FINISHED,
+  idOf,
+  MULTUS,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  scratchOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+const dead = { sandboxes: [sandboxOf("a")], records: [recordOf("a")] } as const;
+
+describe("libcni-result-cache-corrupt", () => {
+  const B1 = `libcni-result-cache-corrupt/${idOf("a")}`;
+
+  test.each<readonly [FileHealth, boolean]>([
+    ["empty", true],
+    ["corrupt", true],
+    ["ok", false],
+    ["odd", false],
+  ])("a dead sandbox's result that is %s: %s", (health, isFound) => {
+    const file = resultOf("a", health);
+    const { findings } = diagnosed({ ...dead, results: [file] });
+
+    expect(named({ findings }).includes(B1)).toBe(isFound);
+    if (isFound) {
+      expect(findings).toHaveLength(1);
+      expect(findings[0]).toMatchObject({
+        subject: { path: file.path },
+        cure: [{ kind: "quarantine-file", path: file.path, health }],
+      });
+    }
+  });
+
+  test("one finding for all broken files of a sandbox", () => {
+    const results = [resultOf("a", "empty"), { ...resultOf("a", "corrupt"), path: "/var/lib/cni/results/lo" }];
+
+    const { findings } = diagnosed({ ...dead, results });
+    expect(findings).toHaveLength(1);
+    expect(findings[0]?.cure).toHaveLength(2);
+  });
+
+  test("even a finished pod has it: its removal fails all the same, but it blocks nothing", () => {
+    const { findings } = diagnosed({
+      ...dead,
+      containers: [containerOf("a", { exit: FINISHED })],
+      results: [resultOf("a", "empty")],
+    });
+
+    expect(findings).toMatchObject([{ id: B1, blocks: [] }]);
+  });
+
+  test("not under containerd 2.x, unless multus' own libcni reads the file", () => {
+    const runtimeVersion = "2.3.4";
+    const own = resultOf("a", "empty", "/var/lib/cni/multus/results");
+
+    expect(named(diagnosed({ ...dead, runtimeVersion, results: [resultOf("a", "empty")] }))).not.toContain(B1);
+    expect(named(diagnosed({ ...dead, runtimeVersion, results: [own] }))).toEqual([B1]);
+  });
+
+  test("not of a pod that runs", () => {
+    const sandboxes = [sandboxOf("a", { state: "ready" })];
+
+    expect(named(diagnosed({ ...dead, sandboxes, results: [resultOf("a", "empty")] }))).toEqual([]);
+  });
+});
+
+test.each<readonly [string, NodeParts]>([
+  ["multus-cache-corrupt", { multus: [scratchOf("a", "empty")] }],
+  ["multus-cache-corrupt", { multus: [scratchOf("a", "corrupt")] }],
+  ["delegate-scratch-corrupt", { flannel: [scratchOf("a", "empty", "/var/lib/cni/flannel")] }],
+])("%s is a dead sandbox's file that does not parse", (expected, files) => {
+  const { findings } = diagnosed({ ...dead, ...files });
+
+  expect(findings).toMatchObject([{ id: `${expected}/${idOf("a")}`, cure: [{ kind: "quarantine-file" }] }]);
+});
+
+describe("multus-cache-consumed-rebuilt-config", () => {
+  const B3 = `multus-cache-consumed-rebuilt-config/${idOf("a")}`;
+  const consumed: NodeParts = { ...dead, conf: MULTUS, results: [resultOf("a")] };
+
+  test("is a network that is still up, without the cache to take it down", () => {
+    const { findings } = diagnosed(consumed);
+
+    expect(findings).toMatchObject([
+      { id: B3, cure: [{ kind: "multus-marker", sandboxId: idOf("a"), dir: "/var/lib/cni/multus" }] },
+    ]);
+  });
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["the pod is known", { pods: ["a"] }, true],
+    ["the pod is gone: multus then succeeds", { pods: [] }, false],
+    ["the cache is there", { multus: [scratchOf("a")] }, false],
+    ["the network is down already", { results: [] }, false],
+    ["the pod uses the node's network", { records: [recordOf("a", { hostNetwork: true })] }, false],
+    ["multus is not the node's network", { conf: {} }, false],
+  ])("%s: %o", (_, parts, isFound) => {
+    expect(named(diagnosed({ ...consumed, ...parts })).includes(B3)).toBe(isFound);
+  });
+});
+
+describe("del-timeout-killed", () => {
+  const plugins = [pluginFor("a", "DEL", 700)];
+
+  test("is a DEL that outlasts the grace, and the one finding about its sandbox", () => {
+    const { findings } = diagnosed({ ...dead, plugins, results: [resultOf("a")] }, PATIENT);
+
+    expect(findings).toMatchObject([
+      {
+        id: "del-timeout-killed/pid-500",
+        subject: { sandboxId: idOf("a") },
+        cure: [{ kind: "end-process", pid: 500 }],
+      },
+    ]);
+  });
+
+  test("is not a DEL at work: its sandbox is being taken down", () => {
+    const { findings, kept } = diagnosed(
+      { ...dead, plugins: [pluginFor("a", "DEL", 5)], results: [resultOf("a")] },
+      PATIENT,
+    );
+
+    expect(findings).toEqual([]);
+    expect(kept).toMatchObject([{ sandboxId: idOf("a"), reason: expect.stringMatching(/taken down right now/) }]);
+  });
+});
+
+describe("where the whole node's network is at fault", () => {
+  const halfMade = { sandboxes: [sandboxOf("a", { createdAt: ZERO_TIME })] };
+  const missing = {
+    plugins: [
+      { type: "bridge", binaryFound: true },
+      { type: "tuning", binaryFound: false },
+    ],
+  };
+  const notReady = [
+    { type: "NetworkReady", status: false, reason: "NetworkPluginNotReady", message: "cni plugin not initialized" },
+  ];
+
+  test("chained-plugin-binary-missing names plugin and file, and what it holds up", () => {
+    const { findings, kept } = diagnosed({
+      ...halfMade,
+      conf: missing,
+      addresses: [addressOf("b", "10.88.0.9", 30), addressOf("c", "10.88.0.8")],
+    });
+
+    expect(findings.map(({ id }) => id)).toEqual([
+      "chained-plugin-binary-missing//etc/cni/net.d/10-lab.conflist",
+      // Older than this boot: the missing plugin did not do that.
+      "hostlocal-ip-leak-after-reboot//var/lib/cni/networks/cbr0/10.88.0.8",
+    ]);
+    expect(findings[0]?.subject).toMatchObject({ name: "tuning" });
+    expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
+    expect(findings[0]?.evidence.at(-1)?.fact).toContain("10.88.0.9");
+    expect(findings[0]).not.toHaveProperty("explains");
+    expect(kept).toEqual([]);
+  });
+
+  const snapshot = snapshotOf({ ...halfMade, conditions: notReady });
+
+  test.each<readonly [string, Snapshot["cni"]["conf"], RegExp]>([
+    ["a configuration that the runtime has missed", snapshot.cni.conf, /rewrite it in place/],
+    ["no configuration at all", absent("/etc/cni/net.d holds no network configuration"), /holds no network/],
+  ])("cni-not-initialized tells %s", (_, conf, evidence) => {
+    const { findings } = diagnose({ ...snapshot, cni: { ...snapshot.cni, conf } }, AT_ONCE);
+
+    expect(findings.map(({ id }) => id)).toEqual(["cni-not-initialized/NetworkReady"]);
+    expect(findings[0]?.evidence.at(-1)?.fact).toMatch(evidence);
+    expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
+  });
+
+  test("nothing is said where the network is ready and every plugin there", () => {
+    const conditions = [{ type: "NetworkReady", status: true, reason: "", message: "" }];
+
+    expect(named(diagnosed({ conditions }))).toEqual([]);
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { absent, failed } from "../../src/snapshot/source.ts";
+import type { Snapshot } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  AT_ONCE,
+  addressOf,
+  containerOf,
+  FINISHED,
+  idOf,
+  LOST,
+  type NodeParts,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  scratchOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+const ghost: NodeParts = {
+  sandboxes: [sandboxOf("a")],
+  records: [recordOf("a")],
+  containers: [containerOf("a", { exit: LOST })],
+  results: [resultOf("a", "empty")],
+  addresses: [addressOf("a", "10.88.0.2")],
+};
+
+describe("the verdict", () => {
+  test("is healthy where nothing is wrong and everything was read", () => {
+    expect(diagnosed({ sandboxes: [sandboxOf("a", { state: "ready" })] }).verdict).toBe("healthy");
+  });
+
+  test("is ghosts as soon as one thing is wrong, whatever could not be read", () => {
+    expect(diagnosed(ghost).verdict).toBe("ghosts");
+    expect(diagnose(snapshotOf(ghost, { netns: failed("no") }), AT_ONCE).verdict).toBe("ghosts");
+  });
+
+  test.each(["boot", "cri", "containerd", "netns", "processes"] as const)("is unknown without %s", (source) => {
+    expect(diagnose(snapshotOf({}, { [source]: failed("no") }), AT_ONCE).verdict).toBe("unknown");
+  });
+
+  test.each(["results", "multus", "flannel", "hostLocal"] as const)("is unknown without cni.%s", (source) => {
+    const snapshot = snapshotOf();
+    const cni = { ...snapshot.cni, [source]: failed("no") } satisfies Snapshot["cni"];
+
+    expect(diagnose({ ...snapshot, cni }, AT_ONCE).verdict).toBe("unknown");
+  });
+
+  test("does not need logs, nor what an ordinary node has not", () => {
+    const { cni } = snapshotOf();
+    const without = { logs: failed<never>("no"), containerd: absent<never>("CRI-O"), netns: absent<never>("none") };
+
+    expect(diagnose(snapshotOf({}, { ...without, cni: { ...cni, multus: absent("none") } }), AT_ONCE).verdict).toBe(
+      "healthy",
+    );
+  });
+});
+
+describe("one cause, one finding", () => {
+  test("a sandbox with several things broken is named by the first that explains it", () => {
+    const { findings } = diagnosed({ ...ghost, multus: [scratchOf("a", "empty")] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
+  });
+
+  test("what removal fails on comes before that it died in a crash", () => {
+    expect(named(diagnosed(ghost))).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
+    expect(named(diagnosed({ ...ghost, results: [resultOf("a")] }))).toEqual([`dead-after-crash/${idOf("a")}`]);
+  });
+
+  test("the same cause on the same subject has the same id in every scan", () => {
+    expect(named(diagnosed(ghost))).toEqual(named(diagnosed(ghost)));
+  });
+});
+
+describe("what was asked for", () => {
+  test.each([
+    ["only this class", { only: ["libcni-result-cache-corrupt"] }, true],
+    ["only another class", { only: ["shim-leak"] }, false],
+    ["all but this class", { skip: ["libcni-result-cache-corrupt"] }, false],
+    ["all but another class", { skip: ["shim-leak"] }, true],
+    ["this class, and not", { only: ["libcni-result-cache-corrupt"], skip: ["libcni-result-cache-corrupt"] }, false],
+  ])("%s", (_, asked, isFound) => {
+    const { findings, kept } = diagnosed(ghost, { ...AT_ONCE, ...asked });
+
+    expect(findings.map((finding) => finding.class)).toEqual(isFound ? ["libcni-result-cache-corrupt"] : []);
+    // A ghost that was not asked for does not turn into another class, nor does it vanish.
+    const reasons = isFound ? [] : [expect.stringContaining("was not asked for")];
+    expect(kept.map(({ reason }) => reason)).toEqual(reasons);
+  });
+});
+
+describe("what is kept", () => {
+  test("says why, for each NotReady sandbox that is no finding", () => {
+    const { kept, findings, dead } = diagnosed({
+      sandboxes: [sandboxOf("a"), sandboxOf("b"), sandboxOf("c", { labels: { "unghost.dev/ignore": "true" } })],
+      records: [recordOf("a"), recordOf("b"), recordOf("c")],
+      containers: [containerOf("a", { exit: FINISHED })],
+    });
+
+    expect(findings).toEqual([]);
+    expect(new Map(kept.map(({ sandboxId, reason }) => [sandboxId, reason]))).toEqual(
+      new Map([
+        [idOf("a"), expect.stringContaining("a finished pod")],
+        [idOf("b"), expect.stringContaining("nothing shows that it is stuck")],
+        [idOf("c"), expect.stringContaining("unghost.dev/ignore")],
+      ]),
+    );
+    expect(dead.map(({ sandbox }) => sandbox.id)).toEqual([idOf("a"), idOf("b")]);
+  });
+
+  test("never holds what is a finding", () => {
+    const { kept, findings } = diagnosed({ ...ghost, sandboxes: [sandboxOf("a"), sandboxOf("b")] });
+
+    const found = new Set(findings.map(({ subject }) => ("sandboxId" in subject ? subject.sandboxId : undefined)));
+    expect(kept.map(({ sandboxId }) => sandboxId)).toEqual([idOf("b")]);
+    expect(found).not.toContain(idOf("b"));
+  });
+});

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  containerOf,
+  delErrorLine,
+  FINISHED,
+  idOf,
+  type NodeParts,
+  recordOf,
+  resultOf,
+  sandboxOf,
+} from "../support/snapshot-builder.ts";
+
+const UNAUTHORIZED =
+  'plugin type="calico" failed (delete): error getting ClusterInformation: connection is unauthorized: Unauthorized';
+const SOCKET_DOWN =
+  'plugin type="kube-ovn" failed (delete): RPC failed; Post "http://dummy/api/v1/del": dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused';
+const LOSSY = 'plugin type="kube-ovn" failed (delete): Invalid Configuration; server_socket is required in cni.conf';
+const CORRUPT =
+  'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
+
+/** Dead, with its network still up: something keeps it from being taken down. */
+const stuck: NodeParts = { sandboxes: [sandboxOf("a")], records: [recordOf("a")], results: [resultOf("a")] };
+
+describe("a dead sandbox that nothing but the log explains", () => {
+  test.each([
+    ["calico-unauthorized", UNAUTHORIZED],
+    ["cni-daemon-socket-down", SOCKET_DOWN],
+    ["multus-lossy-conflist", LOSSY],
+  ])("is named %s, with the line as evidence", (expected, cause) => {
+    const { findings } = diagnosed({ ...stuck, logLines: ["noise", delErrorLine("a", cause), "more noise"] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`${expected}/${idOf("a")}`]);
+    expect(findings[0]?.evidence.at(-1)).toEqual({
+      source: "logs",
+      fact: `journal: ${delErrorLine("a", cause)}`,
+    });
+  });
+
+  test("is named by its newest line", () => {
+    const logLines = [delErrorLine("a", UNAUTHORIZED), delErrorLine("a", SOCKET_DOWN)];
+
+    expect(named(diagnosed({ ...stuck, logLines }))).toEqual([`cni-daemon-socket-down/${idOf("a")}`]);
+  });
+
+  test("is named even where it is kept on purpose: it cannot be taken down", () => {
+    const containers = [containerOf("a", { exit: FINISHED })];
+
+    expect(named(diagnosed({ ...stuck, containers, logLines: [delErrorLine("a", UNAUTHORIZED)] }))).toEqual([
+      `calico-unauthorized/${idOf("a")}`,
+    ]);
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["a line about another sandbox", { logLines: [delErrorLine("b", UNAUTHORIZED)] }],
+    ["a line that names no cause", { logLines: [delErrorLine("a", "something went wrong")] }],
+    ["a file that is long repaired", { logLines: [delErrorLine("a", CORRUPT)] }],
+  ])("is not explained by %s", (_, parts) => {
+    expect(named(diagnosed({ ...stuck, ...parts }))).toEqual([`dead-after-crash/${idOf("a")}`]);
+  });
+
+  test("is no finding once its network is down", () => {
+    expect(named(diagnosed({ ...stuck, results: [], logLines: [delErrorLine("a", UNAUTHORIZED)] }))).toEqual([]);
+  });
+});
+
+describe("a finding that the snapshot explains", () => {
+  test("takes the newest line about its sandbox as further evidence, and keeps its class", () => {
+    const logLines = [delErrorLine("a", CORRUPT), delErrorLine("b", UNAUTHORIZED)];
+    const { findings } = diagnosed({ ...stuck, results: [resultOf("a", "empty")], logLines });
+
+    expect(findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
+    expect(findings[0]?.evidence.filter(({ source }) => source === "logs")).toHaveLength(1);
+    expect(findings[0]?.evidence.at(-1)?.fact).toContain("decoding version");
+  });
+
+  test("takes no line that says nothing", () => {
+    const { findings } = diagnosed({ ...stuck, logLines: [`level=info msg="StopPodSandbox for ${idOf("a")}"`] });
+
+    expect(findings.flatMap(({ evidence }) => evidence).map(({ source }) => source)).not.toContain("logs");
+  });
+
+  test("quotes a line without what could command a terminal, and not for ever", () => {
+    const line = delErrorLine("a", `${UNAUTHORIZED}\u001b[2J${"x".repeat(5000)}`);
+    const { findings } = diagnosed({ ...stuck, logLines: [line] });
+
+    const fact = findings[0]?.evidence.at(-1)?.fact ?? "";
+    expect(fact).toContain("Unauthorized\\x1b[2J");
+    expect(fact.length).toBeLessThan(1000);
+  });
+});
+
+test("a flood of lines about one sandbox names it all the same", () => {
+  const line = delErrorLine("a", UNAUTHORIZED);
+  const flood = Array.from({ length: 20_000 }, () => line);
+
+  expect(named(diagnosed({ ...stuck, logLines: flood }))).toEqual([`calico-unauthorized/${idOf("a")}`]);
+});

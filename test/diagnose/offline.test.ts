@@ -1,0 +1,202 @@
+import { describe, expect, test } from "vitest";
+import { diagnoseOffline } from "../../src/diagnose/offline.ts";
+import { sandboxId } from "../../src/snapshot/ids.ts";
+import type { MetadataFile } from "../../src/snapshot/metadata-file.ts";
+import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
+import type { OfflineFacts } from "../../src/snapshot/observe-offline.ts";
+import { absent, failed, read } from "../../src/snapshot/source.ts";
+import type { ProcessFacts, ResultFile, SandboxRecord } from "../../src/snapshot/types.ts";
+
+const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
+const CREATED = new Date("2026-01-02T03:04:05Z");
+const NAME = "web_default_uid_0";
+
+function facts(file: Partial<MetadataFile>, more: Partial<OfflineFacts> = {}): OfflineFacts {
+  const nothing = { path: PATH, damage: [], isEmpty: false, records: [], sandboxes: [], leases: [] };
+  return {
+    observedAt: new Date(),
+    boot: absent("not needed"),
+    metadata: read({ ...nothing, ...file }),
+    processes: read(processes()),
+    cni: { results: read([]), hostLocal: read([]) },
+    ...more,
+  };
+}
+
+function processes(
+  alive: { readonly shims?: readonly string[]; readonly cgroups?: readonly string[] } = {},
+): ProcessFacts {
+  const shims = (alive.shims ?? []).map((id, index) => ({
+    id,
+    pid: 100 + index,
+    parentPid: 1,
+    childPids: [],
+    startedSecondsAfterBoot: 1,
+    ageSeconds: 1,
+  }));
+  const byContainer = new Map((alive.cgroups ?? []).map((id, index) => [id, [200 + index]]));
+  return { plugins: [], shims, byContainer, netnsInodes: new Set() };
+}
+
+function sandbox(id: string, name = NAME, hasCniResult = true): StoredContainer {
+  const metadata = { name, netnsPath: "", hostNetwork: false, hasCniResult };
+  return { id, kind: "sandbox", createdAt: CREATED, labels: {}, sandbox: metadata };
+}
+
+function container(id: string, name: string): StoredContainer {
+  return { id, kind: "container", createdAt: CREATED, labels: {}, container: { name, sandboxId: "s" } };
+}
+
+function stored(id: string, name?: string): SandboxRecord {
+  const record = { id, createdAt: CREATED, labels: {} };
+  if (name === undefined) return record;
+  return { ...record, sandbox: { name, netnsPath: "", hostNetwork: false, hasCniResult: false } };
+}
+
+function resultFile(id: string): ResultFile {
+  const file = {
+    path: `/results/${id}`,
+    sandboxId: sandboxId(id),
+    health: "ok",
+    modifiedAt: CREATED,
+    size: 1,
+  } as const;
+  return { ...file, network: "cbr0", interfaceName: "eth0" };
+}
+
+function idsOf(given: OfflineFacts): readonly string[] {
+  return diagnoseOffline(given).map(({ id }) => id);
+}
+
+const RETURNING = `dead-after-crash/${PATH}`;
+
+describe("two records of one sandbox name", () => {
+  const pair = { records: [sandbox("one"), sandbox("two"), sandbox("three", "other_default_uid_0")] };
+
+  test("are one critical finding that names both and blocks the start", () => {
+    const [finding] = diagnoseOffline(facts(pair));
+    expect(finding).toMatchObject({
+      id: `recover-duplicate-sandbox-name/${NAME}`,
+      severity: "critical",
+      subject: { type: "record", name: NAME, pod: { namespace: "default", name: "web", uid: "uid", attempt: 0 } },
+      blocks: ["the next start of the runtime"],
+      treatment: { automatic: false },
+      cure: [],
+    });
+    expect(finding?.evidence.map(({ fact }) => fact)).toEqual([
+      `one, created 2026-01-02T03:04:05.000Z, carries the name ${NAME}; no shim and no process carries its id`,
+      `two, created 2026-01-02T03:04:05.000Z, carries the name ${NAME}; no shim and no process carries its id`,
+    ]);
+  });
+
+  test.each<readonly [string, OfflineFacts["processes"], RegExp]>([
+    ["none lives", read(processes()), /nothing of any of them lives/],
+    ["one has a shim", read(processes({ shims: ["one"] })), /one of them lives and must stay/],
+    ["one has a process", read(processes({ cgroups: ["two"] })), /one of them lives and must stay/],
+    ["both live", read(processes({ shims: ["one"], cgroups: ["two"] })), /2 of them live, and a person has to choose/],
+    ["nobody knows", failed("no /proc"), /which of them lives is not known/],
+  ])("are told apart by their processes: %s", (_, given, expected) => {
+    expect(diagnoseOffline(facts(pair, { processes: given }))[0]?.summary).toMatch(expected);
+  });
+
+  test("count only where both reserve it: not from the sandbox store, and not the two stores of one id", () => {
+    const given = facts({ records: [sandbox("one")], sandboxes: [stored("one", NAME), stored("half", NAME)] });
+    expect(idsOf(given)).toEqual([RETURNING]);
+  });
+
+  test("without metadata, or of no kind, are none", () => {
+    const bare = { createdAt: CREATED, labels: {} };
+    const records = [
+      { ...bare, id: "one", kind: "sandbox" },
+      { ...bare, id: "two", kind: "sandbox" },
+      { ...bare, id: "three", kind: "other" },
+    ] as const;
+    expect(diagnoseOffline(facts({ records }))).toEqual([]);
+  });
+});
+
+test("two records of one container name are a finding of their own", () => {
+  const records = [container("one", "main_web_default_uid_0"), container("two", "main_web_default_uid_0")];
+  const [finding, ...others] = diagnoseOffline(
+    facts({ records }, { processes: read(processes({ cgroups: ["two"] })) }),
+  );
+  expect(others).toEqual([]);
+  expect(finding).toMatchObject({
+    id: "recover-duplicate-container-name/main_web_default_uid_0",
+    subject: { type: "container" },
+    summary: expect.stringContaining("one of them lives"),
+  });
+});
+
+describe("a stored sandbox without metadata", () => {
+  const half = { sandboxes: [stored("half"), stored("whole", NAME)] };
+  const ID = "recover-missing-metadata/half";
+
+  test.each([
+    ["2.0.5", "critical"],
+    ["v2.1.3-k3s1", "critical"],
+    ["2.0.6", undefined],
+    ["2.3.1", undefined],
+    ["1.7.0", undefined],
+    ["no version", "warning"],
+    [undefined, "warning"],
+  ])("under containerd %s is %s", (containerdVersion, severity) => {
+    const more = containerdVersion === undefined ? {} : { containerdVersion };
+    const found = diagnoseOffline(facts(half, more)).find(({ id }) => id === ID);
+    expect(found?.severity).toBe(severity);
+    if (severity === "warning") expect(found?.summary).toContain("which version will be started is not known");
+  });
+
+  test("is passed over where a container record of its id is read first", () => {
+    expect(idsOf(facts({ records: [sandbox("half")], sandboxes: [stored("half")] }))).not.toContain(ID);
+  });
+});
+
+describe("a file that does not check out", () => {
+  test("is a critical finding with the places, and its other findings stay", () => {
+    const damage = Array.from({ length: 12 }, (_, page) => ({ page, reason: "is of kind unknown" }));
+    const found = diagnoseOffline(facts({ damage, records: [sandbox("one"), sandbox("two")] }));
+    expect(found[0]).toMatchObject({ id: `bolt-corruption/${PATH}`, severity: "critical" });
+    expect(found[0]?.evidence).toHaveLength(11);
+    expect(found[0]?.evidence.at(-1)?.fact).toBe("2 more");
+    expect(found[1]?.class).toBe("recover-duplicate-sandbox-name");
+  });
+
+  test("and has no bytes is told with what that means", () => {
+    const found = diagnoseOffline(facts({ isEmpty: true }));
+    expect(found).toMatchObject([{ class: "bolt-corruption", severity: "warning", blocks: [] }]);
+  });
+});
+
+describe("what comes back", () => {
+  const many = Array.from({ length: 12 }, (_, index) => sandbox(`id-${index}`, `pod-${index}_default_uid_0`, false));
+
+  test("is one finding with a count and names", () => {
+    const found = diagnoseOffline(facts({ records: many }));
+    expect(found).toMatchObject([{ id: RETURNING, severity: "warning" }]);
+    expect(found[0]?.summary).toMatch(/^12 stored sandboxes are dead/);
+    expect(found[0]?.evidence[0]?.fact).toMatch(/default\/pod-0, default\/pod-1, .* and 2 more$/);
+  });
+
+  test("is nothing of what lives, and nothing that was taken down in order", () => {
+    const records = [sandbox("alive", "a_default_uid_0"), sandbox("done", "b_default_uid_0")];
+    expect(idsOf(facts({ records }, { processes: read(processes({ shims: ["alive"] })) }))).toEqual([]);
+  });
+
+  test("is what still holds its network", () => {
+    const cni = { results: read([resultFile("one")]), hostLocal: read([]) };
+    const found = diagnoseOffline(facts({ records: [sandbox("one")] }, { cni }));
+    expect(found[0]?.evidence.at(-1)?.fact).toBe("1 of them still hold an address or a cached result");
+  });
+
+  test("is not guessed where processes could not be read", () => {
+    expect(idsOf(facts({ records: many }, { processes: failed("no /proc") }))).toEqual([]);
+  });
+});
+
+test.each([absent<MetadataFile>("there is none"), failed<MetadataFile>("is busy")])(
+  "a file that was not read ($status) is no finding",
+  (metadata) => {
+    expect(diagnoseOffline(facts({}, { metadata }))).toEqual([]);
+  },
+);

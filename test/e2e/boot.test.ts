@@ -1,0 +1,169 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { emptyResultCache } from "../../lab/faults/result-cache.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
+import { UNGHOST } from "./unghost.ts";
+
+const CONFIG = ["--containerd-config", "/etc/containerd/config.toml"];
+
+async function boot(on: LabNode, ...flags: string[]) {
+  return await on.exec([UNGHOST, "boot", "--no-kube", ...flags], { timeoutMs: HANG_GUARD_MS });
+}
+
+function bootReport(of: LabNode): { readonly outcome: string; readonly reason: string; readonly healed: number } {
+  return JSON.parse(readFileSync(of.path("/var/lib/unghost/boot.json"), "utf8"));
+}
+
+async function processNames(of: LabNode): Promise<readonly string[]> {
+  const { stdout } = await of.exec(["sh", "-c", "cat /proc/[0-9]*/comm"]);
+  return stdout.split("\n");
+}
+
+describe("boot before the runtime starts", () => {
+  eachRuntime(
+    "heals what died in the power cut, and the runtime that starts then lists none of it",
+    async (runtime) => {
+      const node = await start({ runtime });
+      await runPods(node, 20);
+      await finishedPod(node);
+      await node.powerCut();
+      await node.powerOn({ runtime: false });
+
+      const { code, stdout } = await boot(node, ...CONFIG);
+
+      expect(stdout).toContain("20 healed");
+      expect(code).toBe(0);
+      expect(await processNames(node)).not.toContain("containerd");
+      expect(readdirSync(node.livePath("/run/unghost"))).not.toContain("borrowed");
+      await node.startRuntime();
+      const listed = await node.cri.listPodSandbox(undefined, CALL);
+      expect(listed.map(({ metadata }) => metadata?.name)).toEqual(["finished"]);
+      expect(readdirSync(node.path("/var/lib/cni/networks/cbr0")).filter((name) => name.startsWith("10."))).toEqual([]);
+    },
+  );
+
+  eachRuntime("changes nothing while pods are alive, once and again", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "alive" });
+    await node.stopRuntime();
+
+    const first = await boot(node, ...CONFIG);
+    const second = await boot(node, ...CONFIG, "--strict");
+
+    expect([first.code, second.code]).toEqual([0, 0]);
+    expect(first.stdout).toContain("pods are alive");
+    expect(second.stdout).toContain("pods are alive");
+    await node.startRuntime();
+    const [listed] = await node.cri.listPodSandbox(undefined, CALL);
+    expect(listed).toMatchObject({ id: pod.sandboxId, state: 0 });
+  });
+});
+
+describe("boot before containerd 1.6 starts", () => {
+  async function nodeWithGhosts(): Promise<LabNode> {
+    const started = await start({ runtime: "1.6" });
+    const pods = await runPods(started, 2);
+    await started.powerCut();
+    const [first] = pods;
+    if (first !== undefined) await emptyResultCache(started, first);
+    await started.powerOn({ runtime: false });
+    return started;
+  }
+
+  test("treats a corrupt cache on the way", async () => {
+    const on = await nodeWithGhosts();
+
+    await boot(on, ...CONFIG);
+
+    expect(bootReport(on)).toMatchObject({ outcome: "healed", healed: 2 });
+  });
+
+  test.each([
+    ["hangs", "#!/bin/sh\nexec sleep 1000\n", "did not answer in time"],
+    ["crashes", "#!/bin/sh\necho 'level=fatal msg=\"no luck\"'\nexit 3\n", "no luck"],
+  ])("lets the node start when containerd %s", async (_what, script, reason) => {
+    const on = await nodeWithGhosts();
+    await on.writeFile("/opt/fake/containerd", script, 0o755);
+
+    const { code } = await boot(on, ...CONFIG, "--containerd-bin", "/opt/fake/containerd", "--deadline", "4s");
+
+    expect(code).toBe(0);
+    expect(bootReport(on).outcome).toBe("failed");
+    expect(bootReport(on).reason).toContain(reason);
+    expect(await processNames(on)).not.toContain("sleep");
+  });
+
+  test("lets the node start when the metadata file is damaged, and --strict says so", async () => {
+    const on = await nodeWithGhosts();
+    await on.writeFile("/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db", "not a database");
+
+    const usual = await boot(on, ...CONFIG, "--deadline", "15s");
+    const strict = await boot(on, ...CONFIG, "--deadline", "15s", "--strict");
+
+    expect([usual.code, strict.code]).toEqual([0, 2]);
+    expect(bootReport(on).outcome).toBe("failed");
+  });
+
+  test("says where it looked when there is no containerd to borrow", async () => {
+    const on = await nodeWithGhosts();
+
+    const { code, stdout } = await boot(on, "--containerd-bin", "/nowhere/containerd");
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("there is no /nowhere/containerd; name it with --containerd-bin");
+  });
+
+  test("runs once per boot, and again when forced", async () => {
+    const on = await nodeWithGhosts();
+
+    await boot(on, ...CONFIG);
+    const again = await boot(on, ...CONFIG);
+    const forced = await boot(on, ...CONFIG, "--force");
+
+    expect(again.stdout).toContain("already run in this boot");
+    expect(forced.stdout).toContain("no ghosts are left");
+  });
+
+  test("works on a full disk's terms: nothing is touched without a journal, and the node starts", async () => {
+    const on = await nodeWithGhosts();
+    await on.check(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", "/var/lib/unghost"]);
+    await on.exec(["sh", "-c", "cat /dev/zero >/var/lib/unghost/fill"]);
+
+    const { code, stdout } = await boot(on, ...CONFIG);
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("failed");
+    expect(JSON.parse(readFileSync(on.livePath("/run/unghost/boot.json"), "utf8"))).toMatchObject({
+      outcome: "failed",
+    });
+    expect(await processNames(on)).not.toContain("containerd");
+  });
+});
+
+describe("boot --after", () => {
+  test("waits for the runtime and heals through it", async () => {
+    const node = await start({ runtime: "1.6" });
+    await runPods(node, 3);
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+
+    const hook = boot(node, "--after");
+    await node.startRuntime();
+    const { stdout, code } = await hook;
+
+    expect(stdout).toContain("3 healed");
+    expect(code).toBe(0);
+  });
+
+  test("gives up at its deadline when no runtime comes", async () => {
+    const node = await start({ runtime: "1.6" });
+    await node.stopRuntime();
+
+    const { stdout, code } = await boot(node, "--after", "--deadline", "3s");
+
+    expect(stdout).toContain("failed");
+    expect(code).toBe(0);
+  });
+});

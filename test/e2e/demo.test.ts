@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { GUARD_MS, UNGHOST } from "./unghost.ts";
+
+const SETTLE_MS = 10_000;
+
+interface Demo {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly ended: Promise<unknown>;
+  printed(): string;
+}
+
+function startDemo(env: Readonly<Record<string, string>> = {}, uid?: number): Demo {
+  const child = spawn(process.execPath, ["lab/demo.ts"], {
+    env: { PATH: process.env["PATH"], UNGHOST_BIN: UNGHOST, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+  }
+  if (child.pid === undefined) throw new Error("the demo did not start");
+  return { child, pid: child.pid, ended: once(child, "close"), printed: () => text };
+}
+
+/** Everything of a node on this machine carries its owner's pid in its name. */
+function leftBy(pid: number): readonly string[] {
+  const name = `unghost-lab-${pid}-`;
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+  const processes = readdirSync("/proc").filter((one) => /^\d+$/.test(one) && cgroupOf(one).includes(name));
+  return [
+    ...readdirSync(tmpdir()).filter((one) => one.startsWith(name)),
+    ...mounts.filter((line) => line.includes(name)),
+    ...processes.map((one) => `process ${one}`),
+    ...cgroupsNamed(name, "/sys/fs/cgroup"),
+  ];
+}
+
+/** What is killed is gone a moment later: zombies wait for whoever reaps them on this machine. */
+async function leftForGood(pid: number): Promise<readonly string[]> {
+  const end = performance.now() + SETTLE_MS;
+  while (leftBy(pid).length > 0 && performance.now() < end) await sleep(50);
+  return leftBy(pid);
+}
+
+function cgroupOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cgroup`, "utf8");
+  } catch {
+    // It ended while we looked.
+    return "";
+  }
+}
+
+function cgroupsNamed(name: string, dir: string): readonly string[] {
+  const below = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return below.flatMap((entry) => {
+    if (entry.name.includes(name)) return [join(dir, entry.name)];
+    return entry.name.startsWith("unghost-lab-") ? [] : cgroupsNamed(name, join(dir, entry.name));
+  });
+}
+
+describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout: HANG_GUARD_MS }, () => {
+  test("tells the story to its end and leaves nothing behind", async () => {
+    const links = readdirSync("/sys/class/net");
+
+    const demo = startDemo();
+    await demo.ended;
+
+    const story = demo.printed();
+    expect(demo.child.exitCode, story).toBe(0);
+    const flat = story.replace(/\s+/g, " ");
+    expect(flat).toMatch(
+      /failed to reserve sandbox name "web_shop_\S+": name "web_shop_\S+" is reserved for "[0-9a-f]{64}"/,
+    );
+    expect(flat).toMatch(/no such file or directory|no runtime socket at \/run\/containerd\/containerd\.sock/);
+    expect(flat).toContain("GHOSTS 3 findings");
+    expect(flat).toMatch(/Left alone \(1\) shop\/backup: a finished pod/);
+    expect(story).not.toContain("\u001b");
+    expect(await leftForGood(demo.pid)).toEqual([]);
+    expect(readdirSync("/sys/class/net")).toEqual(links);
+  });
+
+  test.each([
+    ["SIGINT", "1. A node at work"],
+    ["SIGINT", "2. The power goes"],
+    ["SIGTERM", "4. The runtime starts"],
+    ["SIGHUP", "5. What unghost sees"],
+  ] as const)("%s at “%s” ends it clean", async (signal, scene) => {
+    const demo = startDemo();
+    await until(`the demo got to ${scene}`, GUARD_MS, () => demo.printed().includes(scene) || undefined);
+
+    demo.child.kill(signal);
+    await demo.ended;
+
+    expect(demo.child.exitCode).not.toBe(0);
+    expect(await leftForGood(demo.pid)).toEqual([]);
+  });
+
+  test("without an executable it says so, and leaves nothing behind", async () => {
+    const demo = startDemo({ UNGHOST_BIN: "/nowhere/unghost" });
+    await demo.ended;
+
+    expect(demo.child.exitCode).toBe(1);
+    expect(demo.printed()).toMatch(/^demo: .*run make build\n$/);
+    expect(await leftForGood(demo.pid)).toEqual([]);
+  });
+});
+
+describe("the demo without root", () => {
+  const NOBODY = 65534;
+  const uid = process.getuid?.() === 0 ? NOBODY : undefined;
+
+  function tempFor(name: string): string {
+    const dir = tempDir();
+    onTestFinished(() => dir.remove());
+    chmodSync(dir.path, 0o755);
+    mkdirSync(dir.join(name));
+    chmodSync(dir.join(name), 0o777);
+    return dir.join(name);
+  }
+
+  test("runs on the simulated node, says so, and leaves nothing behind", async () => {
+    const TMPDIR = tempFor("tmp");
+
+    const demo = startDemo({ TMPDIR }, uid);
+    await demo.ended;
+
+    const flat = demo.printed().replace(/\s+/g, " ");
+    expect(demo.child.exitCode, demo.printed()).toBe(0);
+    expect(flat).toContain("a simulated runtime");
+    expect(flat).toContain("needs root");
+    expect(flat).toContain("failed to reserve sandbox name");
+    expect(flat).toContain("GHOSTS 3 findings");
+    expect(readdirSync(TMPDIR)).toEqual([]);
+  });
+
+  test("is clean after Ctrl-C, too", async () => {
+    const TMPDIR = tempFor("tmp");
+    const demo = startDemo({ TMPDIR }, uid);
+    await until("the demo has begun", GUARD_MS, () => demo.printed().includes("A node at work") || undefined);
+
+    demo.child.kill("SIGINT");
+    await demo.ended;
+
+    expect(readdirSync(TMPDIR)).toEqual([]);
+  });
+});

@@ -1,0 +1,88 @@
+import { describe, expect } from "vitest";
+import { emptyFlannelScratch, useFlannel } from "../../lab/faults/flannel-scratch.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { finishedPod, type LabPod, runPod } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { cniFiles, expectAlive, expectGone, heal, healAll, isQuarantined } from "./healed-node.ts";
+import { kubeletKnows, runKubelet } from "./scanned-node.ts";
+
+const containers = [{ name: "main" }];
+const restarted = [{ name: "main", attempt: 1 }];
+const WITH_KUBELET = ["--min-age", "0s"] as const;
+
+describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("takes the first rung that heals, and no further", async (runtime) => {
+    const node = await start({ runtime });
+    await useFlannel(node);
+    const again = await runPod(node, { name: "again", uid: "again", containers });
+    const dead = await runPod(node, { name: "dead", containers });
+    const finishing = await runPod(node, { name: "finishing", uid: "finishing", containers });
+    const lonely = await runPod(node, { name: "lonely", containers });
+    const bare = await runPod(node, { name: "bare" });
+    const forgotten = await runPod(node, { name: "forgotten", containers });
+    const done = await finishedPod(node, { name: "done" });
+    await node.powerCut();
+    const obstacles = [await emptyFlannelScratch(node, finishing), await emptyFlannelScratch(node, lonely)];
+    await node.powerOn();
+    const successor = await runPod(node, { name: "again", uid: "again", attempt: 1, containers: restarted });
+    kubeletKnows(node, again, dead, finishing, lonely, bare, done);
+    await runKubelet(node);
+
+    const [{ code, report }, finished] = await Promise.all([heal(node, WITH_KUBELET), asKubelet(node, finishing)]);
+
+    expect([code, report.kubernetes.source, report.remaining]).toEqual([0, "kubelet", []]);
+    const steps = new Map(report.actions?.map(({ finding, action }) => [finding.split("/")[1], action]));
+    expect([...steps.keys()].toSorted()).toEqual(
+      [dead, finishing, lonely, bare, forgotten].map(({ sandboxId }) => sandboxId as string).toSorted(),
+    );
+    expect(steps.get(dead.sandboxId)).toBe("stop-sandbox");
+    expect(steps.get(lonely.sandboxId)).toBe("quarantine-file, await-kubelet, stop-sandbox");
+    for (const { path = "" } of obstacles) expect(isQuarantined(node, path)).toBe(true);
+
+    const kept = [again, dead, finishing, lonely, done];
+    await expectAlive(node, { ready: [successor, finished], kept });
+    expect(report.kept.map(({ sandboxId }) => sandboxId).toSorted()).toEqual(
+      kept.map(({ sandboxId }) => sandboxId).toSorted(),
+    );
+    expect(cniFiles(node).join("\n")).not.toContain(dead.sandboxId);
+    expect((await healAll(node, WITH_KUBELET)).actions).toEqual([]);
+
+    // Without its scratch file flannel frees nothing. As long as the runtime knows the sandbox, nobody else does either.
+    const address = () => cniFiles(node).filter((file) => file.includes(lonely.sandboxId));
+    expect(address()).toHaveLength(1);
+    await node.cri.removePodSandbox(lonely.sandboxId, CALL);
+    await healAll(node, WITH_KUBELET);
+    expect(address()).toEqual([]);
+    await expectGone(node, bare, forgotten);
+  });
+
+  eachRuntime("leaves what a kubelet that has just started may be recovering", async (runtime) => {
+    const node = await start({ runtime });
+    const dead = await runPod(node, { name: "dead", containers });
+    await node.powerCut();
+    await node.powerOn();
+    kubeletKnows(node, dead);
+    await runKubelet(node);
+
+    const { code, report } = await heal(node, []);
+
+    expect([code, report.actions]).toEqual([0, []]);
+    expect(report.kept.map(({ sandboxId }) => sandboxId)).toEqual([dead.sandboxId]);
+  });
+});
+
+/** Kubelet's part: stops the dead sandbox until that works, and makes the pod anew under the next attempt. */
+async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
+  await until("kubelet's own stop has succeeded", HANG_GUARD_MS, async () => {
+    try {
+      await node.cri.stopPodSandbox(sandboxId, CALL);
+      return true;
+    } catch (error) {
+      if (error instanceof RuntimeError) return undefined;
+      throw error;
+    }
+  });
+  return await runPod(node, { ...ref, attempt: ref.attempt + 1, containers: restarted });
+}

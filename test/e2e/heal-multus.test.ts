@@ -1,0 +1,72 @@
+import { readdirSync } from "node:fs";
+import { describe, expect } from "vitest";
+import { consumedMultusCache, emptyMultusCache, multusDeadlock, runMultusPod } from "../../lab/faults/multus.ts";
+import { MULTUS_CACHE_DIR, useMultus } from "../../lab/multus.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { startStubApi } from "../../lab/stub-api.ts";
+import { ensureMultus } from "../../lab/tools.ts";
+import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { AT_ONCE, cniFiles, expectAlive, expectGone, heal, healAll } from "./healed-node.ts";
+import { company, keptPods, kubeletKnows, readyPods } from "./scanned-node.ts";
+
+const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };
+const skipped = multus.available ? "" : `: skipped, ${multus.reason}`;
+
+describe.skipIf(!multus.available)(`heal of a node with multus${skipped}`, { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("ends the deadlock of a delegate that refuses every DEL", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+    await useMultus(node);
+    const deadlock = await multusDeadlock(node, { name: "deadlock" });
+    const consumed = await consumedMultusCache(node, { name: "consumed" });
+    const ghosts = deadlock === undefined ? [consumed] : [deadlock, consumed];
+    expect(deadlock === undefined).toBe(runtime === "2.3");
+
+    await healAll(node);
+
+    expectOnlyCachesOf(node, beside.ready);
+    await expectGone(node, ...ghosts);
+    await expectAlive(node, beside);
+  });
+
+  eachRuntime("gives back what delegates held when the cache was lost to a power cut", async (runtime) => {
+    const node = await start({ runtime });
+    const kept = await keptPods(node);
+    await useMultus(node);
+    const emptied = await runMultusPod(node, { name: "emptied", containers: [{ name: "main" }] });
+    const dead = await runMultusPod(node, { name: "dead" });
+    await node.powerCut();
+    await emptyMultusCache(node, emptied);
+    await node.powerOn();
+    await startStubApi(node);
+    const ready = await readyPods(node, runMultusPod);
+
+    const { code, report } = await heal(node);
+
+    expect([code, report.remaining]).toEqual([0, []]);
+    expectOnlyCachesOf(node, ready);
+    await expectGone(node, emptied, dead);
+    await expectAlive(node, { ready, kept });
+  });
+
+  eachRuntime("stops, and does not remove, what Kubernetes still knows", async (runtime) => {
+    const node = await start({ runtime });
+    await useMultus(node);
+    const consumed = await consumedMultusCache(node, { name: "consumed", containers: [{ name: "main" }] });
+    kubeletKnows(node, consumed);
+
+    const report = await healAll(node, ["--min-age", "0s"]);
+
+    expect(report.actions?.map(({ action }) => action)).toEqual(["multus-marker, stop-sandbox"]);
+    expect(report.kept.map(({ sandboxId }) => sandboxId)).toEqual([consumed.sandboxId]);
+    expect(readdirSync(node.path(MULTUS_CACHE_DIR))).not.toContain(consumed.sandboxId);
+    await healAll(node, [...AT_ONCE, "--all-dead"]);
+    await expectGone(node, consumed);
+  });
+});
+
+/** Nothing else is left: no marker, no cache file, no address. */
+function expectOnlyCachesOf(node: LabNode, pods: readonly { readonly sandboxId: string }[]): void {
+  const owners = cniFiles(node).flatMap((file) => /[0-9a-f]{64}/.exec(file) ?? []);
+  expect(new Set(owners)).toEqual(new Set(pods.map(({ sandboxId }) => sandboxId)));
+}

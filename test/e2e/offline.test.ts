@@ -1,0 +1,242 @@
+import { copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect } from "vitest";
+import { containerdCall, idMessage } from "../../lab/containerd-raw.ts";
+import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
+import { interruptedRun } from "../../lab/faults/interrupted-run.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
+import { diagnoseOffline } from "../../src/diagnose/offline.ts";
+import { openContainerd } from "../../src/runtime/containerd.ts";
+import { bytesAsSource } from "../../src/snapshot/bolt/byte-source.ts";
+import { readBolt } from "../../src/snapshot/bolt/read-bolt.ts";
+import { readContainerd } from "../../src/snapshot/containerd-facts.ts";
+import { type MetadataFile, readMetadataFile } from "../../src/snapshot/metadata-file.ts";
+import { neededRecords, storedRecords } from "../../src/snapshot/metadata-records.ts";
+import { observeOffline } from "../../src/snapshot/observe-offline.ts";
+import type { ContainerdFacts } from "../../src/snapshot/types.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+
+const ROOT = "/var/lib/containerd";
+const FILE = `${ROOT}/io.containerd.metadata.v1.bolt/meta.db`;
+
+describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("tells offline what containerd told before it was stopped", async (runtime) => {
+    const node = await start({ runtime });
+    await company(node);
+    const told = await everythingTold(node);
+    const listed = (await node.check(["ctr", "-n", "k8s.io", "containers", "ls", "-q"])).trim().split("\n");
+
+    await node.stopRuntime();
+
+    const file = read(node);
+    expectSame(file, told);
+    expect(file.records.map(({ id }) => id)).toEqual(listed.toSorted());
+    expect(containerNames(file)).toEqual(["job_done_default_done_0", "main_busy_default_busy_0"]);
+    expect(existsSync(`${node.path(FILE)}.lock`)).toBe(false);
+  });
+
+  eachRuntime("tells the same while containerd runs, and after a power cut", async (runtime) => {
+    const node = await start({ runtime });
+    await company(node);
+    const told = await everythingTold(node);
+    expectSame(read(node), told);
+    const before = statSync(node.path(FILE));
+
+    await node.powerCut();
+
+    expectSame(read(node), told);
+    const after = statSync(node.path(FILE));
+    expect([after.mtimeMs, after.size]).toEqual([before.mtimeMs, before.size]);
+  });
+
+  eachRuntime("is read in one piece while pods come and go", async (runtime) => {
+    const node = await start({ runtime });
+    await runPods(node, 4, { name: "first" });
+    let isBusy = true;
+    const work = runPods(node, 24, { name: "more" }).finally(() => {
+      isBusy = false;
+    });
+    const kinds = new Set<string>();
+    while (isBusy) {
+      const source = readMetadataFile({ hostRoot: "/", containerdRoot: node.path(ROOT) });
+      kinds.add(source.status);
+      if (source.status === "read") {
+        expect(source.value.damage).toEqual([]);
+        expect(source.value.records.length).toBeGreaterThanOrEqual(4);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await work;
+    expect(kinds).toContain("read");
+  });
+
+  eachRuntime("with 500 records is read whole", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "web" });
+    for (let copies = 0; copies < 499; copies += 1) await duplicateRecord(node, pod);
+    const told = await everythingTold(node);
+
+    await node.powerCut();
+
+    const file = read(node);
+    expectSame(file, told);
+    expect(file.records).toHaveLength(500);
+    const [finding] = diagnoseOffline(await facts(node));
+    expect(finding?.evidence).toHaveLength(500);
+  });
+
+  eachRuntime("shows the duplicate name that containerd dies of, and which record lives", async (runtime) => {
+    const node = await start({ runtime });
+    const pod = await runPod(node, { name: "web" });
+    const duplicate = await duplicateRecord(node, pod);
+
+    await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
+    const alive = diagnoseOffline(await facts(node));
+    await node.powerCut();
+    const dead = diagnoseOffline(await facts(node));
+
+    expect(alive).toMatchObject([
+      {
+        id: `recover-duplicate-sandbox-name/${pod.reservedName}`,
+        severity: "critical",
+        summary: expect.stringContaining("one of them lives and must stay"),
+      },
+    ]);
+    const facts1 = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
+    expect(facts1.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/its shim is alive/);
+    expect(facts1.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
+    expect(dead.map(({ class: name }) => name)).toEqual(["recover-duplicate-sandbox-name", "dead-after-crash"]);
+    expect(dead[0]?.summary).toContain("nothing of any of them lives");
+  });
+
+  eachRuntime("shows what comes back after a power cut, without those that finished in order", async (runtime) => {
+    const node = await start({ runtime });
+    const { ready } = await company(node);
+    expect(diagnoseOffline(await facts(node))).toEqual([]);
+
+    await node.powerCut();
+
+    const found = diagnoseOffline(await facts(node));
+    expect(found).toMatchObject([{ class: "dead-after-crash", subject: { type: "node" } }]);
+    expect(found[0]?.summary).toMatch(new RegExp(`^${ready.length} stored sandboxes are`));
+    expect(found[0]?.evidence[0]?.fact).toMatch(/: default\/busy, default\/host, default\/quiet$/);
+    await node.powerOn();
+    const listed = (await node.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id);
+    expect(listed).toEqual(expect.arrayContaining(ready));
+  });
+
+  eachRuntime("with a namesake in the sandbox store alone, or one without metadata, starts again", async (runtime) => {
+    if (runtime === "1.6") return;
+    const node = await start({ runtime });
+    await interruptedRun(node, { name: "web", uid: "one" });
+    const pod = await runPod(node, { name: "web", uid: "one" });
+    await storeWithoutMetadata(node, "f".repeat(64));
+    await node.stopRuntime();
+
+    const file = read(node);
+    expect(file.sandboxes.filter(({ sandbox }) => sandbox?.name === pod.reservedName)).toHaveLength(2);
+    expect(named(await facts(node))).toEqual([
+      `recover-missing-metadata/${"f".repeat(64)}`,
+      `dead-after-crash/${node.path(FILE)}`,
+    ]);
+    expect(named({ ...(await facts(node)), containerdVersion: "2.3.0" })).not.toContain(
+      expect.stringContaining("missing"),
+    );
+    await node.startRuntime();
+    expect(read(node).sandboxes.map(({ id }) => id)).not.toContain("f".repeat(64));
+  });
+
+  eachRuntime("damaged or cut off anywhere is a finding or harmless, never an exception", async (runtime) => {
+    const node = await start({ runtime });
+    await company(node);
+    await node.stopRuntime();
+    const sound = readFileSync(node.path(FILE));
+
+    const flips = fc.array(fc.nat(sound.length * 8 - 1), { minLength: 1, maxLength: 50 });
+    fc.assert(
+      fc.property(flips, fc.nat(sound.length), (bits, length) => {
+        const copy = Buffer.from(sound);
+        for (const bit of bits) copy[bit >> 3] = (copy[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        storedRecords(readBolt(bytesAsSource(copy), neededRecords).root);
+        storedRecords(readBolt(bytesAsSource(copy.subarray(0, length)), neededRecords).root);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  eachRuntime("that containerd cannot open is found before containerd is started", async (runtime) => {
+    const node = await start({ runtime });
+    await company(node);
+    await node.stopRuntime();
+    copyFileSync(node.path(FILE), node.path(`${FILE}.sound`));
+    const broken = readFileSync(node.path(FILE));
+    broken.fill(0xff, 2 * 4096);
+    await node.writeFile(FILE, broken);
+
+    expect(diagnoseOffline(await facts(node))).toMatchObject([{ class: "bolt-corruption", severity: "critical" }]);
+    await expect(node.startRuntime()).rejects.toThrow(/ended at once/);
+  });
+});
+
+/** Pods that run, one of them on the node's own network, and one that has finished in order. */
+async function company(node: LabNode): Promise<{ readonly ready: readonly string[] }> {
+  const labels = { app: "wéb", empty: "" };
+  const busy = await runPod(node, { name: "busy", uid: "busy", labels, containers: [{ name: "main" }] });
+  const quiet = await runPod(node, { name: "quiet", uid: "quiet", attempt: 3 });
+  const host = await runPod(node, { name: "host", uid: "host", hostNetwork: true });
+  await finishedPod(node, { name: "done", uid: "done" });
+  return { ready: [busy.sandboxId, quiet.sandboxId, host.sandboxId] };
+}
+
+async function everythingTold(node: LabNode): Promise<ContainerdFacts> {
+  const client = openContainerd(node.socket);
+  try {
+    return await readContainerd(client, CALL);
+  } finally {
+    client.close();
+  }
+}
+
+function read(node: LabNode): MetadataFile {
+  const source = readMetadataFile({ hostRoot: "/", containerdRoot: node.path(ROOT) });
+  if (source.status !== "read") throw new Error(JSON.stringify(source));
+  return source.value;
+}
+
+/** The database against containerd's own words: ids, kinds, names, labels, times, metadata, leases. */
+function expectSame(file: MetadataFile, told: ContainerdFacts): void {
+  expect(file.damage).toEqual([]);
+  expect(file.records.map(({ container: _, ...record }) => record)).toEqual(byId(told.records));
+  expect(file.sandboxes).toEqual(byId(told.sandboxes));
+  expect(file.leases).toEqual(byId(told.leases));
+}
+
+function byId<T extends { readonly id: string }>(items: readonly T[]): readonly T[] {
+  return items.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+function containerNames(file: MetadataFile): readonly string[] {
+  return file.records.flatMap(({ container }) => (container === undefined ? [] : [container.name])).toSorted();
+}
+
+function facts(node: LabNode) {
+  return observeOffline({
+    hostRoot: "/",
+    containerdRoot: node.path(ROOT),
+    containerdVersion: undefined,
+    cniCacheDir: node.path("/var/lib/cni"),
+    timeoutMs: CALL.timeoutMs,
+  });
+}
+
+function named(given: Parameters<typeof diagnoseOffline>[0]): readonly string[] {
+  return diagnoseOffline(given).map(({ id }) => id);
+}
+
+/** What a containerd 2.0 that is cut off between its two writes leaves behind. */
+async function storeWithoutMetadata(node: LabNode, id: string): Promise<void> {
+  const runtimeName = idMessage("io.containerd.runc.v2");
+  const sandbox = Buffer.concat([idMessage(id), Buffer.from([0x12, runtimeName.length]), runtimeName]);
+  await containerdCall(node, "sandbox.v1.Store/Create", Buffer.concat([Buffer.from([0x0a, sandbox.length]), sandbox]));
+}

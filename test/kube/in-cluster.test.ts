@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import type { ReadText } from "../../src/kube/access.ts";
+import { inClusterAccess } from "../../src/kube/in-cluster.ts";
+import { SERVICE_ACCOUNT } from "../../src/kube/places.ts";
+
+const files: Readonly<Record<string, string>> = {
+  [`${SERVICE_ACCOUNT}/token`]: "abc\n",
+  [`${SERVICE_ACCOUNT}/ca.crt`]: "PEM",
+};
+const readText: ReadText = (path) => {
+  const text = files[path];
+  return text === undefined ? { kind: "missing" } : { kind: "text", text };
+};
+
+test.each([
+  ["10.96.0.1", "https://10.96.0.1"],
+  ["fd00::1", "https://[fd00::1]"],
+  ["kubernetes.default.svc", "https://kubernetes.default.svc"],
+])("a pod reaches its API server at %s", (host, origin) => {
+  expect(inClusterAccess(host, "443", readText)).toMatchObject({
+    server: new URL(origin),
+    token: "abc",
+    tls: { ca: "PEM", insecure: false },
+  });
+});
+
+test("a port that is none is said to be wrong", () => {
+  expect(() => inClusterAccess("10.96.0.1", "tcp://x", readText)).toThrow(/make no address/);
+});
+
+test("a missing file is named", () => {
+  expect(() => inClusterAccess("10.96.0.1", "443", () => ({ kind: "missing" }))).toThrow(/ca\.crt is missing/);
+});

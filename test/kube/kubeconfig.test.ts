@@ -1,0 +1,184 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { FileText, ReadText } from "../../src/kube/access.ts";
+import { kubeconfigAccess } from "../../src/kube/kubeconfig.ts";
+import { makeAuthority } from "./certificates.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "unghost-kubeconfig-"));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const ca = makeAuthority(dir, "cluster");
+const admin = ca.issue("/O=system:masters/CN=admin");
+const kubelet = ca.issue("/O=system:nodes/CN=system:node:edge-7.lan");
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+const PATH = "/etc/kubernetes/kubelet.conf";
+
+function filesOf(files: Readonly<Record<string, string | FileText>>): ReadText {
+  return (path) => {
+    const file = files[path];
+    if (file === undefined) return { kind: "missing" };
+    return typeof file === "string" ? { kind: "text", text: file } : file;
+  };
+}
+
+interface Parts {
+  readonly cluster?: Readonly<Record<string, unknown>>;
+  readonly user?: Readonly<Record<string, unknown>>;
+  readonly rest?: Readonly<Record<string, unknown>>;
+}
+
+function config({ cluster = {}, user = {}, rest = {} }: Parts = {}): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "here",
+    contexts: [{ name: "here", context: { cluster: "lab", user: "me" } }],
+    clusters: [{ name: "lab", cluster: { server: "https://10.0.0.1:6443", ...cluster } }],
+    users: [{ name: "me", user }],
+    ...rest,
+  });
+}
+
+describe("what is read of a kubeconfig", () => {
+  test("certificates may be embedded", async () => {
+    const text = config({
+      cluster: { "certificate-authority-data": base64(ca.cert) },
+      user: { "client-certificate-data": base64(admin.cert), "client-key-data": base64(admin.key) },
+    });
+
+    const access = await kubeconfigAccess(PATH, filesOf({ [PATH]: text }));
+
+    expect(access.server.href).toBe("https://10.0.0.1:6443/");
+    expect(access.tls).toEqual({ ca: ca.cert, cert: admin.cert, key: admin.key, insecure: false });
+    expect(access.certificate?.node).toBeUndefined();
+    expect(access.certificate?.expiresAt.getTime()).toBeGreaterThan(Date.now());
+  });
+
+  test("certificates may be files, named from the kubeconfig's own folder; one file may hold both", async () => {
+    const text = `
+apiVersion: v1
+kind: Config
+preferences: {}
+current-context: default
+clusters:
+- name: local
+  cluster:
+    server: https://127.0.0.1:6443
+    certificate-authority: server-ca.crt
+contexts:
+- name: default
+  context: {cluster: local, namespace: default, user: user}
+users:
+- name: user
+  user:
+    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem
+    client-key: /var/lib/kubelet/pki/kubelet-client-current.pem
+`;
+    const both = `${kubelet.cert}${kubelet.key}`;
+    const files = {
+      [PATH]: text,
+      "/etc/kubernetes/server-ca.crt": ca.cert,
+      "/var/lib/kubelet/pki/kubelet-client-current.pem": both,
+    };
+
+    const access = await kubeconfigAccess(PATH, filesOf(files));
+
+    expect(access.tls).toEqual({ ca: ca.cert, cert: both, key: both, insecure: false });
+    expect(access.certificate?.node).toBe("edge-7.lan");
+  });
+
+  test.each([
+    ["a token", { token: "abc" }, {}, "abc"],
+    ["a token file, which is the one that gets renewed", { token: "old", tokenFile: "/t" }, { "/t": "new\n" }, "new"],
+    ["neither", {}, {}, undefined],
+    ["an empty token", { token: "" }, {}, undefined],
+  ])("it may have %s", async (_what, user, files, token) => {
+    const access = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ user }), ...files }));
+
+    expect(access.token).toBe(token);
+  });
+
+  test("verification may be switched off, and another server name expected", async () => {
+    const cluster = { "insecure-skip-tls-verify": true, "tls-server-name": "api.lab" };
+
+    const { tls } = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ cluster }) }));
+
+    expect(tls).toEqual({ insecure: true, serverName: "api.lab" });
+  });
+});
+
+describe("a kubeconfig that cannot be used says why", () => {
+  const cert = { "client-certificate-data": base64(admin.cert), "client-key-data": base64(admin.key) };
+  test.each<[string, string | FileText | undefined, RegExp]>([
+    ["a missing file", undefined, /there is no kubeconfig \/etc\/kubernetes\/kubelet\.conf/],
+    ["a file that may not be read", { kind: "refused", reason: "could not be read (EACCES)" }, /EACCES/],
+    ["an empty file", "", /is no kubeconfig/],
+    ["a list", "- a\n- b\n", /names no current-context/],
+    ["broken YAML", "a: [1\nb: }", /is not YAML: .* at line \d/],
+    ["binary rubbish", "\u0000\u0001\u0002", /cannot be used/],
+    ["a torn file", config().slice(0, 120), /cannot be used/],
+    ["no current-context", config({ rest: { "current-context": "" } }), /names no current-context/],
+    ["a context that is not there", config({ rest: { contexts: null } }), /"here" is not among its contexts/],
+    ["a cluster that is not there", config({ rest: { clusters: [] } }), /no cluster "lab"/],
+    ["a user that is not there", config({ rest: { users: [] } }), /no user "me"/],
+    ["clusters of a wrong kind", config({ rest: { clusters: "lab" } }), /at clusters, expected/],
+    ["no server", config({ cluster: { server: null } }), /has no server/],
+    ["a server that is no address", config({ cluster: { server: "ftp://x" } }), /"ftp:\/\/x" is no http\(s\) address/],
+    [
+      "a program for credentials",
+      config({ user: { exec: { command: "aws" } } }),
+      /the program "aws" \(exec\), which unghost does not run/,
+    ],
+    [
+      "an auth-provider",
+      config({ user: { "auth-provider": { name: "gcp" } } }),
+      /auth-provider, which is not supported/,
+    ],
+    [
+      "a password",
+      config({ user: { username: "me", password: "x" } }),
+      /user name and password, which is not supported/,
+    ],
+    ["impersonation", config({ user: { as: "root" } }), /impersonates "root"/],
+    ["a proxy", config({ cluster: { "proxy-url": "http://p" } }), /proxy-url/],
+    [
+      "a certificate without its key",
+      config({ user: { ...cert, "client-key-data": null } }),
+      /certificate without its key/,
+    ],
+    [
+      "a key without its certificate",
+      config({ user: { ...cert, "client-certificate-data": "" } }),
+      /key without its certificate/,
+    ],
+    ["data that is no PEM", config({ user: { ...cert, "client-key-data": "!!" } }), /client-key-data is no PEM/],
+    [
+      "a file that is no PEM",
+      config({ cluster: { "certificate-authority": PATH } }),
+      /certificate-authority .* holds no PEM/,
+    ],
+    [
+      "a certificate file that is missing",
+      config({ cluster: { "certificate-authority": "x.crt" } }),
+      /\/etc\/kubernetes\/x\.crt is missing/,
+    ],
+    ["a token file that is missing", config({ user: { tokenFile: "/t" } }), /tokenFile \/t is missing/],
+    [
+      "a PEM that is no certificate",
+      config({
+        user: {
+          ...cert,
+          "client-certificate-data": base64("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+        },
+      }),
+      /is not a certificate/,
+    ],
+  ])("%s", async (_what, content, expected) => {
+    const reading = kubeconfigAccess(PATH, filesOf(content === undefined ? {} : { [PATH]: content }));
+
+    await expect(reading).rejects.toMatchObject({ kind: "unusable", message: expect.stringMatching(expected) });
+  });
+});

@@ -1,0 +1,176 @@
+import { describe, expect, test } from "vitest";
+import { decideRung, type LadderCase, type Rung } from "../../src/plan/ladder.ts";
+
+/** Dead for long, its pod known, its containers there, a kubelet alive, and nothing in the way. */
+const DEAD: LadderCase = {
+  provenDead: true,
+  optedOut: false,
+  retained: false,
+  obstacle: false,
+  kubeletAlive: true,
+  outlastedMinAge: true,
+  pod: "known",
+  controlPlane: false,
+  neverCreated: false,
+  holdsBlockedName: false,
+  attemptReused: false,
+  clockDoubt: undefined,
+  hasContainers: true,
+  diedWithNode: true,
+  allDead: false,
+};
+
+interface Row {
+  readonly when: string;
+  readonly facts: Partial<LadderCase>;
+  readonly rung: Rung;
+  readonly because: RegExp;
+}
+
+const NOBODY_TO_ASK = { pod: "unasked", kubeletAlive: false } as const;
+
+const ROWS: readonly Row[] = [
+  // Rung 0: leave it.
+  { when: "it is not proven dead", facts: { provenDead: false }, rung: 0, because: /not proven dead/ },
+  { when: "it is opted out", facts: { optedOut: true, obstacle: true }, rung: 0, because: /unghost.dev\/ignore/ },
+  { when: "kubelet keeps it on purpose", facts: { retained: true }, rung: 0, because: /keeps it on purpose/ },
+  {
+    when: "kubelet keeps it on purpose, whatever became of the pod",
+    facts: { retained: true, pod: "gone" },
+    rung: 0,
+    because: /keeps it on purpose/,
+  },
+  {
+    when: "a live kubelet may be recovering it",
+    facts: { outlastedMinAge: false },
+    rung: 0,
+    because: /may be recovering/,
+  },
+  {
+    when: "it belongs to the control plane and nobody can be asked",
+    facts: { controlPlane: true, ...NOBODY_TO_ASK },
+    rung: 0,
+    because: /control-plane/,
+  },
+  {
+    when: "a clock step is suspected and the clock is in doubt",
+    facts: { attemptReused: true, clockDoubt: "the clock says 1970" },
+    rung: 0,
+    because: /1970/,
+  },
+  // Rung 1: remove the obstacle, let kubelet finish.
+  { when: "an obstacle is all there is", facts: { obstacle: true }, rung: 1, because: /obstacle/ },
+  {
+    when: "an obstacle keeps a live kubelet from recovering it",
+    facts: { obstacle: true, outlastedMinAge: false },
+    rung: 1,
+    because: /obstacle/,
+  },
+  // Rung 2: stop, keep record and logs.
+  { when: "it outlasted kubelet's patience", facts: {}, rung: 2, because: /network can be released/ },
+  {
+    when: "an obstacle is there and no kubelet to finish",
+    facts: { obstacle: true, kubeletAlive: false },
+    rung: 2,
+    because: /network can be released/,
+  },
+  {
+    when: "it is kept on purpose and cannot be stopped",
+    facts: { retained: true, obstacle: true },
+    rung: 2,
+    because: /keeps it on purpose, but/,
+  },
+  {
+    when: "nobody can be asked and it did not die with the node",
+    facts: { ...NOBODY_TO_ASK, diedWithNode: false },
+    rung: 2,
+    because: /network can be released/,
+  },
+  {
+    when: "the pods are unknown but a kubelet is alive",
+    facts: { pod: "unasked" },
+    rung: 2,
+    because: /network can be released/,
+  },
+  {
+    when: "it belongs to the control plane and its pod is known",
+    facts: { controlPlane: true },
+    rung: 2,
+    because: /network can be released/,
+  },
+  // Rung 3: remove, which releases the name.
+  { when: "its pod is gone", facts: { pod: "gone" }, rung: 3, because: /pod is gone/ },
+  {
+    when: "its pod is gone, with an obstacle",
+    facts: { pod: "gone", obstacle: true },
+    rung: 3,
+    because: /pod is gone/,
+  },
+  {
+    when: "it belongs to the control plane and its pod is gone",
+    facts: { controlPlane: true, pod: "gone" },
+    rung: 3,
+    because: /pod is gone/,
+  },
+  { when: "it was never completely created", facts: { neverCreated: true }, rung: 3, because: /never completely/ },
+  { when: "an error names it as holder", facts: { holdsBlockedName: true }, rung: 3, because: /holder of a blocked/ },
+  {
+    when: "an error names it as holder, though it looks kept",
+    facts: { holdsBlockedName: true, retained: true },
+    rung: 3,
+    because: /holder of a blocked/,
+  },
+  { when: "a clock step reuses its attempt", facts: { attemptReused: true }, rung: 3, because: /clock step/ },
+  { when: "it holds no container", facts: { hasContainers: false }, rung: 3, because: /holds no container/ },
+  {
+    when: "it died with the node and nobody can be asked",
+    facts: NOBODY_TO_ASK,
+    rung: 3,
+    because: /died with the node/,
+  },
+  { when: "--all-dead asks for it", facts: { allDead: true }, rung: 3, because: /--all-dead/ },
+  {
+    when: "--all-dead asks for one that is kept",
+    facts: { allDead: true, retained: true },
+    rung: 3,
+    because: /--all-dead/,
+  },
+  // What no wish and no proof outweighs.
+  {
+    when: "--all-dead asks for one that may live",
+    facts: { allDead: true, provenDead: false },
+    rung: 0,
+    because: /proven/,
+  },
+  {
+    when: "--all-dead asks for one that is opted out",
+    facts: { allDead: true, optedOut: true },
+    rung: 0,
+    because: /ignore/,
+  },
+  {
+    when: "--all-dead asks for an unproven control plane",
+    facts: { allDead: true, controlPlane: true, ...NOBODY_TO_ASK },
+    rung: 0,
+    because: /control-plane/,
+  },
+  {
+    when: "it was never created and a live kubelet has just started",
+    facts: { neverCreated: true, outlastedMinAge: false },
+    rung: 0,
+    because: /may be recovering/,
+  },
+];
+
+describe("how far unghost may go", () => {
+  test.each(ROWS)("rung $rung when $when", ({ facts, rung, because }) => {
+    const decision = decideRung({ ...DEAD, ...facts });
+
+    expect(decision.rung).toBe(rung);
+    expect(decision.because).toMatch(because);
+  });
+
+  test("every rung of the ladder is reached", () => {
+    expect(new Set(ROWS.map(({ rung }) => rung))).toEqual(new Set([0, 1, 2, 3]));
+  });
+});

@@ -1,0 +1,32 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseGoTime } from "../../src/snapshot/go-time.ts";
+import { goTime } from "./metadata-tree.ts";
+
+test("a time is read to the millisecond", () => {
+  fc.assert(
+    fc.property(fc.date({ min: new Date(0), max: new Date("2200-01-01"), noInvalidDate: true }), (date) => {
+      expect(parseGoTime(goTime(date))).toEqual(date);
+    }),
+  );
+});
+
+test.each<readonly [string, readonly number[], Date | undefined]>([
+  ["Go's zero time", [1, ...Array<number>(12).fill(0), 255, 255], new Date("0001-01-01T00:00:00Z")],
+  ["the second version", [2, 0, 0, 0, 14, 119, 145, 247, 0, 0, 0, 0, 0, 0, 60, 7], new Date("1970-01-01T00:00:00Z")],
+  ["a third version", [3, ...Array<number>(14).fill(0)], undefined],
+  ["one that is cut off", [1, 0, 0, 0], undefined],
+  ["a time beyond all dates", [1, 127, ...Array<number>(13).fill(255)], undefined],
+  ["nothing", [], undefined],
+])("%s", (_, bytes, expected) => {
+  expect(parseGoTime(Uint8Array.from(bytes))).toEqual(expected);
+});
+
+test("any bytes give a valid date or none", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 20 }), (bytes) => {
+      const time = parseGoTime(bytes);
+      expect(Number.isNaN(time?.getTime())).toBe(false);
+    }),
+  );
+});

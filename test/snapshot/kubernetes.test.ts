@@ -1,0 +1,159 @@
+import { symlinkSync } from "node:fs";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { readKubernetes } from "../../src/snapshot/kubernetes.ts";
+import { base64, makeRig, NAMESPACES, NODE, ordinary, PODS } from "../kube/rig.ts";
+import { listOf, nodeObject, podObject, type Reply } from "../kube/stub-server.ts";
+import { fill, tempDir } from "./temp-dir.ts";
+
+const rig = makeRig();
+afterEach(() => rig.stop());
+afterAll(() => rig.remove());
+
+const UID = "310e3cd6-63ea-446b-a218-25835c73ca24";
+const STATIC_UID = "0b3a8a6f2f3c4d5e6f708192a3b4c5d6";
+
+function kubeconfigFor(server: string, user: Readonly<Record<string, string>> = {}): string {
+  return JSON.stringify({
+    "current-context": "c",
+    contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+    clusters: [{ name: "c", cluster: { server, "certificate-authority-data": base64(rig.ca.cert) } }],
+    users: [{ name: "u", user }],
+  });
+}
+
+interface Case {
+  readonly kubeconfig?: string;
+  readonly noKube?: boolean;
+  readonly timeoutMs?: number;
+}
+
+function look(root: string, { kubeconfig, noKube = false, timeoutMs = 20_000 }: Case = {}) {
+  return readKubernetes({ root, kubeconfig, noKube, timeoutMs, node: "n1", kubeletRoot: "/var/lib/kubelet", env: {} });
+}
+
+const KUBELET_POD = { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" };
+const kubeletPod = expect.objectContaining({ uid: UID });
+
+describe("without the API", () => {
+  test("kubelet's directories are the truth, and that there are no credentials is no trouble", async () => {
+    expect(await look(fill(tempDir(), KUBELET_POD))).toEqual({ source: "kubelet", pods: [kubeletPod] });
+  });
+
+  test("a machine without a kubelet has nobody to ask", async () => {
+    expect(await look(tempDir())).toEqual({ source: "none" });
+  });
+
+  test("--no-kube asks nobody", async () => {
+    expect(await look(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none" });
+  });
+});
+
+describe("with an API that cannot be asked", () => {
+  const silent: Reply = () => undefined;
+  test.each<[string, (root: string) => Promise<Case>, RegExp]>([
+    ["no such kubeconfig", (root) => Promise.resolve({ kubeconfig: `${root}/none` }), /there is no kubeconfig/],
+    [
+      "nobody listens",
+      async (root) => {
+        const { url, close } = await rig.serve();
+        await close();
+        fill(root, { kubeconfig: kubeconfigFor(url) });
+        return { kubeconfig: `${root}/kubeconfig` };
+      },
+      /cannot be reached/,
+    ],
+    [
+      "no answer comes",
+      async (root) => {
+        const { url } = await rig.serve({ [PODS]: () => silent, [NODE]: () => silent, [NAMESPACES]: () => silent });
+        fill(root, { kubeconfig: kubeconfigFor(url) });
+        return { kubeconfig: `${root}/kubeconfig`, timeoutMs: 300 };
+      },
+      /did not answer in time/,
+    ],
+  ])("%s: kubelet's directories stand in, and it is said why", async (_what, prepare, why) => {
+    const root = fill(tempDir(), KUBELET_POD);
+
+    const kubernetes = await look(root, await prepare(root));
+
+    expect(kubernetes).toEqual({ source: "kubelet", pods: [kubeletPod], error: expect.stringMatching(why) });
+  });
+
+  test("and no kubelet either: there is nobody to ask, and it is said why", async () => {
+    expect(await look(tempDir(), { kubeconfig: "/no/such/kubeconfig" })).toEqual({
+      source: "none",
+      error: expect.stringContaining("/no/such/kubeconfig"),
+    });
+  });
+});
+
+describe("with the API", () => {
+  test("its pods are the truth, whatever kubelet still has directories of", async () => {
+    const root = fill(tempDir(), { "var/lib/kubelet/pods/11111111-2222-3333-4444-555555555555/volumes/.keep": "" });
+    const { url } = await rig.serve({ [PODS]: () => ({ body: listOf([podObject({ name: "web-1", uid: UID })]) }) });
+    fill(root, { kubeconfig: kubeconfigFor(url) });
+
+    expect(await look(root, { kubeconfig: `${root}/kubeconfig` })).toEqual({
+      source: "api",
+      pods: [{ namespace: "default", name: "web-1", uid: UID, phase: "Running", terminating: false, ignored: false }],
+      holds: { paused: false, node: false, namespaces: [] },
+    });
+  });
+
+  test("static pods of which it has no mirror yet are known by kubelet's directory", async () => {
+    const root = fill(tempDir(), { [`var/lib/kubelet/pods/${STATIC_UID}/containers/.keep`]: "" });
+    const { url } = await rig.serve();
+    fill(root, { kubeconfig: kubeconfigFor(url) });
+
+    const kubernetes = await look(root, { kubeconfig: `${root}/kubeconfig` });
+
+    expect(kubernetes.source === "api" && kubernetes.pods.map(({ uid }) => uid)).toEqual(["310e3cd6", STATIC_UID]);
+  });
+
+  test("marks on node and namespaces are passed on", async () => {
+    const root = tempDir();
+    const marked = { metadata: { name: "lab", labels: { "unghost.dev/ignore": "true" } } };
+    const { url } = await rig.serve({
+      [NODE]: () => ({ body: nodeObject("n1", { annotations: { "unghost.dev/paused": "true" } }) }),
+      [NAMESPACES]: () => ({ body: listOf([marked]) }),
+    });
+    fill(root, { kubeconfig: kubeconfigFor(url) });
+
+    expect(await look(root, { kubeconfig: `${root}/kubeconfig` })).toMatchObject({
+      holds: { paused: true, node: false, namespaces: ["lab"] },
+    });
+  });
+
+  test.each([
+    ["the same machine", { "etc/machine-id": "3a6f\n" }, "api"],
+    [
+      "the same boot of a machine that got a new id",
+      { "etc/machine-id": "77\n", "proc/sys/kernel/random/boot_id": "b-1\n" },
+      "api",
+    ],
+    ["a machine without an id", {}, "api"],
+    ["another machine of the same name", { "etc/machine-id": "77\n" }, "kubelet"],
+  ])("a node that is %s", async (_what, files, source) => {
+    const root = fill(tempDir(), { ...KUBELET_POD, ...files });
+    const { url } = await rig.serve();
+    fill(root, { kubeconfig: kubeconfigFor(url) });
+
+    const kubernetes = await look(root, { kubeconfig: `${root}/kubeconfig` });
+
+    expect(kubernetes.source).toBe(source);
+    if (source === "kubelet") expect(kubernetes.error).toContain("is another machine");
+  });
+
+  test("kubelet's own credentials are found on the host, through the links as the host has them", async () => {
+    const kubelet = rig.ca.issue("/O=system:nodes/CN=system:node:n1");
+    const { url } = await rig.serveWith(ordinary, rig.ca.issue("/CN=api", { san: "IP:127.0.0.1" }));
+    const current = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+    const root = fill(tempDir(), {
+      "etc/kubernetes/kubelet.conf": kubeconfigFor(url, { "client-certificate": current, "client-key": current }),
+      "var/lib/kubelet/pki/kubelet-client-2026.pem": `${kubelet.cert}${kubelet.key}`,
+    });
+    symlinkSync("/var/lib/kubelet/pki/kubelet-client-2026.pem", `${root}${current}`);
+
+    expect(await look(root)).toMatchObject({ source: "api", pods: [{ name: "web-1" }] });
+  });
+});

@@ -1,0 +1,12 @@
+import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
+import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
+import { AT_ONCE, type NodeParts, snapshotOf } from "./snapshot-builder.ts";
+
+export function diagnosed(parts: NodeParts, policy: DiagnosisPolicy = AT_ONCE): Diagnosis {
+  return diagnose(snapshotOf(parts), policy);
+}
+
+/** Class and subject of each finding, sorted. */
+export function named({ findings }: Pick<Diagnosis, "findings">): readonly string[] {
+  return findings.map(({ id }) => id).toSorted();
+}
