@@ -12,7 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   diagnose: ["classes", "snapshot", "explain"],
   plan: ["diagnose", "classes", "snapshot"],
   heal: ["plan", "diagnose", "explain", "classes", "snapshot", "runtime"],
-  boot: ["heal", "plan", "diagnose", "snapshot", "runtime"],
+  boot: ["heal", "plan", "diagnose", "classes", "snapshot", "runtime"],
   report: ["heal", "plan", "diagnose", "explain", "classes", "snapshot"],
   cli: ["boot", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "runtime"],
   main: ["cli"],

@@ -32,3 +32,20 @@ function absoluteImports(line: string, dir: string): string {
     isAbsolute(path) ? quote + path + quote : quote + join(dir, path) + quote,
   );
 }
+
+/** The CRI plugin under its names in 1.x and 2.x. */
+const CRI_PLUGINS = [
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.cri.v1.runtime",
+  "io.containerd.cri.v1.images",
+  "io.containerd.podsandbox.controller.v1.podsandbox",
+];
+
+/** The same with CRI switched off: containerd then starts whatever its records say. */
+export function withoutCri(config: string): string {
+  const off = CRI_PLUGINS.map((plugin) => `"${plugin}"`).join(", ");
+  const listed = /^\s*disabled_plugins\s*=\s*\[/m;
+  const [top = ""] = config.split(/^\s*\[/m);
+  if (listed.test(top)) return config.replace(listed, `disabled_plugins = [${off}, `);
+  return `disabled_plugins = [${off}]\n${config}`;
+}

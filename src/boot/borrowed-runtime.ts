@@ -2,9 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
 import { readTail } from "../snapshot/tail.ts";
-import { borrowedConfig } from "./borrowed-config.ts";
+import { borrowedConfig, withoutCri } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
 /** The node's own containerd, started by us on a private socket over the node's own records. */
@@ -22,18 +23,23 @@ const POLL_MS = 20;
 const ORDERLY_MS = 5000;
 const LOG_TAIL_BYTES = 4096;
 
-/** Starts it and waits until CRI answers, it dies, or the time is up. Whatever happens, nothing is left running. */
+/** With CRI, to heal through it; without, to mend the records that keep it from starting. */
+export type BorrowedWith = "cri" | "records-only";
+
+/** Starts it and waits until it answers, it dies, or the time is up. Whatever happens, nothing is left running. */
 export async function borrowRuntime(
   files: RuntimeFiles,
   privateDir: string,
   deadline: AbortSignal,
+  borrowedWith: BorrowedWith = "cri",
 ): Promise<Borrowing> {
   rmSync(privateDir, { recursive: true, force: true });
   mkdirSync(privateDir, { recursive: true, mode: 0o700 });
   const socket = join(privateDir, "containerd.sock");
   const configPath = join(privateDir, "config.toml");
   const logPath = join(privateDir, "containerd.log");
-  writeFileSync(configPath, borrowedConfig(readFileSync(files.config, "utf8"), files.config), { mode: 0o600 });
+  const config = borrowedConfig(readFileSync(files.config, "utf8"), files.config);
+  writeFileSync(configPath, borrowedWith === "cri" ? config : withoutCri(config), { mode: 0o600 });
   const log = openSync(logPath, "w", 0o600);
   const child = spawn(
     files.binary,
@@ -52,7 +58,7 @@ export async function borrowRuntime(
     await stopChild(child, ended);
     rmSync(privateDir, { recursive: true, force: true });
   };
-  const ready = await Promise.race([answers(socket, deadline), ended]);
+  const ready = await Promise.race([answers(socket, deadline, borrowedWith), ended]);
   if (ready === "answers") return { kind: "borrowed", runtime: { endpoint: `unix://${socket}`, stop } };
   const reason = ready === "too late" ? "it did not answer in time" : `it ended at once (${ready})`;
   const last = lastWords(logPath);
@@ -67,17 +73,24 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function answers(socket: string, deadline: AbortSignal): Promise<"answers" | "too late"> {
+async function answers(
+  socket: string,
+  deadline: AbortSignal,
+  borrowedWith: BorrowedWith,
+): Promise<"answers" | "too late"> {
+  const call = { timeoutMs: 2000, signal: deadline };
   while (!deadline.aborted) {
     const cri = openCri(socket);
+    const containerd = openContainerd(socket);
     try {
-      await cri.version({ timeoutMs: 2000, signal: deadline });
+      await (borrowedWith === "cri" ? cri.version(call) : containerd.listTasks(call));
       return "answers";
     } catch {
       // Not up yet: asked again until the deadline, and its own end is watched beside this.
       await sleep(POLL_MS);
     } finally {
       cri.close();
+      containerd.close();
     }
   }
   return "too late";

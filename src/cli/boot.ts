@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { bootOnce } from "../boot/boot.ts";
+import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
+import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
 import { recordAttachments } from "../boot/shutdown.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
@@ -17,6 +19,8 @@ export interface BootFlags extends NodeFlags {
   readonly shutdown?: boolean;
   readonly strict?: boolean;
   readonly force?: boolean;
+  readonly repair?: boolean;
+  readonly yes?: boolean;
   readonly containerdBin?: string;
   readonly containerdConfig?: string;
   readonly containerdRoot?: string;
@@ -28,14 +32,15 @@ const DEFAULT_DEADLINE = "60s";
 export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
+  if (flags.repair === true) return await repairRuntime(settings, flags, io);
   const report = await bootOnce({
     mode: flags.after === true ? "after" : "before",
     deadlineMs: deadlineMs(flags.deadline ?? DEFAULT_DEADLINE),
     force: flags.force ?? false,
-    asked: { binary: flags.containerdBin, config: flags.containerdConfig, root: flags.containerdRoot },
+    asked: askedOf(flags),
     env: io.env,
     stateDir: stateDirOf(settings),
-    runDir: join(settings.hostRoot, "/run/unghost"),
+    runDir: runDirOf(settings),
     heal: {
       observe: settings,
       // At boot nobody else is at work yet, and what is dead is dead since the last one.
@@ -70,4 +75,53 @@ async function record(settings: NodeSettings, { strict, shutdown }: BootFlags, i
     io.stderr(`unghost boot: nothing was written down: ${error instanceof Error ? error.message : String(error)}\n`);
     return strict === true ? ExitCode.unknown : ExitCode.ok;
   }
+}
+
+function askedOf(flags: BootFlags): Asked {
+  return { binary: flags.containerdBin, config: flags.containerdConfig, root: flags.containerdRoot };
+}
+
+function runDirOf({ hostRoot }: NodeSettings): string {
+  return join(hostRoot, "/run/unghost");
+}
+
+/** Mends the records of a runtime that will not start. Attended: shows what it would do, and does it with --yes. */
+async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): Promise<ExitCode> {
+  const found = findRuntimeFiles(settings.hostRoot, askedOf(flags), io.env["PATH"]);
+  if (found.kind === "none") {
+    io.stderr(`Nothing was touched: ${found.reason}.\n`);
+    return ExitCode.unknown;
+  }
+  const options: RepairOptions = {
+    files: found.files,
+    hostRoot: settings.hostRoot,
+    cniCacheDir: settings.cniCacheDir,
+    runDir: runDirOf(settings),
+    session: sessionOptions(settings),
+    deadlineMs: deadlineMs(flags.deadline ?? DEFAULT_DEADLINE),
+  };
+  const plan = await planRepair(options);
+  if (plan.kind === "nothing") {
+    io.stdout(`Nothing to repair: ${plan.reason}.\n`);
+    return ExitCode.ok;
+  }
+  if (plan.kind === "refused") {
+    io.stderr(`Nothing was touched: ${plan.reason}.\n`);
+    return ExitCode.refused;
+  }
+  io.stdout(`${plan.metadataPath} will be copied aside, and these records removed from it through containerd:\n`);
+  for (const { id, class: of, because } of plan.remove) io.stdout(`  ${id}  ${of}: ${because}\n`);
+  if (flags.yes !== true) {
+    io.stderr("Nothing was touched: run it with --yes. The runtime must be down, and stay down until it is done.\n");
+    return ExitCode.refused;
+  }
+  const repaired = await repair(plan, options);
+  if (repaired.kind === "failed") {
+    io.stderr(`Not repaired: ${repaired.reason}\n`);
+    return ExitCode.findings;
+  }
+  io.stdout(
+    `Repaired: ${repaired.removed} records removed; the file as it was is ${repaired.copy}. Start the runtime.\n`,
+  );
+  return ExitCode.ok;
 }

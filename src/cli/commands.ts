@@ -62,6 +62,8 @@ const boot = buildCommand<BootFlags, [], Context>({
       record: bootSwitch("Write down which pods have a network now (for the unit's stop)"),
       shutdown: bootSwitch("With --record: the machine is going down in an orderly way"),
       strict: bootSwitch("Exit 1 when something is left, 2 when it could not be done"),
+      repair: bootSwitch("Mend the records of a containerd that will not start (needs --yes)"),
+      yes: bootSwitch("With --repair: do it"),
       force: bootSwitch("Also when it has run in this boot already"),
       containerdBin: bootText("containerd program to borrow (default: the distribution's own)", "FILE"),
       containerdConfig: bootText("Its configuration", "FILE"),

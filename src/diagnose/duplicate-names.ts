@@ -1,3 +1,4 @@
+import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { StoredContainer } from "../snapshot/metadata-records.ts";
 
 /** Records that will ask for one and the same name when the runtime starts. */
@@ -14,8 +15,15 @@ export function duplicateSandboxNames(records: readonly StoredContainer[]): read
   return duplicates(records, ({ sandbox }) => sandbox?.name);
 }
 
-export function duplicateContainerNames(records: readonly StoredContainer[]): readonly DuplicateName[] {
-  return duplicates(records, ({ container }) => container?.name);
+/**
+ * Container names that several records claim. containerd keeps the state of a container in a directory of its own; a
+ * record without one cannot be loaded and claims nothing.
+ */
+export function duplicateContainerNames({
+  records,
+  containerDirs,
+}: Pick<MetadataFile, "records" | "containerDirs">): readonly DuplicateName[] {
+  return duplicates(records, ({ id, container }) => (containerDirs?.has(id) === false ? undefined : container?.name));
 }
 
 function duplicates(

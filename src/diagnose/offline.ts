@@ -13,7 +13,7 @@ import type { Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
 import { comingBack } from "./coming-back.ts";
 import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "./duplicate-names.ts";
-import { lifeInWords, lifeOfRecord } from "./offline-life.ts";
+import { lifeInWords, lifeOfRecord, type RecordLife } from "./offline-life.ts";
 import { toFinding } from "./to-finding.ts";
 
 /** What will keep the runtime from starting, and what it will bring back when it starts. Pure. */
@@ -26,7 +26,7 @@ export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
     ...duplicateSandboxNames(file.records).map((duplicate) =>
       toFinding(recoverDuplicateSandboxName, duplicateFound("sandbox", duplicate, facts)),
     ),
-    ...duplicateContainerNames(file.records).map((duplicate) =>
+    ...duplicateContainerNames(file).map((duplicate) =>
       toFinding(recoverDuplicateContainerName, duplicateFound("container", duplicate, facts)),
     ),
     ...withoutMetadata(file, facts.containerdVersion),
@@ -37,6 +37,11 @@ export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
 const START = "the next start of the runtime";
 /** How many of a kind are named before the rest is counted. */
 const NAMED = 10;
+
+function evidenceFor(facts: readonly string[]): readonly Evidence[] {
+  const more = facts.length > NAMED ? [`and ${facts.length - NAMED} more`] : [];
+  return [...facts.slice(0, NAMED), ...more].map((fact) => ({ source: "metadata file", fact }));
+}
 
 function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Finding[] {
   const subject = { type: "file", path } satisfies Subject;
@@ -53,13 +58,11 @@ function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Fin
     return [finding];
   }
   if (damage.length === 0) return [];
-  const places = damage.slice(0, NAMED).map((one) => ({ source: "metadata file", fact: damageInWords(one) }));
-  const more = damage.length > NAMED ? [{ source: "metadata file", fact: `${damage.length - NAMED} more` }] : [];
   const finding = toFinding(boltCorruption, {
     severity: "critical",
     subject,
     summary: `the database does not check out: the runtime crashes when it reads the bad part; ${records.length} records can still be read`,
-    evidence: [...places, ...more],
+    evidence: evidenceFor(damage.map(damageInWords)),
     blocks: [START],
     cure: [],
   });
@@ -67,20 +70,25 @@ function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Fin
 }
 
 function duplicateFound(kind: "sandbox" | "container", { name, records }: DuplicateName, { processes }: OfflineFacts) {
-  const lives = records.map(({ id, createdAt }) => ({ id, createdAt, life: lifeOfRecord(id, processes) }));
-  const alive = lives.filter(({ life }) => life.state === "alive").length;
+  const judged = records.map(({ id, createdAt }) => ({ id, createdAt, life: lifeOfRecord(id, processes) }));
+  const [living, others] = [judged.filter(isAlive), judged.filter((one) => !isAlive(one))];
   const pod = kind === "sandbox" ? parseSandboxName(name) : undefined;
   return {
     severity: "critical",
     subject: { type: kind === "sandbox" ? "record" : "container", name, ...(pod === undefined ? {} : { pod }) },
-    summary: `${records.length} ${kind} records carry one name, and the runtime refuses to start because of it; ${whichToRemove(alive, processes)}`,
-    evidence: lives.map(({ id, createdAt, life }) => ({
-      source: "metadata file",
-      fact: `${id}, ${createdInWords(createdAt)}, carries the name ${name}; ${lifeInWords(life)}`,
-    })),
+    summary: `${records.length} ${kind} records carry the name ${name}, and the runtime refuses to start because of it; ${whichToRemove(living.length, processes)}`,
+    evidence: evidenceFor(
+      [...living, ...others].map(
+        ({ id, createdAt, life }) => `${id}, ${createdInWords(createdAt)}; ${lifeInWords(life)}`,
+      ),
+    ),
     blocks: [START],
     cure: [],
   } as const;
+}
+
+function isAlive({ life }: { readonly life: RecordLife }): boolean {
+  return life.state === "alive";
 }
 
 function whichToRemove(alive: number, processes: Source<ProcessFacts>): string {

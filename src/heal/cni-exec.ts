@@ -38,7 +38,7 @@ export async function cniDel(call: CniCall, place: CniPlace): Promise<CniFailure
     PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
   };
   return await new Promise((resolve) => {
-    const child = spawn(command as string, args, { env, stdio: ["pipe", "pipe", "ignore"], timeout: place.timeoutMs });
+    const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "ignore"], timeout: place.timeoutMs });
     let output = "";
     child.stdout.on("data", (chunk: Buffer) => {
       if (output.length < MAX_OUTPUT_BYTES) output += chunk.toString("utf8");

@@ -57,8 +57,8 @@ async function appendKept(from: FileHandle, to: FileHandle, ids: ReadonlySet<str
 
 async function idsToKeep(stateDir: StateDir): Promise<ReadonlySet<string>> {
   const { records } = await readHistory(stateDir.journal);
-  const open = records.filter(isOpen).map((record) => record.id);
-  return new Set([...open, ...(await readdir(stateDir.quarantine))]);
+  const unfinished = records.filter(isOpen).map((record) => record.id);
+  return new Set([...unfinished, ...(await readdir(stateDir.quarantine))]);
 }
 
 /** Reads no more than the id, so that an entry written by a newer version is kept as well. */

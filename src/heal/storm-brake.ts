@@ -71,7 +71,12 @@ export function stormBrake(): StormBrake {
 
 function sharedCause(times: number, id: string, text: string): string {
   const title = classById(id)?.title ?? id;
-  return `${times} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${text}`;
+  return `${times} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${innermost(text)}`;
+}
+
+/** What the plugin itself said, without the runtime's words around it: those name one sandbox, and this is about all. */
+function innermost(text: string): string {
+  return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
 }
 
 function unanswered(times: number): string {

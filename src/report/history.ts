@@ -52,6 +52,8 @@ function targetOf({ action, subject }: HistoryRecord): string {
     case "write-marker":
     case "remove-netns":
       return action.path;
+    case "delete-record":
+      return `record ${action.record}`;
     case "stop-sandbox":
     case "remove-sandbox":
     case "save-logs":

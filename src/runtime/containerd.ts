@@ -13,6 +13,9 @@ const KUBERNETES_NAMESPACE = "k8s.io";
 export interface ContainerdClient {
   listContainers(options: CallOptions): Promise<readonly containersApi.Container[]>;
   getContainer(id: string, options: CallOptions): Promise<containersApi.Container | undefined>;
+  /** Deletes a record behind CRI's back: only while CRI is off, see boot/repair. */
+  deleteContainer(id: string, options: CallOptions): Promise<void>;
+  deleteSandbox(id: string, options: CallOptions): Promise<void>;
   listTasks(options: CallOptions): Promise<readonly tasksApi.Process[]>;
   listLeases(options: CallOptions): Promise<readonly leasesApi.Lease[]>;
   deleteLease(id: string, options: CallOptions): Promise<void>;
@@ -35,9 +38,16 @@ const methods = {
     containersApi.ListContainersRequest,
     containersApi.ListContainerMessage,
   ),
+  containersDelete: method(
+    CONTAINERS,
+    "Delete",
+    containersApi.DeleteContainerRequest,
+    containersApi.DeleteContainerResponse,
+  ),
   tasksList: method(TASKS, "List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse),
   leasesList: method(LEASES, "List", leasesApi.ListRequest, leasesApi.ListResponse),
   leasesDelete: method(LEASES, "Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse),
+  sandboxesDelete: method(SANDBOXES, "Delete", sandboxesApi.StoreDeleteRequest, sandboxesApi.StoreDeleteResponse),
   sandboxesList: method(SANDBOXES, "List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse),
 };
 
@@ -57,6 +67,12 @@ export function openContainerd(path: string): ContainerdClient {
         const answer = await callUnary(channel, path, methods.containersGet, { id }, options);
         return answer.container;
       }),
+    deleteContainer: async (id, options) => {
+      await callUnary(channel, path, methods.containersDelete, { id }, options);
+    },
+    deleteSandbox: async (id, options) => {
+      await callUnary(channel, path, methods.sandboxesDelete, { sandboxId: id }, options);
+    },
     listTasks: async (options) => (await callUnary(channel, path, methods.tasksList, {}, options)).tasks,
     listLeases: async (options) => (await callUnary(channel, path, methods.leasesList, {}, options)).leases,
     deleteLease: async (id, options) => {

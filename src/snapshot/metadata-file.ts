@@ -3,6 +3,7 @@ import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";
+import { listDirectory } from "./safe-fs.ts";
 import { absent, failed, read, type Source } from "./source.ts";
 
 /** What containerd's database says, read without containerd. */
@@ -13,6 +14,8 @@ export interface MetadataFile extends StoredRecords {
   readonly damage: readonly Damage[];
   /** No bytes at all: containerd takes it for a new one and begins with nothing. */
   readonly isEmpty: boolean;
+  /** Ids of containers that have a directory of their own; undefined where that could not be listed. */
+  readonly containerDirs: ReadonlySet<string> | undefined;
 }
 
 /** containerd's root directory in each distribution, embedded ones first: their hosts may also run a plain containerd. */
@@ -25,6 +28,8 @@ export const CONTAINERD_ROOTS: readonly string[] = [
 ];
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
+/** Under this name in 2.x, too, whose CRI plugins are called otherwise. */
+const CONTAINERS_IN_ROOT = "io.containerd.grpc.v1.cri/containers";
 
 /** Reads the database of the given root, or of the first distribution that has one. Never writes, locks or throws. */
 export function readMetadataFile(where: {
@@ -33,26 +38,33 @@ export function readMetadataFile(where: {
 }): Source<MetadataFile> {
   const roots = where.containerdRoot === undefined ? CONTAINERD_ROOTS : [where.containerdRoot];
   for (const root of roots) {
-    const source = readOne(where.hostRoot, `${root}/${FILE_IN_ROOT}`);
+    const source = readOne(where.hostRoot, root);
     if (source.status !== "absent") return source;
   }
   return absent(`there is no ${FILE_IN_ROOT} below ${roots.join(", ")}`);
 }
 
-function readOne(hostRoot: string, path: string): Source<MetadataFile> {
-  const reading = readStable(resolveOnHost(hostRoot, path, "follow"), (source): MetadataFile => {
-    if (source.size === 0) return { path, damage: [], isEmpty: true, ...storedRecords(NOTHING) };
-    const { root, damage } = readBolt(source, neededRecords);
-    return { path, damage, isEmpty: false, ...storedRecords(root) };
+function readOne(hostRoot: string, root: string): Source<MetadataFile> {
+  const path = `${root}/${FILE_IN_ROOT}`;
+  const reading = readStable(resolveOnHost(hostRoot, path, "follow"), (source) => {
+    if (source.size === 0) return { damage: [], isEmpty: true, ...storedRecords(NOTHING) };
+    const { root: bucket, damage } = readBolt(source, neededRecords);
+    return { damage, isEmpty: false, ...storedRecords(bucket) };
   });
   switch (reading.kind) {
     case "read":
-      return read(reading.value);
+      return read({ path, ...reading.value, containerDirs: containerDirs(hostRoot, root) });
     case "absent":
       return absent(`there is no ${path}`);
     case "refused":
       return failed(`${path} ${reading.reason}`, reading.next);
   }
+}
+
+function containerDirs(hostRoot: string, root: string): ReadonlySet<string> | undefined {
+  const listing = listDirectory(resolveOnHost(hostRoot, `${root}/${CONTAINERS_IN_ROOT}`, "follow"));
+  if (listing.kind === "refused") return undefined;
+  return new Set(listing.kind === "listed" ? listing.entries.map(({ name }) => name) : []);
 }
 
 const NOTHING = { values: new Map(), buckets: new Map() } as const;

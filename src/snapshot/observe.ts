@@ -82,6 +82,8 @@ async function observeWith(
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
   const observedAt = new Date();
+  // At the same moment: what the one says later than the other would shift the time of boot.
+  const boot = readBoot({ root, now: observedAt });
   const signal = AbortSignal.timeout(options.timeoutMs);
   const distribution = distributionOf(path);
   const table = readProcessTable({ root, signal });
@@ -107,7 +109,7 @@ async function observeWith(
   return {
     node: options.node,
     observedAt,
-    boot: readBoot({ root, now: observedAt }),
+    boot,
     runtime,
     ...facts,
     cni,

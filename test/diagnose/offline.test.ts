@@ -12,7 +12,15 @@ const CREATED = new Date("2026-01-02T03:04:05Z");
 const NAME = "web_default_uid_0";
 
 function facts(file: Partial<MetadataFile>, more: Partial<OfflineFacts> = {}): OfflineFacts {
-  const nothing = { path: PATH, damage: [], isEmpty: false, records: [], sandboxes: [], leases: [] };
+  const nothing = {
+    path: PATH,
+    damage: [],
+    isEmpty: false,
+    records: [],
+    sandboxes: [],
+    leases: [],
+    containerDirs: undefined,
+  };
   return {
     observedAt: new Date(),
     boot: absent("not needed"),
@@ -84,8 +92,8 @@ describe("two records of one sandbox name", () => {
       cure: [],
     });
     expect(finding?.evidence.map(({ fact }) => fact)).toEqual([
-      `one, created 2026-01-02T03:04:05.000Z, carries the name ${NAME}; no shim and no process carries its id`,
-      `two, created 2026-01-02T03:04:05.000Z, carries the name ${NAME}; no shim and no process carries its id`,
+      "one, created 2026-01-02T03:04:05.000Z; no shim and no process carries its id",
+      "two, created 2026-01-02T03:04:05.000Z; no shim and no process carries its id",
     ]);
   });
 
@@ -115,16 +123,27 @@ describe("two records of one sandbox name", () => {
   });
 });
 
-test("two records of one container name are a finding of their own", () => {
+describe("two records of one container name", () => {
   const records = [container("one", "main_web_default_uid_0"), container("two", "main_web_default_uid_0")];
-  const [finding, ...others] = diagnoseOffline(
-    facts({ records }, { processes: read(processes({ cgroups: ["two"] })) }),
-  );
-  expect(others).toEqual([]);
-  expect(finding).toMatchObject({
-    id: "recover-duplicate-container-name/main_web_default_uid_0",
-    subject: { type: "container" },
-    summary: expect.stringContaining("one of them lives"),
+
+  test("are a finding of their own", () => {
+    const [finding, ...others] = diagnoseOffline(
+      facts({ records }, { processes: read(processes({ cgroups: ["two"] })) }),
+    );
+    expect(others).toEqual([]);
+    expect(finding).toMatchObject({
+      id: "recover-duplicate-container-name/main_web_default_uid_0",
+      subject: { type: "container" },
+      summary: expect.stringContaining("one of them lives"),
+    });
+  });
+
+  test.each([
+    ["both", ["one", "two"], 1],
+    ["one", ["one"], 0],
+    ["neither", [], 0],
+  ])("count only where they can be loaded: %s has its directory", (_, dirs, expected) => {
+    expect(diagnoseOffline(facts({ records, containerDirs: new Set(dirs) }))).toHaveLength(expected);
   });
 });
 
@@ -152,13 +171,20 @@ describe("a stored sandbox without metadata", () => {
   });
 });
 
+test("many duplicates are counted, the living named first", () => {
+  const records = Array.from({ length: 94 }, (_, index) => sandbox(`id-${index}`));
+  const [finding] = diagnoseOffline(facts({ records }, { processes: read(processes({ shims: ["id-93"] })) }));
+  expect(finding?.evidence[0]?.fact).toMatch(/^id-93, .* its shim is alive/);
+  expect(finding?.evidence.at(-1)?.fact).toBe("and 84 more");
+});
+
 describe("a file that does not check out", () => {
   test("is a critical finding with the places, and its other findings stay", () => {
     const damage = Array.from({ length: 12 }, (_, page) => ({ page, reason: "is of kind unknown" }));
     const found = diagnoseOffline(facts({ damage, records: [sandbox("one"), sandbox("two")] }));
     expect(found[0]).toMatchObject({ id: `bolt-corruption/${PATH}`, severity: "critical" });
     expect(found[0]?.evidence).toHaveLength(11);
-    expect(found[0]?.evidence.at(-1)?.fact).toBe("2 more");
+    expect(found[0]?.evidence.at(-1)?.fact).toBe("and 2 more");
     expect(found[1]?.class).toBe("recover-duplicate-sandbox-name");
   });
 

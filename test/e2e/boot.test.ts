@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
@@ -165,5 +166,31 @@ describe("boot --after", () => {
 
     expect(stdout).toContain("failed");
     expect(code).toBe(0);
+  });
+});
+
+describe("boot --repair", () => {
+  eachRuntime("makes a runtime start that refuses to because of two records of one name", async (runtime) => {
+    const node = await start({ runtime });
+    const pods = await runPods(node, 3);
+    const [twin] = pods;
+    if (twin === undefined) throw new Error("no pod was made");
+    await duplicateRecord(node, twin);
+    const images = await node.check(["ctr", "-n", "k8s.io", "images", "ls", "-q"]);
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+
+    const asked = await boot(node, ...CONFIG, "--repair");
+    const repaired = await boot(node, ...CONFIG, "--repair", "--yes");
+    const again = await boot(node, ...CONFIG, "--repair", "--yes");
+
+    expect(asked.code).toBe(3);
+    expect(repaired.stdout).toContain("1 records removed");
+    expect(repaired.code).toBe(0);
+    expect(again.stdout).toContain("Nothing to repair");
+    await node.startRuntime();
+    const listed = await node.cri.listPodSandbox(undefined, CALL);
+    expect(listed.map(({ metadata }) => metadata?.name).toSorted()).toEqual(pods.map(({ ref }) => ref.name).toSorted());
+    expect(await node.check(["ctr", "-n", "k8s.io", "images", "ls", "-q"])).toBe(images);
   });
 });

@@ -12,36 +12,40 @@ const CALLS = "/opt/cni/gate/calls";
 const GHOSTS = 20;
 const AT_A_TIME = 4;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("heal while the network's daemon is down", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("stops feeding the plugin, names the daemon, and carries on with the rest", async (runtime) => {
-    const node = await start({ runtime });
-    const pods = await runPods(node, GHOSTS, { name: "ghost" });
-    const order = `echo "$CNI_CONTAINERID" >>${CALLS}\n${refusal(DAEMON_DOWN)}`;
-    for (const { ref } of pods) await orderAtGate(node, "DEL", ref.name, order);
-    await node.powerCut();
-    await node.powerOn();
-    const lease = await leakedLease(node);
-    const orphan = await orphanedCache(node);
+describe.skipIf(NO_REAL_NODE !== undefined)(
+  "heal while the network's daemon is down",
+  { timeout: HANG_GUARD_MS },
+  () => {
+    eachRuntime("stops feeding the plugin, names the daemon, and carries on with the rest", async (runtime) => {
+      const node = await start({ runtime });
+      const pods = await runPods(node, GHOSTS, { name: "ghost" });
+      const order = `echo "$CNI_CONTAINERID" >>${CALLS}\n${refusal(DAEMON_DOWN)}`;
+      for (const { ref } of pods) await orderAtGate(node, "DEL", ref.name, order);
+      await node.powerCut();
+      await node.powerOn();
+      const lease = await leakedLease(node);
+      const orphan = await orphanedCache(node);
 
-    const { code, report } = await heal(node, [...AT_ONCE, "--concurrency", String(AT_A_TIME)]);
+      const { code, report } = await heal(node, [...AT_ONCE, "--concurrency", String(AT_A_TIME)]);
 
-    expect(code).toBe(1);
-    const tried = readFileSync(node.path(CALLS), "utf8").trim().split("\n");
-    // Three in a row are enough to know; those that were under way by then could not be called back.
-    expect(tried.length).toBeLessThanOrEqual(3 + AT_A_TIME);
-    expect(new Set(tried).size).toBe(tried.length);
-    const skipped = report.actions?.filter(({ outcome, action }) => outcome === "skipped" && action !== "") ?? [];
-    expect(skipped.length).toBe(GHOSTS - tried.length);
-    for (const { reason } of skipped) {
-      expect(reason).toContain("cni-daemon-socket-down");
-      expect(reason).toContain("kube-ovn-daemon.sock");
-    }
-    expect(existsSync(node.path(lease.path ?? ""))).toBe(false);
-    expect(isQuarantined(node, orphan.path ?? "")).toBe(true);
-    expect(await listedIds(node)).toHaveLength(GHOSTS);
+      expect(code).toBe(1);
+      const tried = readFileSync(node.path(CALLS), "utf8").trim().split("\n");
+      // Three in a row are enough to know; those that were under way by then could not be called back.
+      expect(tried.length).toBeLessThanOrEqual(3 + AT_A_TIME);
+      expect(new Set(tried).size).toBe(tried.length);
+      const skipped = report.actions?.filter(({ outcome, action }) => outcome === "skipped" && action !== "") ?? [];
+      expect(skipped.length).toBe(GHOSTS - tried.length);
+      for (const { reason } of skipped) {
+        expect(reason).toContain("cni-daemon-socket-down");
+        expect(reason).toContain("kube-ovn-daemon.sock");
+      }
+      expect(existsSync(node.path(lease.path ?? ""))).toBe(false);
+      expect(isQuarantined(node, orphan.path ?? "")).toBe(true);
+      expect(await listedIds(node)).toHaveLength(GHOSTS);
 
-    for (const { ref } of pods) await liftOrder(node, "DEL", ref.name);
-    expect((await heal(node)).code).toBe(0);
-    expect(await listedIds(node)).toEqual([]);
-  });
-});
+      for (const { ref } of pods) await liftOrder(node, "DEL", ref.name);
+      expect((await heal(node)).code).toBe(0);
+      expect(await listedIds(node)).toEqual([]);
+    });
+  },
+);

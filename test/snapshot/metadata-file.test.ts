@@ -38,6 +38,7 @@ describe("containerd's database", () => {
         leases: { one: { createdat: goTime(CREATED) }, odd: { createdat: "no time" } },
       }),
     );
+    mkdirSync(dir.join("/var/lib/containerd/io.containerd.grpc.v1.cri/containers/two"), { recursive: true });
     const common = { createdAt: CREATED, labels: { "io.cri-containerd.kind": "sandbox", app: "web" } };
     const sandbox = { name: "web_default_uid_0", netnsPath: "/run/netns/x", hostNetwork: false, hasCniResult: true };
     expect(readBelow()).toEqual({
@@ -47,6 +48,7 @@ describe("containerd's database", () => {
         path: `/var/lib/containerd/${FILE}`,
         damage: [],
         isEmpty: false,
+        containerDirs: new Set(["two"]),
         records: [
           { id: "one", kind: "sandbox", ...common, sandbox },
           { id: "other", kind: "other", createdAt: CREATED, labels: {} },

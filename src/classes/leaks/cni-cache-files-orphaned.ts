@@ -35,10 +35,15 @@ export const cniCacheFilesOrphaned: FailureClass = {
   detect,
 };
 
-/** Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. */
+/**
+ * Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. What only has the
+ * name of a cache file (too large, somebody else's) is told as a problem, and is not ours to move.
+ */
 function detect(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {
-    const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+    const files = [...about.results, about.multus, about.flannel]
+      .filter((file) => file !== undefined)
+      .filter(({ health }) => health !== "odd");
     const [first] = files;
     if (first === undefined || about.leases.length > 0) return [];
     return [

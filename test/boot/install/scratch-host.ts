@@ -66,8 +66,9 @@ export const HOSTS = {
   },
   "rke2-server": {
     ...SYSTEMD,
-    "/usr/local/lib/systemd/system/rke2-agent.service": service("/usr/local/bin/rke2 agent"),
-    "/usr/lib/systemd/system/rke2-server.service": service("/usr/bin/rke2 server", EMBEDDED),
+    "/usr/local/lib/systemd/system/rke2-agent.service": service("/usr/local/bin/rke2 agent", EMBEDDED),
+    "/usr/local/lib/systemd/system/rke2-server.service": service("/usr/local/bin/rke2 server", EMBEDDED),
+    "/etc/systemd/system/multi-user.target.wants/rke2-server.service": "",
   },
   "rke2-agent": {
     ...SYSTEMD,
@@ -93,7 +94,11 @@ export const HOSTS = {
     ...KUBELET,
     "/usr/lib/systemd/system/containerd.service": service("/usr/bin/containerd", "Type=notify\nKillMode=process\n"),
   },
-  "cri-o": { ...SYSTEMD, ...KUBELET, "/usr/lib/systemd/system/crio.service": service("/usr/bin/crio", "Type=notify\n") },
+  "cri-o": {
+    ...SYSTEMD,
+    ...KUBELET,
+    "/usr/lib/systemd/system/crio.service": service("/usr/bin/crio", "Type=notify\n"),
+  },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export const ALPINE = {

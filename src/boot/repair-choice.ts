@@ -1,0 +1,71 @@
+import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-duplicate-container-name.ts";
+import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
+import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
+import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/duplicate-names.ts";
+import { lifeOfRecord } from "../diagnose/offline-life.ts";
+import type { MetadataFile } from "../snapshot/metadata-file.ts";
+import type { Source } from "../snapshot/source.ts";
+import type { ProcessFacts } from "../snapshot/types.ts";
+
+/** A record that keeps the runtime from starting, and the one that stays in its place. */
+export interface ChosenRecord {
+  readonly id: string;
+  readonly store: "containers" | "sandboxes";
+  readonly class: string;
+  readonly because: string;
+}
+
+export type Choice =
+  | { readonly kind: "chosen"; readonly remove: readonly ChosenRecord[] }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/**
+ * Of every name one record stays: the one that lives, else one that the 2.x sandbox store knows, too, else the newest.
+ * Where two live, a person has to choose. What goes, goes from both stores: containerd 2.x reads either back.
+ */
+export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
+  const remove: ChosenRecord[] = [];
+  const stored = new Set(file.sandboxes.map(({ id }) => id));
+  const groups = [
+    ...duplicateSandboxNames(file.records).map((group) => ({ group, of: recoverDuplicateSandboxName.id })),
+    ...duplicateContainerNames(file).map((group) => ({ group, of: recoverDuplicateContainerName.id })),
+  ];
+  for (const { group, of } of groups) {
+    const keeper = keeperOf(group, stored, processes);
+    if (keeper === undefined)
+      return { kind: "refused", reason: `more than one record named ${group.name} is, or may be, alive` };
+    for (const { id } of group.records) {
+      if (id === keeper) continue;
+      remove.push({
+        id,
+        store: "containers",
+        class: of,
+        because: `${keeper} has the same name, ${group.name}, and stays`,
+      });
+    }
+  }
+  const known = new Set(file.records.map(({ id }) => id));
+  for (const { id, sandbox } of file.sandboxes) {
+    if (sandbox !== undefined || known.has(id)) continue;
+    if (lifeOfRecord(id, processes).state !== "dead") continue;
+    remove.push({ id, store: "sandboxes", class: recoverMissingMetadata.id, because: "it has no metadata" });
+  }
+  return { kind: "chosen", remove };
+}
+
+function keeperOf(
+  { records }: DuplicateName,
+  stored: ReadonlySet<string>,
+  processes: Source<ProcessFacts>,
+): string | undefined {
+  const notDead = records.filter(({ id }) => lifeOfRecord(id, processes).state !== "dead");
+  if (notDead.length > 1) return undefined;
+  const [living] = notDead;
+  if (living !== undefined) return living.id;
+  const newestFirst = records.toSorted((one, other) => ageKey(other) - ageKey(one));
+  return (newestFirst.find(({ id }) => stored.has(id)) ?? newestFirst[0])?.id;
+}
+
+function ageKey({ createdAt }: DuplicateName["records"][number]): number {
+  return createdAt?.getTime() ?? 0;
+}

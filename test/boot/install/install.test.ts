@@ -1,0 +1,334 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { install, PROGRAM, uninstall } from "./hook-runs.ts";
+import { ALPINE, HOSTS, type ScratchHost, scratchHost } from "./scratch-host.ts";
+
+const DROP_IN = "/etc/systemd/system/k3s.service.d/10-unghost.conf";
+const AFTER = "/etc/systemd/system/unghost-boot-after.service";
+const BINARY = "/usr/local/bin/unghost";
+
+let host: ScratchHost;
+afterEach(() => host.remove());
+
+function hostWith(files: Readonly<Record<string, string>>): ScratchHost {
+  host = scratchHost({ ...files, [PROGRAM]: "version 1" });
+  return host;
+}
+
+const k3s = (): ScratchHost => hostWith(HOSTS["k3s-server"]);
+
+describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("on %s", (_name, files) => {
+  test("install and uninstall leave no trace", async () => {
+    const before = hostWith(files).tree();
+
+    expect(await install(host)).toMatchObject({ code: 0, stderr: "" });
+    expect(host.tree()).not.toEqual(before);
+    expect(await uninstall(host)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("a second install changes nothing and says so", async () => {
+    hostWith(files);
+    await install(host);
+    const once = host.tree();
+
+    const again = await install(host);
+
+    expect(again).toMatchObject({ code: 0, stderr: "", commands: [] });
+    expect(again.stdout).toContain("Nothing to do: all of it is in place.");
+    expect(host.tree()).toEqual(once);
+  });
+
+  test("a dry run shows every word and writes none", async () => {
+    const before = hostWith(files).tree();
+
+    const { code, stdout } = await install(host, { dryRun: true });
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("unghost boot");
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("a dry run of uninstall removes nothing", async () => {
+    hostWith(files);
+    await install(host);
+    const installed = host.tree();
+
+    const { code, stdout } = await uninstall(host, { dryRun: true });
+
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^remove {5}\/etc\//m);
+    expect(host.tree()).toEqual(installed);
+  });
+});
+
+describe("what is installed", () => {
+  test("says where everything goes before it does", async () => {
+    const { stdout } = await install(k3s());
+
+    expect(stdout).toContain("This host runs k3s (server) (/etc/systemd/system/k3s.service) under systemd.");
+    for (const path of [BINARY, DROP_IN, AFTER]) expect(stdout).toMatch(new RegExp(`^write +${path}`, "m"));
+  });
+
+  test("tells whoever finds it in two years what it is", async () => {
+    await install(k3s());
+
+    expect(host.read(DROP_IN)).toMatch(/^# Written by `unghost install`, removed by `unghost uninstall`\./);
+    expect(host.read(DROP_IN)).toContain("After a power cut");
+  });
+
+  test("carries the words given for the hook, safely quoted", async () => {
+    await install(k3s(), { bootArgs: ["--node", 'a "b" $c %d'], deadlineSeconds: 20, stateDir: "/srv/unghost" });
+
+    expect(host.read(DROP_IN)).toContain(
+      'ExecStartPre=-/usr/local/bin/unghost boot --deadline 20s --state-dir /srv/unghost --node "a \\"b\\" $$c %%d"\n',
+    );
+    expect(host.read("/etc/systemd/system/unghost-record.service")).toContain("\nReadWritePaths=-/srv/unghost\n");
+  });
+
+  test("is readable by all whatever the umask, and can be run", async () => {
+    const umask = process.umask(0o077);
+    try {
+      await install(k3s());
+    } finally {
+      process.umask(umask);
+    }
+
+    expect(statSync(join(host.root, DROP_IN)).mode & 0o777).toBe(0o644);
+    expect(statSync(join(host.root, BINARY)).mode & 0o777).toBe(0o755);
+  });
+
+  test("runs before k3s under OpenRC, in scripts that a shell understands", async () => {
+    hostWith(ALPINE);
+
+    await install(host);
+
+    const script = host.read("/etc/init.d/unghost-boot");
+    expect(script).toMatch(/^#!\/sbin\/openrc-run\n# Written by/);
+    expect(script).toMatch(/^\tbefore k3s$/m);
+    expect(host.read("/etc/init.d/unghost-boot-after")).toMatch(/^\tafter k3s$/m);
+    expect(host.tree()["etc/runlevels/default/unghost-boot"]).toBe("-> /etc/init.d/unghost-boot");
+    for (const name of ["unghost-boot", "unghost-boot-after"]) {
+      execFileSync("sh", ["-n", join(host.root, "etc/init.d", name)]);
+    }
+  });
+
+  test("leaves the time before CRI-O to CRI-O, and says why", async () => {
+    const { stdout } = await install(hostWith(HOSTS["cri-o"]));
+
+    expect(stdout).toContain("CRI-O notices a reboot by itself");
+    const paths = Object.keys(host.tree()).filter((path) => path.includes("unghost"));
+    expect(paths.filter((path) => path.endsWith(".service"))).toEqual([AFTER.slice(1)]);
+  });
+
+  test.each([
+    ["nixos", "ID=nixos\n", 'ExecStartPre = [ "-${unghost} boot --deadline 60s" ];'],
+    ["talos", "ID=talos\n", "kind: ExtensionServiceConfig"],
+  ])("is printed, not written, on %s", async (_name, release, expected) => {
+    const before = hostWith({ "/etc/os-release": release }).tree();
+
+    const { code, stdout } = await install(host);
+
+    expect(code).toBe(0);
+    expect(stdout).toContain(expected);
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("replaces what another distribution on the same host had needed", async () => {
+    await install(k3s());
+    rmSync(join(host.root, "etc/systemd/system/k3s.service"));
+    for (const [path, text] of Object.entries(HOSTS.containerd)) host.write(path, text);
+
+    expect((await install(host)).stdout).toMatch(new RegExp(`^remove +${DROP_IN}$`, "m"));
+
+    expect(existsSync(join(host.root, DROP_IN))).toBe(false);
+    expect(existsSync(join(host.root, "etc/systemd/system/containerd.service.d/10-unghost.conf"))).toBe(true);
+  });
+
+  test("stays inside the host's root where a link leads out of it", async () => {
+    k3s();
+    mkdirSync(join(host.root, "real/systemd"), { recursive: true });
+    rmSync(join(host.root, "etc/systemd"), { recursive: true });
+    host.link("/etc/systemd", "/real/systemd");
+    host.write("/real/systemd/system/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s server\n");
+
+    expect((await install(host)).code).toBe(0);
+
+    expect(existsSync(join(host.root, "real/systemd/system/k3s.service.d/10-unghost.conf"))).toBe(true);
+  });
+});
+
+describe("files of people", () => {
+  test("one changed by hand is replaced only by force", async () => {
+    await install(k3s());
+    const changed = host.read(DROP_IN).replace("60s", "5s");
+    host.write(DROP_IN, changed);
+
+    const refused = await install(host);
+    expect(refused).toMatchObject({ code: 3 });
+    expect(refused.stderr).toContain(`${DROP_IN} was changed by hand`);
+    expect(host.read(DROP_IN)).toBe(changed);
+
+    expect((await install(host, { force: true })).code).toBe(0);
+    expect(host.read(DROP_IN)).toContain("--deadline 60s");
+  });
+
+  test("one that is not ours stays, also when uninstalling", async () => {
+    k3s().write(DROP_IN, "[Service]\n");
+
+    const refused = await install(host);
+    expect(refused).toMatchObject({ code: 3 });
+    expect(refused.stderr).toContain(`${DROP_IN} was not written by unghost install`);
+    expect(existsSync(join(host.root, BINARY))).toBe(false);
+
+    const left = await uninstall(host);
+    expect(left).toMatchObject({ code: 1 });
+    expect(left.stdout).toContain(`left       ${DROP_IN}`);
+    expect(host.read(DROP_IN)).toBe("[Service]\n");
+  });
+
+  test("a link to /dev/null, which switches the hook off, is respected", async () => {
+    k3s().link(DROP_IN, "/dev/null");
+
+    expect((await install(host)).code).toBe(3);
+  });
+
+  test("ours of another version is brought up to date without a question", async () => {
+    await install(k3s(), { deadlineSeconds: 30 });
+
+    const { code, stdout } = await install(host);
+
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^update +${DROP_IN}$`, "m"));
+    expect(host.read(DROP_IN)).toContain("--deadline 60s");
+  });
+
+  test("one changed by hand still goes with the rest", async () => {
+    const before = k3s().tree();
+    await install(host);
+    host.write(DROP_IN, host.read(DROP_IN).replace("60s", "5s"));
+
+    expect((await uninstall(host)).code).toBe(0);
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("a drop-in of somebody else keeps its directory", async () => {
+    const before = k3s();
+    before.write("/etc/systemd/system/k3s.service.d/20-mine.conf", "[Service]\n");
+    const tree = before.tree();
+    await install(host);
+
+    await uninstall(host);
+
+    expect(host.tree()).toEqual(tree);
+  });
+});
+
+describe("the executable", () => {
+  test("that was there before install stays after uninstall", async () => {
+    k3s().write(BINARY, "version 1");
+    const before = host.tree();
+
+    expect((await install(host)).stdout).toMatch(new RegExp(`^unchanged +${BINARY}$`, "m"));
+    await uninstall(host);
+
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("of another version, put there by somebody else, is replaced only by force", async () => {
+    k3s().write(BINARY, "packaged");
+
+    expect((await install(host)).code).toBe(3);
+    expect(host.read(BINARY)).toBe("packaged");
+    expect((await install(host, { force: true })).code).toBe(0);
+    expect(host.read(BINARY)).toBe("version 1");
+  });
+
+  test("of an earlier install is brought up to date, and still goes with uninstall", async () => {
+    await install(k3s());
+    host.write(PROGRAM, "version 2");
+    const before = host.tree();
+
+    expect((await install(host)).stdout).toMatch(new RegExp(`^update +${BINARY}`, "m"));
+    expect(host.read(BINARY)).toBe("version 2");
+
+    await uninstall(host);
+    expect(before["usr/local/bin"]).toBeDefined();
+    expect(existsSync(join(host.root, "usr"))).toBe(true);
+    expect(existsSync(join(host.root, "usr/local"))).toBe(false);
+  });
+
+  test("run from its place, stays install's own", async () => {
+    const before = k3s().tree();
+    await install(host);
+
+    expect((await install(host, { execPath: join(host.root, BINARY) })).stdout).toContain("Nothing to do");
+    await uninstall(host);
+
+    expect(host.tree()).toEqual(before);
+  });
+
+  test("replaced by hand since is left, unless forced", async () => {
+    await install(k3s());
+    host.write(BINARY, "somebody's");
+
+    expect((await uninstall(host)).stdout).toContain(`left       ${BINARY}`);
+    expect(host.read(BINARY)).toBe("somebody's");
+  });
+
+  test("cannot be an engine that would run anything", async () => {
+    const refused = await install(k3s(), { execPath: process.execPath });
+
+    expect(refused).toMatchObject({ code: 3 });
+    expect(refused.stderr).toContain("run install from the built executable");
+  });
+});
+
+describe("how it ends", () => {
+  test("2 where no distribution is found, naming where it looked", async () => {
+    const { code, stderr } = await install(hostWith({}));
+
+    expect(code).toBe(2);
+    expect(stderr).toContain("/etc/systemd/system");
+    expect(stderr).toContain("--distribution");
+  });
+
+  test("64 for a distribution that nobody knows", async () => {
+    const { code, stderr } = await install(k3s(), { distribution: "k4s" });
+
+    expect(code).toBe(64);
+    expect(stderr).toContain("k3s-server");
+  });
+
+  test("1 when something cannot be written; the next run completes it", async () => {
+    k3s().write("/usr/local/bin", "a file where a directory belongs");
+
+    const { code, stderr } = await install(host);
+    expect(code).toBe(1);
+    expect(stderr).toContain(BINARY);
+    expect(existsSync(join(host.root, DROP_IN))).toBe(false);
+
+    rmSync(join(host.root, "usr/local/bin"));
+    expect((await install(host)).code).toBe(0);
+  });
+
+  test("3 when the person says no, with nothing touched", async () => {
+    const before = k3s().tree();
+
+    expect(await install(host, { terminal: true, answer: "no" })).toMatchObject({ code: 3 });
+    expect(host.tree()).toEqual(before);
+    expect(await install(host, { terminal: true, answer: "yes" })).toMatchObject({ code: 0 });
+    expect(await uninstall(host, { terminal: true, answer: "no" })).toMatchObject({ code: 3 });
+    expect(await uninstall(host, { terminal: true, yes: true })).toMatchObject({ code: 0 });
+  });
+
+  test("says which commands are missing where systemd does not run", async () => {
+    const { stdout, commands } = await install(k3s());
+
+    expect(commands).toEqual([]);
+    expect(stdout).toContain("run: systemctl daemon-reload && systemctl start unghost-record.service");
+  });
+});

@@ -1,0 +1,97 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { shellWords } from "../../../src/boot/install/openrc.ts";
+import { NO_RECEIPT, receiptIn, receiptLine } from "../../../src/boot/install/receipt.ts";
+import { authorship, sealed } from "../../../src/boot/install/seal.ts";
+import { installCommands, uninstallCommands } from "../../../src/boot/install/service-manager.ts";
+import { commandLine, comment } from "../../../src/boot/install/unit-text.ts";
+
+describe("seal", () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string().map((rest) => `#!/sbin/openrc-run\n${rest}`),
+  );
+
+  test("what was sealed is ours, and any change shows", () => {
+    fc.assert(
+      fc.property(text, fc.string({ minLength: 1 }), (content, more) => {
+        expect(authorship(sealed(content))).toBe("ours");
+        expect(authorship(sealed(content) + more)).toBe("changed");
+      }),
+    );
+  });
+
+  test("keeps a script's first line first", () => {
+    expect(sealed("#!/bin/sh\ntrue\n")).toMatch(/^#!\/bin\/sh\n# Written by `unghost install`.*\ntrue\n$/);
+  });
+
+  test("a file without our line is foreign; one whose seal was damaged is ours, changed", () => {
+    expect(authorship("[Unit]\n")).toBe("foreign");
+    expect(authorship(sealed("x\n").replace(/Seal: .*/, ""))).toBe("changed");
+  });
+});
+
+describe("receipt", () => {
+  test("comes back as it was written, and a broken one counts for nothing", () => {
+    const receipt = { executable: { path: "/a b", sha256: "00" }, directories: ["/c"] };
+    expect(receiptIn(`# first\n${receiptLine(receipt)}\n[Unit]\n`)).toEqual(receipt);
+    expect(receiptIn("# Receipt: {broken}\n")).toEqual(NO_RECEIPT);
+    expect(receiptIn('# Receipt: {"directories":7}\n')).toEqual(NO_RECEIPT);
+    expect(receiptIn(undefined)).toEqual(NO_RECEIPT);
+  });
+});
+
+describe("words", () => {
+  test("reach a program through a shell as they are", () => {
+    for (const word of ["plain", "", "a b", "it's", '"$HOME" `id` \\ !', "*;&|"]) {
+      const printed = execFileSync("sh", ["-c", `printf %s ${shellWords([word])}`], { encoding: "utf8" });
+      expect(printed).toBe(word);
+    }
+  });
+
+  test.each([
+    ["--deadline", "--deadline"],
+    ["50%", "50%%"],
+    ["$HOME", "$$HOME"],
+    ["a b", '"a b"'],
+    ["", '""'],
+    ['say "x" \\', '"say \\"x\\" \\\\"'],
+    ["two\nlines", '"two\\nlines"'],
+  ])("are inert in a unit: %j", (word, expected) => {
+    expect(commandLine([word])).toBe(expected);
+  });
+
+  test("of a comment never leave it, and no line of it joins the next", () => {
+    fc.assert(
+      fc.property(fc.array(fc.stringMatching(/^[a-z.,]{1,30}$/), { minLength: 1 }), (words) => {
+        const lines = comment(words.join(" ")).split("\n");
+        expect(lines.every((line) => line.startsWith("# ") && !line.endsWith("\\"))).toBe(true);
+        expect(lines.map((line) => line.slice(2)).join(" ")).toBe(words.join(" "));
+      }),
+    );
+  });
+});
+
+describe("commands for the service manager", () => {
+  const unit = "/etc/systemd/system/unghost-record.service";
+
+  test("reload after a change; stop our own units before they vanish", () => {
+    expect(installCommands([unit])).toEqual({
+      before: [],
+      after: [
+        ["systemctl", "daemon-reload"],
+        ["systemctl", "start", "unghost-record.service"],
+      ],
+    });
+    expect(uninstallCommands(["/etc/systemd/system/k3s.service.d/10-unghost.conf", unit])).toEqual({
+      before: [["systemctl", "stop", "unghost-record.service"]],
+      after: [["systemctl", "daemon-reload"]],
+    });
+  });
+
+  test("none for OpenRC, none where nothing changed", () => {
+    expect(installCommands(["/etc/init.d/unghost-boot"])).toEqual({ before: [], after: [] });
+    expect(uninstallCommands([])).toEqual({ before: [], after: [] });
+  });
+});

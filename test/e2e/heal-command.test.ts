@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { leakedLease } from "../../lab/faults/host-local.ts";
+import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
+import { emptyResultCache } from "../../lab/faults/result-cache.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { runPod, runPods } from "../../lab/pods.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { AT_ONCE, expectGone, heal, healAll, listedIds, treeOf, unghostIn } from "./healed-node.ts";
+import { reportOf, UNGHOST } from "./unghost.ts";
+
+describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_GUARD_MS }, () => {
+  test("changes nothing without consent, and says how to give it", async () => {
+    const node = await deadNode(3);
+    const disk = () => treeOf(node.path("/var/lib/cni"));
+    const before = [await listedIds(node), disk()];
+
+    const dry = await unghostIn(node, ["heal", "--dry-run", "--yes", ...AT_ONCE]);
+    const dryJson = await unghostIn(node, ["heal", "--dry-run", "-o", "json", ...AT_ONCE]);
+    const mute = await unghostIn(node, ["heal", ...AT_ONCE]);
+
+    expect([dry.code, dryJson.code, mute.code]).toEqual([1, 1, 3]);
+    expect(dry.stdout).toMatch(/Plan: 3 actions, 0 left alone/);
+    expect(mute.stderr).toContain("--yes");
+    const { actions, remaining } = reportOf(dryJson);
+    expect(actions?.map(({ outcome }) => outcome)).toEqual(["skipped", "skipped", "skipped"]);
+    expect(remaining).toHaveLength(3);
+    expect([await listedIds(node), disk()]).toEqual(before);
+    expect(treeOf(node.path("/var/lib/unghost"))).toEqual(new Map());
+  });
+
+  test("asks once on a terminal, and shows what happens there", async () => {
+    const node = await deadNode(3);
+
+    const no = await onTerminal(node, "n\n", ["heal", ...AT_ONCE]);
+    expect([no.code, await listedIds(node)]).toEqual([3, expect.objectContaining({ length: 3 })]);
+    const gone = await onTerminal(node, "", ["heal", ...AT_ONCE]);
+    expect([gone.code, await listedIds(node)]).toEqual([3, expect.objectContaining({ length: 3 })]);
+
+    const yes = await onTerminal(node, "y\n", ["heal", ...AT_ONCE]);
+    expect([yes.code, await listedIds(node)]).toEqual([0, []]);
+    expect(yes.stdout).toContain("Go ahead? [y/N]");
+    expect(yes.stdout).toMatch(/█+░* *3\/3/);
+    expect(yes.stdout).toContain("HEALED");
+  });
+
+  test("heals only what is asked for, and leaves what is not", async () => {
+    const node = await start();
+    const lease = await leakedLease(node);
+    const cache = await orphanedCache(node);
+    const there = () => [lease, cache].map(({ path = "" }) => treeOf(node.path("/var/lib/cni")).has(path.slice(13)));
+
+    await healAll(node, [...AT_ONCE, "--skip", "hostlocal-ip-leak-after-reboot", "--skip", "cni-cache-files-orphaned"]);
+    expect(there()).toEqual([true, true]);
+    await healAll(node, [...AT_ONCE, "--only", "cni-cache-files-orphaned"]);
+    expect(there()).toEqual([true, false]);
+    await healAll(node);
+    expect(there()).toEqual([false, false]);
+  });
+
+  test("tells by its exit code what it could not do", async () => {
+    const node = await start();
+
+    expect((await unghostIn(node, ["heal", "--only", "no-such-class"])).code).toBe(64);
+    expect((await unghostIn(node, ["heal", "--no-such-flag"])).code).toBe(64);
+    await node.stopRuntime();
+    const blind = await unghostIn(node, ["heal", "--yes", "-o", "json", ...AT_ONCE]);
+    expect([blind.code, reportOf(blind).verdict]).toEqual([2, "unknown"]);
+  });
+
+  test("lets two runs at once do the work together once", async () => {
+    const node = await start();
+    const pods = await runPods(node, 12, { name: "dead" });
+    await node.powerCut();
+    for (const pod of pods) await emptyResultCache(node, pod);
+    await node.powerOn();
+
+    const runs = await Promise.all([heal(node), heal(node)]);
+
+    expect(runs.map(({ code }) => code)).toEqual([0, 0]);
+    const healed = runs.flatMap(({ report }) => report.actions ?? []).filter(({ outcome }) => outcome === "healed");
+    expect(new Set(healed.map(({ finding }) => finding)).size).toBe(12);
+    expect(healed).toHaveLength(12);
+    await expectGone(node, ...pods.slice(0, 3));
+  });
+});
+
+async function deadNode(count: number): Promise<LabNode> {
+  const node = await start();
+  await runPods(node, count - 1, { name: "dead" });
+  await runPod(node, { name: "busy", containers: [{ name: "main" }] });
+  await node.powerCut();
+  await node.powerOn();
+  return node;
+}
+
+/** util-linux' script gives the program a terminal of its own, and types for us. */
+function onTerminal(node: LabNode, typed: string, args: readonly string[]) {
+  const command = [UNGHOST, ...args].join(" ");
+  return node.exec(["script", "--quiet", "--return", "--command", command, "/dev/null"], {
+    stdin: typed,
+    timeoutMs: HANG_GUARD_MS,
+  });
+}
