@@ -10,6 +10,7 @@ import { type BootReport, readBootReport, writeDurably } from "./boot-report.ts"
 import { borrowRuntime } from "./borrowed-runtime.ts";
 import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
 import { proveNewBoot } from "./new-boot.ts";
+import { clearBrokenCaches } from "./preflight.ts";
 import { type Asked, findRuntimeFiles } from "./runtime-files.ts";
 import { CLEAN_SHUTDOWN } from "./shutdown.ts";
 
@@ -92,9 +93,9 @@ async function healBeforeStart(
   if (found.kind === "found" && (await answersAt(found.path)))
     return await healAfterStart(options, remainingMs, deadline);
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
-  if (files.kind === "none") return { outcome: "failed", reason: files.reason, healed: 0, left: [] };
+  if (files.kind === "none") return await withoutRuntime(options, files.reason);
   const borrowed = await borrowRuntime(files.files, join(options.runDir, "borrowed"), deadline);
-  if (borrowed.kind === "failed") return { outcome: "failed", reason: borrowed.reason, healed: 0, left: [] };
+  if (borrowed.kind === "failed") return await withoutRuntime(options, borrowed.reason);
   const { runtime } = borrowed;
   options.log(`borrowed ${files.files.binary} over ${files.files.root}`);
   try {
@@ -104,6 +105,16 @@ async function healBeforeStart(
   } finally {
     await runtime.stop();
   }
+}
+
+/** No runtime to borrow: what would make every removal fail can still be moved away. */
+async function withoutRuntime({ heal }: BootOptions, reason: string): Promise<Done> {
+  const boot = readBoot({ root: heal.observe.hostRoot, now: new Date() });
+  if (boot.status !== "read") return { outcome: "failed", reason, healed: 0, left: [] };
+  const deadline = AbortSignal.timeout(CLOSING_MS);
+  const healed = await clearBrokenCaches(heal.observe, heal.session, boot.value.startedAt, deadline);
+  const cleared = healed === 0 ? "" : `; ${healed} broken cache files were moved to quarantine`;
+  return { outcome: "failed", reason: reason + cleared, healed, left: [] };
 }
 
 const RETRY_MS = 500;

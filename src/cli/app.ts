@@ -1,5 +1,6 @@
 import { type Application, buildApplication, run, type StricliProcess, text_en } from "@stricli/core";
-import { type Context, routes } from "./commands.ts";
+import type { Context } from "./commands/context.ts";
+import { routes } from "./commands/index.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { failureCode, failureSentence } from "./failure.ts";
 import type { Io } from "./io.ts";

@@ -52,7 +52,7 @@ async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCod
   }
   if (!(await remove(plan, trees, options, io))) return ExitCode.findings;
   const failed = await runCommands(commands.after, options, io);
-  io.stdout(trees.length > 0 ? "Removed.\n" : `Removed. The journal and the quarantine in ${options.stateDir} stay.\n`);
+  io.stdout(options.purge ? "Removed.\n" : `Removed. The journal and the quarantine in ${options.stateDir} stay.\n`);
   return failed ? ExitCode.findings : left;
 }
 

@@ -84,7 +84,11 @@ function asKubeError(error: unknown, { server, from }: ApiAccess, signal: AbortS
   const who = `the API server ${server.origin} (by ${from})`;
   if (signal.aborted) return new KubeError("timeout", `${who} did not answer in time`, error);
   if (error instanceof KubeError) return new KubeError(error.kind, `${who}: ${error.message}`, error);
-  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
-  const why = [code, message].filter((part) => typeof part === "string" && part !== "").join(": ");
-  return new KubeError("unreachable", `${who} cannot be reached: ${why || String(error)}`, error);
+  return new KubeError("unreachable", `${who} cannot be reached: ${reasonOf(error)}`, error);
+}
+
+/** A name with several addresses of which none answers makes an error without a message. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || ("code" in error ? String(error.code) : error.name);
 }

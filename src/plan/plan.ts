@@ -13,6 +13,7 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import { sweptFindings } from "./all-dead.ts";
+import { capped } from "./cap.ts";
 import { doubtAboutClock } from "./clock.ts";
 import { isControlPlane } from "./control-plane.ts";
 import { type Decision, decideRung, type LadderCase, OPTED_OUT } from "./ladder.ts";
@@ -59,11 +60,11 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
     else leftAlone.push({ finding, because: planned.because });
   }
   actions.sort(compareActions);
-  const overCap = actions.splice(policy.cap);
+  const { actions: first, overCap } = capped(actions, policy.cap);
   leftAlone.push(
     ...overCap.map(({ finding }) => ({ finding, because: `over the cap of ${policy.cap} for one run; heal again` })),
   );
-  return { actions, leftAlone };
+  return { actions: first, leftAlone };
 }
 
 interface Known {

@@ -17,7 +17,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a busy node", { timeout: HA
     const seen: string[] = [];
     try {
       for (let scans = 0; scans < SCANS; scans++) {
-        const report = await scan(node, ["--no-kube"]);
+        const report = await scan(node);
         seen.push(...named(report));
         expectUntouched(report, beside);
       }

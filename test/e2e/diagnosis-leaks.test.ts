@@ -7,7 +7,7 @@ import { leakedShim } from "../../lab/faults/leaked-shim.ts";
 import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import { runPod } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
+import { AT_ONCE, company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("finds nothing on a healthy node", async (runtime) => {
@@ -27,7 +27,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     const leaked = await leakedLease(node);
     const empty = await emptyLease(node);
 
-    const report = await scan(node, ["--no-kube"]);
+    const report = await scan(node);
     expect(named(report)).toEqual(
       [`hostlocal-ip-leak-after-reboot/${leaked.path}`, `hostlocal-empty-ip-file/${empty.path}`].toSorted(),
     );
@@ -44,7 +44,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
       await orphanedCache(node, "flannel"),
     ];
 
-    const report = await scan(node, ["--no-kube"]);
+    const report = await scan(node);
     expect(named(report)).toEqual(files.map(({ path }) => `cni-cache-files-orphaned/${path}`).toSorted());
     expectUntouched(report, beside);
   });
@@ -56,10 +56,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     const mounted = await leakedNetns(node);
     const plain = await leftoverNetnsFile(node);
 
-    const report = await scan(node);
+    const report = await scan(node, AT_ONCE);
     expect(named(report)).toEqual([mounted, plain].map(({ path }) => `netns-and-veth-leak/${path}`).toSorted());
     expectUntouched(report, beside);
-    const young = await scan(node, ["--no-kube"]);
+    const young = await scan(node);
     expect(named(young)).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
 
     const leak = await leakedContainerdLease(node);
 
-    const report = await scan(node);
+    const report = await scan(node, AT_ONCE);
     expect(named(report)).toEqual([`snapshot-lease-leak/${leak.sandboxId}`]);
     expectUntouched(report, beside);
   });

@@ -10,7 +10,7 @@ import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/resul
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, runPod, runPods } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { expectUntouched, named, scan } from "./scanned-node.ts";
+import { AT_ONCE, expectUntouched, named, scan } from "./scanned-node.ts";
 
 const containers = [{ name: "main" }];
 
@@ -46,7 +46,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       const again = kept.slice(0, 4).map(({ ref }) => runPod(node, { ...ref, attempt: 1, containers }));
       const ready = [...(await Promise.all(again)), ...(await runPods(node, 26, { name: "ready", containers }))];
 
-      const report = await scan(node);
+      const report = await scan(node, AT_ONCE);
       expect(expected).toHaveLength(15);
       expect(new Set(report.findings.map((finding) => finding.class)).size).toBe(8);
       expect(named(report)).toEqual(expected.toSorted());

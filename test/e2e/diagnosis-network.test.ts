@@ -3,10 +3,11 @@ import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { hangingDel, hungAdd, pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { chainedNetwork, missingNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
 import { failedRollback, refusingDel } from "../../lab/faults/refusing-plugin.ts";
+import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import { runPod, sandboxConfig } from "../../lab/pods.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { company, expectUntouched, named, scan } from "./scanned-node.ts";
+import { AT_ONCE, company, expectUntouched, named, scan } from "./scanned-node.ts";
 
 const SHORT_CALL = { timeoutMs: 1000 };
 
@@ -19,10 +20,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     const again = sandboxConfig({ name: "web", uid: hung.ref.uid });
     await expect(node.cri.runPodSandbox(again, CALL)).rejects.toThrow("failed to reserve sandbox name");
 
-    const young = await scan(node, ["--no-kube"]);
+    const young = await scan(node);
     expect([young.verdict, named(young)]).toEqual(["healthy", []]);
     expect(young.kept).toContainEqual(expect.objectContaining({ sandboxId: hung.sandboxId, pod: hung.ref }));
-    const old = await scan(node);
+    const old = await scan(node, AT_ONCE);
     expect(named(old)).toEqual([`sandbox-name-held-by-inflight-run/${hung.sandboxId}`]);
     expect(old.findings[0]?.subject).toMatchObject({ name: hung.reservedName, pod: hung.ref, pid: hung.pid });
     expectUntouched(old, beside);
@@ -36,9 +37,27 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     await expect(node.cri.stopPodSandbox(pod.sandboxId, SHORT_CALL)).rejects.toThrow(RuntimeError);
 
     expect(named(await scan(node, ["--no-kube", "--min-age", "0s"]))).toEqual([]);
-    const old = await scan(node);
+    const old = await scan(node, AT_ONCE);
     expect(named(old)).toEqual([`del-timeout-killed/pid-${pluginOf(node, "DEL", "web")?.pid}`]);
     expectUntouched(old, beside);
+  });
+
+  eachRuntime("names the cached result that makes a stop fail", async (runtime) => {
+    const node = await start({ runtime });
+    const beside = await company(node);
+    const pod = await runPod(node, { name: "web", containers: [{ name: "main" }] });
+    const { path } = await emptyResultCache(node, pod);
+    await node.cri.stopPodSandbox(pod.sandboxId, CALL).catch(refused);
+
+    const report = await scan(node);
+    // libcni in containerd 2.x passes over it, and the stop succeeds.
+    const expected = runtime === "1.6" ? [`libcni-result-cache-corrupt/${pod.sandboxId}`] : [];
+    expect(named(report)).toEqual(expected);
+    for (const { subject, evidence } of report.findings) {
+      expect(subject.path).toBe(path);
+      expect(evidence.at(-1)).toMatchObject({ source: "logs", fact: expect.stringContaining("cached result") });
+    }
+    expectUntouched(report, beside);
   });
 
   eachRuntime("names a creation that failed and could not be undone", async (runtime) => {
@@ -99,3 +118,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 });
+
+function refused(error: unknown): void {
+  if (!(error instanceof RuntimeError) || error.kind !== "refused") throw error;
+}

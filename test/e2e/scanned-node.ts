@@ -15,9 +15,12 @@ const EXIT_OF_VERDICT = { healthy: 0, ghosts: 1, unknown: 2 } as const;
 
 const isReport = new Ajv2020({ validateFormats: false }).compile<NodeReport>(JSON.parse(readFileSync(SCHEMA, "utf8")));
 
-/** Ages do not matter to a test that has just made its ghosts. */
-export const WITH_KUBELET = ["--min-age", "0s", "--inflight-grace", "0s"] as const;
-const WITHOUT_KUBERNETES = ["--no-kube", ...WITH_KUBELET] as const;
+const WITHOUT_KUBERNETES = ["--no-kube"] as const;
+/** For classes that wait until they are sure: a test has just made what they would wait for. */
+const NO_WAITING = ["--min-age", "0s", "--inflight-grace", "0s"] as const;
+export const AT_ONCE = [...WITHOUT_KUBERNETES, ...NO_WAITING] as const;
+/** Kubelet's own directories are the truth about pods. */
+export const WITH_KUBELET = NO_WAITING;
 
 /** Runs `unghost scan -o json` in the node; the report keeps the published schema, and the exit code its verdict. */
 export async function scan(node: LabNode, flags: readonly string[] = WITHOUT_KUBERNETES): Promise<NodeReport> {

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isBroken } from "../classes/corrupt-files.ts";
+import { identifyFile } from "../heal/identify-file.ts";
+import { quarantineFile } from "../heal/quarantine.ts";
+import { openHealSession, type SessionOptions } from "../heal/session.ts";
+import { readCni } from "../snapshot/cni-facts.ts";
+import type { ObserveOptions } from "../snapshot/observe.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { ScratchFile } from "../snapshot/types.ts";
+
+/**
+ * What can be done without any runtime, once it is proven that nothing of the last boot lives: the broken cache files
+ * that would make every removal fail are moved away before the runtime starts. Gives how many.
+ */
+export async function clearBrokenCaches(
+  options: ObserveOptions,
+  sessionOptions: Omit<SessionOptions, "sleep">,
+  bootStartedAt: Date,
+  deadline: AbortSignal,
+): Promise<number> {
+  const { hostRoot, cniCacheDir, multusDir } = options;
+  const cni = await readCni({
+    root: hostRoot,
+    cacheDir: cniCacheDir,
+    multusDir,
+    cniDirs: { conf: "/etc/cni/net.d", bin: [] },
+    isContainerd: true,
+    signal: deadline,
+  });
+  const files: readonly ScratchFile[] = [
+    ...valueOr(cni.results, []),
+    ...(valueOr(cni.multus, undefined)?.files ?? []),
+    ...valueOr(cni.flannel, []),
+  ];
+  // Written in this boot, it may be somebody's who is at work right now.
+  const broken = files.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt);
+  if (broken.length === 0) return 0;
+  const session = await openHealSession({ ...sessionOptions, sleep });
+  if (!session.ok) return 0;
+  try {
+    let moved = 0;
+    for (const { path, sandboxId } of broken) {
+      const expected = await identifyFile(hostRoot, path);
+      if (!expected.ok) continue;
+      const outcome = await quarantineFile(session.value, {
+        path,
+        expected: expected.value,
+        finding: `libcni-result-cache-corrupt/${sandboxId}`,
+        class: "libcni-result-cache-corrupt",
+        subject: { type: "file", path, sandboxId },
+      });
+      if (outcome.outcome === "healed") moved += 1;
+    }
+    return moved;
+  } finally {
+    await session.value.close();
+  }
+}

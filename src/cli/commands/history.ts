@@ -1,0 +1,26 @@
+import { buildCommand } from "@stricli/core";
+import { positive } from "../flag-kinds.ts";
+import { nodeFlags } from "../node-flags.ts";
+import { type NodeFlags, resolveSettings } from "../settings.ts";
+import type { Context } from "./context.ts";
+
+interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+  readonly limit?: number;
+}
+
+const { stateDir, hostRoot, config, output } = nodeFlags;
+
+export const history = buildCommand<HistoryFlags, [], Context>({
+  docs: { brief: "Show what unghost did on this node" },
+  parameters: {
+    flags: { stateDir, hostRoot, config, output, limit: positive("Only the newest so many", "N") },
+    aliases: { o: "output" },
+  },
+  func: async function ({ limit, ...flags }) {
+    const { runHistory } = await import("../history.ts");
+    const { stateDirOf } = await import("../state.ts");
+    const settings = await resolveSettings(flags, this.io);
+    const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output: settings.output };
+    this.finish(await runHistory(limit === undefined ? place : { ...place, limit }, this.io));
+  },
+});

@@ -1,0 +1,31 @@
+import { buildCommand } from "@stricli/core";
+import { onOff, text } from "../flag-kinds.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import type { ScanOfflineFlags } from "../scan-offline.ts";
+import type { Context } from "./context.ts";
+
+interface ScanFlags extends ScanOfflineFlags {
+  readonly offline?: boolean;
+}
+
+export const scan = buildCommand<ScanFlags, [], Context>({
+  docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
+      containerdRoot: text("With --offline: containerd's root directory (default: found by itself)", "DIR"),
+      containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
+    },
+    aliases: nodeFlagAliases,
+  },
+  func: async function ({ offline, ...flags }) {
+    if (offline === true) {
+      const { runScanOffline } = await import("../scan-offline.ts");
+      this.finish(await runScanOffline(flags, this.io));
+      return;
+    }
+    const { runScan } = await import("../scan.ts");
+    this.finish(await runScan(flags, this.io));
+  },
+});

@@ -1,0 +1,38 @@
+import { buildCommand } from "@stricli/core";
+import { onOff } from "../flag-kinds.ts";
+import { nodeFlags } from "../node-flags.ts";
+import { type NodeFlags, resolveSettings } from "../settings.ts";
+import type { Context } from "./context.ts";
+
+interface UninstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config"> {
+  readonly purge?: boolean;
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+const { stateDir, hostRoot, config } = nodeFlags;
+
+export const uninstall = buildCommand<UninstallFlags, [], Context>({
+  docs: { brief: "Remove the boot hook. Exit 0 nothing of it is left, 1 something is, 3 refused" },
+  parameters: {
+    flags: {
+      stateDir,
+      hostRoot,
+      config,
+      purge: onOff("The journal and the quarantine, too"),
+      force: onOff("Also files that were changed by hand, and a quarantine that holds files"),
+      dryRun: onOff("Only say what would be removed"),
+      yes: onOff("Do not ask"),
+    },
+    aliases: { y: "yes" },
+  },
+  func: async function ({ purge = false, force, dryRun, yes, ...flags }) {
+    const { runUninstall } = await import("../uninstall.ts");
+    const { hookOptions } = await import("../hook-world.ts");
+    const settings = await resolveSettings(flags, this.io);
+    const asked = { force: force ?? false, dryRun: dryRun ?? false, yes: yes ?? false };
+    const uid = process.getuid?.() ?? 0;
+    this.finish(await runUninstall({ ...hookOptions(settings, asked, this.io), purge, uid }, this.io));
+  },
+});

@@ -1,0 +1,23 @@
+/** The three kinds of flag there are; everything is optional, because environment and file may say it, too. */
+
+export function onOff(brief: string) {
+  return { kind: "boolean", optional: true, withNegated: false, brief } as const;
+}
+
+export function text(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: String, optional: true, brief, placeholder } as const;
+}
+
+export function list(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: String, optional: true, variadic: ",", brief, placeholder } as const;
+}
+
+export function positive(brief: string, placeholder: string) {
+  return { kind: "parsed", parse: positiveNumber, optional: true, brief, placeholder } as const;
+}
+
+function positiveNumber(input: string): number {
+  const number = Number(input);
+  if (!Number.isInteger(number) || number < 1) throw new Error(`"${input}" is not a whole number from 1 on`);
+  return number;
+}

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { runCommand } from "../../../src/boot/install/service-manager.ts";
+import { type HookOptions, runCommands } from "../../../src/cli/hook-options.ts";
+
+const COMMANDS = [
+  ["systemctl", "daemon-reload"],
+  ["systemctl", "start", "unghost-record.service"],
+];
+
+async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<string, string>> = {}) {
+  const said = { stdout: "", stderr: "" };
+  const ran: string[] = [];
+  const options: HookOptions = {
+    hostRoot: "/",
+    stateDir: "/var/lib/unghost",
+    force: false,
+    dryRun: false,
+    yes: true,
+    confirm: () => Promise.resolve("no"),
+    systemdRuns: true,
+    runCommand: (command) => {
+      ran.push(command.join(" "));
+      return Promise.resolve(complaints[command.join(" ")]);
+    },
+    ...changes,
+  };
+  const io = {
+    stdout: (text: string) => void (said.stdout += text),
+    stderr: (text: string) => void (said.stderr += text),
+    stdinIsTerminal: false,
+    stdoutIsTerminal: false,
+  };
+  return { failed: await runCommands(COMMANDS, options, io), ran, ...said };
+}
+
+describe("runCommands", () => {
+  test("runs them where systemd runs this very host", async () => {
+    const words = COMMANDS.map((command) => command.join(" "));
+    expect(await given({})).toEqual({ failed: false, ran: words, stdout: "", stderr: "" });
+  });
+
+  test.each([{ hostRoot: "/host" }, { systemdRuns: false }])("only says them with %j", async (changes) => {
+    const { failed, ran, stdout } = await given(changes);
+
+    expect({ failed, ran }).toEqual({ failed: false, ran: [] });
+    expect(stdout).toContain("systemctl daemon-reload && systemctl start unghost-record.service");
+  });
+
+  test("goes on after one that fails, and tells what it said", async () => {
+    const { failed, ran, stderr } = await given({}, { "systemctl daemon-reload": "no bus" });
+
+    expect(failed).toBe(true);
+    expect(ran).toHaveLength(2);
+    expect(stderr).toContain("systemctl daemon-reload failed: no bus.");
+  });
+});
+
+describe("runCommand", () => {
+  test("is content with a command that succeeds, and hands back the complaint of one that does not", async () => {
+    expect(await runCommand(["true"])).toBeUndefined();
+    expect(await runCommand(["sh", "-c", "echo no bus >&2; exit 1"])).toBe("no bus");
+    expect(await runCommand(["no-such-program-anywhere"])).toContain("ENOENT");
+  });
+});
