@@ -20,7 +20,8 @@ export type Borrowing =
   | { readonly kind: "failed"; readonly reason: string };
 
 const POLL_MS = 20;
-const ORDERLY_MS = 5000;
+/** Tenths of a second for an orderly end. */
+const ORDERLY_TENTHS = 50;
 const LOG_TAIL_BYTES = 4096;
 
 /** With CRI, to heal through it; without, to mend the records that keep it from starting. */
@@ -41,18 +42,11 @@ export async function borrowRuntime(
   const config = borrowedConfig(readFileSync(files.config, "utf8"), files.config);
   writeFileSync(configPath, borrowedWith === "cri" ? config : withoutCri(config), { mode: 0o600 });
   const log = openSync(logPath, "w", 0o600);
-  const child = spawn(
-    files.binary,
-    ["--config", configPath, "--address", socket, "--root", files.root, "--state", join(privateDir, "state")],
-    {
-      stdio: ["ignore", log, log],
-      // Its shims and runc lie beside it in the distributions that bring their own.
-      env: {
-        ...process.env,
-        PATH: `${dirname(files.binary)}:${process.env["PATH"] ?? "/usr/sbin:/usr/bin:/sbin:/bin"}`,
-      },
-    },
-  );
+  const containerd = [files.binary, "--config", configPath, "--address", socket, "--root", files.root];
+  const child = spawn("sh", ["-c", KEEPER, "sh", ...containerd, "--state", join(privateDir, "state")], {
+    stdio: ["pipe", log, log],
+    env: borrowedEnvironment(files),
+  });
   const ended = endOf(child);
   const stop = async (): Promise<void> => {
     await stopChild(child, ended);
@@ -64,6 +58,32 @@ export async function borrowRuntime(
   const last = lastWords(logPath);
   await stop();
   return { kind: "failed", reason: `${files.binary} was started and ${reason}${last}` };
+}
+
+/**
+ * Runs containerd and ends it when the pipe to us closes: k3s units leave processes behind (KillMode=process), and a
+ * containerd that outlived a crashed hook would hold the database against the real one.
+ */
+const KEEPER = `exec 3<&0
+"$@" </dev/null 3<&- &
+runtime=$!
+{
+  cat <&3 >/dev/null
+  kill -TERM $runtime
+  tries=${ORDERLY_TENTHS}
+  while [ $tries -gt 0 ] && kill -0 $runtime; do sleep 0.1; tries=$((tries - 1)); done
+  kill -KILL $runtime
+} 2>/dev/null &
+wait $runtime
+code=$?
+kill $! 2>/dev/null
+exit $code`;
+
+function borrowedEnvironment({ binary }: RuntimeFiles): NodeJS.ProcessEnv {
+  // The unit's notify socket is not for a runtime that only visits.
+  const { NOTIFY_SOCKET: _socket, PATH = "/usr/sbin:/usr/bin:/sbin:/bin", ...rest } = process.env;
+  // Its shims and runc lie beside it in the distributions that bring their own.
+  return { ...rest, PATH: `${dirname(binary)}:${PATH}` };
 }
 
 function endOf(child: ChildProcess): Promise<string> {
@@ -96,11 +116,11 @@ async function answers(
   return "too late";
 }
 
+/** Closing the pipe is the keeper's sign to end what it keeps, in order and then by force. */
 async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
-  child.kill("SIGTERM");
-  const force = setTimeout(() => child.kill("SIGKILL"), ORDERLY_MS);
+  child.stdin?.on("error", () => undefined);
+  child.stdin?.end();
   await ended;
-  clearTimeout(force);
 }
 
 function lastWords(logPath: string): string {

@@ -195,6 +195,29 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect(diagnoseOffline(await facts(node))).toMatchObject([{ class: "bolt-corruption", severity: "critical" }]);
     await expect(node.startRuntime()).rejects.toThrow(/ended at once/);
   });
+
+  eachRuntime(
+    "with one torn meta page is sound, without a byte begins anew, and containerd agrees",
+    async (runtime) => {
+      const node = await start({ runtime });
+      await company(node);
+      await node.stopRuntime();
+      const before = readFileSync(node.path(FILE));
+      const newer = before.readBigUInt64LE(64) > before.readBigUInt64LE(4096 + 64) ? 0 : 4096;
+      const torn = Buffer.from(before).fill(0xff, newer + 40, newer + 80);
+      await node.writeFile(FILE, torn);
+
+      expect(read(node).damage).toEqual([]);
+      await node.startRuntime();
+      expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(4);
+
+      await node.stopRuntime();
+      await node.writeFile(FILE, "");
+      expect(diagnoseOffline(await facts(node))).toMatchObject([{ class: "bolt-corruption", severity: "warning" }]);
+      await node.startRuntime();
+      expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
+    },
+  );
 });
 
 /** Pods that run, one of them on the node's own network, and one that has finished in order. */

@@ -25,10 +25,16 @@ export const GRACE_SECONDS = 30;
 
 export type HookStep = "before" | "after" | "record";
 
+const MODE_FLAGS: Readonly<Record<HookStep, readonly string[]>> = {
+  before: [],
+  after: ["--after"],
+  record: ["--record", "--shutdown"],
+};
+
 export function hookCommand(step: HookStep, settings: HookSettings): readonly string[] {
   const { program, stateDir, bootArgs, deadlineSeconds } = settings;
   const seconds = { before: deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
-  const mode = step === "before" ? [] : [`--${step}`];
+  const mode = MODE_FLAGS[step];
   const state = stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
   return [program, "boot", ...mode, "--deadline", `${seconds}s`, ...state, ...bootArgs];
 }
