@@ -1,8 +1,8 @@
-import { classById } from "../classes/index.ts";
 import { formatDocument } from "../report/format.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { renderTable } from "../report/table.ts";
+import { titleOf } from "./class-title.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
 
@@ -19,7 +19,6 @@ export async function showReport(
   io: Io,
 ): Promise<ExitCode> {
   if (output === "table") {
-    const titleOf = (id: string): string => classById(id)?.title ?? "";
     io.stdout(renderTable(report, { colour: wantsColour(io), columns: io.columns, verbose, titleOf }));
   } else {
     io.stdout(await formatDocument(report, output));

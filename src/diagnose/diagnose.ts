@@ -9,6 +9,7 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
 import { type Named, namedByLogs, withLogEvidence } from "./from-logs.ts";
+import { toFinding } from "./to-finding.ts";
 
 export interface Diagnosis {
   readonly verdict: "healthy" | "ghosts" | "unknown";
@@ -90,16 +91,6 @@ function idsOf(subject: Subject): readonly SandboxId[] {
 
 function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): boolean {
   return (only.length === 0 || only.includes(id)) && !skip.includes(id);
-}
-
-function toFinding(failureClass: FailureClass, { explains: _explained, ...detected }: Detected): Finding {
-  const { mode, reversible, steps } = failureClass.treatment;
-  return {
-    id: `${failureClass.id}/${subjectKey(detected.subject)}`,
-    class: failureClass.id,
-    ...detected,
-    treatment: { automatic: mode === "automatic", reversible, steps },
-  };
 }
 
 function toKept({ sandbox, retained }: Candidate, otherwise: string): Kept {

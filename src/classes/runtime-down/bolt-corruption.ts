@@ -49,7 +49,7 @@ export const boltCorruption: FailureClass = {
   ],
   inSnapshot: {
     visible: false,
-    why: "A runtime that does not run cannot be asked, and its database is not read yet; its own log is the proof.",
+    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",
   },
   versions: "All.",
   treatment: {

@@ -25,7 +25,7 @@ export const recoverDuplicateContainerName: FailureClass = {
   ],
   inSnapshot: {
     visible: false,
-    why: "A runtime that does not run cannot be asked, and its database is not read yet. While it still runs, the duplicates are found as C12.",
+    why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",
   },
   versions: "All containerd releases, main included.",
   treatment: {
