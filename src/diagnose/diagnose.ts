@@ -1,6 +1,6 @@
 import { type Candidate, sortSandboxes } from "../classes/candidates.ts";
 import type { FailureClass } from "../classes/failure-class.ts";
-import { type Detected, type Finding, type Kept, type Subject, subjectKey } from "../classes/finding.ts";
+import type { Finding, Kept, Subject } from "../classes/finding.ts";
 import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
