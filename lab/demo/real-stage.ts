@@ -1,9 +1,14 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { findCrictl } from "../crictl.ts";
+import { hungAdd } from "../faults/hung-plugin.ts";
+import { multusDeadlock } from "../faults/multus.ts";
+import { emptyResultCache } from "../faults/result-cache.ts";
+import { useMultus } from "../multus.ts";
 import { type LabNode, startNode } from "../node.ts";
-import { finishedPod, runPod } from "../pods.ts";
+import { finishedPod, type LabPod, runPod } from "../pods.ts";
 import { CONTAINERD_SOCKET } from "../runtime-config.ts";
+import { ensureMultus } from "../tools.ts";
 import { ownOneLiner } from "./own-one-liner.ts";
 import { CAST, isAddress, ONE_LINER, type Stage } from "./stage.ts";
 import { unghostProgram } from "./unghost-program.ts";
@@ -17,12 +22,21 @@ export async function realStage(env: Readonly<Record<string, string>>): Promise<
     visible: [program.command[0], crictl].filter((path) => path !== undefined).map(dirname),
   });
 
+  let pods: Readonly<Record<string, LabPod>> = {};
+  const podNamed = (name: string): LabPod => {
+    const pod = pods[name];
+    if (pod === undefined) throw new Error(`the demo has not created ${name} yet`);
+    return pod;
+  };
+
   return {
     description: `a real containerd ${node.runtime} with runc and CNI plugins, in namespaces of its own (${node.hostname})`,
     get cri() {
       return node.cri;
     },
-    createPods: () => createPods(node),
+    createPods: async () => {
+      pods = await createPods(node);
+    },
     powerCutAndBoot: async () => {
       await node.powerCut();
       await node.powerOn({ runtime: false });
@@ -42,6 +56,20 @@ export async function realStage(env: Readonly<Record<string, string>>): Promise<
       results: readdirSync(node.path("/var/lib/cni/results")).length,
       leases: readdirSync(node.path("/var/lib/cni/networks/cbr0")).filter(isAddress).length,
     }),
+    emptyResultOfWeb: async () => {
+      await emptyResultCache(node, podNamed("web"));
+    },
+    hungCreation: async () => {
+      const { ref, reservedName } = await hungAdd(node, { namespace: "shop", name: "cart" });
+      return { pod: ref, reservedName };
+    },
+    multusDeadlock: async () => {
+      const multus = await ensureMultus();
+      if (!multus.available) return { unavailable: multus.reason };
+      await useMultus(node);
+      const ghost = await multusDeadlock(node, { namespace: "shop", name: "search" });
+      return ghost === undefined ? { unavailable: "this runtime rolls it back by itself" } : { pod: ghost.ref };
+    },
     unghost: async (args) => {
       const ran = await node.exec([...program.command, ...args], { env, timeoutMs: COMMAND_MS });
       return { code: ran.code, output: ran.stdout + ran.stderr, typed: [program.shown, ...args].join(" ") };
@@ -52,11 +80,15 @@ export async function realStage(env: Readonly<Record<string, string>>): Promise<
 
 const OWN = "unghost's own client (no crictl on PATH or in the lab's cache)";
 
-async function createPods(node: LabNode): Promise<void> {
+async function createPods(node: LabNode): Promise<Readonly<Record<string, LabPod>>> {
+  const pods: Record<string, LabPod> = {};
   for (const { namespace, name, containers, finished } of CAST) {
-    if (finished) await finishedPod(node, { namespace, name });
-    else await runPod(node, { namespace, name, containers: containers.map((container) => ({ name: container })) });
+    const made = containers.map((container) => ({ name: container }));
+    pods[name] = finished
+      ? await finishedPod(node, { namespace, name })
+      : await runPod(node, { namespace, name, containers: made });
   }
+  return pods;
 }
 
 /** Both ends of the pipe say the same, at another time. */

@@ -7,7 +7,16 @@ import { CALL, ONE_LINER, type Stage } from "./stage.ts";
 export type Scene = (stage: Stage, tell: Narrator) => Promise<void>;
 
 /** The story, in order. */
-export const SCENES: readonly Scene[] = [aNodeAtWork, powerCut, theOneLiner, whatIsLeft, whatUnghostSees];
+export const SCENES: readonly Scene[] = [
+  aNodeAtWork,
+  powerCut,
+  theOneLiner,
+  whatIsLeft,
+  whatUnghostSees,
+  unghostHeals,
+  theInvisibleHolder,
+  theMultusDeadlock,
+];
 
 async function aNodeAtWork(stage: Stage, tell: Narrator): Promise<void> {
   tell.heading("A node at work");
@@ -20,6 +29,7 @@ async function aNodeAtWork(stage: Stage, tell: Narrator): Promise<void> {
 async function powerCut(stage: Stage, tell: Narrator): Promise<void> {
   tell.heading("The power goes, and comes back");
   await stage.powerCutAndBoot();
+  await stage.emptyResultOfWeb();
   const { results, leases } = stage.filesOnDisk();
   tell.say("Every process, every mount and every network namespace is gone. The disk is not:");
   tell.table(
@@ -30,6 +40,7 @@ async function powerCut(stage: Stage, tell: Narrator): Promise<void> {
       ["containerd's records", "all"],
     ],
   );
+  tell.say("One of the result files, web's, is empty: nobody syncs them, and the cut came too soon.");
 }
 
 async function theOneLiner(stage: Stage, tell: Narrator): Promise<void> {
@@ -65,6 +76,67 @@ async function whatUnghostSees(stage: Stage, tell: Narrator): Promise<void> {
   tell.say(
     "The three that died with the node are ghosts, with the evidence for it. backup is not: it ended by itself.",
   );
+}
+
+const HEAL = ["heal", "--no-kube", "--yes", "--min-age", "0s"];
+
+async function unghostHeals(stage: Stage, tell: Narrator): Promise<void> {
+  tell.heading("unghost heals");
+  const before = await stage.cri.listPodSandbox(undefined, CALL);
+  const web = before.find(({ metadata }) => metadata?.namespace === "shop" && metadata.name.startsWith("web"));
+  const healed = await stage.unghost(HEAL);
+  tell.command(healed.typed, afterPlan(healed.output));
+  tell.say("The runtime released its own names; the empty file is in quarantine, and so are the logs of what went:");
+  const history = await stage.unghost(["history"]);
+  tell.command(history.typed, history.output);
+  await showPods(stage, tell);
+  if (web?.metadata === undefined) return;
+  tell.say("And web, under the name that was refused before:");
+  const answer = await refusalOf(() =>
+    stage.cri.runPodSandbox({ metadata: web.metadata, hostname: "web", labels: web.labels }, CALL),
+  );
+  tell.command("RunPodSandbox shop/web", answer);
+}
+
+async function theInvisibleHolder(stage: Stage, tell: Narrator): Promise<void> {
+  if (stage.hungCreation === undefined) return;
+  tell.heading("The holder that no list shows");
+  const { pod, reservedName } = await stage.hungCreation();
+  tell.say(`A network plugin hangs while shop/${pod.name} is created, and kubelet gives up waiting. The next try:`);
+  const retry = { metadata: { ...pod }, hostname: pod.name };
+  tell.command(`RunPodSandbox shop/${pod.name}`, await refusalOf(() => stage.cri.runPodSandbox(retry, CALL)));
+  tell.say("`crictl pods` lists nothing by that id, so there is nothing to remove. unghost looks at the processes:");
+  const healed = await stage.unghost([...HEAL, "--inflight-grace", "0s"]);
+  tell.command(healed.typed, healed.output);
+  tell.say(`(The grace of ten minutes is waived for the demo.) ${reservedName} is free again:`);
+  tell.command(`RunPodSandbox shop/${pod.name}`, await refusalOf(() => stage.cri.runPodSandbox(retry, CALL)));
+}
+
+async function theMultusDeadlock(stage: Stage, tell: Narrator): Promise<void> {
+  if (stage.multusDeadlock === undefined) return;
+  tell.heading("The deadlock under multus");
+  const ghost = await stage.multusDeadlock();
+  if ("unavailable" in ghost) {
+    tell.say(`Left out: ${ghost.unavailable}.`);
+    return;
+  }
+  tell.say(`A delegate could not set shop/${ghost.pod.name} up, and cannot take down what it never set up:`);
+  const [listed] = await stage.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": ghost.pod.uid } }, CALL);
+  const id = listed?.id ?? "";
+  const refusal = await refusalOf(async () => {
+    await stage.cri.removePodSandbox(id, CALL);
+    return "nothing, it was removed";
+  });
+  tell.command(`crictl rmp --force ${id.slice(0, 13)}`, refusal);
+  const healed = await stage.unghost(HEAL);
+  tell.command(healed.typed, healed.output);
+}
+
+/** The plan repeats what the scan before it said. */
+function afterPlan(output: string): string {
+  const lines = output.split("\n");
+  const first = lines.findIndex((line) => /^(healed|failed|refused|skipped) /.test(line));
+  return first < 0 ? output : lines.slice(first).join("\n");
 }
 
 async function showPods(stage: Stage, tell: Narrator): Promise<void> {

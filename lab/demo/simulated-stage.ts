@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { openCri } from "../../src/runtime/cri.ts";
 import { run } from "../command.ts";
@@ -14,6 +14,7 @@ export async function simulatedStage(why: string, env: Readonly<Record<string, s
   const program = unghostProgram();
   const node = await startSimulatedNode();
   let cri = openCri(node.socket);
+  let webIds: readonly string[] = [];
   // Whatever ends this process, the node's folder goes with it.
   const removeRoot = (): void => rmSync(node.root, { recursive: true, force: true });
   process.once("exit", removeRoot);
@@ -26,7 +27,9 @@ export async function simulatedStage(why: string, env: Readonly<Record<string, s
     createPods: async () => {
       for (const { namespace, name, containers, finished } of CAST) {
         const state = finished ? "finished" : "ready";
-        node.addSandboxes(1, { namespaces: [namespace], namePrefix: name, containersEach: containers.length, state });
+        const made = { namespaces: [namespace], namePrefix: name, containersEach: containers.length, state } as const;
+        const ids = node.addSandboxes(1, made);
+        if (name === "web") webIds = ids;
       }
     },
     powerCutAndBoot: async () => {
@@ -45,6 +48,12 @@ export async function simulatedStage(why: string, env: Readonly<Record<string, s
       results: readdirSync(join(node.root, "var/lib/cni/results")).length,
       leases: readdirSync(join(node.root, "var/lib/cni/networks/cbr0")).filter(isAddress).length,
     }),
+    emptyResultOfWeb: async () => {
+      const dir = join(node.root, "var/lib/cni/results");
+      const [web] = webIds;
+      const file = readdirSync(dir).find((name) => web !== undefined && name.startsWith("cbr0-") && name.includes(web));
+      if (file !== undefined) truncateSync(join(dir, file), 0);
+    },
     unghost: async (args) => {
       const where = ["--host-root", node.root, "--runtime-endpoint", `unix://${node.socket}`];
       const ran = await run([...program.command, ...args, ...where], { env, timeoutMs: COMMAND_MS });

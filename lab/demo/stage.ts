@@ -1,4 +1,5 @@
 import type { CriClient } from "../../src/runtime/cri.ts";
+import type { PodRef } from "../../src/snapshot/ids.ts";
 
 /** The pods of the story. A finished one is kept for its logs and must never be taken for a ghost. */
 export const CAST = [
@@ -27,6 +28,12 @@ export interface Stage {
   startRuntime(): Promise<void>;
   /** What CNI keeps on disk for pods. */
   filesOnDisk(): { readonly results: number; readonly leases: number };
+  /** What a power cut does to a file that was never synced: web's CNI result is empty. */
+  emptyResultOfWeb(): Promise<void>;
+  /** A creation that never ends; gives the name that it holds. Undefined where nothing runs. */
+  hungCreation?: () => Promise<{ readonly reservedName: string; readonly pod: PodRef }>;
+  /** A pod whose multus delegate fails to set it up and to take it down. Gives why not, where multus cannot be had. */
+  multusDeadlock?: () => Promise<{ readonly pod: PodRef } | { readonly unavailable: string }>;
   unghost(args: readonly string[]): Promise<Ran & { readonly typed: string }>;
   /** Leaves nothing behind. */
   clear(): Promise<void>;

@@ -4,7 +4,8 @@ import type { Io } from "./io.ts";
 
 /** Asks once; anything but a clear yes is a no, and so is the end of the input. */
 export async function askYesNo(question: string, io: Io): Promise<"yes" | "no"> {
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  // The terminal's own line editing will do, and keeps what was typed before the question came up.
+  const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: false });
   try {
     const closed = once(lines, "close").then(() => "");
     const answer = await Promise.race([lines.question(`${question} [y/N] `), closed]);

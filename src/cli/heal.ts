@@ -11,16 +11,16 @@ import { healingReport, planReport } from "../report/healing.ts";
 import { renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
-import { renderTable } from "../report/table.ts";
 import { observe } from "../snapshot/observe.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
-import { titleOf } from "./class-title.ts";
+import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import { showReport } from "./show-report.ts";
 import { sessionOptions } from "./state.ts";
 
 export interface HealFlags extends NodeFlags {
@@ -45,7 +45,7 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
   };
   const seen = await look();
   if (seen.snapshot.cri.status !== "read") {
-    await show(seen, settings, io);
+    await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
     return ExitCode.unknown;
   }
   const { plan } = planned(seen, policy);
@@ -56,6 +56,9 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
       "Nothing was touched: this node is paused. Take the mark unghost.dev/paused off the node, or look with --dry-run.\n",
     );
     return ExitCode.refused;
+  }
+  if (flags.dryRun !== true && plan.actions.length === 0 && (await settledEarlierRuns(settings, io))) {
+    return await runHeal(flags, io);
   }
   if (flags.dryRun === true || plan.actions.length === 0) {
     if (settings.output !== "table") io.stdout(await formatDocument(planReport(seen, plan), settings.output));
@@ -85,8 +88,8 @@ interface Surroundings {
   readonly look: () => Promise<Seen>;
 }
 
-/** Long enough that another run may have changed what this one has seen. */
-const WAITED_MS = 500;
+/** Whoever has to wait for the lock waits longer than this; by then another run may have changed what was seen. */
+const WAITED_MS = 150;
 
 async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<ExitCode> {
   const { settings, policy, look } = around;
@@ -97,9 +100,7 @@ async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<E
     return ExitCode.refused;
   }
   try {
-    for (const { id, kind, how, detail } of session.value.recoveries) {
-      io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${detail}\n`);
-    }
+    tellRecoveries(session.value.recoveries, io);
     const isStale = session.value.recoveries.length > 0 || performance.now() - askedAt > WAITED_MS;
     const now = isStale ? planned(await look(), policy) : shown;
     const healing = await healInSession(session.value, now, around, io);
@@ -158,15 +159,6 @@ async function tell(healing: Healing, { settings, policy }: Surroundings, io: Io
 
 function planned(seen: Seen, policy: HealPolicy): Planned {
   return { ...seen, plan: planHealing(seen.diagnosis, policy) };
-}
-
-async function show({ snapshot, diagnosis }: Seen, settings: NodeSettings, io: Io): Promise<void> {
-  const report = buildReport(snapshot, diagnosis);
-  if (settings.output !== "table") io.stdout(await formatDocument(report, settings.output));
-  else {
-    const { verbose } = settings;
-    io.stdout(renderTable(report, { colour: wantsColour(io), columns: io.columns, verbose, titleOf }));
-  }
 }
 
 function exitOf({ verdict }: Diagnosis): ExitCode {

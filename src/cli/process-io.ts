@@ -18,7 +18,8 @@ export function processIo(): Io {
     // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
     stdoutIsTerminal: isatty(STDOUT),
     stdinIsTerminal: isatty(STDIN),
-    columns: columnsSaid(process.env["COLUMNS"]) ?? (isatty(STDOUT) ? process.stdout.columns : PLAIN_COLUMNS),
+    columns:
+      columnsSaid(process.env["COLUMNS"]) ?? (isatty(STDOUT) ? process.stdout.columns || PLAIN_COLUMNS : PLAIN_COLUMNS),
     stdin: () => process.stdin,
   };
 }

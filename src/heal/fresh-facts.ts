@@ -1,10 +1,14 @@
+import { join } from "node:path";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Container, PodSandbox } from "../runtime/gen/runtime/v1/cri.ts";
+import { parseResultName } from "../snapshot/cni-results.ts";
 import { readContainerd, readTasks } from "../snapshot/containerd-facts.ts";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { readProcessTable } from "../snapshot/process-table.ts";
 import { readProcesses } from "../snapshot/processes.ts";
+import { listDirectory } from "../snapshot/safe-fs.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { ContainerdFacts, ProcessFacts, Task } from "../snapshot/types.ts";
 
@@ -21,12 +25,15 @@ export interface FreshFacts {
   /** As the runtime lists it; undefined when it does not. */
   sandbox(id: string): Promise<PodSandbox | undefined>;
   containersOf(sandboxId: string): Promise<readonly Container[]>;
+  /** Whatever lies in the places of a sandbox's result files. */
+  resultFiles(sandboxId: string): Promise<readonly string[]>;
   /** What is asked from now on has been read from now on. */
   renew(): void;
 }
 
 export interface FactSources {
   readonly root: string;
+  readonly cniCacheDirs: readonly string[];
   readonly cri: Pick<CriClient, "listPodSandbox" | "listContainers">;
   readonly containerd: ContainerdClient | undefined;
   readonly lookMs: number;
@@ -35,7 +42,7 @@ export interface FactSources {
 /** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
 const FRESH_MS = 500;
 
-export function freshFacts({ root, cri, containerd, lookMs }: FactSources): FreshFacts {
+export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: FactSources): FreshFacts {
   const call = { timeoutMs: lookMs };
   let renewedAt = Number.NEGATIVE_INFINITY;
   /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
@@ -60,6 +67,7 @@ export function freshFacts({ root, cri, containerd, lookMs }: FactSources): Fres
     const listed = await unlessTooLarge(() => cri.listContainers(undefined, call));
     return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
   });
+  const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
   return {
     processes: shared(async () => {
       const signal = AbortSignal.timeout(lookMs);
@@ -77,10 +85,23 @@ export function freshFacts({ root, cri, containerd, lookMs }: FactSources): Fres
       const all = await containers();
       return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
     },
+    resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
     renew: () => {
       renewedAt = performance.now();
     },
   };
+}
+
+function listResultFiles(root: string, cacheDirs: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const bySandbox = new Map<string, string[]>();
+  for (const dir of cacheDirs.map((cacheDir) => join(cacheDir, "results"))) {
+    const listing = listDirectory(resolveOnHost(root, dir, "keep"));
+    for (const { name } of listing.kind === "listed" ? listing.entries : []) {
+      const id = parseResultName(name)?.sandboxId;
+      if (id !== undefined) bySandbox.set(id, [...(bySandbox.get(id) ?? []), `${dir}/${name}`]);
+    }
+  }
+  return bySandbox;
 }
 
 /** undefined where the list does not fit into one message: then each is asked for alone. */

@@ -117,16 +117,17 @@ function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: I
   const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
   const conf = valueOr(snapshot.cni.conf, undefined);
   const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  const cniCacheDirs = multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir];
   return {
     stateDir: session.stateDir,
     journal: session.journal,
     hostRoot: session.hostRoot,
     cri,
     containerd,
-    facts: freshFacts({ root: session.hostRoot, cri, containerd, lookMs: waits.lookMs }),
+    facts: freshFacts({ root: session.hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
     conf,
     binDirs: conf?.binDirs ?? valueOr(snapshot.cri, undefined)?.cniDirs?.bin ?? [],
-    cniCacheDirs: multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir],
+    cniCacheDirs,
     waits,
     sleep,
     interruption,

@@ -6,6 +6,7 @@ import type { NodeTools } from "./node-tools.ts";
 import { callsPlugins, runStep } from "./run-step.ts";
 import type { StepResult } from "./step-result.ts";
 import type { StormBrake } from "./storm-brake.ts";
+import { unreadableEntry } from "./unreadable-entry.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
@@ -74,6 +75,8 @@ function objectionTo(step: Step, { tools, brake }: ActionSurroundings): string |
 async function take(step: Step, { finding }: PlannedAction, around: ActionSurroundings): Promise<StepResult> {
   const { tools, brake, load, slowDown } = around;
   if (!callsPlugins(step)) return await runStep(step, finding, tools);
+  const unreadable = await unreadableEntry(step.sandboxId, tools);
+  if (unreadable !== undefined) return { kind: "refused", reason: unreadable };
   for (let attempt = 0; ; attempt++) {
     const startedAt = performance.now();
     const result = await runStep(step, finding, tools);

@@ -49,7 +49,10 @@ export async function acquireRunLock(options: RunLockOptions): Promise<Outcome<R
       await sleep(pollMs);
     }
   } catch (thrown) {
-    return refuse(`The lock ${path} cannot be taken: ${describeError(thrown)}.`, "Repair the state directory first.");
+    return refuse(
+      `The lock ${path} cannot be taken: ${describeError(thrown)}.`,
+      "Repair the state directory, or choose another with --state-dir.",
+    );
   }
 }
 

@@ -44,6 +44,6 @@ function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepR
 }
 
 /** The steps that make the runtime call network plugins. */
-export function callsPlugins({ kind }: Step): boolean {
-  return kind === "stop-sandbox" || kind === "remove-sandbox";
+export function callsPlugins(step: Step): step is Extract<Step, { kind: "stop-sandbox" | "remove-sandbox" }> {
+  return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
 }

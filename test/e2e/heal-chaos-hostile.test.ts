@@ -1,12 +1,12 @@
-import { execFileSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { hostileEntry, PRECIOUS, PRECIOUS_FILE } from "../../lab/chaos/hostile-entry.ts";
 import { unaccountedFor } from "../../lab/chaos/quarantine-check.ts";
 import { unknownId } from "../../lab/faults/host-local.ts";
 import type { LabNode } from "../../lab/node.ts";
+import { runPod } from "../../lab/pods.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { AT_ONCE, cniFiles, expectAlive, heal, unghostIn } from "./healed-node.ts";
+import { cniFiles, expectAlive, heal, listedIds } from "./healed-node.ts";
 import { company } from "./scanned-node.ts";
 
 const RESULTS = "/var/lib/cni/results";
@@ -50,28 +50,28 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal among hostile files", { timeou
     expect(readFileSync(`${directory}/precious`, "utf8")).toBe(PRECIOUS);
     expect(lstatSync(sparse ?? "").size).toBe(2 * 1024 ** 3);
     expect(report.problems).toHaveLength(KINDS.length);
-    execFileSync("rm", ["-r", ...hostile.map(({ path }) => node.path(path ?? ""))]);
+    for (const { path } of hostile) rmSync(node.path(path ?? ""), { recursive: true });
     expect(cniFiles(node)).toHaveLength(before);
     await expectAlive(node, beside);
   });
 
-  test.each(KINDS)("leaves a %s alone that has the name of a dead sandbox's cache file", async (kind) => {
+  test.each(KINDS)("refuses to have a %s read by the runtime in place of a dead sandbox's cache", async (kind) => {
     const node = await start();
-    const { runPod } = await import("../../lab/pods.ts");
     const ghost = await runPod(node, { name: "ghost" });
+    const other = await runPod(node, { name: "other" });
     await node.powerCut();
     await node.powerOn();
-    execFileSync("rm", [node.path(`${RESULTS}/cbr0-${ghost.sandboxId}-eth0`)]);
-    const { path } = await hostileEntry(node, kind, ghost.sandboxId);
-    const identity = () => lstatSync(node.path(path ?? ""), { bigint: true }).ino;
-    const before = identity();
+    rmSync(node.path(`${RESULTS}/cbr0-${ghost.sandboxId}-eth0`));
+    const path = node.path((await hostileEntry(node, kind, ghost.sandboxId)).path ?? "");
+    const before = lstatSync(path, { bigint: true }).ino;
 
-    const { stderr } = await unghostIn(node, ["heal", "--yes", ...AT_ONCE]);
+    const { code, report } = await heal(node);
 
-    expect(stderr).not.toContain("unexpected");
-    if (kind === "symlink") expect(readFileSync(node.path(PRECIOUS_FILE), "utf8")).toBe(PRECIOUS);
-    // The runtime removes what it can by its own path; unghost itself has moved nothing.
-    if (kind === "directory") expect(identity()).toBe(before);
-    expect(readdirSync(node.path("/var/lib/unghost/quarantine"))).toEqual([]);
+    expect([code, report.remaining]).toEqual([1, [`dead-after-crash/${ghost.sandboxId}`]]);
+    const refused = report.actions?.filter(({ outcome }) => outcome === "refused") ?? [];
+    expect(refused.map(({ reason }) => reason)).toEqual([expect.stringContaining("by hand")]);
+    expect(lstatSync(path, { bigint: true }).ino).toBe(before);
+    expect(await listedIds(node)).toEqual([ghost.sandboxId]);
+    expect(readdirSync(node.path(RESULTS)).filter((file) => file.includes(other.sandboxId))).toEqual([]);
   });
 });

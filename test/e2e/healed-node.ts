@@ -47,7 +47,7 @@ export async function healAll(node: LabNode, flags: readonly string[] = AT_ONCE)
 }
 
 export async function listedIds(node: LabNode): Promise<readonly string[]> {
-  return (await node.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id);
+  return (await node.cri.listPodSandbox(undefined, CALL)).map(({ id }) => id).toSorted();
 }
 
 /** Gone for good: not listed, no record, no cache file, no address; and the pod can run again under the same name. */

@@ -2,7 +2,8 @@ import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
 import { readProcesses } from "../../snapshot/processes.ts";
-import type { ProcessFacts, ProcessRef } from "../../snapshot/types.ts";
+import { valueOr } from "../../snapshot/source.ts";
+import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
@@ -15,15 +16,19 @@ export async function endProcess(step: EndProcess, finding: Finding, tools: Node
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
   const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === 0);
   if (isReady) return { kind: "refused", reason: "its sandbox is Ready: it has got on" };
-  const found = await treeOf(step, tools);
-  if (found === undefined) return { kind: "refused", reason: "the process table cannot be read" };
-  if (!found.some((process) => isSame(process, step))) return { kind: "unneeded" };
+  const facts = await processesNow(tools);
+  if (facts === undefined) return { kind: "refused", reason: "the process table cannot be read" };
+  if (!belongingTo(step, facts).some((process) => isSame(process, step))) return { kind: "unneeded" };
+  const shim = shimOf(step, facts);
+  if (shim !== undefined && shim.childPids.length > 1) {
+    return { kind: "refused", reason: `the shim has ${shim.childPids.length} children: more than pause lives there` };
+  }
   const { pid, startedSecondsAfterBoot } = step;
   return await journaled(tools, finding, { kind: "end-process", pid, startedSecondsAfterBoot }, async () => {
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
       await signalAll(step, signal, tools);
       if (!(await hasEnded(step, tools))) continue;
-      await rolledBack(step.sandboxId, tools);
+      await (shim === undefined ? rolledBack(step.sandboxId, tools) : clearedAway(step.sandboxId, tools));
       return { kind: "done" };
     }
     return {
@@ -55,6 +60,18 @@ async function rolledBack(sandboxId: string, tools: NodeTools): Promise<void> {
   }
 }
 
+/** containerd notices that a shim is gone and starts another one, for a moment, that takes pause away. */
+async function clearedAway(sandboxId: string, tools: NodeTools): Promise<void> {
+  const deadline = performance.now() + tools.waits.rollbackMs;
+  while (performance.now() < deadline) {
+    const facts = await processesNow(tools);
+    const isLeft =
+      facts?.shims.some(({ id }) => id === sandboxId) === true || facts?.byContainer.has(sandboxId) === true;
+    if (!isLeft) return;
+    await tools.sleep(POLL_MS);
+  }
+}
+
 async function hasEnded(step: EndProcess, tools: NodeTools): Promise<boolean> {
   const deadline = performance.now() + tools.waits.termMs;
   while (performance.now() < deadline) {
@@ -66,22 +83,27 @@ async function hasEnded(step: EndProcess, tools: NodeTools): Promise<boolean> {
 }
 
 async function treeOf(step: EndProcess, tools: NodeTools): Promise<readonly ProcessRef[] | undefined> {
-  const signal = AbortSignal.timeout(tools.waits.lookMs);
-  const table = await readProcessTable({ root: tools.hostRoot, signal });
-  const processes = await readProcesses({ root: tools.hostRoot, table, signal });
-  if (processes.status !== "read") return undefined;
-  return belongingTo(step, processes.value);
+  const facts = await processesNow(tools);
+  return facts === undefined ? undefined : belongingTo(step, facts);
 }
 
-function belongingTo(
-  { sandboxId, pid, startedSecondsAfterBoot }: EndProcess,
-  facts: ProcessFacts,
-): readonly ProcessRef[] {
-  const shim = facts.shims.find((one) => isSame(one, { pid, startedSecondsAfterBoot }) && one.id === sandboxId);
+async function processesNow(tools: NodeTools): Promise<ProcessFacts | undefined> {
+  const signal = AbortSignal.timeout(tools.waits.lookMs);
+  const table = await readProcessTable({ root: tools.hostRoot, signal });
+  return valueOr(await readProcesses({ root: tools.hostRoot, table, signal }), undefined);
+}
+
+function belongingTo(step: EndProcess, facts: ProcessFacts): readonly ProcessRef[] {
+  const { sandboxId, startedSecondsAfterBoot } = step;
+  const shim = shimOf(step, facts);
   if (shim !== undefined) return [shim];
   const plugins = facts.plugins.filter((plugin) => plugin.sandboxId === sandboxId);
   // A retry of kubelet's may have started a younger plugin for the same sandbox: that one is not hung.
   return plugins.filter((plugin) => plugin.startedSecondsAfterBoot <= startedSecondsAfterBoot + TREE_SECONDS);
+}
+
+function shimOf(step: EndProcess, { shims }: ProcessFacts): ShimProcess | undefined {
+  return shims.find((shim) => isSame(shim, step) && shim.id === step.sandboxId);
 }
 
 /** A plugin starts its children within moments. */
