@@ -11,7 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   explain: ["classes", "snapshot"],
   diagnose: ["classes", "snapshot", "explain"],
   plan: ["diagnose", "classes", "snapshot"],
-  heal: ["plan", "diagnose", "explain", "classes", "snapshot", "runtime"],
+  heal: ["plan", "diagnose", "explain", "classes", "snapshot", "kube", "runtime"],
   boot: ["heal", "plan", "diagnose", "classes", "snapshot", "runtime"],
   report: ["heal", "plan", "diagnose", "explain", "classes", "snapshot"],
   cli: ["boot", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "runtime"],

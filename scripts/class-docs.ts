@@ -10,6 +10,7 @@ const CHAPTERS: readonly (readonly [string, string])[] = [
   ["C", "Leaks: no error at the time"],
   ["D", "The runtime cannot start or answer"],
   ["S", "Left behind by a crash"],
+  ["V", "Volumes"],
   ["O", "Other runtimes"],
   ["N", "Not failures"],
 ];

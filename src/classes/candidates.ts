@@ -3,7 +3,7 @@ import { isHeldInCluster } from "./cluster-holds.ts";
 import { endedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import { livenessOf } from "./liveness.ts";
-import { finishedPhase, podTruth } from "./pod-truth.ts";
+import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
@@ -79,6 +79,12 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
   const successor = runningSuccessor(sandbox, view);
   if (successor !== undefined) {
     return `the pod runs again under attempt ${successor.pod.attempt}; this one holds the containers behind kubectl logs --previous`;
+  }
+  // Nobody can ask for the logs of a pod that the cluster no longer has.
+  if (view.snapshot.kubernetes.source === "api" && podTruth(sandbox, view) === "gone") return undefined;
+  // The API hears of a static pod from kubelet alone, and nobody but kubelet starts it again.
+  if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podTruth(sandbox, view) !== "gone") {
+    return "a static pod: kubelet makes it anew by itself, from its manifest";
   }
   if (endedInOrder(about)) {
     return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";

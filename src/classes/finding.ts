@@ -50,6 +50,7 @@ export type Subject =
     }
   | { readonly type: "netns"; readonly path: string }
   | { readonly type: "lease"; readonly name: string }
+  | { readonly type: "volume-attachment"; readonly name: string }
   | { readonly type: "record"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
   | { readonly type: "container"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
   | { readonly type: "node"; readonly name?: string; readonly path?: string };
@@ -65,6 +66,7 @@ export function subjectKey(subject: Subject): string {
     case "process":
       return `pid-${subject.pid}`;
     case "lease":
+    case "volume-attachment":
     case "record":
     case "container":
       return subject.name;

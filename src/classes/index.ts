@@ -23,6 +23,7 @@ import { snapshotLeaseLeak } from "./leaks/snapshot-lease-leak.ts";
 import { staleHostportRules } from "./leaks/stale-hostport-rules.ts";
 import { deadAfterCrash } from "./left-behind/dead-after-crash.ts";
 import { leftoverContainer } from "./left-behind/leftover-container.ts";
+import { podGone } from "./left-behind/pod-gone.ts";
 import { inflightClearing } from "./not-failures/inflight-clearing.ts";
 import { retainedNotready } from "./not-failures/retained-notready.ts";
 import { sandboxChangedAlone } from "./not-failures/sandbox-changed-alone.ts";
@@ -61,8 +62,9 @@ import { cniLockWedge } from "./runtime-down/cni-lock-wedge.ts";
 import { recoverDuplicateContainerName } from "./runtime-down/recover-duplicate-container-name.ts";
 import { recoverDuplicateSandboxName } from "./runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "./runtime-down/recover-missing-metadata.ts";
+import { volumeAttachmentStuck } from "./storage/volume-attachment-stuck.ts";
 
-/** Every failure class, in the order of its codes: creation blocked, removal fails, leaks, runtime down, left behind, other runtimes, not failures. */
+/** Every failure class, in the order of its codes: creation blocked, removal fails, leaks, runtime down, left behind, storage, other runtimes, not failures. */
 export const classes: readonly FailureClass[] = [
   sandboxNameHeldByInflightRun,
   containerNameHeldBySlowCreate,
@@ -117,6 +119,8 @@ export const classes: readonly FailureClass[] = [
   cniLockWedge,
   deadAfterCrash,
   leftoverContainer,
+  podGone,
+  volumeAttachmentStuck,
   crioNameReserved,
   crioAlreadyExists,
   staleProcNetns,

@@ -5,10 +5,12 @@ import type { NodeView } from "./view.ts";
 /** What Kubernetes says of the sandbox's pod; `unasked` when there was nobody to ask. */
 export type PodTruth = "known" | "gone" | "unasked";
 
-export function podTruth({ pod, createdAt }: Sandbox, view: NodeView): PodTruth {
+export function podTruth(sandbox: Sandbox, view: NodeView): PodTruth {
+  const { pod, createdAt } = sandbox;
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return "unasked";
   if (kubernetes.pods.some(({ uid }) => uid === pod.uid)) return "known";
+  if (kubernetes.source === "api" && kubernetes.kubeletUnread === true && isStatic(sandbox)) return "unasked";
   // An API server answers from its cache, which may not have heard of a pod that was made a moment ago.
   return isSettled(new Date(Number(createdAt / 1_000_000n)), view) ? "gone" : "known";
 }
@@ -21,4 +23,10 @@ export function finishedPhase({ pod }: Sandbox, { snapshot }: NodeView): "Succee
   // One that is being deleted has nobody left who would read its logs.
   if (known === undefined || known.terminating === true) return undefined;
   return known.phase === "Succeeded" || known.phase === "Failed" ? known.phase : undefined;
+}
+
+/** Its pod comes from a manifest on the node, not from the API. */
+export function isStatic({ annotations }: Pick<Sandbox, "annotations">): boolean {
+  const source = annotations["kubernetes.io/config.source"];
+  return source === "file" || source === "http";
 }

@@ -19,7 +19,14 @@ export type Step =
   | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
   | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
   | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
-  | { readonly kind: "delete-lease"; readonly leaseId: string };
+  | { readonly kind: "delete-lease"; readonly leaseId: string }
+  | {
+      readonly kind: "delete-volume-attachment";
+      readonly name: string;
+      readonly uid: string;
+      readonly node: string;
+      readonly volume: string;
+    };
 
 /** One host-local address, by the file that holds it. */
 export interface LeaseRef {

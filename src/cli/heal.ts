@@ -12,6 +12,7 @@ import { renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
 import { observe } from "../snapshot/observe.ts";
+import { clusterOpener } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
@@ -135,6 +136,7 @@ async function healInSession(
         policy,
         concurrency: settings.concurrency,
         cniCacheDir: settings.cniCacheDir,
+        ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
         look,
         sleep,
         interruption,

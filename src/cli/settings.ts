@@ -32,6 +32,8 @@ export interface NodeSettings {
   readonly minAgeMs: number;
   /** How long a sandbox may be in the making. Kubelet gives up after 4 min, containerd's rollback takes 1 more. */
   readonly inflightGraceMs: number;
+  /** How long a volume may wait to be attached. External attachers retry for minutes before anything is wrong. */
+  readonly volumeAttachmentAgeMs: number;
   readonly concurrency: number;
   readonly only: readonly string[];
   readonly skip: readonly string[];
@@ -53,6 +55,7 @@ export interface NodeFlags {
   readonly timeout?: string;
   readonly minAge?: string;
   readonly inflightGrace?: string;
+  readonly volumeAttachmentAge?: string;
   readonly concurrency?: string;
   readonly only?: readonly string[];
   readonly skip?: readonly string[];
@@ -74,6 +77,7 @@ const SETTING_KEYS: readonly SettingKey[] = [
   "timeout",
   "minAge",
   "inflightGrace",
+  "volumeAttachmentAge",
   "concurrency",
   "only",
   "skip",
@@ -111,6 +115,7 @@ export async function resolveSettings(flags: NodeFlags, io: Pick<Io, "env">): Pr
     timeoutMs: duration(raw("timeout"), SHORTEST_TIMEOUT_MS) ?? 4000,
     minAgeMs: duration(raw("minAge"), 0) ?? 10 * 60_000,
     inflightGraceMs: duration(raw("inflightGrace"), 0) ?? 10 * 60_000,
+    volumeAttachmentAgeMs: duration(raw("volumeAttachmentAge"), 0) ?? 5 * 60_000,
     concurrency: wholeNumber(raw("concurrency"), 1, 256) ?? 8,
     only: list(raw("only")),
     skip: list(raw("skip")),

@@ -37,6 +37,7 @@ const LOOKS: readonly Look[] = [
   ...looksOf("O"),
   namedByLogs,
   ...looksOf("S"),
+  ...looksOf("V"),
 ];
 
 function looksOf(letter: string): readonly Look[] {

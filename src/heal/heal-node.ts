@@ -4,6 +4,7 @@ import { type Plan, type PlannedAction, planHealing } from "../plan/plan.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { freshFacts } from "./fresh-facts.ts";
@@ -20,6 +21,7 @@ export interface HealNodeOptions {
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
+  readonly cluster?: OpenCluster;
   readonly look: () => Promise<{ readonly snapshot: Snapshot; readonly diagnosis: Diagnosis }>;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption?: Interruption;
@@ -111,7 +113,7 @@ function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
 }
 
 function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: Interruption): NodeTools {
-  const { session, cniCacheDir, sleep, waits = DEFAULT_WAITS } = options;
+  const { session, cniCacheDir, sleep, waits = DEFAULT_WAITS, cluster } = options;
   const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
   const cri = openCri(path);
   const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
@@ -124,6 +126,7 @@ function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: I
     hostRoot: session.hostRoot,
     cri,
     containerd,
+    ...(cluster === undefined ? {} : { cluster }),
     facts: freshFacts({ root: session.hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
     conf,
     binDirs: conf?.binDirs ?? valueOr(snapshot.cri, undefined)?.cniDirs?.bin ?? [],

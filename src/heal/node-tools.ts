@@ -1,5 +1,6 @@
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { CriClient } from "../runtime/cri.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import type { CniConfig } from "../snapshot/types.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { HealContext } from "./heal-context.ts";
@@ -11,6 +12,8 @@ export interface NodeTools extends HealContext {
   /** undefined where the runtime is not containerd. */
   readonly containerd: ContainerdClient | undefined;
   readonly facts: FreshFacts;
+  /** Missing where nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
   readonly conf: CniConfig | undefined;
   readonly binDirs: readonly string[];
   /** Below which libcni keeps its results: the runtime's, and multus' own. */

@@ -40,6 +40,11 @@ function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepR
       return removeNetns(step, finding, tools);
     case "delete-lease":
       return deleteLease(step.leaseId, finding, tools);
+    case "delete-volume-attachment":
+      // Loaded only when there is a cluster to speak with.
+      return import("./steps/delete-volume-attachment.ts").then(({ deleteVolumeAttachment }) =>
+        deleteVolumeAttachment(step, finding, tools),
+      );
   }
 }
 

@@ -47,7 +47,7 @@ export async function journaled(
   if (!begun.ok) return { kind: "refused", reason: `${begun.refusal.message} ${begun.refusal.next}` };
   const journalId = begun.value;
   const result = await attempted(change);
-  await tools.journal.done(journalId, DONE_OUTCOME[result.kind], "reason" in result ? result.reason : undefined);
+  tools.journal.ended(journalId, DONE_OUTCOME[result.kind], "reason" in result ? result.reason : undefined);
   return result.kind === "healed" || result.kind === "unneeded" ? result : { ...result, journalId };
 }
 

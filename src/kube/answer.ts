@@ -13,7 +13,15 @@ export interface Answer {
 
 export interface Connection {
   get(path: string, accept: string, signal: AbortSignal): Promise<Answer>;
+  delete(path: string, options: unknown, signal: AbortSignal): Promise<Answer>;
   close(): void;
+}
+
+interface Asked {
+  readonly method: "GET" | "DELETE";
+  readonly path: string;
+  readonly accept: string;
+  readonly body?: string;
 }
 
 /** A node's pods are a few MB at most; whatever exceeds this would take more memory than the whole program may. */
@@ -31,15 +39,18 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
   };
   const agent = isTls ? new HttpsAgent({ keepAlive: true, ...tls }) : new HttpAgent({ keepAlive: true });
 
-  function get(path: string, accept: string, signal: AbortSignal): Promise<Answer> {
+  function ask({ method, path, accept, body }: Asked, signal: AbortSignal): Promise<Answer> {
     const headers = {
       accept,
       "user-agent": "unghost",
+      ...(body === undefined
+        ? {}
+        : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
       ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }),
     };
     // A server may live below a path, as Rancher's clusters do.
     const url = new URL(`${access.server.pathname.replace(/\/$/, "")}${path}`, access.server);
-    const options: RequestOptions = { agent, headers, signal };
+    const options: RequestOptions = { method, agent, headers, signal };
     return new Promise((resolve, reject) => {
       const fail = (error: unknown): void => reject(asKubeError(error, access, signal));
       const receive = (response: IncomingMessage): void => {
@@ -50,11 +61,16 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
       };
       const request = isTls ? httpsRequest(url, { ...options, ...tls }, receive) : httpRequest(url, options, receive);
       request.once("error", fail);
-      request.end();
+      request.end(body);
     });
   }
 
-  return { get, close: () => agent.destroy() };
+  return {
+    get: (path, accept, signal) => ask({ method: "GET", path, accept }, signal),
+    delete: (path, options, signal) =>
+      ask({ method: "DELETE", path, accept: "application/json", body: JSON.stringify(options) }, signal),
+    close: () => agent.destroy(),
+  };
 }
 
 function receiveAnswer(response: IncomingMessage, maxBytes: number): Promise<Answer> {

@@ -4,9 +4,11 @@ import type { ApiAccess } from "./access.ts";
 import { type Answer, type Connection, connect } from "./answer.ts";
 import { KubeError, type KubeErrorKind } from "./kube-error.ts";
 
-/** Reads from one API server until a deadline that all its requests share. */
+/** Speaks with one API server until a deadline that all its requests share. */
 export interface Api {
   get(path: string, accept?: string): Promise<unknown>;
+  /** Asked once and never again: whoever deletes says on which version of the object. */
+  delete(path: string, options: unknown): Promise<unknown>;
   close(): void;
 }
 
@@ -23,6 +25,7 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
   return {
     get: async (path, accept = JSON_ACCEPT) =>
       understand(await patiently(connection, path, accept, deadline), path, access),
+    delete: async (path, options) => understand(await connection.delete(path, options, deadline.signal), path, access),
     close: () => connection.close(),
   };
 }
@@ -47,7 +50,7 @@ async function patiently(connection: Connection, path: string, accept: string, d
 function understand({ status, body }: Answer, path: string, access: ApiAccess): unknown {
   const who = `the API server ${access.server.origin} (by ${access.from})`;
   const [what = path] = path.split("?");
-  if (status !== 200) {
+  if (status !== 200 && status !== 202) {
     const said = statusMessage(body);
     const hint = status === 401 ? expiryHint(access) : "";
     throw new KubeError(kindOf(status), `${who} answered ${status} to ${what}${said ? `: ${said}` : ""}${hint}`);
@@ -63,6 +66,7 @@ function kindOf(status: number): KubeErrorKind {
   if (status === 401) return "unauthorized";
   if (status === 403) return "forbidden";
   if (status === 404) return "not-found";
+  if (status === 409) return "conflict";
   if (status === 410) return "expired";
   return status === 429 || status >= 500 ? "busy" : "unreadable";
 }

@@ -1,12 +1,15 @@
 import * as v from "valibot";
 import type { ApiAccess, ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
+import { type PodEvent, readEvents } from "./events.ts";
 import { inClusterAccess } from "./in-cluster.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError, orKubeError } from "./kube-error.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
 import { listAll } from "./list.ts";
-import { isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
+import { claimsOf, isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
 import type { CredentialsPlace } from "./places.ts";
+import { type PodState, podState } from "./pod-state.ts";
+import { readUnattached, type UnattachedVolume } from "./unattached-volumes.ts";
 
 /** What the cluster says about one node and its pods. */
 export interface ClusterFacts {
@@ -16,11 +19,15 @@ export interface ClusterFacts {
   /** Missing where the node may not be read. */
   readonly node?: ApiNode;
   readonly ignoredNamespaces: readonly string[];
+  /** Missing where nothing was wrong, or they may not be read. */
+  readonly events?: readonly PodEvent[];
+  /** Volumes that this node waits for; missing where nobody waits, or they could not be asked for. */
+  readonly unattached?: readonly UnattachedVolume[];
   /** What could not be asked, and what is not known because of that. */
   readonly gaps: readonly string[];
 }
 
-export interface ApiPod {
+export interface ApiPod extends PodState {
   readonly namespace: string;
   readonly name: string;
   /** The uid that its sandboxes carry. */
@@ -28,6 +35,8 @@ export interface ApiPod {
   readonly phase?: string;
   readonly terminating: boolean;
   readonly ignored: boolean;
+  /** Claims that it mounts; missing where it mounts none. */
+  readonly claims?: readonly string[];
 }
 
 export interface ApiNode {
@@ -43,6 +52,8 @@ export interface ClusterQuestion {
   /** The node's name, unless the credentials know better. */
   readonly node: string;
   readonly limits: ApiLimits;
+  /** Whether the runtime shows anything dead; what matters only then is not asked for otherwise. */
+  readonly isSick?: Promise<boolean>;
 }
 
 export type ClusterAnswer =
@@ -50,12 +61,13 @@ export type ClusterAnswer =
   | { readonly kind: "failed"; readonly reason: string };
 
 /** Asks the cluster about this node. That it cannot be asked is an answer, too. */
-export async function askCluster({ credentials, readText, node, limits }: ClusterQuestion): Promise<ClusterAnswer> {
+export async function askCluster(question: ClusterQuestion): Promise<ClusterAnswer> {
+  const { credentials, readText, node, limits, isSick = Promise.resolve(true) } = question;
   try {
     const access = await openAccess(credentials, readText);
     const api = openApi(access, limits);
     try {
-      return { kind: "answered", facts: await readFacts(api, access, nodeName(access, node)) };
+      return { kind: "answered", facts: await readFacts(api, access, nodeName(access, node), isSick) };
     } finally {
       api.close();
     }
@@ -65,7 +77,7 @@ export async function askCluster({ credentials, readText, node, limits }: Cluste
   }
 }
 
-async function openAccess(credentials: CredentialsPlace, readText: ReadText): Promise<ApiAccess> {
+export async function openAccess(credentials: CredentialsPlace, readText: ReadText): Promise<ApiAccess> {
   return credentials.kind === "service-account"
     ? inClusterAccess(credentials.host, credentials.port, readText)
     : await kubeconfigAccess(credentials.path, readText);
@@ -76,14 +88,19 @@ function nodeName({ certificate }: ApiAccess, node: string): string {
   return certificate?.node ?? node.toLowerCase();
 }
 
-async function readFacts(api: Api, access: ApiAccess, name: string): Promise<ClusterFacts> {
+async function readFacts(
+  api: Api,
+  access: ApiAccess,
+  name: string,
+  isSick: Promise<boolean>,
+): Promise<ClusterFacts> {
+  const [pods, node] = await Promise.all([readPods(api, name), orKubeError(readNode(api, name))]);
+  // No kubelet may read namespaces or events: that need not be tried.
   const isKubelet = access.certificate?.node !== undefined;
-  const [pods, node, namespaces] = await Promise.all([
-    readPods(api, name),
-    orError(readNode(api, name)),
-    // No kubelet may read namespaces: that need not be tried.
-    isKubelet ? [] : orError(readIgnoredNamespaces(api)),
-  ]);
+  const isWanted = !isKubelet && ((await isSick) || pods.some(isWaiting));
+  const [namespaces, events] = isWanted
+    ? await Promise.all([orKubeError(readIgnoredNamespaces(api)), orKubeError(readEvents(api, pods))])
+    : [[], undefined];
   const gaps: string[] = [];
   if (node instanceof KubeError) {
     // An empty list of a node that the cluster may not even know would call every pod here gone.
@@ -96,22 +113,23 @@ async function readFacts(api: Api, access: ApiAccess, name: string): Promise<Clu
     gaps.push(`whether unghost is paused or told to ignore this node is not known: ${node.message}`);
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
+  const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, name, pods));
+  if (unattached instanceof KubeError) gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
   return {
     nodeName: name,
     pods,
+    ...(unattached === undefined || unattached instanceof KubeError ? {} : { unattached }),
     ...(node instanceof KubeError ? {} : { node }),
+    // Evidence alone: what may be done does not change without it.
+    ...(events === undefined || events instanceof KubeError ? {} : { events }),
     ignoredNamespaces: namespaces instanceof KubeError ? [] : namespaces,
     gaps,
   };
 }
 
-async function orError<T>(reading: Promise<T>): Promise<T | KubeError> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof KubeError) return error;
-    throw error;
-  }
+/** Something that should be up is not: then the cluster may have said why. */
+function isWaiting({ phase, terminating, waiting }: ApiPod): boolean {
+  return phase === "Pending" || phase === "Unknown" || terminating || waiting.length > 0;
 }
 
 async function readPods(api: Api, node: string): Promise<readonly ApiPod[]> {
@@ -121,6 +139,7 @@ async function readPods(api: Api, node: string): Promise<readonly ApiPod[]> {
     .filter(({ spec }) => spec?.nodeName === node)
     .map((pod) => {
       const { metadata, status } = pod;
+      const claims = claimsOf(pod);
       return {
         namespace: metadata.namespace,
         name: metadata.name,
@@ -128,6 +147,8 @@ async function readPods(api: Api, node: string): Promise<readonly ApiPod[]> {
         ...(status?.phase ? { phase: status.phase } : {}),
         terminating: Boolean(metadata.deletionTimestamp),
         ignored: isIgnored(metadata),
+        ...(claims.length === 0 ? {} : { claims }),
+        ...podState(pod),
       };
     });
 }

@@ -3,6 +3,7 @@
  * - `unusable`: the credentials themselves are no good; nothing was sent.
  * - `unreachable`, `timeout`: no answer came.
  * - `unauthorized`, `forbidden`, `not-found`, `expired`: the server's own word.
+ * - `conflict`: the object is not the one that was meant any more.
  * - `busy`: it asked for patience, and that was used up.
  * - `unreadable`: an answer came that makes no sense, or never ends.
  */
@@ -13,6 +14,7 @@ export type KubeErrorKind =
   | "unauthorized"
   | "forbidden"
   | "not-found"
+  | "conflict"
   | "expired"
   | "busy"
   | "unreadable";
@@ -24,5 +26,15 @@ export class KubeError extends Error {
     super(message, cause === undefined ? {} : { cause });
     this.name = "KubeError";
     this.kind = kind;
+  }
+}
+
+/** For whoever goes on with what else there is to know. */
+export async function orKubeError<T>(asking: Promise<T>): Promise<T | KubeError> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (error instanceof KubeError) return error;
+    throw error;
   }
 }

@@ -11,6 +11,8 @@ export interface ListRequest<Item> {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly accept?: string;
+  /** Past the server's cache: for what is about to be acted upon. */
+  readonly fresh?: boolean;
   readonly item: v.GenericSchema<unknown, Item>;
 }
 
@@ -25,7 +27,8 @@ export async function listAll<Item>(api: Api, request: ListRequest<Item>): Promi
   }
 }
 
-async function listPages<Item>(api: Api, { path, query, accept, item }: ListRequest<Item>): Promise<readonly Item[]> {
+async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<readonly Item[]> {
+  const { path, query, accept, item, fresh = false } = request;
   const schema = v.object({
     metadata: v.optional(v.object({ continue: v.optional(v.string()) })),
     // Go writes an empty list as null.
@@ -35,7 +38,8 @@ async function listPages<Item>(api: Api, { path, query, accept, item }: ListRequ
   let next = "";
   for (let page = 0; page < MAX_PAGES; page++) {
     // "Whatever the cache has" and "go on from here" exclude each other.
-    const from = next === "" ? { resourceVersion: "0" } : { continue: next };
+    const first = fresh ? {} : { resourceVersion: "0" };
+    const from = next === "" ? first : { continue: next };
     const parameters = new URLSearchParams({ ...query, limit: String(PAGE_SIZE), ...from });
     const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept));
     if (!result.success)

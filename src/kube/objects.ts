@@ -5,15 +5,36 @@ const texts = v.nullish(v.record(v.string(), v.string()));
 
 const MetadataSchema = v.object({ name: v.string(), labels: texts, annotations: texts });
 
+const PodVolumeSchema = v.object({
+  name: v.string(),
+  persistentVolumeClaim: v.nullish(v.object({ claimName: v.string() })),
+  ephemeral: v.nullish(v.object({})),
+  hostPath: v.nullish(v.object({ path: v.string() })),
+});
+
+const ContainerStatusSchema = v.object({
+  restartCount: v.nullish(v.number()),
+  state: v.nullish(v.object({ waiting: v.nullish(v.object({ reason: v.nullish(v.string()) })) })),
+});
+
 export const PodSchema = v.object({
   metadata: v.object({
     ...MetadataSchema.entries,
     namespace: v.string(),
     uid: v.string(),
     deletionTimestamp: v.nullish(v.string()),
+    ownerReferences: v.nullish(v.array(v.object({ kind: v.string(), controller: v.nullish(v.boolean()) }))),
   }),
-  spec: v.nullish(v.object({ nodeName: v.nullish(v.string()) })),
-  status: v.nullish(v.object({ phase: v.nullish(v.string()) })),
+  spec: v.nullish(
+    v.object({
+      nodeName: v.nullish(v.string()),
+      volumes: v.nullish(v.array(PodVolumeSchema)),
+      containers: v.nullish(v.array(v.object({ name: v.string() }))),
+    }),
+  ),
+  status: v.nullish(
+    v.object({ phase: v.nullish(v.string()), containerStatuses: v.nullish(v.array(ContainerStatusSchema)) }),
+  ),
 });
 
 export const NodeSchema = v.object({
@@ -44,4 +65,12 @@ export function isPaused({ labels, annotations }: Marked): boolean {
 export function sandboxUid({ metadata }: v.InferOutput<typeof PodSchema>): string {
   const { annotations, uid } = metadata;
   return annotations?.["kubernetes.io/config.mirror"] || annotations?.["kubernetes.io/config.hash"] || uid;
+}
+
+/** Names of the claims that a pod mounts; of an ephemeral volume the one that is made for it. */
+export function claimsOf({ metadata, spec }: v.InferOutput<typeof PodSchema>): readonly string[] {
+  return (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
+    if (persistentVolumeClaim) return [persistentVolumeClaim.claimName];
+    return ephemeral ? [`${metadata.name}-${name}`] : [];
+  });
 }

@@ -1,9 +1,9 @@
+import { isStatic } from "../classes/pod-truth.ts";
 import type { AboutId } from "../classes/view.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 
 /** Static pods and host-network pods of the system: what the cluster itself stands on. */
 export function isControlPlane(sandbox: Sandbox, { metadata }: AboutId): boolean {
-  const source = sandbox.annotations["kubernetes.io/config.source"];
-  if (source === "file" || source === "http") return true;
+  if (isStatic(sandbox)) return true;
   return metadata?.hostNetwork === true && sandbox.pod.namespace === "kube-system";
 }

@@ -66,5 +66,7 @@ function targetOf({ action, subject }: HistoryRecord): string {
       return `${action.address} of ${action.network}`;
     case "delete-lease":
       return action.lease;
+    case "delete-volume-attachment":
+      return action.name;
   }
 }

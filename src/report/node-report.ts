@@ -14,7 +14,7 @@ const Pod = v.object({
 });
 
 const SubjectSchema = v.object({
-  type: v.picklist(["sandbox", "file", "process", "netns", "lease", "record", "container", "node"]),
+  type: v.picklist(["sandbox", "file", "process", "netns", "lease", "volume-attachment", "record", "container", "node"]),
   sandboxId: v.optional(v.string()),
   name: v.optional(v.string()),
   pod: v.optional(Pod),

@@ -89,5 +89,7 @@ function stepInWords(step: Step): string {
       return "remove the network namespace";
     case "delete-lease":
       return "delete the containerd lease";
+    case "delete-volume-attachment":
+      return "keep a copy of the VolumeAttachment and delete it, once its attacher is seen to answer";
   }
 }

@@ -1,11 +1,7 @@
-import { existsSync } from "node:fs";
-import type { FileText, ReadText } from "../kube/access.ts";
 import type { ClusterFacts } from "../kube/cluster.ts";
-import { findCredentials } from "../kube/places.ts";
-import { resolveOnHost } from "./host-paths.ts";
+import { clusterCredentials } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
-import { readRegularFile } from "./safe-fs.ts";
 import { isSameMachine } from "./same-machine.ts";
 import type { Source } from "./source.ts";
 import type { KnownPod, Kubernetes } from "./types.ts";
@@ -39,10 +35,9 @@ type ApiAnswer =
 
 /** undefined where nobody gave us credentials, which is ordinary. */
 async function askApi({ root, kubeconfig, env, node, timeoutMs }: KubernetesPlaces): Promise<ApiAnswer | undefined> {
-  const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
-  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
-  if (credentials === undefined) return undefined;
-  const readText = readTextBelow(credentials.kind === "kubelet" ? root : "/");
+  const found = clusterCredentials({ root, kubeconfig, env });
+  if (found === undefined) return undefined;
+  const { credentials, readText } = found;
   // Loaded only when there is a cluster to ask.
   const { askCluster } = await import("../kube/cluster.ts");
   const answer = await askCluster({ credentials, readText, node, limits: { timeoutMs } });
@@ -51,20 +46,6 @@ async function askApi({ root, kubeconfig, env, node, timeoutMs }: KubernetesPlac
     return answer;
   const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
   return { kind: "failed", reason };
-}
-
-function readTextBelow(root: string): ReadText {
-  return (path): FileText => {
-    const file = readRegularFile(resolveOnHost(root, path, "follow"));
-    switch (file.kind) {
-      case "content":
-        return { kind: "text", text: file.text };
-      case "gone":
-        return { kind: "missing" };
-      default:
-        return { kind: "refused", reason: file.reason };
-    }
-  };
 }
 
 function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kubernetes {
@@ -77,6 +58,8 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
       node: facts.node?.ignored ?? false,
       namespaces: facts.ignoredNamespaces,
     },
+    ...(facts.unattached === undefined ? {} : { unattached: facts.unattached }),
+    ...(dirs.status === "read" ? {} : { kubeletUnread: true }),
     ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),
   };
 }

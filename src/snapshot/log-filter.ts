@@ -99,6 +99,9 @@ const FRAGMENTS: readonly string[] = [
   "error getting pod",
   "error waiting for pod",
   "dial unix",
+  "external-attacher",
+  "attachvolume.attach",
+  "attachment timeout",
 ];
 
 /** One alternation is three times as fast as one search for each fragment. */

@@ -273,6 +273,10 @@ export type Kubernetes =
       readonly source: "api";
       readonly pods: readonly KnownPod[];
       readonly holds: Holds;
+      /** Volumes that are to be attached to this node and are not; missing where they were not asked for. */
+      readonly unattached?: readonly UnattachedVolume[];
+      /** Kubelet's directories could not be read: then a static pod that the API does not have may be there all the same. */
+      readonly kubeletUnread?: boolean;
       /** What of the rest could not be asked. */
       readonly error?: string;
     }
@@ -290,6 +294,38 @@ export interface Holds {
   readonly namespaces: readonly string[];
 }
 
+/** A VolumeAttachment of this node with `attached: false`. */
+export interface UnattachedVolume {
+  readonly name: string;
+  readonly uid: string;
+  /** The CSI driver whose external-attacher has to do it. */
+  readonly attacher: string;
+  /** What the cluster calls this node. */
+  readonly node: string;
+  /** Its PersistentVolume; missing where a pod spells its volume out in place. */
+  readonly volume?: string;
+  readonly createdAt: Date;
+  /** Its deletion was asked for, and is not finished. */
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  /** The attacher's own words. */
+  readonly error?: string;
+  readonly claim?: { readonly namespace: string; readonly name: string };
+  /** Other nodes that the same volume is attached to. */
+  readonly attachedTo: readonly string[];
+  readonly lease?: AttacherLease;
+  /** What could not be learnt, and why. */
+  readonly unknown: readonly string[];
+}
+
+/** What an external-attacher renews every few seconds for as long as it works. */
+export interface AttacherLease {
+  readonly name: string;
+  readonly holder: string;
+  readonly durationSeconds: number;
+  readonly renewedAt: Date;
+}
+
 export interface KnownPod {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
@@ -300,4 +336,6 @@ export interface KnownPod {
   readonly terminating?: boolean;
   /** `unghost.dev/ignore` on the pod itself. */
   readonly ignored?: boolean;
+  /** PersistentVolumeClaims of its namespace that it mounts, where the API was asked. */
+  readonly claims?: readonly string[];
 }

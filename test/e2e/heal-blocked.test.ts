@@ -105,7 +105,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     const report = await healAll(node);
 
     expect(report.actions?.map(({ finding }) => finding.split("/")[1])).toEqual([second.sandboxId, third.sandboxId]);
-    const journal = readFileSync(node.path("/var/lib/unghost/journal/current.jsonl"), "utf8");
+    const journal = readFileSync(node.path("/var/lib/unghost/journal"), "utf8");
     expect(journal.indexOf(second.sandboxId)).toBeLessThan(journal.indexOf(third.sandboxId));
     expect(await listedIds(node)).toContain(first.sandboxId);
     await expectAlive(node, { ...beside, ready: [...beside.ready, ready] });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
@@ -86,4 +86,3 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout:
     await expectAlive(node, { ready: [ready], kept: [ignored, dead] });
   });
 });
-void test;

@@ -63,7 +63,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     const beside = await company(node);
     const leak = await leakedShim(node);
     const ofLeak = () => processesOf(node).filter(({ command }) => command.includes(leak.sandboxId ?? ""));
-    const pauses = () => processesOf(node).filter(({ command }) => command.join(" ").includes("sleep 1000000000")).length;
+    const pauses = () =>
+      processesOf(node).filter(({ command }) => command.join(" ").includes("sleep 1000000000")).length;
     const allPauses = pauses();
 
     const careful = await heal(node);

@@ -4,12 +4,14 @@ import { leaksAndRuntimes } from "./corpus/leaks-and-runtimes.ts";
 import { ordinary } from "./corpus/ordinary.ts";
 import { removalFails } from "./corpus/removal-fails.ts";
 import { removalFailsMore } from "./corpus/removal-fails-more.ts";
+import { volumes } from "./corpus/volumes.ts";
 
 export const positives: readonly Case[] = [
   ...creationBlocked,
   ...removalFails,
   ...removalFailsMore,
   ...leaksAndRuntimes,
+  ...volumes,
 ];
 
 export const negatives: readonly Case[] = ordinary;

@@ -42,10 +42,9 @@ export function makeAuthority(dir: string, name: string): Authority {
       const stem = String(issued++);
       openssl("req", ...newKey, "-keyout", at(`${stem}.key`), "-out", at(`${stem}.csr`), "-subj", subject);
       writeFileSync(at(`${stem}.ext`), san === undefined ? "" : `subjectAltName=${san}\n`);
-      openssl(
-        ...["x509", "-req", "-in", at(`${stem}.csr`), "-CA", at("ca.crt"), "-CAkey", at("ca.key"), "-CAcreateserial"],
-        ...["-out", at(`${stem}.crt`), "-days", String(days), "-extfile", at(`${stem}.ext`)],
-      );
+      const signer = ["-CA", at("ca.crt"), "-CAkey", at("ca.key"), "-CAcreateserial"];
+      const made = ["-out", at(`${stem}.crt`), "-days", String(days), "-extfile", at(`${stem}.ext`)];
+      openssl("x509", "-req", "-in", at(`${stem}.csr`), ...signer, ...made);
       return pair(stem);
     },
   };

@@ -55,9 +55,9 @@ describe("with an API that cannot be asked", () => {
     [
       "nobody listens",
       async (root) => {
-        const { url, close } = await rig.serve();
-        await close();
-        fill(root, { kubeconfig: kubeconfigFor(url) });
+        const gone = await rig.serve();
+        await gone.close();
+        fill(root, { kubeconfig: kubeconfigFor(gone.url) });
         return { kubeconfig: `${root}/kubeconfig` };
       },
       /cannot be reached/,

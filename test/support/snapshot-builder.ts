@@ -27,8 +27,14 @@ export const NOW = new Date("2026-03-01T12:00:00Z");
 export const UPTIME_SECONDS = 3600;
 const RUNTIME_STARTED_AFTER = 10;
 
-export const PATIENT: DiagnosisPolicy = { minAgeMs: 600_000, inflightGraceMs: 600_000, only: [], skip: [] };
-export const AT_ONCE: DiagnosisPolicy = { minAgeMs: 0, inflightGraceMs: 0, only: [], skip: [] };
+export const PATIENT: DiagnosisPolicy = {
+  minAgeMs: 600_000,
+  inflightGraceMs: 600_000,
+  volumeAttachmentAgeMs: 300_000,
+  only: [],
+  skip: [],
+};
+export const AT_ONCE: DiagnosisPolicy = { ...PATIENT, minAgeMs: 0, inflightGraceMs: 0, volumeAttachmentAgeMs: 0 };
 
 export function ago(seconds: number): Date {
   return new Date(NOW.getTime() - seconds * 1000);

@@ -10,6 +10,8 @@ import { journaled, type StepResult } from "../step-result.ts";
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
 const POLL_MS = 50;
+/** Each look goes through all records of the runtime. */
+const ROLLBACK_POLL_MS = 200;
 
 /** Ends a hung plugin, with everything that carries the same sandbox in its environment, or a leaked shim. */
 export async function endProcess(step: EndProcess, finding: Finding, tools: NodeTools): Promise<StepResult> {
@@ -50,13 +52,19 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
   }
 }
 
-/** With its plugin gone the runtime rolls a creation back and releases the name by itself, within a second as a rule. */
+/**
+ * With its plugin gone the runtime rolls a creation back and releases the name by itself, within a second as a rule.
+ * Where that fails, too, the sandbox gets listed, and is a case of its own.
+ */
 async function rolledBack(sandboxId: string, tools: NodeTools): Promise<void> {
-  const call = { timeoutMs: tools.waits.lookMs };
   const deadline = performance.now() + tools.waits.rollbackMs;
   while (performance.now() < deadline) {
-    if ((await tools.containerd?.getContainer(sandboxId, call)) === undefined) return;
-    await tools.sleep(POLL_MS);
+    tools.facts.renew();
+    if ((await tools.facts.sandbox(sandboxId)) !== undefined) return;
+    const known = await tools.facts.containerd();
+    const records = [...(known?.records ?? []), ...(known?.sandboxes ?? [])];
+    if (!records.some(({ id }) => id === sandboxId)) return;
+    await tools.sleep(ROLLBACK_POLL_MS);
   }
 }
 

@@ -18,10 +18,9 @@ type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
 /** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
 export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  if (isGone(step.path, tools)) return { kind: "unneeded" };
   const expected = await identifyFile(tools.hostRoot, step.path);
-  if (!expected.ok) {
-    return isGone(step.path, tools) ? { kind: "unneeded" } : { kind: "refused", reason: expected.refusal.message };
-  }
+  if (!expected.ok) return { kind: "refused", reason: expected.refusal.message };
   const objection = await objectionTo(step, tools);
   if (objection !== undefined) return { kind: "refused", reason: objection };
   const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });

@@ -1,0 +1,69 @@
+import { dirname } from "node:path";
+import { findCrictl } from "../lab/crictl.ts";
+import { type LabNode, startNode } from "../lab/node.ts";
+import { runPods } from "../lab/pods.ts";
+import { CONTAINERD_SOCKET } from "../lab/runtime-config.ts";
+import { whyNoRealNode } from "../lab/tools.ts";
+import { interleaved, type Run, type Summary } from "./measure.ts";
+import type { Result } from "./result.ts";
+
+const GHOSTS = 60;
+const ROUNDS = 5;
+const MOST_TIMES_CRICTL = 1;
+const GUARD_MS = 300_000;
+
+/** What it costs to heal a node after a power cut, beside crictl, which is told what to remove and looks at nothing. */
+export async function benchHeal(
+  unghost: string,
+  { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [] as readonly number[], runtime = "1.6" as "1.6" | "2.3" } = {},
+): Promise<Result> {
+  const title = `heal of ${ghosts} ghosts on a real node, containerd ${runtime}`;
+  const why = whyNoRealNode();
+  if (why !== undefined) return { title, rows: [], bars: [], notes: [`not run: ${why}`] };
+  const crictl = findCrictl();
+  const visible = [unghost, ...(crictl === undefined ? [] : [crictl])].map((path) => dirname(path));
+  const node = await startNode({ runtime, visible });
+  try {
+    const heal = [unghost, "heal", "--yes", "--no-kube", "--min-age", "0s"];
+    const commands = new Map<string, () => Promise<Run>>([["unghost heal", () => healed(node, ghosts, () => heal)]]);
+    for (const limit of concurrencies) {
+      const limited = [...heal, "--concurrency", String(limit)];
+      commands.set(`unghost heal --concurrency ${limit}`, () => healed(node, ghosts, () => limited));
+    }
+    if (crictl !== undefined) {
+      const rmp = [crictl, "--runtime-endpoint", `unix://${CONTAINERD_SOCKET}`, "--timeout", "130s", "rmp", "--force"];
+      commands.set("crictl rmp --force", () => healed(node, ghosts, (ids) => [...rmp, ...ids]));
+    }
+    const summaries = await interleaved(commands, rounds);
+    const rows = [...summaries].map(([name, summary]) => ({ name, summary }));
+    return { title, rows, ...compared(summaries) };
+  } finally {
+    await node.destroy();
+  }
+}
+
+/** Makes the ghosts, and measures only their removal. */
+async function healed(node: LabNode, ghosts: number, commandFor: (ids: readonly string[]) => string[]): Promise<Run> {
+  const pods = await runPods(node, ghosts, { name: "ghost" });
+  await node.powerCut();
+  await node.powerOn();
+  const command = commandFor(pods.map(({ sandboxId }) => sandboxId));
+  const startedAt = performance.now();
+  const { code, stderr } = await node.exec(command, { timeoutMs: GUARD_MS });
+  const ms = performance.now() - startedAt;
+  const left = await node.cri.listPodSandbox(undefined, { timeoutMs: GUARD_MS });
+  if (code !== 0 || left.length > 0) {
+    throw new Error(`${command.slice(0, 6).join(" ")} ended with ${code} and left ${left.length}: ${stderr}`);
+  }
+  return { ms, code, peakMb: 0 };
+}
+
+function compared(summaries: ReadonlyMap<string, Summary>): Pick<Result, "bars" | "notes"> {
+  const heal = summaries.get("unghost heal");
+  const crictl = summaries.get("crictl rmp --force");
+  if (heal === undefined || crictl === undefined) {
+    return { bars: [], notes: ["no crictl on PATH or in the lab's cache: nothing to compare with"] };
+  }
+  const value = heal.minMs / crictl.minMs;
+  return { bars: [{ name: "heal / crictl rmp --force, fastest", value, most: MOST_TIMES_CRICTL }], notes: [] };
+}

@@ -1,0 +1,145 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { AttacherLease, KnownPod, UnattachedVolume } from "../../snapshot/types.ts";
+import { isHeldInCluster } from "../cluster-holds.ts";
+import type { FailureClass } from "../failure-class.ts";
+import type { Detected, Evidence } from "../finding.ts";
+import type { NodeView } from "../view.ts";
+
+export const volumeAttachmentStuck: FailureClass = {
+  id: "volume-attachment-stuck",
+  code: "V1",
+  title: "Volume that never gets attached to this node",
+  explanation:
+    "The cluster asked for a volume to be attached to this node, and minutes later it still is not. Every pod that mounts it waits in ContainerCreating. Often the volume hangs on another node, or the driver's attacher itself is down.",
+  mechanism:
+    "The attach/detach controller makes a VolumeAttachment, and the driver's external-attacher carries it out and writes the result into its status. When the attacher is away, its storage refuses, or the volume is still attached where a dead node had it, the status stays at attached: false and is tried again with a growing pause.",
+  signatures: [
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : timed out waiting for external-attacher of <driver> CSI driver to attach volume <handle>',
+      pattern: /timed out waiting for external-attacher of \S{1,128} csi driver to attach volume/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : volume attachment is being deleted',
+      pattern: /attachvolume\.attach failed for volume \S{1,253} ?: volume attachment is being deleted/,
+      level: "cause",
+      confidence: 0.9,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : attachment timeout for volume <handle>',
+      pattern: /\battachment timeout for volume \S/,
+      level: "cause",
+      confidence: 0.7,
+    },
+    {
+      text: 'AttachVolume.Attach failed for volume "<pv>" : rpc error: code = DeadlineExceeded desc = context deadline exceeded',
+      pattern: /attachvolume\.attach failed for volume/,
+      within: /deadlineexceeded|deadline exceeded/,
+      level: "symptom",
+      confidence: 0.5,
+      decides: "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
+    },
+  ],
+  inSnapshot: {
+    visible: true,
+    how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
+  },
+  versions: "All; CSI drivers with an external-attacher.",
+  treatment: {
+    mode: "attended",
+    reversible: false,
+    steps: [
+      "See what the attacher says, and where else the volume is attached.",
+      "unghost heal --only volume-attachment-stuck deletes it, with a copy in the journal; the cluster makes it anew.",
+    ],
+    gates: [
+      "The driver's external-attacher was seen to renew its lease a moment ago.",
+      "The volume is attached to no other node, and no pod on another node uses its claim.",
+      "Nothing below the volume's directories is mounted on this node.",
+      "It carries no finalizer but its own attacher's.",
+    ],
+  },
+  byHand: [
+    "kubectl get volumeattachment, and kubectl describe the one of this node: what does its status say?",
+    "kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher",
+    "Only when the volume is in use nowhere: kubectl delete volumeattachment <name>.",
+  ],
+  danger:
+    "Taking the finalizer off makes the cluster forget an attachment that the storage still has: the volume may then be mounted on two nodes at once, which destroys its file system.",
+  links: [
+    "https://github.com/kubernetes-csi/external-attacher/issues/66",
+    "https://github.com/kubernetes-csi/external-attacher/issues/215",
+    "https://github.com/kubernetes/kubernetes/issues/97230",
+    "https://github.com/harvester/harvester/issues/5040",
+  ],
+  detect,
+};
+
+function detect(view: NodeView): readonly Detected[] {
+  const { kubernetes, observedAt } = view.snapshot;
+  if (kubernetes.source !== "api") return [];
+  return (kubernetes.unattached ?? []).flatMap((attachment) => {
+    const ageMs = observedAt.getTime() - attachment.createdAt.getTime();
+    // A time that makes no sense says nothing about how long it has waited.
+    if (!(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
+    const pods = podsOf(attachment, kubernetes.pods);
+    const isHeld = pods.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
+    return [
+      {
+        severity: pods.length > 0 ? "critical" : "warning",
+        subject: { type: "volume-attachment", name: attachment.name },
+        summary: `${attachment.volume ?? "a volume"} is not attached to this node after ${inWords(ageMs)}`,
+        evidence: [
+          { source: "kubernetes", fact: statusOf(attachment) },
+          ...attachment.attachedTo.map((node) => ({
+            source: "kubernetes",
+            fact: `the same volume is attached to ${node}`,
+          })),
+          attacherHealth(attachment, observedAt),
+          ...attachment.unknown.map((fact) => ({ source: "kubernetes", fact })),
+          ...(isHeld ? [{ source: "kubernetes", fact: "one of its pods is opted out by unghost.dev/ignore" }] : []),
+        ],
+        blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
+        cure: isHeld ? [] : cureOf(attachment),
+      } satisfies Detected,
+    ];
+  });
+}
+
+function podsOf({ claim }: UnattachedVolume, pods: readonly KnownPod[]): readonly KnownPod[] {
+  if (claim === undefined) return [];
+  return pods.filter(({ namespace, claims }) => namespace === claim.namespace && claims?.includes(claim.name));
+}
+
+function statusOf({ attacher, error, deleting, finalizers }: UnattachedVolume): string {
+  const says = error === undefined ? "its status gives no reason" : `its status says: ${error}`;
+  const ending = deleting ? `; its deletion waits for ${finalizers.join(", ") || "the API server"}` : "";
+  return `attached: false by ${attacher}; ${says}${ending}`;
+}
+
+/** Clocks of two machines differ, and a renewal may be late once. */
+const CLOCK_TOLERANCE_SECONDS = 60;
+
+function attacherHealth({ attacher, lease, unknown }: UnattachedVolume, now: Date): Evidence {
+  if (lease !== undefined) return { source: "kubernetes", fact: leaseInWords(lease, attacher, now) };
+  const why = unknown.length > 0 ? "" : ": it holds no lease external-attacher-leader-…";
+  return { source: "kubernetes", fact: `whether the attacher ${attacher} works cannot be told${why}` };
+}
+
+function leaseInWords({ holder, renewedAt, durationSeconds }: AttacherLease, attacher: string, now: Date): string {
+  const quietMs = now.getTime() - renewedAt.getTime();
+  const isQuiet = quietMs > (durationSeconds + CLOCK_TOLERANCE_SECONDS) * 1000;
+  return isQuiet
+    ? `the attacher ${attacher} is silent: ${holder} last renewed its lease ${inWords(quietMs)} ago`
+    : `the attacher ${attacher} works: ${holder} renews its lease`;
+}
+
+/** One that is being deleted already has nothing more to be asked for. */
+function cureOf({ name, uid, node, volume, deleting }: UnattachedVolume): Detected["cure"] {
+  return volume === undefined || deleting ? [] : [{ kind: "delete-volume-attachment", name, uid, node, volume }];
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(Math.floor(milliseconds / 1000));
+}

@@ -1,0 +1,75 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import type { Api } from "../../kube/api.ts";
+import { KubeError } from "../../kube/kube-error.ts";
+import { deleteAttachment, getAttachment } from "../../kube/volume-attachments.ts";
+import { attacherAnswers, objectionToDeleting } from "../attachment-proof.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+
+type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
+
+/** For everything that is asked of the cluster, and for its attacher to let go. */
+const DEADLINE_MS = 120_000;
+const GONE_MS = 60_000;
+const POLL_MS = 1000;
+/** The journal keeps the whole object; one of these has a page of text. */
+const LARGEST_OBJECT = 64 * 1024;
+
+/** Deletes a VolumeAttachment that nothing uses, so that the cluster makes it anew. No finalizer is ever taken off. */
+export async function deleteVolumeAttachment(step: DeleteStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  try {
+    const api = await tools.cluster?.(DEADLINE_MS);
+    if (api === undefined) return { kind: "refused", reason: "there is no Kubernetes API to ask" };
+    try {
+      return await deleteIn(api, step, finding, tools);
+    } finally {
+      api.close();
+    }
+  } catch (error) {
+    if (error instanceof KubeError) return { kind: "refused", reason: `its proof is incomplete: ${error.message}` };
+    throw error;
+  }
+}
+
+async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const before = await getAttachment(api, step.name);
+  if (before === undefined || before.attachment.uid !== step.uid) return { kind: "unneeded" };
+  const silence = await attacherAnswers(api, before.attachment.attacher, tools);
+  if (silence !== undefined) return { kind: "refused", reason: silence };
+  // Watching the attacher took its time: what is about to be deleted is looked at last.
+  const found = await getAttachment(api, step.name);
+  if (found === undefined || found.attachment.uid !== step.uid) return { kind: "unneeded" };
+  const { object, attachment } = found;
+  const objection = await objectionToDeleting(api, attachment, step, tools);
+  if (objection !== undefined) return { kind: "refused", reason: objection };
+  if (JSON.stringify(object).length > LARGEST_OBJECT)
+    return { kind: "refused", reason: "it is too large to be kept in the journal" };
+  const { kind, name, uid } = step;
+  return await journaled(tools, finding, { kind, name, uid, object }, async () => {
+    try {
+      await deleteAttachment(api, attachment);
+      return await untilGone(api, step, tools);
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      if (error.kind === "conflict") return { kind: "refused", reason: "it changed while it was looked at" };
+      return { kind: "failed", reason: error.message };
+    }
+  });
+}
+
+async function untilGone(api: Api, { name, uid }: DeleteStep, tools: NodeTools): Promise<StepResult> {
+  const deadline = performance.now() + GONE_MS;
+  for (;;) {
+    const now = await getAttachment(api, name);
+    if (now === undefined || now.attachment.uid !== uid) return { kind: "done" };
+    if (performance.now() > deadline || tools.interruption.stop.aborted) {
+      const held = now.attachment.finalizers.join(", ");
+      return {
+        kind: "failed",
+        reason: `its deletion was accepted, and it is still there${held === "" ? "" : `, held by ${held}`}; nothing is forced`,
+      };
+    }
+    await tools.sleep(POLL_MS);
+  }
+}

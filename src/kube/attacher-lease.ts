@@ -1,0 +1,47 @@
+import * as v from "valibot";
+import type { Api } from "./api.ts";
+import { listAll } from "./list.ts";
+import { sanitised } from "./volume-attachments.ts";
+
+const LeaseSchema = v.object({
+  metadata: v.object({ name: v.string(), namespace: v.string() }),
+  spec: v.nullish(
+    v.object({
+      holderIdentity: v.nullish(v.string()),
+      leaseDurationSeconds: v.nullish(v.number()),
+      renewTime: v.nullish(v.string()),
+    }),
+  ),
+});
+
+/** What an external-attacher renews every few seconds for as long as it works. */
+export interface AttacherLease {
+  readonly name: string;
+  readonly holder: string;
+  readonly durationSeconds: number;
+  readonly renewedAt: Date;
+}
+
+/** Undefined where the attacher holds none: it runs without leader election, or not at all. */
+export async function attacherLease(
+  api: Api,
+  attacher: string,
+  { fresh }: { readonly fresh: boolean },
+): Promise<AttacherLease | undefined> {
+  const name = `external-attacher-leader-${sanitised(attacher)}`;
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema, fresh });
+  const held = leases.flatMap(({ metadata, spec }) => {
+    // A holder that ends in good order gives its lease back with an empty name.
+    if (metadata.name !== name || !spec?.holderIdentity || !spec.renewTime) return [];
+    return [
+      {
+        name: `${metadata.namespace}/${metadata.name}`,
+        holder: spec.holderIdentity,
+        durationSeconds: spec.leaseDurationSeconds ?? 15,
+        renewedAt: new Date(spec.renewTime),
+      },
+    ];
+  });
+  return held.toSorted((one, other) => other.renewedAt.getTime() - one.renewedAt.getTime())[0];
+}

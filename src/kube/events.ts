@@ -1,0 +1,62 @@
+import * as v from "valibot";
+import type { Api } from "./api.ts";
+import { KubeError } from "./kube-error.ts";
+
+/** What the cluster complained of about one pod. */
+export interface PodEvent {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly reason: string;
+  readonly message: string;
+  /** How often it was said. */
+  readonly count: number;
+}
+
+/** The reasons that speak of sandboxes and volumes. */
+const REASONS: ReadonlySet<string> = new Set([
+  "FailedCreatePodSandBox",
+  "FailedKillPod",
+  "FailedMount",
+  "FailedAttachVolume",
+]);
+
+/**
+ * A selector knows "and" alone, so the reasons cannot be asked for by name. Those that fill a sick cluster's list can be
+ * left out by name, and the server does it.
+ */
+const NOISE = ["BackOff", "Unhealthy", "Failed", "FailedScheduling", "DNSConfigForming", "NodeNotReady", "Evicted"];
+const SELECTOR = ["involvedObject.kind=Pod", "type!=Normal", ...NOISE.map((reason) => `reason!=${reason}`)].join(",");
+
+/** One page and no more: events are evidence, nothing is decided by them. */
+const MOST_EVENTS = 500;
+const LONGEST_MESSAGE = 600;
+
+const EventSchema = v.object({
+  involvedObject: v.object({ namespace: v.nullish(v.string()), name: v.nullish(v.string()) }),
+  reason: v.nullish(v.string()),
+  message: v.nullish(v.string()),
+  count: v.nullish(v.number()),
+  series: v.nullish(v.object({ count: v.nullish(v.number()) })),
+});
+
+const EventListSchema = v.object({ items: v.nullish(v.array(EventSchema)) });
+
+/** What was lately said about these pods, the last word for each pod and reason. */
+export async function readEvents(
+  api: Api,
+  pods: readonly { readonly namespace: string; readonly name: string }[],
+): Promise<readonly PodEvent[]> {
+  const here = new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`));
+  const query = new URLSearchParams({ fieldSelector: SELECTOR, limit: String(MOST_EVENTS) });
+  const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`));
+  if (!list.success) throw new KubeError("unreadable", "the API server's list of events is not what a list looks like");
+  const last = new Map<string, PodEvent>();
+  for (const { involvedObject, reason, message, count, series } of list.output.items ?? []) {
+    const { namespace, name } = involvedObject;
+    if (!namespace || !name || !reason || !REASONS.has(reason) || !here.has(`${namespace}/${name}`)) continue;
+    const said = (message ?? "").slice(0, LONGEST_MESSAGE);
+    const event = { namespace, pod: name, reason, message: said, count: series?.count ?? count ?? 1 };
+    last.set(`${namespace}/${name}/${reason}`, event);
+  }
+  return [...last.values()];
+}

@@ -1,0 +1,38 @@
+import { existsSync } from "node:fs";
+import type { FileText, ReadText } from "../kube/access.ts";
+import { type CredentialsPlace, findCredentials } from "../kube/places.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { readRegularFile } from "./safe-fs.ts";
+
+export interface ClusterPlaces {
+  readonly root: string;
+  readonly kubeconfig: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ClusterCredentials {
+  readonly credentials: CredentialsPlace;
+  readonly readText: ReadText;
+}
+
+/** undefined where nobody gave us credentials, which is ordinary. */
+export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): ClusterCredentials | undefined {
+  const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
+  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
+  if (credentials === undefined) return undefined;
+  return { credentials, readText: readTextBelow(credentials.kind === "kubelet" ? root : "/") };
+}
+
+function readTextBelow(root: string): ReadText {
+  return (path): FileText => {
+    const file = readRegularFile(resolveOnHost(root, path, "follow"));
+    switch (file.kind) {
+      case "content":
+        return { kind: "text", text: file.text };
+      case "gone":
+        return { kind: "missing" };
+      default:
+        return { kind: "refused", reason: file.reason };
+    }
+  };
+}

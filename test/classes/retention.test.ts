@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { sortSandboxes } from "../../src/classes/candidates.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import type { ContainerExit, KnownPod, Kubernetes } from "../../src/snapshot/types.ts";
+import { containerOf, FINISHED, LOST, PATIENT, resultOf, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
+
+const SANDBOX = sandboxOf("a");
+const POD: KnownPod = { namespace: SANDBOX.pod.namespace, name: SANDBOX.pod.name, uid: SANDBOX.pod.uid };
+
+function api(...pods: readonly KnownPod[]): Kubernetes {
+  return { source: "api", pods, holds: { paused: false, node: false, namespaces: [] } };
+}
+
+describe("what a dead sandbox is kept for", () => {
+  test.each<[string, Kubernetes, ContainerExit, RegExp | undefined]>([
+    ["a finished pod, with nobody to ask", { source: "none" }, FINISHED, /finished pod: its containers ended/],
+    ["a finished pod that kubelet no longer remembers", { source: "kubelet", pods: [] }, FINISHED, /finished pod/],
+    ["a finished pod that the cluster has", api({ ...POD, phase: "Succeeded" }), FINISHED, /finished pod/],
+    ["a finished pod that the cluster no longer has: nothing", api(), FINISHED, undefined],
+    ["a pod that failed with its node", api({ ...POD, phase: "Failed" }), LOST, /Kubernetes calls it Failed/],
+    [
+      "one that failed and is being deleted: nothing",
+      api({ ...POD, phase: "Failed", terminating: true }),
+      LOST,
+      undefined,
+    ],
+    ["a pod that should run again: nothing", api({ ...POD, phase: "Running" }), LOST, undefined],
+  ])("%s", (_what, kubernetes, exit, reason) => {
+    const containers = [containerOf("a", { exit })];
+    const results = [resultOf("a")];
+    const view = viewOf(snapshotOf({ sandboxes: [SANDBOX], containers, results }, { kubernetes }), PATIENT);
+
+    const [candidate] = sortSandboxes(view).candidates;
+
+    expect(candidate?.sandbox.id).toBe(SANDBOX.id);
+    if (reason === undefined) expect(candidate?.retained).toBeUndefined();
+    else expect(candidate?.retained).toMatch(reason);
+  });
+});

@@ -1,0 +1,139 @@
+import { describe, expect, test } from "vitest";
+import { emptyResultCache } from "../../lab/faults/result-cache.ts";
+import type { LabNode } from "../../lab/node.ts";
+import { finishedPod, type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
+import { apiKnows, askedOfApi, STUB_KUBECONFIG, setApiMood, startStubApi, stopStubApi } from "../../lab/stub-api.ts";
+import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { cniFiles, expectAlive, expectGone, heal, listedIds, unghostIn } from "./healed-node.ts";
+import { reportOf } from "./unghost.ts";
+
+const containers = [{ name: "main" }];
+const WITH_API = ["--kubeconfig", STUB_KUBECONFIG, "--min-age", "0s"] as const;
+
+/** Twenty sandboxes that are all NotReady, of which Kubernetes has five different things to say. */
+interface Twenty {
+  readonly finished: readonly LabPod[];
+  readonly static: readonly LabPod[];
+  readonly madeAnew: readonly LabPod[];
+  readonly gone: readonly LabPod[];
+  readonly blocked: readonly LabPod[];
+}
+
+describe.skipIf(NO_REAL_NODE !== undefined)(
+  "what Kubernetes says of dead sandboxes",
+  { timeout: HANG_GUARD_MS },
+  () => {
+    eachRuntime("of twenty, exactly the twelve that are proven stuck are healed", async (runtime) => {
+      const node = await start({ runtime });
+      const twenty = await twentyDead(node);
+      expect(await listedIds(node)).toHaveLength(20);
+
+      const { code, report } = await heal(node, WITH_API);
+
+      const stuck = [...twenty.madeAnew, ...twenty.gone, ...twenty.blocked];
+      expect([code, report.kubernetes, report.remaining]).toEqual([0, { source: "api" }, []]);
+      expect(report.actions?.map(({ finding, outcome }) => [finding.split("/")[1], outcome]).toSorted()).toEqual(
+        stuck.map(({ sandboxId }) => [sandboxId, "healed"]).toSorted(),
+      );
+      await expectAlive(node, { ready: [], kept: [...twenty.finished, ...twenty.static] });
+      const left = cniFiles(node).join("\n");
+      for (const { sandboxId } of twenty.blocked) expect(left).not.toContain(sandboxId);
+      const second = await heal(node, WITH_API);
+      expect([second.code, second.report.actions]).toEqual([0, []]);
+      await expectGone(node, ...twenty.madeAnew, ...twenty.gone);
+    });
+
+    test("an API that cannot be asked narrows what is done, and never costs a finished or static pod", async () => {
+      const node = await start();
+      const twenty = await twentyDead(node);
+      const kept = { ready: [], kept: [...twenty.finished, ...twenty.static] };
+      const troubles: readonly (readonly [string, () => Promise<void>, RegExp])[] = [
+        ["answers 500", () => setApiMood(node, "500"), /answered 500/],
+        ["refuses the token", () => setApiMood(node, "401"), /answered 401/],
+        ["hangs", () => setApiMood(node, "hang"), /did not answer in time/],
+        ["is not there", () => stopStubApi(node), /cannot be reached/],
+      ];
+      for (const [, begin, error] of troubles) {
+        await begin();
+        const scanned = reportOf(
+          await unghostIn(node, ["scan", "--timeout", "3s", "-o", "json", "--kubeconfig", STUB_KUBECONFIG]),
+        );
+        expect(scanned.kubernetes).toEqual({ source: "none", error: expect.stringMatching(error) });
+      }
+      await node.writeFile("/var/lib/kubelet/pods/.keep", "");
+      const { report } = await heal(node, WITH_API);
+
+      expect(report.kubernetes.source).toBe("kubelet");
+      await expectAlive(node, kept);
+      const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
+      for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
+    });
+
+    test("a scan of a well node asks twice, one of a sick node four times", async () => {
+      const node = await start();
+      await startStubApi(node);
+      const pod = await runPod(node, { name: "busy", containers });
+      await apiKnows(node, pod.ref);
+      await askedOfApi(node);
+      const scan = ["scan", "-o", "json", "--timeout", "30s", ...WITH_API];
+
+      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("healthy");
+      expect((await askedOfApi(node)).map(resource)).toEqual(["nodes", "pods"]);
+
+      await finishedPod(node, { name: "deleted" });
+      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["events", "namespaces", "nodes", "pods"]);
+    });
+  },
+);
+
+function resource(request: string): string {
+  return /\/api\/v1\/([a-z]+)/.exec(request)?.[1] ?? request;
+}
+
+/** Made in part by a power cut and in part by an orderly end, as on a node that has seen both. */
+async function twentyDead(node: LabNode): Promise<Twenty> {
+  const finished = await several(5, (index) => finishedPod(node, { name: `finished-${index}` }));
+  const uids = ["0", "1", "2"].map((digit) => `5bd1e995a1b2c3d4e5f60718293a4b5${digit}`);
+  const statics = await several(3, (index) => {
+    const spec = staticPod(`static-${index}`, uids[index] ?? "");
+    return index === 0 ? finishedPod(node, spec) : runPod(node, { ...spec, containers });
+  });
+  const either = (name: string) => (index: number) =>
+    index % 2 === 0
+      ? finishedPod(node, { name: `${name}-${index}` })
+      : runPod(node, { name: `${name}-${index}`, containers });
+  const madeAnew = await several(4, either("anew"));
+  const gone = await several(4, either("gone"));
+  const blocked = await several(4, (index) => runPod(node, { name: `blocked-${index}`, containers }));
+  await node.powerCut();
+  for (const pod of blocked) await emptyResultCache(node, pod);
+  await node.powerOn();
+  await startStubApi(node);
+  for (const { ref } of finished) await apiKnows(node, ref, { status: { phase: "Succeeded" } });
+  for (const { ref } of statics) await apiKnows(node, podRef({ name: `${ref.name}-node` }), mirrorOf(ref.uid));
+  for (const { ref } of madeAnew) await apiKnows(node, podRef({ name: ref.name }));
+  for (const { ref } of blocked) await apiKnows(node, ref);
+  return { finished, static: statics, madeAnew, gone, blocked };
+}
+
+/** As kubelet marks it: the uid of its sandbox is the hash of its manifest. */
+function staticPod(name: string, hash: string): PodSpec {
+  const annotations = { "kubernetes.io/config.source": "file", "kubernetes.io/config.hash": hash };
+  return { name, uid: hash, annotations };
+}
+
+function mirrorOf(hash: string) {
+  const annotations = {
+    "kubernetes.io/config.source": "file",
+    "kubernetes.io/config.hash": hash,
+    "kubernetes.io/config.mirror": hash,
+  };
+  return { metadata: { annotations } };
+}
+
+async function several(count: number, make: (index: number) => Promise<LabPod>): Promise<readonly LabPod[]> {
+  const pods: LabPod[] = [];
+  for (let index = 0; index < count; index++) pods.push(await make(index));
+  return pods;
+}

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { planHealing } from "../../src/plan/plan.ts";
+import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
+import type { Holds } from "../../src/snapshot/types.ts";
+import {
+  AT_ONCE,
+  containerOf,
+  LOST,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+const POLICY: HealPolicy = { ...AT_ONCE, allDead: false, cap: DEFAULT_CAP };
+const DEAD = sandboxOf("a");
+
+/** A sandbox with a corrupt cache, and a creation that never ends. */
+function planWith(holds: Partial<Holds>, ignored = false) {
+  const { namespace, name, uid } = DEAD.pod;
+  const snapshot = snapshotOf(
+    {
+      sandboxes: [DEAD],
+      containers: [containerOf("a", { exit: LOST })],
+      results: [resultOf("a", "empty")],
+      plugins: [pluginFor("b", "ADD", 1000)],
+      records: [recordOf("a"), recordOf("b")],
+    },
+    {
+      kubernetes: {
+        source: "api",
+        pods: [{ namespace, name, uid, ignored }],
+        holds: { paused: false, node: false, namespaces: [], ...holds },
+      },
+    },
+  );
+  return planHealing(diagnose(snapshot, POLICY), POLICY);
+}
+
+test.each<[string, Partial<Holds>, boolean, number]>([
+  ["nothing is marked", {}, false, 2],
+  ["the node is paused", { paused: true }, false, 0],
+  ["the node is ignored", { node: true }, false, 0],
+  ["the pods' namespace is ignored", { namespaces: ["default"] }, false, 0],
+  ["one pod is ignored", {}, true, 1],
+])("%s", (_what, holds, ignored, actions) => {
+  expect(planWith(holds, ignored).actions).toHaveLength(actions);
+});
+
+test("a paused node's plan says that it is paused", () => {
+  const { leftAlone } = planWith({ paused: true });
+
+  expect(leftAlone.map(({ because }) => because)).toEqual(
+    leftAlone.map(() => expect.stringContaining("unghost.dev/paused")),
+  );
+  expect(leftAlone).toHaveLength(2);
+});

@@ -1,0 +1,179 @@
+import { describe, expect, test } from "vitest";
+import { type Plan, planHealing } from "../../src/plan/plan.ts";
+import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import type { Sandbox } from "../../src/snapshot/types.ts";
+import { diagnosed } from "../support/diagnosed.ts";
+import {
+  AT_ONCE,
+  addressOf,
+  containerOf,
+  FINISHED,
+  idOf,
+  LOST,
+  MULTUS,
+  type NodeParts,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  scratchOf,
+  shimOf,
+} from "../support/snapshot-builder.ts";
+
+const POLICY: HealPolicy = { ...AT_ONCE, allDead: false, cap: DEFAULT_CAP };
+
+function planFor(parts: NodeParts, policy: Partial<HealPolicy> = {}): Plan {
+  const all = { ...POLICY, ...policy };
+  return planHealing(diagnosed(parts, all), all);
+}
+
+function steps({ actions }: Plan): readonly string[] {
+  return actions.map((action) => action.steps.map(({ kind }) => kind).join(", "));
+}
+
+function reasons({ leftAlone }: Plan): readonly string[] {
+  return leftAlone.map(({ because }) => because);
+}
+
+/** A sandbox that died with the node: its container lost, its network held. */
+function dead(digit: string, named: { namespace?: string; name?: string } = {}): Sandbox {
+  const sandbox = sandboxOf(digit, { createdSecondsAgo: 7200 });
+  return { ...sandbox, pod: { ...sandbox.pod, ...named } };
+}
+
+const ONE_DEAD = {
+  sandboxes: [dead("a")],
+  containers: [containerOf("a", { exit: LOST })],
+  records: [recordOf("a")],
+  results: [resultOf("a")],
+  addresses: [addressOf("a", "10.88.0.2")],
+} satisfies NodeParts;
+
+describe("planHealing", () => {
+  test("takes the network's agents first, then storage, then the system, then the rest", () => {
+    const sandboxes = [
+      dead("a", { name: "web-0" }),
+      dead("b", { namespace: "kube-system", name: "coredns-x" }),
+      dead("c", { namespace: "longhorn-system", name: "longhorn-csi-plugin-x" }),
+      dead("d", { namespace: "kube-flannel", name: "kube-flannel-ds-x" }),
+    ];
+
+    const plan = planFor({ sandboxes, results: ["a", "b", "c", "d"].map((digit) => resultOf(digit)) });
+
+    expect(plan.actions.map(({ rank }) => rank)).toEqual(["cni-agent", "csi-node-plugin", "node-critical", "rest"]);
+  });
+
+  test("takes the attempts that a clock step mixed up one after the other, the oldest first", () => {
+    const attempt = (digit: string, number: number, createdSecondsAgo: number): Sandbox =>
+      sandboxOf(digit, { uid: "one", attempt: number, createdSecondsAgo });
+    const sandboxes = [attempt("c", 2, 900_000_000), attempt("b", 1, 800_000_000), attempt("a", 0, 60)];
+
+    const { actions } = planFor({ sandboxes });
+
+    expect(actions.map(({ finding }) => finding.subject)).toMatchObject([
+      { sandboxId: idOf("b") },
+      { sandboxId: idOf("c") },
+    ]);
+    expect(new Set(actions.map(({ lane }) => lane))).toEqual(new Set([podUid("one")]));
+  });
+
+  test("leaves those attempts alone while a sandbox is dated after now", () => {
+    const sandboxes = [
+      sandboxOf("b", { uid: "one", attempt: 1, createdSecondsAgo: 60 }),
+      sandboxOf("a", { uid: "one", attempt: 0, createdSecondsAgo: -86_400 }),
+    ];
+
+    expect(reasons(planFor({ sandboxes }))).toEqual([expect.stringContaining("set the clock right")]);
+  });
+
+  test("never touches more than the cap in one run, and says so of the rest", () => {
+    const digits = ["a", "b", "c"];
+    const parts = { sandboxes: digits.map((digit) => dead(digit)), results: digits.map((digit) => resultOf(digit)) };
+
+    const plan = planFor(parts, { cap: 2 });
+
+    expect(plan.actions).toHaveLength(2);
+    expect(reasons(plan)).toEqual(["over the cap of 2 for one run; heal again"]);
+  });
+
+  test("is the same for the same findings", () => {
+    expect(planFor(ONE_DEAD)).toEqual(planFor(ONE_DEAD));
+  });
+});
+
+describe("how far a plan goes with a sandbox that died with the node", () => {
+  test.each([
+    ["removes it when nobody can be asked", {}, ["remove-sandbox, release-addresses, quarantine-file"]],
+    ["only stops it when its pod is known", { pods: ["a"] }, ["stop-sandbox"]],
+    ["removes it when its pod is gone", { pods: ["b"] }, ["remove-sandbox, release-addresses, quarantine-file"]],
+    [
+      "clears the way for a kubelet that is alive",
+      { pods: ["a"], kubeletStarted: 10, results: [resultOf("a", "empty")] },
+      ["quarantine-file, await-kubelet, stop-sandbox"],
+    ],
+    [
+      "clears every broken file out of the way, whichever made the finding",
+      { results: [resultOf("a", "empty")], flannel: [scratchOf("a", "corrupt", "/var/lib/cni/flannel")] },
+      ["quarantine-file, quarantine-file, remove-sandbox, release-addresses"],
+    ],
+    [
+      "makes multus safe where its delegates are forgotten",
+      { conf: MULTUS, pods: ["a"] },
+      ["multus-marker, stop-sandbox"],
+    ],
+  ] satisfies readonly (readonly [string, NodeParts, readonly string[]])[])("%s", (_title, parts, expected) => {
+    expect(steps(planFor({ ...ONE_DEAD, ...parts }))).toEqual(expected);
+  });
+
+  test("leaves alone what was stopped and whose pod is known", () => {
+    const plan = planFor({ ...ONE_DEAD, results: [], addresses: [], pods: ["a"] });
+
+    expect([plan.actions, plan.leftAlone]).toEqual([[], []]);
+  });
+
+  test("sweeps a finished pod only when asked to", () => {
+    const parts = { sandboxes: [dead("a")], containers: [containerOf("a", { exit: FINISHED })] };
+
+    expect(planFor(parts).actions).toEqual([]);
+    expect(steps(planFor(parts, { allDead: true }))).toEqual(["remove-sandbox"]);
+  });
+
+  test.each([
+    ["an opted-out pod", { annotations: { "unghost.dev/ignore": "true" } }],
+    ["a Ready one", { state: "ready" }],
+  ] satisfies readonly (readonly [string, Partial<Sandbox>])[])("never touches %s, whatever is asked", (_, parts) => {
+    const plan = planFor({ ...ONE_DEAD, sandboxes: [{ ...dead("a"), ...parts }] }, { allDead: true });
+
+    expect(plan.actions).toEqual([]);
+  });
+});
+
+describe("what a plan leaves to others", () => {
+  test("ends a hung creation past the grace, but not of a pod that is opted out", () => {
+    const parts = { records: [recordOf("a")], plugins: [pluginFor("a", "ADD", 900)] };
+    const ignored = { ...recordOf("a"), labels: { "unghost.dev/ignore": "true" } };
+
+    expect(steps(planFor(parts))).toEqual(["end-process"]);
+    expect(planFor(parts, { inflightGraceMs: 3_600_000 }).actions).toEqual([]);
+    expect(reasons(planFor({ ...parts, records: [ignored] }))).toEqual(["it is opted out by unghost.dev/ignore"]);
+  });
+
+  test("ends a leaked shim only when that class alone is named", () => {
+    const parts = { shims: [shimOf("a")] };
+
+    expect(reasons(planFor(parts))).toEqual([expect.stringMatching(/^needs a person: /)]);
+    expect(steps(planFor(parts, { only: ["shim-leak"] }))).toEqual(["end-process"]);
+    expect(planFor(parts, { only: ["shim-leak", "netns-and-veth-leak"] }).actions).toEqual([]);
+  });
+
+  test("names the steps of what a person has to do", () => {
+    const name = { name: "web_default_uid_0" };
+    const parts = {
+      sandboxes: [sandboxOf("a", { state: "ready" })],
+      records: [recordOf("a", name), recordOf("b", name)],
+    };
+
+    expect(reasons(planFor(parts))).toEqual([expect.stringContaining("block every restart of the runtime")]);
+  });
+});
