@@ -10,7 +10,9 @@ export function podTruth(sandbox: Sandbox, view: NodeView): PodTruth {
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return "unasked";
   if (kubernetes.pods.some(({ uid }) => uid === pod.uid)) return "known";
-  if (kubernetes.source === "api" && kubernetes.kubeletUnread === true && isStatic(sandbox)) return "unasked";
+  // Only the two together know of every static pod: a mirror may be missing, and so may a directory.
+  const isHalfAsked = kubernetes.source === "kubelet" || kubernetes.kubeletUnread === true;
+  if (isHalfAsked && isStatic(sandbox)) return "unasked";
   // An API server answers from its cache, which may not have heard of a pod that was made a moment ago.
   return isSettled(new Date(Number(createdAt / 1_000_000n)), view) ? "gone" : "known";
 }

@@ -3,8 +3,8 @@ import type { Api } from "../kube/api.ts";
 import { attacherLease } from "../kube/attacher-lease.ts";
 import { type ApiAttachment, attacherFinalizer, listAttachments } from "../kube/volume-attachments.ts";
 import { getVolume, usersOfClaim } from "../kube/volumes.ts";
-import type { NodeTools } from "./node-tools.ts";
 import { mountPoints } from "./mount-points.ts";
+import type { NodeTools } from "./node-tools.ts";
 
 const POLL_MS = 1000;
 /** Attachers renew every 5 s; a lease that lies still for twice its own length belongs to nobody. */

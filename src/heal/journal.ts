@@ -42,6 +42,8 @@ type Draft = JournalEntry extends infer E ? (E extends JournalEntry ? Omit<E, "a
 
 interface Waiting {
   readonly line: string;
+  /** Somebody waits for it. */
+  readonly urgent: boolean;
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
@@ -95,10 +97,8 @@ export class Journal {
    */
   ended(id: JournalId, outcome: DoneOutcome, detail?: string): void {
     const line = formatEntry(this.#stamped({ event: "done", id, outcome, detail }));
-    this.#waiting.push({ line, settle: () => undefined });
-    this.#soon ??= setTimeout(() => {
-      this.#flushing ??= this.#flush();
-    }, SOON_MS);
+    this.#waiting.push({ line, urgent: false, settle: () => undefined });
+    this.#flushSoon();
   }
 
   undoing(id: JournalId): Promise<Outcome<void>> {
@@ -119,7 +119,8 @@ export class Journal {
   }
 
   async close(): Promise<void> {
-    await (this.#flushing ?? this.#flush());
+    while (this.#flushing !== undefined || this.#waiting.length > 0) await (this.#flushing ??= this.#flush());
+    clearTimeout(this.#soon);
     if (this.#closed) return;
     this.#closed = true;
     this.#broken ??= refuse("The journal is closed.", "Open it again.");
@@ -129,24 +130,30 @@ export class Journal {
   #append(draft: Draft): Promise<Outcome<void>> {
     const line = formatEntry(this.#stamped(draft));
     return new Promise((settle) => {
-      this.#waiting.push({ line, settle });
+      this.#waiting.push({ line, urgent: true, settle });
       this.#flushing ??= this.#flush();
     });
   }
 
+  #flushSoon(): void {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      this.#flushing ??= this.#flush();
+    }, SOON_MS);
+  }
+
   async #flush(): Promise<void> {
-    clearTimeout(this.#soon);
-    this.#soon = undefined;
     // Lets everything that is ready in this turn of the event loop join the first batch.
     await Promise.resolve();
-    while (this.#waiting.length > 0) {
+    do {
       const batch = this.#waiting;
       this.#waiting = [];
       const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
       for (const { settle } of batch) settle(outcome);
-    }
+    } while (this.#waiting.some(({ urgent }) => urgent));
     // In the same breath as the look at the queue, or an entry that comes in between would wait for ever.
     this.#flushing = undefined;
+    if (this.#waiting.length > 0) this.#flushSoon();
   }
 
   async #write(lines: string): Promise<Outcome<void>> {

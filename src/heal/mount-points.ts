@@ -9,9 +9,10 @@ const MOST_BYTES = 4 * 1024 * 1024;
  * Every mount point that the node's init and its kubelet see, which may live in a mount namespace of its own.
  * Undefined when either could not be read in full.
  */
-export async function mountPoints({ hostRoot, facts }: Pick<NodeTools, "hostRoot" | "facts">): Promise<
-  readonly string[] | undefined
-> {
+export async function mountPoints({
+  hostRoot,
+  facts,
+}: Pick<NodeTools, "hostRoot" | "facts">): Promise<readonly string[] | undefined> {
   const processes = await facts.processes();
   if (processes.status !== "read") return undefined;
   const kubelet = processes.value.kubelet?.pid;
@@ -30,5 +31,7 @@ export function mountPointsIn(mountinfo: string): readonly string[] {
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
     .filter((path) => path !== "")
-    .map((path) => path.replace(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
+    .map((path) =>
+      path.replace(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
+    );
 }

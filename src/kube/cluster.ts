@@ -88,12 +88,7 @@ function nodeName({ certificate }: ApiAccess, node: string): string {
   return certificate?.node ?? node.toLowerCase();
 }
 
-async function readFacts(
-  api: Api,
-  access: ApiAccess,
-  name: string,
-  isSick: Promise<boolean>,
-): Promise<ClusterFacts> {
+async function readFacts(api: Api, access: ApiAccess, name: string, isSick: Promise<boolean>): Promise<ClusterFacts> {
   const [pods, node] = await Promise.all([readPods(api, name), orKubeError(readNode(api, name))]);
   // No kubelet may read namespaces or events: that need not be tried.
   const isKubelet = access.certificate?.node !== undefined;
@@ -114,7 +109,8 @@ async function readFacts(
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
   const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, name, pods));
-  if (unattached instanceof KubeError) gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
+  if (unattached instanceof KubeError)
+    gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
   return {
     nodeName: name,
     pods,
@@ -129,7 +125,7 @@ async function readFacts(
 
 /** Something that should be up is not: then the cluster may have said why. */
 function isWaiting({ phase, terminating, waiting }: ApiPod): boolean {
-  return phase === "Pending" || phase === "Unknown" || terminating || waiting.length > 0;
+  return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined;
 }
 
 async function readPods(api: Api, node: string): Promise<readonly ApiPod[]> {

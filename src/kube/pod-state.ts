@@ -1,29 +1,52 @@
 import type * as v from "valibot";
-import type { PodSchema } from "./objects.ts";
+import { type PodSchema, sandboxUid } from "./objects.ts";
 
-/** How a pod stands in the cluster, and what it has to do with storage. */
+/** How a pod stands in the cluster, and what it has to do with storage. What is ordinary is left out. */
 export interface PodState {
-  /** Of its object: a static pod's mirror has another than its sandboxes carry. */
-  readonly objectUid: string;
-  /** The kind of controller that brings it back when it is deleted; missing for a bare pod. */
+  /** Of its object, where that differs from what its sandboxes carry: a static pod's mirror. */
+  readonly objectUid?: string;
+  /** The kind of controller that brings it back when it is deleted. */
   readonly controller?: string;
   /** Why its containers do not run, such as CrashLoopBackOff. */
-  readonly waiting: readonly string[];
-  readonly restarts: number;
-  readonly containers: readonly string[];
-  /** Paths of the node that it mounts. */
-  readonly hostPaths: readonly string[];
+  readonly waiting?: readonly string[];
+  readonly restarts?: number;
+  readonly csi?: CsiMounts;
 }
 
-export function podState({ metadata, spec, status }: v.InferOutput<typeof PodSchema>): PodState {
+/** A pod that mounts the directory of a CSI driver's socket. */
+export interface CsiMounts {
+  /** Directories of the node, such as /var/lib/kubelet/plugins/driver.longhorn.io. */
+  readonly dirs: readonly string[];
+  /** It registers the driver with kubelet: then it is the driver's node plugin. */
+  readonly registers: boolean;
+}
+
+type Pod = v.InferOutput<typeof PodSchema>;
+
+export function podState(pod: Pod): PodState {
+  const { metadata, status } = pod;
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true)?.kind;
-  const containers = status?.containerStatuses ?? [];
+  const statuses = status?.containerStatuses ?? [];
+  const waiting = statuses.flatMap(({ state }) => state?.waiting?.reason ?? []);
+  const restarts = statuses.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0);
+  const csi = csiMounts(pod);
   return {
-    objectUid: metadata.uid,
+    ...(sandboxUid(pod) === metadata.uid ? {} : { objectUid: metadata.uid }),
     ...(controller === undefined ? {} : { controller }),
-    waiting: containers.flatMap(({ state }) => state?.waiting?.reason ?? []),
-    restarts: containers.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0),
-    containers: (spec?.containers ?? []).map(({ name }) => name),
-    hostPaths: (spec?.volumes ?? []).flatMap(({ hostPath }) => hostPath?.path ?? []),
+    ...(waiting.length === 0 ? {} : { waiting }),
+    ...(restarts === 0 ? {} : { restarts }),
+    ...(csi === undefined ? {} : { csi }),
   };
+}
+
+/** Wherever kubelet's root is: `plugins/<driver>` and not kubelet's own `plugins/kubernetes.io`. */
+const SOCKET_DIR = /\/plugins\/(?!kubernetes\.io(?:\/|$))[^/]+\/?$/;
+const REGISTRY = /\/plugins_registry\/?$/;
+
+function csiMounts({ spec }: Pod): CsiMounts | undefined {
+  const paths = (spec?.volumes ?? []).flatMap(({ hostPath }) => hostPath?.path ?? []);
+  const dirs = paths.filter((path) => SOCKET_DIR.test(path)).map((path) => path.replace(/\/$/, ""));
+  if (dirs.length === 0) return undefined;
+  const registrar = (spec?.containers ?? []).some(({ name }) => name.includes("registrar"));
+  return { dirs, registers: registrar || paths.some((path) => REGISTRY.test(path)) };
 }

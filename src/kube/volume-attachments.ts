@@ -57,8 +57,7 @@ export async function getAttachment(
   try {
     const object = await api.get(path);
     const result = v.safeParse(AttachmentSchema, object);
-    if (!result.success)
-      throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
+    if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
     return { object, attachment: toAttachment(result.output) };
   } catch (error) {
     if (error instanceof KubeError && error.kind === "not-found") return undefined;

@@ -7,11 +7,14 @@ export async function formatDocument(document: unknown, format: Exclude<OutputFo
   const yaml = new Document(document, { aliasDuplicateObjects: false });
   visit(yaml, {
     Scalar: (_, node) => {
-      if (typeof node.value === "string" && node.value.search(UNSAFE) >= 0) node.type = "QUOTE_DOUBLE";
+      if (typeof node.value === "string" && NOT_PLAIN.test(node.value)) node.type = "QUOTE_DOUBLE";
     },
   });
   return yaml.toString({ lineWidth: 0 }).replace(UNSAFE, yamlEscape);
 }
+
+/** Only between double quotes can YAML escape these; a tab is fine to a parser and not to a terminal. */
+const NOT_PLAIN = /[\p{Cc}\u2028\u2029\p{Cf}]/u;
 
 /**
  * Control and invisible characters that both formats would let through. People look at this output on terminals, too,

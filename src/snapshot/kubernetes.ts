@@ -14,6 +14,8 @@ export interface KubernetesPlaces {
   readonly node: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
+  /** Whether the runtime shows anything dead: on a well node less is asked. */
+  readonly isSick?: Promise<boolean>;
 }
 
 /** Which pods Kubernetes wants here, from whoever can be asked: the API server, else kubelet's own directories. */
@@ -34,13 +36,14 @@ type ApiAnswer =
   | { readonly kind: "failed"; readonly reason: string };
 
 /** undefined where nobody gave us credentials, which is ordinary. */
-async function askApi({ root, kubeconfig, env, node, timeoutMs }: KubernetesPlaces): Promise<ApiAnswer | undefined> {
+async function askApi(places: KubernetesPlaces): Promise<ApiAnswer | undefined> {
+  const { root, kubeconfig, env, node, timeoutMs, isSick = Promise.resolve(true) } = places;
   const found = clusterCredentials({ root, kubeconfig, env });
   if (found === undefined) return undefined;
   const { credentials, readText } = found;
   // Loaded only when there is a cluster to ask.
   const { askCluster } = await import("../kube/cluster.ts");
-  const answer = await askCluster({ credentials, readText, node, limits: { timeoutMs } });
+  const answer = await askCluster({ credentials, readText, node, limits: { timeoutMs }, isSick });
   // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
   if (answer.kind === "failed" || credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
     return answer;
@@ -59,6 +62,7 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
       namespaces: facts.ignoredNamespaces,
     },
     ...(facts.unattached === undefined ? {} : { unattached: facts.unattached }),
+    ...(facts.events === undefined ? {} : { events: facts.events }),
     ...(dirs.status === "read" ? {} : { kubeletUnread: true }),
     ...(facts.gaps.length === 0 ? {} : { error: facts.gaps.join("; ") }),
   };

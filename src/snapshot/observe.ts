@@ -7,6 +7,7 @@ import { readBoot } from "./boot.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
+import { readCsi } from "./csi.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
@@ -16,7 +17,7 @@ import { readProcesses } from "./processes.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
 import { lookAgain } from "./second-look.ts";
 import { absent, failed, read, type Source, valueOr } from "./source.ts";
-import type { ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
+import type { ContainerdFacts, CriFacts, CsiSocket, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
   readonly node: string;
@@ -97,8 +98,15 @@ async function observeWith(
   }
 
   // What needs no answer of the runtime comes first: it is read while the runtime makes up its own.
-  const [kubernetes, netns, processes, logs, cni, runtime, facts] = await Promise.all([
-    readKubernetes({ ...options, root, kubeletRoot: distribution.kubeletRoot, env }),
+  const isSick = runtimeFacts.then(({ cri }) =>
+    Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
+  );
+  const { kubeletRoot } = distribution;
+  const [kubernetes, csi, netns, processes, logs, cni, runtime, facts] = await Promise.all([
+    readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
+    isSick.then((sick) =>
+      sick ? readCsi({ root, kubeletRoot, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
+    ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => readProcesses({ root, table: processTable, signal })),
     readLogs({ root, distribution, signal }),
@@ -117,6 +125,7 @@ async function observeWith(
     processes,
     logs,
     kubernetes,
+    csi,
   };
 }
 

@@ -14,6 +14,8 @@ export interface Snapshot {
   readonly processes: Source<ProcessFacts>;
   readonly logs: Source<LogFacts>;
   readonly kubernetes: Kubernetes;
+  /** Missing where there was no reason to look. */
+  readonly csi?: Source<readonly CsiSocket[]>;
 }
 
 /** The machine's identity for this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
@@ -275,6 +277,8 @@ export type Kubernetes =
       readonly holds: Holds;
       /** Volumes that are to be attached to this node and are not; missing where they were not asked for. */
       readonly unattached?: readonly UnattachedVolume[];
+      /** The last complaint of each kind about each pod of this node; missing where they were not asked for. */
+      readonly events?: readonly PodEvent[];
       /** Kubelet's directories could not be read: then a static pod that the API does not have may be there all the same. */
       readonly kubeletUnread?: boolean;
       /** What of the rest could not be asked. */
@@ -326,6 +330,15 @@ export interface AttacherLease {
   readonly renewedAt: Date;
 }
 
+/** A Warning about one pod that speaks of its sandbox or its volumes. */
+export interface PodEvent {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
+}
+
 export interface KnownPod {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
@@ -338,4 +351,22 @@ export interface KnownPod {
   readonly ignored?: boolean;
   /** PersistentVolumeClaims of its namespace that it mounts, where the API was asked. */
   readonly claims?: readonly string[];
+  /** The uid of its object, where its sandboxes carry another. */
+  readonly objectUid?: string;
+  /** The kind of controller that brings it back when it is deleted; none for a bare pod. */
+  readonly controller?: string;
+  /** Why its containers do not run, such as CrashLoopBackOff. */
+  readonly waiting?: readonly string[];
+  readonly restarts?: number;
+  /** It mounts the directories of CSI drivers' sockets; whoever registers a driver is its node plugin. */
+  readonly csi?: { readonly dirs: readonly string[]; readonly registers: boolean };
+}
+
+/** The socket through which kubelet and sidecars reach a CSI driver's node plugin. */
+export interface CsiSocket {
+  readonly driver: string;
+  readonly dir: string;
+  readonly path: string;
+  /** `dead`: the file is there, and nobody listens. */
+  readonly state: "listening" | "dead" | "missing";
 }

@@ -31,6 +31,7 @@ test("without anything said, the defaults of the contract", async () => {
     timeoutMs: 4000,
     minAgeMs: 600_000,
     inflightGraceMs: 600_000,
+    volumeAttachmentAgeMs: 300_000,
     concurrency: 8,
     only: [],
     skip: [],

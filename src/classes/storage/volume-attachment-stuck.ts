@@ -38,7 +38,8 @@ export const volumeAttachmentStuck: FailureClass = {
       within: /deadlineexceeded|deadline exceeded/,
       level: "symptom",
       confidence: 0.5,
-      decides: "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
+      decides:
+        "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
     },
   ],
   inSnapshot: {

@@ -17,7 +17,11 @@ const POLL_MS = 1000;
 const LARGEST_OBJECT = 64 * 1024;
 
 /** Deletes a VolumeAttachment that nothing uses, so that the cluster makes it anew. No finalizer is ever taken off. */
-export async function deleteVolumeAttachment(step: DeleteStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function deleteVolumeAttachment(
+  step: DeleteStep,
+  finding: Finding,
+  tools: NodeTools,
+): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
     if (api === undefined) return { kind: "refused", reason: "there is no Kubernetes API to ask" };

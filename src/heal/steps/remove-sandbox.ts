@@ -22,10 +22,14 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
 /** RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. */
 async function verifyRemoved(sandboxId: string, tools: NodeTools): Promise<StepResult> {
   const call = { timeoutMs: tools.waits.lookMs };
-  if ((await tools.cri.podSandboxState(sandboxId, call)) !== undefined) {
+  const [state, record] = await Promise.all([
+    tools.cri.podSandboxState(sandboxId, call),
+    tools.containerd?.getContainer(sandboxId, call),
+  ]);
+  if (state !== undefined) {
     return { kind: "failed", reason: "the runtime said it removed the sandbox, and still knows it" };
   }
-  if ((await tools.containerd?.getContainer(sandboxId, call)) !== undefined) {
+  if (record !== undefined) {
     return { kind: "failed", reason: "the runtime said it removed the sandbox, and still has its record" };
   }
   return { kind: "done" };

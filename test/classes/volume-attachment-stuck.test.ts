@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { planHealing } from "../../src/plan/plan.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import type { Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types.ts";
+import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
+
+const HOLDS: Holds = { paused: false, node: false, namespaces: [] };
+const NAME = "csi-1f";
+const ID = `volume-attachment-stuck/${NAME}`;
+const DB: KnownPod = { namespace: "shop", name: "db-0", uid: podUid("u1"), phase: "Pending", claims: ["data"] };
+const LEASE = { name: "csi/lease", holder: "ctrl-1", durationSeconds: 15, renewedAt: ago(3) };
+
+const WAITING: UnattachedVolume = {
+  name: NAME,
+  uid: "v1",
+  attacher: "driver.example",
+  node: "node",
+  volume: "pvc-1",
+  createdAt: ago(600),
+  deleting: false,
+  finalizers: [],
+  claim: { namespace: "shop", name: "data" },
+  attachedTo: [],
+  lease: LEASE,
+  unknown: [],
+};
+
+function look(
+  volume: Partial<UnattachedVolume>,
+  { pods = [DB], holds = HOLDS }: { readonly pods?: readonly KnownPod[]; readonly holds?: Holds } = {},
+  policy: DiagnosisPolicy = PATIENT,
+) {
+  const unattached = [{ ...WAITING, ...volume }];
+  return diagnose(snapshotOf({}, { kubernetes: { source: "api", pods, holds, unattached } }), policy);
+}
+
+function factsOf({ findings }: ReturnType<typeof look>): string {
+  return findings.flatMap(({ evidence }) => evidence.map(({ fact }) => fact)).join("\n");
+}
+
+describe("volume-attachment-stuck", () => {
+  test.each<readonly [string, Partial<UnattachedVolume>, boolean]>([
+    ["ten minutes", {}, true],
+    ["one minute", { createdAt: ago(60) }, false],
+    ["nobody knows how long", { createdAt: new Date("no time") }, false],
+  ])("a volume that waits for %s: %o", (_, volume, isFound) => {
+    expect(look(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
+  });
+
+  test("how long is too long is the person's to say", () => {
+    expect(look({ createdAt: ago(60) }, {}, { ...PATIENT, volumeAttachmentAgeMs: 30_000 }).findings).toHaveLength(1);
+    expect(look({}, {}, { ...PATIENT, volumeAttachmentAgeMs: 3_600_000 }).findings).toEqual([]);
+  });
+
+  test("names the pods that wait, and those alone", () => {
+    const other: KnownPod = { ...DB, name: "other", claims: ["logs"] };
+    const elsewhere: KnownPod = { ...DB, namespace: "test" };
+
+    const { findings } = look({}, { pods: [DB, other, elsewhere] });
+
+    expect(findings[0]).toMatchObject({ severity: "critical", blocks: ["pod shop/db-0"] });
+    expect(look({}, { pods: [] }).findings[0]).toMatchObject({ severity: "warning", blocks: [] });
+  });
+
+  test.each<readonly [string, Partial<UnattachedVolume>, RegExp]>([
+    ["the attacher's own words", { error: "volume is in use" }, /its status says: volume is in use/],
+    ["that it gave none", {}, /its status gives no reason/],
+    ["where else it is attached", { attachedTo: ["n2"] }, /attached to n2/],
+    ["an attacher that works", {}, /driver\.example works: ctrl-1/],
+    [
+      "one that is silent",
+      { lease: { ...LEASE, renewedAt: ago(900) } },
+      /is silent: ctrl-1 last renewed its lease 15m/,
+    ],
+    ["a deletion that hangs", { deleting: true, finalizers: ["a/b"] }, /its deletion waits for a\/b/],
+    ["what it could not ask", { unknown: ["not allowed"] }, /not allowed/],
+  ])("tells %s", (_, volume, fact) => {
+    expect(factsOf(look(volume))).toMatch(fact);
+  });
+
+  test("says that an attacher without a lease cannot be judged", () => {
+    const { lease: _lease, ...without } = WAITING;
+    const unattached = [without];
+
+    const seen = diagnose(
+      snapshotOf({}, { kubernetes: { source: "api", pods: [DB], holds: HOLDS, unattached } }),
+      PATIENT,
+    );
+
+    expect(factsOf(seen)).toMatch(/whether the attacher driver\.example works cannot be told/);
+  });
+
+  const policy = { ...PATIENT, allDead: false, cap: 10 };
+  test.each<readonly [string, readonly string[], Partial<UnattachedVolume>, readonly KnownPod[], boolean]>([
+    ["asked for by name", ["volume-attachment-stuck"], {}, [DB], true],
+    ["not asked for", [], {}, [DB], false],
+    ["asked for among others", ["volume-attachment-stuck", "pod-gone"], {}, [DB], false],
+    ["already being deleted", ["volume-attachment-stuck"], { deleting: true }, [DB], false],
+    ["its pod is opted out", ["volume-attachment-stuck"], {}, [{ ...DB, ignored: true }], false],
+  ])("is deleted only when a person named it: %s", (_, only, volume, pods, isPlanned) => {
+    const { actions } = planHealing(look(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
+
+    expect(actions.flatMap(({ steps }) => steps.map(({ kind }) => kind))).toEqual(
+      isPlanned ? ["delete-volume-attachment"] : [],
+    );
+  });
+});

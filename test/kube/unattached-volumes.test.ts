@@ -1,0 +1,102 @@
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { makeRig, PODS } from "./rig.ts";
+import { type Asked, listOf, podObject, type Reply, statusOf } from "./stub-server.ts";
+import { attachmentObject, LEASES, leaseObject, VOLUME, VOLUMES, volumeObject } from "./volume-objects.ts";
+
+const rig = makeRig();
+afterEach(() => rig.stop());
+afterAll(() => rig.remove());
+
+const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
+
+function withVolumes(items: readonly unknown[], phase = "Pending"): Readonly<Record<string, (asked: Asked) => Reply>> {
+  const pod = podObject({ name: "db-0", uid: "u1", phase });
+  const volumes = [
+    { name: "data", persistentVolumeClaim: { claimName: "data" } },
+    { name: "scratch", ephemeral: { volumeClaimTemplate: {} } },
+    { name: "cfg", configMap: { name: "cfg" } },
+  ];
+  return {
+    [PODS]: () => ({ body: listOf([{ ...pod, spec: { ...pod.spec, volumes } }]) }),
+    [ATTACHMENTS]: () => ({ body: listOf(items) }),
+    [`${VOLUMES}/${VOLUME}`]: () => ({ body: volumeObject() }),
+    [LEASES]: () => ({ body: listOf([leaseObject("2026-11-15T03:30:00.000000Z")]) }),
+  };
+}
+
+describe("volumes that a node waits for", () => {
+  test("those of this node alone, with claim, attacher and where else they are", async () => {
+    const elsewhere = attachmentObject({ name: "csi-3", node: "n2", status: { attached: true } });
+    const attached = attachmentObject({ name: "csi-2", status: { attached: true } });
+    const error = { message: "volume is in use", time: "2026-11-15T03:25:00Z" };
+    await rig.serve(
+      withVolumes([attachmentObject({ status: { attached: false, attachError: error } }), attached, elsewhere]),
+    );
+
+    const { unattached, pods, gaps } = await rig.askFacts();
+
+    expect(gaps).toEqual([]);
+    expect(pods[0]?.claims).toEqual(["data", "db-0-scratch"]);
+    expect(unattached).toEqual([
+      expect.objectContaining({
+        name: "csi-1",
+        node: "n1",
+        volume: VOLUME,
+        error: "volume is in use",
+        claim: { namespace: "default", name: "data" },
+        attachedTo: ["n2"],
+        lease: expect.objectContaining({ holder: "ctrl-1", durationSeconds: 15 }),
+        unknown: [],
+      }),
+    ]);
+  });
+
+  test("one that no attacher has looked at has no status, and is not attached", async () => {
+    await rig.serve(withVolumes([attachmentObject({ status: undefined })]));
+
+    expect((await rig.askFacts()).unattached).toHaveLength(1);
+  });
+
+  test("are not asked for while no pod waits", async () => {
+    const { asked } = await rig.serve(withVolumes([attachmentObject({})], "Running"));
+
+    expect((await rig.askFacts()).unattached).toBeUndefined();
+    expect(asked.map(({ path }) => path)).not.toContain(ATTACHMENTS);
+  });
+
+  test("the attacher's lease is found by the name that the sidecar gives it", async () => {
+    const { asked } = await rig.serve(withVolumes([attachmentObject({})]));
+
+    await rig.askFacts();
+
+    expect(asked.find(({ path }) => path === LEASES)?.query.get("fieldSelector")).toBe(
+      "metadata.name=external-attacher-leader-driver-example",
+    );
+  });
+
+  test.each<readonly [string, string, Reply, RegExp]>([
+    ["attachments", ATTACHMENTS, statusOf(403, "no"), /which volumes wait to be attached is not known/],
+  ])("%s that may not be listed are a gap", async (_what, path, reply, gap) => {
+    await rig.serve({ ...withVolumes([]), [path]: () => reply });
+
+    const { gaps, unattached } = await rig.askFacts();
+
+    expect(unattached).toBeUndefined();
+    expect(gaps.join()).toMatch(gap);
+  });
+
+  test("a volume and a lease that may not be read are said to be unknown", async () => {
+    const no = (): Reply => statusOf(403, "no");
+    await rig.serve({ ...withVolumes([attachmentObject({})]), [`${VOLUMES}/${VOLUME}`]: no, [LEASES]: no });
+
+    const [one] = (await rig.askFacts()).unattached ?? [];
+
+    expect(one?.unknown).toEqual([expect.stringMatching(/whose claim/), expect.stringMatching(/whether its attacher/)]);
+  });
+
+  test("a server without a storage API has none", async () => {
+    await rig.serve({ ...withVolumes([]), [ATTACHMENTS]: () => statusOf(404, "no") });
+
+    expect(await rig.askFacts()).toMatchObject({ unattached: [], gaps: [] });
+  });
+});
