@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e demo bench docs clean
+.PHONY: help setup gen build lint test unit e2e demo bench chaos docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 help: ## this list
@@ -47,6 +47,9 @@ demo: setup build ## a power cut under a real node, told as a short story
 
 bench: setup build ## speed and memory, side by side with crictl where it can be had
 	node bench/main.ts
+
+chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n choose others
+	node bench/chaos.ts $(ROUNDS) $(SEED)
 
 docs: setup ## regenerate docs/classes.md and docs/schema
 	node scripts/class-docs.ts

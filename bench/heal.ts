@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { findCrictl } from "../lab/crictl.ts";
 import { type LabNode, startNode } from "../lab/node.ts";
 import { runPods } from "../lab/pods.ts";
-import { CONTAINERD_SOCKET } from "../lab/runtime-config.ts";
+import { CONTAINERD_SOCKET, type RuntimeVersion } from "../lab/runtime-config.ts";
 import { whyNoRealNode } from "../lab/tools.ts";
 import { interleaved, type Run, type Summary } from "./measure.ts";
 import type { Result } from "./result.ts";
@@ -12,10 +12,18 @@ const ROUNDS = 5;
 const MOST_TIMES_CRICTL = 1;
 const GUARD_MS = 300_000;
 
+export interface HealBench {
+  readonly ghosts?: number;
+  readonly rounds?: number;
+  /** Values of --concurrency to try besides the default. */
+  readonly concurrencies?: readonly number[];
+  readonly runtime?: RuntimeVersion;
+}
+
 /** What it costs to heal a node after a power cut, beside crictl, which is told what to remove and looks at nothing. */
 export async function benchHeal(
   unghost: string,
-  { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [] as readonly number[], runtime = "1.6" as "1.6" | "2.3" } = {},
+  { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [], runtime = "1.6" }: HealBench = {},
 ): Promise<Result> {
   const title = `heal of ${ghosts} ghosts on a real node, containerd ${runtime}`;
   const why = whyNoRealNode();

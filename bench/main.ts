@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { benchCrowdedNode } from "./crowded.ts";
 import { benchEmptyNode } from "./empty-node.ts";
+import { benchHeal } from "./heal.ts";
 import { isMissed, render } from "./result.ts";
 
 const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
@@ -10,6 +11,7 @@ const benchmarks = [
   () => benchEmptyNode(unghost),
   () => benchCrowdedNode(unghost, "ready"),
   () => benchCrowdedNode(unghost, "dead"),
+  () => benchHeal(unghost),
 ];
 
 for (const benchmark of benchmarks) {

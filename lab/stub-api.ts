@@ -42,8 +42,13 @@ export function apiHas(node: LabNode, address: string, object: object): Promise<
   return node.writeFile(`${STATE_DIR}/objects${address}.json`, JSON.stringify(object));
 }
 
+/** Where an object lies, for whoever plays a controller. */
+export function objectFile(node: LabNode, address: string): string {
+  return node.path(`${STATE_DIR}/objects${address}.json`);
+}
+
 export function isInApi(node: LabNode, address: string): boolean {
-  return existsSync(node.path(`${STATE_DIR}/objects${address}.json`));
+  return existsSync(objectFile(node, address));
 }
 
 /** What differs from an ordinary running pod, merged into its object. */

@@ -1,5 +1,5 @@
 export interface ApiObject {
-  readonly metadata: { readonly name: string; readonly uid?: string };
+  readonly metadata: { readonly name: string; readonly uid?: string; readonly finalizers?: readonly string[] };
   readonly [field: string]: unknown;
 }
 

@@ -37,7 +37,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   else answer(response, 200, listed);
 }
 
-/** As the real one: a uid that does not fit is a conflict, and nothing is deleted. */
+/** As the real one: a uid that does not fit is a conflict, and what has finalizers is only marked. */
 function remove(file: string, body: string, response: ServerResponse): void {
   const options: unknown = body === "" ? {} : JSON.parse(body);
   const wanted = uidWanted(options);
@@ -46,7 +46,12 @@ function remove(file: string, body: string, response: ServerResponse): void {
     const message = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${object.metadata.uid}`;
     return answer(response, 409, status(409, "Conflict", message));
   }
-  rmSync(file);
+  const { finalizers = [] } = object.metadata;
+  if (finalizers.length === 0) rmSync(file);
+  else {
+    const deletionTimestamp = new Date().toISOString();
+    writeFileSync(file, JSON.stringify({ ...object, metadata: { ...object.metadata, deletionTimestamp } }));
+  }
   answer(response, 200, object);
 }
 

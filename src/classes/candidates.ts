@@ -90,8 +90,9 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
     return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";
   }
   const finished = finishedPhase(sandbox, view);
-  if (finished !== undefined && about.containers.length > 0) {
-    return `a finished pod: Kubernetes calls it ${finished}, and kubectl logs still reads its containers`;
+  if (finished !== undefined) {
+    const logs = about.containers.length > 0 ? "kubectl logs still reads its containers" : "nobody asks for its name";
+    return `a finished pod: Kubernetes calls it ${finished}, and ${logs}`;
   }
   const isOfKnownPod = about.containers.length > 0 && podTruth(sandbox, view) === "known";
   if (isOfKnownPod && !wasNeverCreated(sandbox) && networkReleased(about, view)) {

@@ -15,6 +15,8 @@ export interface Finding {
   readonly treatment: Treatment;
   /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
   readonly cure: readonly Step[];
+  /** What helps those who suffered from it, once it is healed. */
+  readonly afterwards?: readonly Step[];
 }
 
 /** What a class saw; diagnose() adds the class's own name and treatment to make it a finding. */

@@ -21,6 +21,7 @@ import { sandboxListOverflow } from "./leaks/sandbox-list-overflow.ts";
 import { shimLeak } from "./leaks/shim-leak.ts";
 import { snapshotLeaseLeak } from "./leaks/snapshot-lease-leak.ts";
 import { staleHostportRules } from "./leaks/stale-hostport-rules.ts";
+import { crashLoopDrivenByGhost } from "./left-behind/crash-loop-driven-by-ghost.ts";
 import { deadAfterCrash } from "./left-behind/dead-after-crash.ts";
 import { leftoverContainer } from "./left-behind/leftover-container.ts";
 import { podGone } from "./left-behind/pod-gone.ts";
@@ -120,6 +121,7 @@ export const classes: readonly FailureClass[] = [
   deadAfterCrash,
   leftoverContainer,
   podGone,
+  crashLoopDrivenByGhost,
   volumeAttachmentStuck,
   crioNameReserved,
   crioAlreadyExists,

@@ -20,6 +20,15 @@ export type Step =
   | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
   | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
   | { readonly kind: "delete-lease"; readonly leaseId: string }
+  | { readonly kind: "await-socket"; readonly path: string }
+  | {
+      readonly kind: "kick-pod";
+      readonly namespace: string;
+      readonly name: string;
+      readonly uid: string;
+      /** What the cluster calls this node. */
+      readonly node: string;
+    }
   | {
       readonly kind: "delete-volume-attachment";
       readonly name: string;

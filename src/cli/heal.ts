@@ -28,6 +28,7 @@ export interface HealFlags extends NodeFlags {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly allDead?: boolean;
+  readonly noKick?: boolean;
 }
 
 interface Seen {
@@ -39,7 +40,12 @@ interface Seen {
 export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
-  const policy: HealPolicy = { ...settings, allDead: flags.allDead ?? false, cap: DEFAULT_CAP };
+  const policy: HealPolicy = {
+    ...settings,
+    allDead: flags.allDead ?? false,
+    noKick: flags.noKick ?? false,
+    cap: DEFAULT_CAP,
+  };
   const look = async (): Promise<Seen> => {
     const snapshot = await observe(settings, io.env);
     return { snapshot, diagnosis: diagnose(snapshot, policy) };

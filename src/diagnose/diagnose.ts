@@ -3,13 +3,17 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import type { Finding, Kept, Subject } from "../classes/finding.ts";
 import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
+import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { type NodeView, viewOf } from "../classes/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
+import { asCsiChains } from "./csi-chain.ts";
+import { withEventEvidence } from "./from-events.ts";
 import { type Named, namedByLogs, withLogEvidence } from "./from-logs.ts";
 import { toFinding } from "./to-finding.ts";
+import { viciousCircles } from "./vicious-circle.ts";
 
 export interface Diagnosis {
   readonly verdict: "healthy" | "ghosts" | "unknown";
@@ -74,9 +78,11 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     const by = explained.get(candidate.sandbox.id);
     return by === undefined || isAskedFor(by, policy) ? [] : [toKept(candidate, `${by.id} was not asked for`)];
   });
+  const told = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
+  const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(told, view) : [];
   return {
     verdict: verdictOf(snapshot, findings),
-    findings: withLogEvidence(findings, view),
+    findings: [...told, ...circles],
     kept: [...kept, ...leftOut, ...notStuck, ...keptInTheMaking(view)],
     advice: adviceFor(snapshot, findings),
     dead,

@@ -112,7 +112,7 @@ function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
   return { ...result, outcome: "failed", reason: "every step succeeded, and it is still there" };
 }
 
-function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: Interruption): NodeTools {
+function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: Interruption): Omit<NodeTools, "turn"> {
   const { session, cniCacheDir, sleep, waits = DEFAULT_WAITS, cluster } = options;
   const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
   const cri = openCri(path);

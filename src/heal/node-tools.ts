@@ -5,6 +5,7 @@ import type { CniConfig } from "../snapshot/types.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { HealContext } from "./heal-context.ts";
 import type { Interruption } from "./interruption.ts";
+import type { Turn } from "./turns.ts";
 
 /** What the steps of a treatment work with. */
 export interface NodeTools extends HealContext {
@@ -21,6 +22,7 @@ export interface NodeTools extends HealContext {
   readonly waits: Waits;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption: Interruption;
+  readonly turn: Turn;
 }
 
 export interface Waits {

@@ -12,6 +12,8 @@ export interface PoolOptions {
 export interface Pool {
   /** Begins the jobs in their order and gives their results in the same. Resolves when all have ended. */
   run<T>(jobs: readonly (() => Promise<T>)[]): Promise<T[]>;
+  /** Waits for a place, and runs one job in it. */
+  one<T>(job: () => Promise<T>): Promise<T>;
   /** Halves the places: the runtime shows that it has too much to do. Jobs under way go on. */
   slowDown(): void;
   /** Gives one place back, up to as many as there were at first. */
@@ -67,6 +69,7 @@ export function pool(options: PoolOptions): Pool {
 
   return {
     run: (jobs) => Promise.all(jobs.map(runOne)),
+    one: runOne,
     slowDown: () => {
       places = Math.max(1, Math.floor(places / 2));
     },

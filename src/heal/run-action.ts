@@ -1,11 +1,11 @@
 import type { Step } from "../classes/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { JournalId } from "./journal-id.ts";
-import type { LoadWatch } from "./load-watch.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { callsPlugins, runStep } from "./run-step.ts";
 import type { StepResult } from "./step-result.ts";
-import type { StormBrake } from "./storm-brake.ts";
+import { isContention, type StormBrake } from "./storm-brake.ts";
+import { reasonToHold } from "./turns.ts";
 import { unreadableEntry } from "./unreadable-entry.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
@@ -22,8 +22,6 @@ export interface ActionResult {
 export interface ActionSurroundings {
   readonly tools: NodeTools;
   readonly brake: StormBrake;
-  readonly load: LoadWatch;
-  readonly slowDown: () => void;
 }
 
 /** Pauses before another try of what failed because others held a lock. */
@@ -48,12 +46,13 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if ("journalId" in result) journalId ??= result.journalId;
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
       if (result.kind === "healed") break;
-      if (result.kind === "refused" || result.kind === "failed") {
-        outcome = result.kind;
+      if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
+        outcome = result.kind === "held" ? "skipped" : result.kind;
         reason = result.reason;
         break;
       }
     }
+    if (outcome === "healed") reason = await runAfterwards(action, surroundings);
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }
@@ -66,30 +65,33 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   };
 }
 
-/** Why a step is not even begun. */
-function objectionTo(step: Step, { tools, brake }: ActionSurroundings): string | undefined {
-  if (tools.interruption.stop.aborted) return "the run was interrupted before it came to this";
-  return callsPlugins(step) ? brake.reason() : undefined;
+/** Helps those who suffered from what is healed now. Whatever becomes of that, it stays healed; says what did not work. */
+async function runAfterwards(action: PlannedAction, { tools }: ActionSurroundings): Promise<string | undefined> {
+  const objections: string[] = [];
+  for (const step of action.afterwards ?? []) {
+    if (tools.interruption.stop.aborted) break;
+    const result = await runStep(step, action.finding, tools);
+    if (result.kind !== "refused" && result.kind !== "failed") continue;
+    objections.push("name" in step ? `${step.name}: ${result.reason}` : result.reason);
+    if (step.kind === "await-socket") break;
+  }
+  return objections.length === 0 ? undefined : objections.join("; ");
 }
 
-async function take(step: Step, { finding }: PlannedAction, around: ActionSurroundings): Promise<StepResult> {
-  const { tools, brake, load, slowDown } = around;
+/** Why a step is not even begun. */
+function objectionTo(step: Step, { tools, brake }: ActionSurroundings): string | undefined {
+  return reasonToHold(tools.interruption, callsPlugins(step) ? brake : undefined);
+}
+
+async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSurroundings): Promise<StepResult> {
   if (!callsPlugins(step)) return await runStep(step, finding, tools);
   const unreadable = await unreadableEntry(step.sandboxId, tools);
   if (unreadable !== undefined) return { kind: "refused", reason: unreadable };
-  for (let attempt = 0; ; attempt++) {
-    const startedAt = performance.now();
+  for (const pause of BACK_OFF_MS) {
     const result = await runStep(step, finding, tools);
-    if (result.kind === "done") {
-      brake.succeeded();
-      load.took(performance.now() - startedAt);
-    }
-    if (result.kind !== "failed") return result;
-    const { contention } = brake.failed(result.text ?? result.reason);
-    if (!contention) return result;
-    slowDown();
-    const pause = BACK_OFF_MS[attempt];
-    if (pause === undefined || tools.interruption.stop.aborted) return result;
+    const mayPass = result.kind === "failed" && isContention(result.text ?? "");
+    if (!mayPass || tools.interruption.stop.aborted) return result;
     await tools.sleep(pause);
   }
+  return await runStep(step, finding, tools);
 }

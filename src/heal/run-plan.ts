@@ -1,13 +1,19 @@
 import type { Plan, PlannedAction } from "../plan/plan.ts";
-import { loadWatch } from "./load-watch.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { pool } from "./pool.ts";
 import { type ActionResult, runAction } from "./run-action.ts";
 import type { StormBrake } from "./storm-brake.ts";
+import { turns } from "./turns.ts";
 
 /** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
 const MOST_BESIDE = 32;
+
+/**
+ * More are under way than have their turn at the runtime: while some are removed, the next are proven and announced, and
+ * one sync of the journal serves them all.
+ */
+const PREPARED_TIMES = 4;
 
 export interface RunPlanOptions {
   readonly concurrency: number;
@@ -20,12 +26,13 @@ export interface RunPlanOptions {
 /** Takes all actions, many subjects at a time and one action at a time per lane, in the plan's order. */
 export async function runPlan(
   plan: Plan,
-  tools: NodeTools,
+  tools: Omit<NodeTools, "turn">,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
-  const workers = pool({ places: concurrency, patienceMs: PATIENCE_MS, mostBeside: MOST_BESIDE });
-  const load = loadWatch(workers);
-  const surroundings = { tools, brake, load, slowDown: () => workers.slowDown() };
+  const limits = { patienceMs: PATIENCE_MS, mostBeside: MOST_BESIDE };
+  const workers = pool({ places: PREPARED_TIMES * concurrency, ...limits });
+  const turn = turns({ places: pool({ places: concurrency, ...limits }), brake, interruption: tools.interruption });
+  const surroundings = { tools: { ...tools, turn }, brake };
 
   async function take(action: PlannedAction): Promise<ActionResult> {
     const slow = setTimeout(() => onSlow(action), PATIENCE_MS);

@@ -3,6 +3,7 @@ import type { Step } from "../classes/step.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { attempted, type StepResult } from "./step-result.ts";
 import { awaitKubelet } from "./steps/await-kubelet.ts";
+import { awaitSocket } from "./steps/await-socket.ts";
 import { deleteLease } from "./steps/delete-lease.ts";
 import { dropEmptyLease } from "./steps/drop-empty-lease.ts";
 import { endProcess } from "./steps/end-process.ts";
@@ -40,6 +41,10 @@ function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepR
       return removeNetns(step, finding, tools);
     case "delete-lease":
       return deleteLease(step.leaseId, finding, tools);
+    case "await-socket":
+      return awaitSocket(step.path, tools);
+    case "kick-pod":
+      return import("./steps/kick-pod.ts").then(({ kickPod }) => kickPod(step, finding, tools));
     case "delete-volume-attachment":
       // Loaded only when there is a cluster to speak with.
       return import("./steps/delete-volume-attachment.ts").then(({ deleteVolumeAttachment }) =>

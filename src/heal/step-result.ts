@@ -9,6 +9,7 @@ import type { NodeTools } from "./node-tools.ts";
  * - `done`: made, and seen to have taken effect as far as the step itself can see.
  * - `unneeded`: there was nothing left to do.
  * - `healed`: the finding is gone without the steps after this one.
+ * - `held`: not begun, because the run is to end or plugins are not to be fed; nothing was touched.
  * - `refused`: the proof did not hold any more; nothing was touched.
  * - `failed`: tried, without success.
  */
@@ -21,7 +22,7 @@ export type StepResult =
     }
   | { readonly kind: "unneeded" }
   | { readonly kind: "healed" }
-  | { readonly kind: "refused"; readonly reason: string; readonly journalId?: JournalId | undefined }
+  | { readonly kind: "held" | "refused"; readonly reason: string; readonly journalId?: JournalId | undefined }
   | {
       readonly kind: "failed";
       readonly reason: string;
@@ -55,6 +56,7 @@ const DONE_OUTCOME = {
   done: "healed",
   healed: "healed",
   unneeded: "skipped",
+  held: "skipped",
   refused: "refused",
   failed: "failed",
 } as const;

@@ -21,6 +21,10 @@ const SHARED_CAUSES = new Set([
 /** A lock that others hold for moments: worth another try, and fewer at a time. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable/i;
 
+export function isContention(text: string): boolean {
+  return CONTENTION.test(text);
+}
+
 /** Failures of one cause in a row before no more are tried. */
 const ENOUGH = 3;
 /** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
@@ -61,7 +65,7 @@ export function stormBrake(): StormBrake {
         if (count("no answer") >= ENOUGH_UNANSWERED) reason = unanswered(inARow);
         return { contention: false };
       }
-      if (CONTENTION.test(text)) return { contention: true };
+      if (isContention(text)) return { contention: true };
       const id = recognise(text)[0]?.class;
       if (id !== undefined && SHARED_CAUSES.has(id) && count(id) >= ENOUGH) reason = sharedCause(inARow, id, text);
       return { contention: false };

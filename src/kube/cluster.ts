@@ -92,10 +92,12 @@ async function readFacts(api: Api, access: ApiAccess, name: string, isSick: Prom
   const [pods, node] = await Promise.all([readPods(api, name), orKubeError(readNode(api, name))]);
   // No kubelet may read namespaces or events: that need not be tried.
   const isKubelet = access.certificate?.node !== undefined;
-  const isWanted = !isKubelet && ((await isSick) || pods.some(isWaiting));
-  const [namespaces, events] = isWanted
-    ? await Promise.all([orKubeError(readIgnoredNamespaces(api)), orKubeError(readEvents(api, pods))])
-    : [[], undefined];
+  const someWait = !isKubelet && pods.some(isWaiting);
+  const isWanted = !isKubelet && (someWait || (await isSick));
+  const [namespaces, events] = await Promise.all([
+    isWanted ? orKubeError(readIgnoredNamespaces(api)) : [],
+    someWait ? orKubeError(readEvents(api, pods)) : undefined,
+  ]);
   const gaps: string[] = [];
   if (node instanceof KubeError) {
     // An empty list of a node that the cluster may not even know would call every pod here gone.

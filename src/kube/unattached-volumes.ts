@@ -20,6 +20,7 @@ const MOST_FOLLOWED = 20;
 interface Waiting {
   readonly phase?: string;
   readonly terminating: boolean;
+  readonly claims?: readonly string[];
 }
 
 /**
@@ -31,7 +32,8 @@ export async function readUnattached(
   node: string,
   pods: readonly Waiting[],
 ): Promise<readonly UnattachedVolume[] | undefined> {
-  if (!pods.some(({ phase, terminating }) => phase === "Pending" || terminating)) return undefined;
+  if (!pods.some(({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating)))
+    return undefined;
   const all = await orNothing(listAttachments(api, { fresh: false }));
   const here = (all ?? []).filter((one) => one.node === node && !one.attached);
   const leases = new Map<string, Promise<AttacherLease | KubeError | undefined>>();

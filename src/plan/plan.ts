@@ -30,6 +30,8 @@ export interface PlannedAction {
   readonly finding: Finding;
   readonly rank: Rank;
   readonly steps: readonly Step[];
+  /** What follows once it is healed; it changes nothing about whether it is. */
+  readonly afterwards?: readonly Step[];
   /** Why it may go this far. */
   readonly because: string;
   /** Actions of one lane are taken one after the other, in the plan's order. */
@@ -56,7 +58,8 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const known: Known = { view, retained, heldNames: namesHeldInLogs(view), clockDoubt: doubtAboutClock(view) };
   for (const finding of [...diagnosis.findings, ...swept]) {
     const planned = planOne(finding, known, policy);
-    if ("steps" in planned) actions.push({ finding, lane: laneOf(finding), ...planned });
+    if ("steps" in planned)
+      actions.push({ finding, lane: laneOf(finding), ...planned, ...afterwardsOf(finding, view, policy) });
     else leftAlone.push({ finding, because: planned.because });
   }
   actions.sort(compareActions);
@@ -72,6 +75,16 @@ interface Known {
   readonly retained: ReadonlySet<SandboxId>;
   readonly heldNames: ReadonlyMap<SandboxId, string>;
   readonly clockDoubt: string | undefined;
+}
+
+/** Only a kubelet brings a plugin back, and only then is there anything to restart the others for. */
+function afterwardsOf(
+  { afterwards = [] }: Finding,
+  { snapshot }: NodeView,
+  { noKick = false }: HealPolicy,
+): Pick<PlannedAction, "afterwards"> {
+  const kubelet = valueOr(snapshot.processes, undefined)?.kubelet;
+  return noKick || kubelet === undefined || afterwards.length === 0 ? {} : { afterwards };
 }
 
 type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly because: string };
@@ -105,7 +118,8 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const decision = decideRung(ladderCase(finding, about.sandbox, known, policy));
   if (decision.rung === 0) return { because: decision.because };
   return {
-    rank: rankOf(about.sandbox),
+    // Whoever holds a CSI driver down is its node plugin, whatever it is called.
+    rank: finding.afterwards === undefined ? rankOf(about.sandbox) : "csi-node-plugin",
     steps: stepsFor(decision, finding, about.sandbox, view),
     because: decision.because,
   };

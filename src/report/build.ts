@@ -1,7 +1,9 @@
 import type { Finding } from "../classes/finding.ts";
+import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PodRef } from "../snapshot/ids.ts";
+import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -23,7 +25,9 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     kubernetes: error === undefined ? { source } : { source, error },
     boot: { id: boot?.id ?? "", startedAt: boot?.startedAt.toISOString() ?? "" },
     sandboxes: { total: sandboxes.length, ready, notReady: sandboxes.length - ready },
-    findings: inReadingOrder(diagnosis.findings).map(({ cure: _cure, ...finding }) => ({
+    ...(snapshot.kernel?.status === "read" ? { kernel: kernelCounts(snapshot.kernel.value) } : {}),
+    crashLoops: loopCounts(diagnosis),
+    findings: inReadingOrder(diagnosis.findings).map(({ cure: _cure, afterwards: _afterwards, ...finding }) => ({
       ...finding,
       subject: { ...finding.subject },
       evidence: [...finding.evidence],
@@ -38,13 +42,25 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
   };
 }
 
+function kernelCounts({ stalls, hungTasks, netdeviceWaits, sinceBoot }: KernelFacts): NodeReport["kernel"] {
+  return { stalls: stalls.count, hungTasks: hungTasks.count, netdeviceWaits: netdeviceWaits.count, sinceBoot };
+}
+
+function loopCounts({ view }: Diagnosis): NodeReport["crashLoops"] {
+  const loops = crashLoops(view);
+  return {
+    pods: new Set(loops.map(({ pod }) => pod.uid)).size,
+    restartsSinceBoot: loops.reduce((sum, { restartsSinceBoot }) => sum + restartsSinceBoot, 0),
+  };
+}
+
 /** Adds what was done, or would be, to the report of what is there now. */
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
     actions: results.map(({ action, outcome, reason, journalId, seconds }) => ({
       finding: action.finding.id,
-      action: action.steps.map(({ kind }) => kind).join(", ") || "none",
+      action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...(reason === undefined ? {} : { reason }),
       ...(journalId === undefined ? {} : { journalId }),

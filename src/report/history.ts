@@ -64,6 +64,8 @@ function targetOf({ action, subject }: HistoryRecord): string {
       return `pid ${action.pid}`;
     case "release-address":
       return `${action.address} of ${action.network}`;
+    case "kick-pod":
+      return `${action.namespace}/${action.name}`;
     case "delete-lease":
       return action.lease;
     case "delete-volume-attachment":

@@ -14,7 +14,17 @@ const Pod = v.object({
 });
 
 const SubjectSchema = v.object({
-  type: v.picklist(["sandbox", "file", "process", "netns", "lease", "volume-attachment", "record", "container", "node"]),
+  type: v.picklist([
+    "sandbox",
+    "file",
+    "process",
+    "netns",
+    "lease",
+    "volume-attachment",
+    "record",
+    "container",
+    "node",
+  ]),
   sandboxId: v.optional(v.string()),
   name: v.optional(v.string()),
   pod: v.optional(Pod),
@@ -52,6 +62,12 @@ export const NodeReportSchema = v.object({
   kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), error: v.optional(v.string()) }),
   boot: v.object({ id: v.string(), startedAt: v.string() }),
   sandboxes: v.object({ total: v.number(), ready: v.number(), notReady: v.number() }),
+  /** What the kernel's log tells of; missing on a well node, and where it may not be read. */
+  kernel: v.optional(
+    v.object({ stalls: v.number(), hungTasks: v.number(), netdeviceWaits: v.number(), sinceBoot: v.boolean() }),
+  ),
+  /** What starts over and over on the node, whatever the reason. */
+  crashLoops: v.optional(v.object({ pods: v.number(), restartsSinceBoot: v.number() })),
   findings: v.array(FindingSchema),
   kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string() })),
   problems: v.array(v.object({ source: v.string(), problem: v.string(), next: v.optional(v.string()) })),

@@ -55,14 +55,14 @@ export function renderPlan(plan: Plan, { colour, columns, verbose }: PlanTableOp
   return `${[headline, ...parts].join("\n\n")}\n`;
 }
 
-export function stepsInWords({ steps }: PlannedAction): string {
+export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only looks whether the runtime has left anything behind.
   const words =
     removal < 0
       ? steps.map(stepInWords)
       : [...steps.slice(0, removal + 1).map(stepInWords), "see that its network is released"];
-  return [...new Set(words)].join(", then ");
+  return [...new Set([...words, ...afterwards.map(stepInWords)])].join(", then ");
 }
 
 function stepInWords(step: Step): string {
@@ -87,6 +87,10 @@ function stepInWords(step: Step): string {
       return "move the ownerless address file to quarantine (undo puts it back)";
     case "remove-netns":
       return "remove the network namespace";
+    case "await-socket":
+      return "wait for its socket";
+    case "kick-pod":
+      return "restart the pods that crashed for want of it";
     case "delete-lease":
       return "delete the containerd lease";
     case "delete-volume-attachment":

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterFacts } from "../kube/cluster.ts";
 import { clusterCredentials } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
@@ -43,7 +44,13 @@ async function askApi(places: KubernetesPlaces): Promise<ApiAnswer | undefined> 
   const { credentials, readText } = found;
   // Loaded only when there is a cluster to ask.
   const { askCluster } = await import("../kube/cluster.ts");
-  const answer = await askCluster({ credentials, readText, node, limits: { timeoutMs }, isSick });
+  const answer = await askCluster({
+    credentials,
+    readText,
+    node,
+    limits: { timeoutMs },
+    isSick: soonKnown(isSick, timeoutMs),
+  });
   // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
   if (answer.kind === "failed" || credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
     return answer;
@@ -51,10 +58,16 @@ async function askApi(places: KubernetesPlaces): Promise<ApiAnswer | undefined> 
   return { kind: "failed", reason };
 }
 
+/** A runtime that takes its time must not use up the API's: then everything is asked for. */
+function soonKnown(isSick: Promise<boolean>, timeoutMs: number): Promise<boolean> {
+  return Promise.race([isSick, sleep(timeoutMs / 4, true, { ref: false })]);
+}
+
 function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kubernetes {
   const pods = facts.pods.map(({ uid, ...pod }): KnownPod => ({ ...pod, uid: podUid(uid) }));
   return {
     source: "api",
+    nodeName: facts.nodeName,
     pods: [...pods, ...staticPodsWithoutMirror(pods, dirs)],
     holds: {
       paused: facts.node?.paused ?? false,

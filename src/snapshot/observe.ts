@@ -8,6 +8,8 @@ import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
+import type { KernelFacts } from "./kernel-facts.ts";
+import { readKernelLog } from "./kernel-log.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
@@ -102,13 +104,16 @@ async function observeWith(
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
   const { kubeletRoot } = distribution;
-  const [kubernetes, csi, netns, processes, logs, cni, runtime, facts] = await Promise.all([
+  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
     isSick.then((sick) =>
       sick ? readCsi({ root, kubeletRoot, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
     ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => readProcesses({ root, table: processTable, signal })),
+    runtimeFacts.then(({ cri }) =>
+      isRestless(cri) ? readKernelLog({ root, signal }) : absent<KernelFacts>("nothing is dead, and nothing restarts"),
+    ),
     readLogs({ root, distribution, signal }),
     cniFacts(),
     Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
@@ -126,7 +131,15 @@ async function observeWith(
     logs,
     kubernetes,
     csi,
+    kernel,
   };
+}
+
+/** Whether it matters how the kernel is: a well node is spared the milliseconds that reading its log takes. */
+function isRestless(source: Source<CriFacts>): boolean {
+  const cri = valueOr(source, undefined);
+  if (cri === undefined) return false;
+  return cri.sandboxes.some(({ state }) => state === "notReady") || cri.containers.some(({ attempt }) => attempt > 1);
 }
 
 async function readRuntime(

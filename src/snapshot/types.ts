@@ -1,5 +1,7 @@
 import type { ContainerId, PodRef, PodUid, SandboxId } from "./ids.ts";
+import type { KernelFacts } from "./kernel-facts.ts";
 import type { Source } from "./source.ts";
+import type { UnattachedVolume } from "./unattached-volume.ts";
 
 /** Everything unghost knows about a node at one moment. Built once by observe(), never changed afterwards. */
 export interface Snapshot {
@@ -16,6 +18,8 @@ export interface Snapshot {
   readonly kubernetes: Kubernetes;
   /** Missing where there was no reason to look. */
   readonly csi?: Source<readonly CsiSocket[]>;
+  /** Absent on a node where nothing is dead or restarts: nobody would ask. */
+  readonly kernel?: Source<KernelFacts>;
 }
 
 /** The machine's identity for this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
@@ -275,6 +279,8 @@ export type Kubernetes =
       readonly source: "api";
       readonly pods: readonly KnownPod[];
       readonly holds: Holds;
+      /** What the cluster calls this node. */
+      readonly nodeName?: string;
       /** Volumes that are to be attached to this node and are not; missing where they were not asked for. */
       readonly unattached?: readonly UnattachedVolume[];
       /** The last complaint of each kind about each pod of this node; missing where they were not asked for. */
@@ -296,38 +302,6 @@ export interface Holds {
   readonly node: boolean;
   /** Namespaces with `unghost.dev/ignore`. */
   readonly namespaces: readonly string[];
-}
-
-/** A VolumeAttachment of this node with `attached: false`. */
-export interface UnattachedVolume {
-  readonly name: string;
-  readonly uid: string;
-  /** The CSI driver whose external-attacher has to do it. */
-  readonly attacher: string;
-  /** What the cluster calls this node. */
-  readonly node: string;
-  /** Its PersistentVolume; missing where a pod spells its volume out in place. */
-  readonly volume?: string;
-  readonly createdAt: Date;
-  /** Its deletion was asked for, and is not finished. */
-  readonly deleting: boolean;
-  readonly finalizers: readonly string[];
-  /** The attacher's own words. */
-  readonly error?: string;
-  readonly claim?: { readonly namespace: string; readonly name: string };
-  /** Other nodes that the same volume is attached to. */
-  readonly attachedTo: readonly string[];
-  readonly lease?: AttacherLease;
-  /** What could not be learnt, and why. */
-  readonly unknown: readonly string[];
-}
-
-/** What an external-attacher renews every few seconds for as long as it works. */
-export interface AttacherLease {
-  readonly name: string;
-  readonly holder: string;
-  readonly durationSeconds: number;
-  readonly renewedAt: Date;
 }
 
 /** A Warning about one pod that speaks of its sandbox or its volumes. */
@@ -369,4 +343,6 @@ export interface CsiSocket {
   readonly path: string;
   /** `dead`: the file is there, and nobody listens. */
   readonly state: "listening" | "dead" | "missing";
+  /** Its registrar has left its socket for kubelet: one whose driver was uninstalled has taken it along. */
+  readonly registered: boolean;
 }

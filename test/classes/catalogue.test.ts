@@ -6,7 +6,7 @@ import { classById, classes } from "../../src/classes/index.ts";
 import { normalise } from "../../src/explain/normalise.ts";
 import { positives } from "../explain/corpus.ts";
 
-const REFERENCE: Readonly<Record<string, number>> = { A: 10, B: 24, C: 12, D: 5, O: 5, N: 4, S: 3, V: 1 };
+const REFERENCE: Readonly<Record<string, number>> = { A: 10, B: 24, C: 12, D: 5, O: 5, N: 4, S: 4, V: 1 };
 
 describe("the catalogue", () => {
   test("has every class of the reference, once", () => {
@@ -40,8 +40,8 @@ describe("the catalogue", () => {
 
   test("a class says that it can be seen exactly when it can be looked for", () => {
     for (const one of classes) {
-      // Sandboxes kept on purpose are listed as such, never as a finding.
-      if (one.id === "retained-notready") continue;
+      // Sandboxes kept on purpose are listed as such, never as a finding; what others cause is told after all of them.
+      if (one.id === "retained-notready" || one.id === "crash-loop-driven-by-ghost") continue;
       expect(one.detect !== undefined, one.id).toBe(one.inSnapshot.visible);
     }
   });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { NetnsEntry } from "../../src/snapshot/types.ts";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import type { ContainerRecord, Kubernetes, NetnsEntry } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   addressOf,
@@ -13,6 +15,7 @@ import {
   recordOf,
   resultOf,
   sandboxOf,
+  snapshotOf,
   UPTIME_SECONDS,
 } from "../support/snapshot-builder.ts";
 
@@ -93,6 +96,52 @@ describe("leftover-container", () => {
 
     expect(named({ findings })).toEqual(isFound ? [`leftover-container/${running.id}`] : []);
     if (isFound) expect(findings[0]).toMatchObject({ cure: [], treatment: { automatic: false } });
+  });
+
+  const STATIC = { "kubernetes.io/config.source": "file" };
+  const HASH = "0b3a8a6f2f3c4d5e6f708192a3b4c5d6";
+  const staticPod = {
+    sandboxes: [sandboxOf("a", { state: "ready", uid: HASH, annotations: STATIC })],
+    containers: [{ ...running, labels: { "io.kubernetes.pod.uid": HASH } }],
+  } as const;
+  const api = (pods: readonly string[], kubeletUnread: boolean): Kubernetes => ({
+    source: "api",
+    pods: pods.map((uid) => ({ namespace: "default", name: "web", uid: podUid(uid) })),
+    holds: { paused: false, node: false, namespaces: [] },
+    ...(kubeletUnread ? { kubeletUnread } : {}),
+  });
+
+  test.each<readonly [string, Kubernetes, boolean]>([
+    ["its manifest's hash is known", api([HASH], false), false],
+    ["nobody knows its hash", api([], false), true],
+    ["kubelet could not be asked about it", api([], true), false],
+  ])("of a static pod, and %s", (_, kubernetes, isFound) => {
+    const { findings } = diagnose(snapshotOf({ ...node, ...staticPod }, { kubernetes }), PATIENT);
+
+    expect(findings).toHaveLength(isFound ? 1 : 0);
+  });
+
+  test.each<readonly [string, Partial<ContainerRecord>, readonly string[], boolean]>([
+    ["that CRI has forgotten", {}, [], true],
+    ["of a pod that is wanted", {}, ["u"], false],
+    ["that is a pause container", { kind: "sandbox" }, [], false],
+    ["that no pod made", { labels: {} }, [], false],
+    ["that is just being made", { createdAt: ago(1) }, [], false],
+  ])("a task %s: %o", (_, parts, pods, isFound) => {
+    const labels = { "io.kubernetes.pod.uid": "u", "io.kubernetes.container.name": "main" };
+    const record: ContainerRecord = { id: idOf("e"), kind: "container", createdAt: ago(600), labels, ...parts };
+    const tasks = [{ containerId: record.id, pid: 7, status: "running" }] as const;
+
+    const { findings } = diagnosed({ records: [record], tasks, pods }, PATIENT);
+
+    const found = findings.filter(({ class: id }) => id === "leftover-container");
+    expect(named({ findings: found })).toEqual(isFound ? [`leftover-container/${record.id}`] : []);
+  });
+
+  test("a pause container that runs beside it is no second one", () => {
+    const tasks = [{ containerId: idOf("a"), pid: 6, status: "running" }] as const;
+
+    expect(named(diagnosed({ ...node, tasks, pods: [] }))).toEqual([`leftover-container/${running.id}`]);
   });
 
   test("each of several in one pod", () => {

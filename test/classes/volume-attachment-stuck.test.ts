@@ -3,7 +3,8 @@ import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types.ts";
+import type { Holds, KnownPod } from "../../src/snapshot/types.ts";
+import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const HOLDS: Holds = { paused: false, node: false, namespaces: [] };

@@ -1,11 +1,21 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
-import { apiKnows, askedOfApi, STUB_KUBECONFIG, setApiMood, startStubApi, stopStubApi } from "../../lab/stub-api.ts";
+import {
+  apiHas,
+  apiKnows,
+  askedOfApi,
+  STUB_KUBECONFIG,
+  setApiMood,
+  startStubApi,
+  stopStubApi,
+} from "../../lab/stub-api.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { cniFiles, expectAlive, expectGone, heal, listedIds, unghostIn } from "./healed-node.ts";
-import { reportOf } from "./unghost.ts";
+import { kubeletKnows } from "./scanned-node.ts";
+import { reportOf, UNGHOST } from "./unghost.ts";
 
 const containers = [{ name: "main" }];
 const WITH_API = ["--kubeconfig", STUB_KUBECONFIG, "--min-age", "0s"] as const;
@@ -59,17 +69,25 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
           await unghostIn(node, ["scan", "--timeout", "3s", "-o", "json", "--kubeconfig", STUB_KUBECONFIG]),
         );
         expect(scanned.kubernetes).toEqual({ source: "none", error: expect.stringMatching(error) });
+        const planned = reportOf(
+          await unghostIn(node, ["heal", "--dry-run", "--timeout", "3s", "-o", "json", ...WITH_API]),
+        );
+        const meant = planned.actions?.map(({ finding }) => finding.split("/")[1]);
+        for (const { sandboxId } of kept.kept) expect(meant).not.toContain(sandboxId);
       }
-      await node.writeFile("/var/lib/kubelet/pods/.keep", "");
+      kubeletKnows(node, ...twenty.finished, ...twenty.blocked);
       const { report } = await heal(node, WITH_API);
 
       expect(report.kubernetes.source).toBe("kubelet");
       await expectAlive(node, kept);
       const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
       for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
+      // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
+      const lost = [...twenty.madeAnew, ...twenty.gone].filter((_, index) => index % 2 === 1);
+      expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
     });
 
-    test("a scan of a well node asks twice, one of a sick node four times", async () => {
+    test("a scan asks for no more than it needs", async () => {
       const node = await start();
       await startStubApi(node);
       const pod = await runPod(node, { name: "busy", containers });
@@ -78,17 +96,60 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       const scan = ["scan", "-o", "json", "--timeout", "30s", ...WITH_API];
 
       expect(reportOf(await unghostIn(node, scan)).verdict).toBe("healthy");
-      expect((await askedOfApi(node)).map(resource)).toEqual(["nodes", "pods"]);
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["nodes", "pods"]);
 
       await finishedPod(node, { name: "deleted" });
       expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["namespaces", "nodes", "pods"]);
+
+      await apiKnows(node, podRef({ name: "waits" }), { status: { phase: "Pending" } });
+      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
       expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["events", "namespaces", "nodes", "pods"]);
+    });
+
+    test("a crowded cluster costs no more requests than a small one, and little memory", async () => {
+      const node = await start();
+      await startStubApi(node);
+      const refs = Array.from({ length: 110 }, (_, index) => podRef({ name: `pod-${index}` }));
+      for (const ref of refs) await apiKnows(node, ref, { status: { phase: "Pending" } });
+      for (let index = 0; index < 5000; index++) await complaint(node, refs[index % refs.length]?.name ?? "", index);
+      await finishedPod(node, { name: "deleted" });
+      await askedOfApi(node);
+      const command = [UNGHOST, "scan", "-o", "json", "--timeout", "60s", ...WITH_API];
+
+      const inside = join(import.meta.dirname, "../../bench/inside.ts");
+      const measured = await node.check([process.execPath, inside, "1", JSON.stringify({ scan: command })]);
+
+      const { scan }: { readonly scan: { readonly peakMb: number } } = JSON.parse(measured);
+      expect(scan.peakMb).toBeGreaterThan(10);
+      expect(scan.peakMb).toBeLessThan(100);
+      // Twice, for it was run once to warm up.
+      const asked = Map.groupBy((await askedOfApi(node)).map(resource), (one) => one);
+      expect([...asked].map(([name, requests]) => [name, requests.length]).toSorted()).toEqual([
+        ["events", 2],
+        ["namespaces", 2],
+        ["nodes", 2],
+        ["pods", 2],
+      ]);
     });
   },
 );
 
+/** As kubelet complains of a pod that cannot be made. */
+async function complaint(node: LabNode, pod: string, index: number): Promise<void> {
+  const name = `${pod}.${index}`;
+  await apiHas(node, `/api/v1/namespaces/default/events/${name}`, {
+    metadata: { name, namespace: "default" },
+    involvedObject: { kind: "Pod", namespace: "default", name: pod },
+    type: "Warning",
+    reason: "FailedCreatePodSandBox",
+    message: `Failed to create pod sandbox: ${"rpc error: code = Unknown desc = failed to setup network ".repeat(10)}`,
+    count: index,
+  });
+}
+
 function resource(request: string): string {
-  return /\/api\/v1\/([a-z]+)/.exec(request)?.[1] ?? request;
+  return /\/v1\/([a-z]+)/.exec(request)?.[1] ?? request;
 }
 
 /** Made in part by a power cut and in part by an orderly end, as on a node that has seen both. */

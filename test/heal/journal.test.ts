@@ -56,6 +56,25 @@ describe("Journal", () => {
     await journal.close();
   });
 
+  test("writes an ending that nobody waits for with the next entry, and when it is closed", async () => {
+    const journal = await reopen();
+    const first = valueOf(await journal.begin({ ...WHY, action: STOP }));
+    journal.ended(first, "healed");
+    expect((await readHistory(shop.stateDir.journal)).records.at(-1)).toMatchObject({ id: first, state: "open" });
+    const second = valueOf(await journal.begin({ ...WHY, action: STOP }));
+    journal.ended(second, "failed", "why");
+    const between = (await readHistory(shop.stateDir.journal)).records.map(({ id, state }) => [id, state]);
+    expect(between).toEqual([
+      [first, "done"],
+      [second, "open"],
+    ]);
+
+    await journal.close();
+
+    const last = (await readHistory(shop.stateDir.journal)).records.at(-1);
+    expect(last).toMatchObject({ id: second, state: "done", outcome: "failed", detail: "why" });
+  });
+
   test("starts on a fresh line after a last line torn at any byte", async () => {
     const before = await beginAndEnd(shop.journal);
     const whole = readFileSync(shop.stateDir.journal);

@@ -26,6 +26,8 @@ export interface Asking {
   readonly trust?: string;
   readonly user?: Readonly<Record<string, string>>;
   readonly server?: string;
+  /** Whether the runtime shows anything dead. */
+  readonly isSick?: boolean;
 }
 
 type Special = Readonly<Record<string, (asked: Asked) => Reply>>;
@@ -69,7 +71,8 @@ export function makeRig(): Rig {
     };
     writeFileSync(kubeconfig, JSON.stringify(config));
     const limits = maxBytes === undefined ? { timeoutMs } : { timeoutMs, maxBytes };
-    return await askCluster({ credentials: { kind: "kubeconfig", path: kubeconfig }, readText, node, limits });
+    const isSick = Promise.resolve(asking.isSick ?? true);
+    return await askCluster({ credentials: { kind: "kubeconfig", path: kubeconfig }, readText, node, limits, isSick });
   }
 
   return {

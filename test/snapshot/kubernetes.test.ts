@@ -95,6 +95,7 @@ describe("with the API", () => {
 
     expect(await look(root, { kubeconfig: `${root}/kubeconfig` })).toEqual({
       source: "api",
+      nodeName: "n1",
       pods: [{ namespace: "default", name: "web-1", uid: UID, phase: "Running", terminating: false, ignored: false }],
       holds: { paused: false, node: false, namespaces: [] },
     });

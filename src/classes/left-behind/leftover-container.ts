@@ -1,6 +1,8 @@
 import { valueOr } from "../../snapshot/source.ts";
+import type { Sandbox } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
+import type { Detected, Evidence } from "../finding.ts";
+import { podTruth } from "../pod-truth.ts";
 import { isSettled } from "../settled.ts";
 import type { NodeView } from "../view.ts";
 
@@ -22,7 +24,11 @@ export const leftoverContainer: FailureClass = {
     mode: "attended",
     reversible: false,
     steps: ["Report container, pod, age and mounts; a person decides."],
-    gates: ["The API was reachable and its list complete."],
+    gates: [
+      "The API, or kubelet's own directories, were read in full.",
+      "It has run for longer than an API server's cache may lag behind.",
+      "It is no static pod's, unless both were read.",
+    ],
   },
   byHand: [
     "crictl inspect <id>: whose is it, what does it write to?",
@@ -38,32 +44,74 @@ export const leftoverContainer: FailureClass = {
 };
 
 const POD_UID = "io.kubernetes.pod.uid";
+const CONTAINER_NAME = "io.kubernetes.container.name";
+
+/** Something that runs, by whoever told of it. */
+interface Running {
+  readonly id: string;
+  readonly uid: string;
+  readonly since: Date;
+  readonly seen: Evidence;
+  readonly sandbox?: Sandbox;
+}
 
 function detect(view: NodeView): readonly Detected[] {
-  const { kubernetes, cri } = view.snapshot;
+  const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return [];
   const wanted = new Set<string>(kubernetes.pods.map(({ uid }) => uid));
-  return (valueOr(cri, undefined)?.containers ?? [])
-    .filter(({ state, labels, createdAt }) => {
-      const uid = labels[POD_UID];
-      const since = new Date(Number(createdAt / 1_000_000n));
-      return state === "running" && uid !== undefined && !wanted.has(uid) && isSettled(since, view);
+  return [...listed(view), ...unlisted(view)]
+    .filter(({ uid, since, sandbox }) => {
+      if (wanted.has(uid) || !isSettled(since, view)) return false;
+      return sandbox === undefined || podTruth(sandbox, view) === "gone";
     })
-    .map((container) => {
-      const pod = view.about(container.sandboxId).sandbox?.pod;
-      return {
-        severity: "warning",
-        subject: { type: "container", name: container.id, sandboxId: container.sandboxId, ...(pod ? { pod } : {}) },
-        summary: "a container runs that belongs to no pod Kubernetes knows here",
-        evidence: [
-          { source: "cri", fact: `container ${container.name} is running` },
-          {
-            source: "kubernetes",
-            fact: `no pod of this node has the uid ${container.labels[POD_UID]} (asked: ${kubernetes.source})`,
-          },
-        ],
-        blocks: [],
-        cure: [],
-      } satisfies Detected;
-    });
+    .map(({ id, uid, seen, sandbox }) => ({
+      severity: "warning",
+      subject: {
+        type: "container",
+        name: id,
+        ...(sandbox === undefined ? {} : { sandboxId: sandbox.id, pod: sandbox.pod }),
+      },
+      summary: "a container runs that belongs to no pod Kubernetes knows here",
+      evidence: [
+        seen,
+        { source: "kubernetes", fact: `no pod of this node has the uid ${uid} (asked: ${kubernetes.source})` },
+      ],
+      blocks: [],
+      cure: [],
+    }));
+}
+
+function listed(view: NodeView): readonly Running[] {
+  return (valueOr(view.snapshot.cri, undefined)?.containers ?? []).flatMap(
+    ({ id, name, sandboxId, state, ...container }) => {
+      const uid = container.labels[POD_UID];
+      if (state !== "running" || uid === undefined) return [];
+      const { sandbox } = view.about(sandboxId);
+      const since = new Date(Number(container.createdAt / 1_000_000n));
+      const seen = { source: "cri", fact: `container ${name} is running` };
+      return [{ id, uid, since, seen, ...(sandbox === undefined ? {} : { sandbox }) }];
+    },
+  );
+}
+
+/**
+ * Containers that containerd runs and CRI has forgotten. A pause container is none of them: alone it holds nothing but
+ * a network, and it goes with its sandbox, which is a matter of its own.
+ */
+function unlisted({ snapshot }: NodeView): readonly Running[] {
+  const containerd = valueOr(snapshot.containerd, undefined);
+  if (containerd === undefined || snapshot.cri.status !== "read") return [];
+  const known = new Set<string>(snapshot.cri.value.containers.map(({ id }) => id));
+  const running = new Map(
+    containerd.tasks.filter(({ status }) => status === "running").map(({ containerId, pid }) => [containerId, pid]),
+  );
+  return containerd.records.flatMap(({ id, kind, labels, createdAt }) => {
+    const uid = labels[POD_UID];
+    const pid = running.get(id);
+    if (kind !== "container" || uid === undefined || createdAt === undefined || pid === undefined || known.has(id)) {
+      return [];
+    }
+    const fact = `container ${labels[CONTAINER_NAME] ?? id} is running (pid ${pid}), and CRI does not list it`;
+    return [{ id, uid, since: createdAt, seen: { source: "containerd", fact } }];
+  });
 }

@@ -58,13 +58,17 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         : `the pod ${namespace}/${name} was made anew: its uid is ${namesake.uid} now, not ${uid}`;
     const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
-      sandboxDetected(candidate, {
-        summary: "its pod is gone from this node, and nobody has removed it",
-        evidence: [
-          { source: "kubernetes", fact },
-          { source: "cri", fact: quiet },
-        ],
-      }),
+      // The name has the uid of a pod that will not come back: nobody asks for it again.
+      {
+        ...sandboxDetected(candidate, {
+          summary: "its pod is gone from this node, and nobody has removed it",
+          evidence: [
+            { source: "kubernetes", fact },
+            { source: "cri", fact: quiet },
+          ],
+        }),
+        blocks: [],
+      },
     ];
   });
 }

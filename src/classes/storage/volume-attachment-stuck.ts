@@ -1,5 +1,6 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { AttacherLease, KnownPod, UnattachedVolume } from "../../snapshot/types.ts";
+import type { KnownPod } from "../../snapshot/types.ts";
+import type { AttacherLease, UnattachedVolume } from "../../snapshot/unattached-volume.ts";
 import { isHeldInCluster } from "../cluster-holds.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";

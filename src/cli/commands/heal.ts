@@ -11,6 +11,7 @@ export const heal = buildCommand<HealFlags, [], Context>({
       ...nodeFlags,
       dryRun: onOff("Stop at the plan"),
       yes: onOff("Do not ask"),
+      noKick: onOff("Do not restart pods that crash-looped for want of what was healed"),
       allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
     },
     aliases: { ...nodeFlagAliases, y: "yes" },

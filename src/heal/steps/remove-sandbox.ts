@@ -14,8 +14,9 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
     if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, async () => {
-    await tools.cri.removePodSandbox(sandboxId, { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp });
-    return await verifyRemoved(sandboxId, tools);
+    const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
+    const held = await tools.turn(() => tools.cri.removePodSandbox(sandboxId, call));
+    return held === undefined ? await verifyRemoved(sandboxId, tools) : { kind: "held", reason: held };
   });
 }
 

@@ -9,7 +9,8 @@ export async function stopSandbox(sandboxId: string, finding: Finding, tools: No
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
-    await tools.cri.stopPodSandbox(sandboxId, { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp });
-    return { kind: "done" };
+    const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
+    const held = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call));
+    return held === undefined ? { kind: "done" } : { kind: "held", reason: held };
   });
 }

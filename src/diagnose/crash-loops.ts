@@ -1,0 +1,79 @@
+import type { NodeView } from "../classes/view.ts";
+import type { PodRef } from "../snapshot/ids.ts";
+import { valueOr } from "../snapshot/source.ts";
+import { ZERO_TIME } from "../snapshot/types.ts";
+
+/** Something of a pod that is started again and again. */
+export interface CrashLoop {
+  readonly pod: PodRef;
+  /** The container's name; missing where the sandbox itself is made over and over. */
+  readonly container?: string;
+  /** Seconds from one start to the next. */
+  readonly everySeconds: number;
+  readonly lastSecondsAgo: number;
+  /** Starts since the machine's own, as far as can still be seen. */
+  readonly restartsSinceBoot: number;
+}
+
+/** One or two restarts happen to every pod. */
+const LEAST_RESTARTS = 3;
+/** Kubelet's longest back-off is five minutes: what has not restarted for twice as long has come to rest. */
+const WINDOW_SECONDS = 600;
+
+interface Start {
+  readonly attempt: number;
+  readonly createdAt: bigint;
+}
+
+/**
+ * What restarts on the node right now, by the runtime's own numbers: kubelet counts attempts up, and leaves the last
+ * one that ended beside the newest.
+ */
+export function crashLoops(view: NodeView): readonly CrashLoop[] {
+  const containers = valueOr(view.snapshot.cri, undefined)?.containers ?? [];
+  const podOf = new Map(view.sandboxes.map(({ id, pod }) => [id, pod]));
+  const byContainer = Map.groupBy(containers, ({ sandboxId, name }) => `${podOf.get(sandboxId)?.uid} ${name}`);
+  const found: CrashLoop[] = [];
+  for (const starts of byContainer.values()) {
+    const [first] = starts;
+    const pod = first === undefined ? undefined : podOf.get(first.sandboxId);
+    if (first === undefined || pod === undefined) continue;
+    const loop = loopOf(starts, view);
+    if (loop !== undefined) found.push({ pod, container: first.name, ...loop });
+  }
+  for (const sandboxes of view.sandboxesOfPod.values()) {
+    const [first] = sandboxes;
+    const starts = sandboxes.map(({ pod, createdAt }) => ({ attempt: pod.attempt, createdAt }));
+    const loop = loopOf(starts, view);
+    if (first !== undefined && loop !== undefined) found.push({ pod: first.pod, ...loop });
+  }
+  return found;
+}
+
+function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | "container"> | undefined {
+  const starts = all
+    .filter(({ createdAt }) => createdAt !== ZERO_TIME && createdAt > 0n)
+    .toSorted((one, other) => other.attempt - one.attempt);
+  const [newest, before] = starts;
+  if (newest === undefined || before === undefined || newest.attempt < LEAST_RESTARTS) return undefined;
+  const observed = BigInt(view.snapshot.observedAt.getTime()) * 1_000_000n;
+  const lastSecondsAgo = seconds(observed - newest.createdAt);
+  const everySeconds = seconds(newest.createdAt - before.createdAt) / (newest.attempt - before.attempt);
+  // Times that run backwards are a clock's doing and say nothing of a pace.
+  if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
+  if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
+  return { everySeconds, lastSecondsAgo, restartsSinceBoot: sinceBoot(starts, newest, view) };
+}
+
+/** All attempts above the last one from before the boot; without such a one they were all made since. */
+function sinceBoot(starts: readonly Start[], newest: Start, { snapshot }: NodeView): number {
+  const boot = valueOr(snapshot.boot, undefined);
+  if (boot === undefined) return newest.attempt;
+  const bootedAt = BigInt(boot.startedAt.getTime()) * 1_000_000n;
+  const earlier = starts.find(({ createdAt }) => createdAt < bootedAt);
+  return newest.attempt - (earlier?.attempt ?? 0);
+}
+
+function seconds(nanoseconds: bigint): number {
+  return Number(nanoseconds / 1_000_000n) / 1000;
+}

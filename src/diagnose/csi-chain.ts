@@ -1,0 +1,152 @@
+import type { Finding } from "../classes/finding.ts";
+import type { Step } from "../classes/step.ts";
+import type { NodeView } from "../classes/view.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { CsiSocket, KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
+import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
+import { eventEvidence } from "./from-events.ts";
+
+/** A node must not be swept by one finding: whoever is over this gets its turn from its own back-off. */
+const MOST_KICKED = 10;
+const MOST_QUOTED = 3;
+
+/**
+ * A ghost on a CSI node plugin takes the volumes of the whole node with it: the plugin cannot start, its socket is
+ * missing, sidecars crash, volumes cannot attach, workloads wait. That is one story with one cause: the ghost's finding
+ * tells it all, and what follows from it is no finding of its own.
+ */
+export function asCsiChains(findings: readonly Finding[], view: NodeView): readonly Finding[] {
+  const chains = new Map(
+    findings.flatMap((finding) => {
+      const chain = chainOf(finding, view);
+      return chain === undefined ? [] : [[finding.id, chain]];
+    }),
+  );
+  if (chains.size === 0) return findings;
+  const consequences = new Set([...chains.values()].flatMap(({ attachments }) => attachments));
+  return findings
+    .filter(({ subject }) => subject.type !== "volume-attachment" || !consequences.has(subject.name))
+    .map((finding) => {
+      const chain = chains.get(finding.id);
+      return chain === undefined ? finding : tell(finding, chain);
+    });
+}
+
+interface Chain {
+  readonly plugin: Pick<KnownPod, "namespace" | "name">;
+  readonly sockets: readonly CsiSocket[];
+  /** Names of the VolumeAttachments that wait for this driver. */
+  readonly attachments: readonly string[];
+  readonly crashing: readonly KnownPod[];
+  readonly waiting: readonly KnownPod[];
+  readonly events: readonly PodEvent[];
+  readonly node: string;
+}
+
+function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
+  const { kubernetes, csi, node } = view.snapshot;
+  const pod = "pod" in subject ? subject.pod : undefined;
+  if (csi === undefined || pod === undefined) return undefined;
+  // One that runs again has its socket back, or another trouble than this.
+  if (view.sandboxesOfPod.get(pod.uid)?.some(({ state }) => state === "ready")) return undefined;
+  const silent = valueOr(csi, []).filter(({ state }) => state !== "listening");
+  if (kubernetes.source !== "api") {
+    const registered = silent.filter((socket) => socket.registered);
+    if (registered.length === 0 || !hasRegistrar(subject, view)) return undefined;
+    return { plugin: pod, sockets: registered, attachments: [], crashing: [], waiting: [], events: [], node };
+  }
+  const plugin = kubernetes.pods.find(({ uid }) => uid === pod.uid);
+  const sockets = silent.filter(({ dir }) => plugin?.csi?.registers === true && plugin.csi.dirs.includes(dir));
+  if (plugin === undefined || sockets.length === 0) return undefined;
+  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes), node: kubernetes.nodeName ?? node };
+}
+
+/** Without an API to tell what a pod mounts, its containers' names have to do. */
+function hasRegistrar(subject: Finding["subject"], view: NodeView): boolean {
+  const id = "sandboxId" in subject ? subject.sandboxId : undefined;
+  return id !== undefined && view.about(id).containers.some(({ name }) => name.includes("registrar"));
+}
+
+function sufferers(
+  plugin: KnownPod,
+  sockets: readonly CsiSocket[],
+  kubernetes: Extract<Kubernetes, { source: "api" }>,
+): Pick<Chain, "attachments" | "crashing" | "waiting" | "events"> {
+  const drivers = sockets.map(({ driver }) => driver);
+  const others = kubernetes.pods.filter(({ uid }) => uid !== plugin.uid);
+  const unattached = (kubernetes.unattached ?? []).filter(({ attacher }) => drivers.includes(attacher));
+  const events = (kubernetes.events ?? []).filter((event) => speaksOfVolumes(event) && names(event, drivers));
+  const mounts = (pod: KnownPod, claim: UnattachedVolume["claim"]): boolean =>
+    claim !== undefined && claim.namespace === pod.namespace && pod.claims?.includes(claim.name) === true;
+  const isWaiting = (pod: KnownPod): boolean =>
+    events.some((event) => event.pod === pod.name && event.namespace === pod.namespace) ||
+    unattached.some(({ claim }) => mounts(pod, claim));
+  return {
+    attachments: unattached.map(({ name }) => name),
+    crashing: others.filter((pod) => isCrashLooping(pod) && sockets.some(({ dir }) => pod.csi?.dirs.includes(dir))),
+    waiting: others.filter(isWaiting),
+    events,
+  };
+}
+
+function speaksOfVolumes({ reason }: PodEvent): boolean {
+  return reason === "FailedMount" || reason === "FailedAttachVolume";
+}
+
+/** Kubelet says "driver name x not found in the list of registered CSI drivers"; the attacher says whose volume it is. */
+function names({ message }: PodEvent, drivers: readonly string[]): boolean {
+  return drivers.some((driver) => message.includes(driver));
+}
+
+function isCrashLooping({ waiting }: KnownPod): boolean {
+  return waiting?.includes("CrashLoopBackOff") === true;
+}
+
+function tell(finding: Finding, chain: Chain): Finding {
+  const { plugin, sockets, crashing, waiting, events } = chain;
+  const drivers = sockets.map(({ driver }) => driver).join(", ");
+  const links = [
+    `so the CSI node plugin of ${drivers} cannot start`,
+    `nobody listens on ${sockets.map(({ path }) => path).join(", ")}`,
+    ...(crashing.length === 0 ? [] : [`${crashing.length} crash-looping for want of it`]),
+    ...(waiting.length === 0 ? [] : [`${waiting.length} waiting for volumes`]),
+  ];
+  return {
+    ...finding,
+    severity: "critical",
+    summary: `${finding.summary}; ${links.join(", ")}`,
+    evidence: [
+      ...finding.evidence,
+      ...sockets.map(({ path, state }) => ({
+        source: "csi",
+        fact: state === "missing" ? `${path} is not there` : `${path} is there, and nobody listens on it`,
+      })),
+      ...events.slice(0, MOST_QUOTED).map(eventEvidence),
+    ],
+    blocks: [
+      ...finding.blocks,
+      `CSI driver ${drivers}: its node plugin ${nameOf(plugin)} cannot start`,
+      ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops for want of the driver's socket`),
+      ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
+    ],
+    afterwards: kicksOf(chain),
+  };
+}
+
+/** With the socket back, whoever crashed for want of it need not wait out a back-off of minutes. */
+function kicksOf({ sockets, crashing, node }: Chain): readonly Step[] {
+  const kicks = crashing
+    .filter(
+      ({ controller, ignored, terminating }) => controller !== undefined && ignored !== true && terminating !== true,
+    )
+    // A mirror cannot be deleted: its static pod would go on as before.
+    .filter(({ objectUid }) => objectUid === undefined)
+    .slice(0, MOST_KICKED)
+    .map(({ namespace = "", name = "", uid }): Step => ({ kind: "kick-pod", namespace, name, uid, node }));
+  if (kicks.length === 0) return [];
+  return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...kicks];
+}
+
+function nameOf({ namespace = "", name = "" }: Pick<KnownPod, "namespace" | "name">): string {
+  return `${namespace}/${name}`;
+}

@@ -1,0 +1,104 @@
+import type { Evidence, Finding } from "../classes/finding.ts";
+import { classById } from "../classes/index.ts";
+import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
+import type { NodeView } from "../classes/view.ts";
+import { durationInWords } from "../snapshot/duration-words.ts";
+import type { KernelFacts } from "../snapshot/kernel-facts.ts";
+import { valueOr } from "../snapshot/source.ts";
+import { type CrashLoop, crashLoops } from "./crash-loops.ts";
+import { toFinding } from "./to-finding.ts";
+
+const MOST_NAMED = 5;
+
+/**
+ * Crash loops that another finding explains, one finding for each cause and pointing to it. A loop that no finding
+ * explains is the pod's own affair, and stalls of the kernel alone may come from anything.
+ */
+export function viciousCircles(findings: readonly Finding[], view: NodeView): readonly Finding[] {
+  const ghosts = findings.filter(isGhost);
+  if (ghosts.length === 0) return [];
+  let loops = crashLoops(view);
+  const circles: Finding[] = [];
+  for (const cause of ghosts) {
+    const driven = loops.filter((loop) => isDrivenBy(loop, cause));
+    if (driven.length === 0) continue;
+    loops = loops.filter((loop) => !driven.includes(loop));
+    circles.push(circleOf(cause, driven, view));
+  }
+  return circles;
+}
+
+function isGhost(finding: Finding): boolean {
+  return finding.class === "dead-after-crash" || isInTheWay(finding);
+}
+
+/** What keeps sandboxes from being made or removed. */
+function isInTheWay({ class: id }: Finding): boolean {
+  return /^[AB]/.test(classById(id)?.code ?? "");
+}
+
+/**
+ * A sandbox that is made over and over is driven by what stands in the way of its own pod. Containers that crash have a
+ * sandbox that works: these are driven by what the finding says that it keeps from working.
+ */
+function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
+  const { subject, blocks } = cause;
+  const isOwn = "pod" in subject && subject.pod?.uid === pod.uid;
+  if (container === undefined && isOwn && isInTheWay(cause)) return true;
+  const name = `pod ${pod.namespace}/${pod.name}`;
+  return blocks.some((blocked) => blocked === name || blocked.startsWith(`${name}:`));
+}
+
+function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): Finding {
+  const pods = new Set(loops.map(({ pod }) => `${pod.namespace}/${pod.name}`));
+  const restarts = loops.reduce((sum, { restartsSinceBoot }) => sum + restartsSinceBoot, 0);
+  const many = pods.size === 1 ? "1 pod restarts" : `${pods.size} pods restart`;
+  return toFinding(crashLoopDrivenByGhost, {
+    severity: "warning",
+    subject: { type: "node", name: cause.id },
+    summary: `${many} every ${paceOf(loops)} because of ${cause.id}: ${cause.summary}`,
+    evidence: [
+      { source: "cri", fact: `${restarts} restarts since boot` },
+      ...loops.slice(0, MOST_NAMED).map(evidenceOf),
+      ...kernelEvidence(valueOr(view.snapshot.kernel ?? NOT_READ, undefined)),
+    ],
+    blocks: [...pods].map((name) => `pod ${name}`),
+    cure: [],
+  });
+}
+
+const NOT_READ = { status: "absent", reason: "" } as const;
+
+/** "2-3s" where they differ, "2s" where they do not. */
+function paceOf(loops: readonly CrashLoop[]): string {
+  const all = loops.map(({ everySeconds }) => Math.max(1, Math.round(everySeconds)));
+  const fastest = Math.min(...all);
+  const slowest = Math.max(...all);
+  if (fastest === slowest) return durationInWords(fastest);
+  return slowest < 60 ? `${fastest}-${slowest}s` : `${durationInWords(fastest)} to ${durationInWords(slowest)}`;
+}
+
+function evidenceOf({ pod, container, everySeconds, lastSecondsAgo, restartsSinceBoot }: CrashLoop): Evidence {
+  const what = container === undefined ? "its sandbox" : `container ${container}`;
+  const pace = durationInWords(Math.max(1, Math.round(everySeconds)));
+  return {
+    source: "cri",
+    fact: `${pod.namespace}/${pod.name}: ${what} was started again ${restartsSinceBoot} times, every ${pace}, last ${durationInWords(lastSecondsAgo)} ago`,
+  };
+}
+
+function kernelEvidence(kernel: KernelFacts | undefined): readonly Evidence[] {
+  if (kernel === undefined) return [];
+  const signs = [
+    [kernel.stalls, "stalls of a processor"],
+    [kernel.hungTasks, "hung tasks"],
+    [kernel.netdeviceWaits, "waits for a network device to go"],
+  ] as const;
+  const since = kernel.sinceBoot ? "since boot" : "at least, since its log was overwritten";
+  return signs
+    .filter(([{ count }]) => count > 0)
+    .map(([{ count, last }, words]) => ({
+      source: "kernel",
+      fact: `${count} ${words} ${since}; the last: ${last?.text ?? ""}`,
+    }));
+}

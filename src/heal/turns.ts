@@ -1,0 +1,45 @@
+import { RuntimeError } from "../runtime/errors.ts";
+import type { Interruption } from "./interruption.ts";
+import { loadWatch } from "./load-watch.ts";
+import type { Pool } from "./pool.ts";
+import type { StormBrake } from "./storm-brake.ts";
+
+/**
+ * Makes a call that sets network plugins to work, when it is its turn: only so many at a time. Gives the reason when it
+ * was not made after all, because the run is to end or plugins are not to be fed any longer.
+ */
+export type Turn = (call: () => Promise<void>) => Promise<string | undefined>;
+
+export interface TurnRules {
+  readonly places: Pool;
+  readonly brake: StormBrake;
+  readonly interruption: Interruption;
+}
+
+export function turns({ places, brake, interruption }: TurnRules): Turn {
+  const load = loadWatch(places);
+
+  async function observed(call: () => Promise<void>): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      await call();
+    } catch (error) {
+      if (error instanceof RuntimeError && brake.failed(error.text).contention) places.slowDown();
+      throw error;
+    }
+    brake.succeeded();
+    load.took(performance.now() - startedAt);
+  }
+
+  return (call) =>
+    places.one(async () => {
+      const objection = reasonToHold(interruption, brake);
+      if (objection === undefined) await observed(call);
+      return objection;
+    });
+}
+
+/** Asked before a step is begun, and again when its turn has come: much may have happened in between. */
+export function reasonToHold({ stop }: Interruption, brake: StormBrake | undefined): string | undefined {
+  return stop.aborted ? "the run was interrupted before it came to this" : brake?.reason();
+}

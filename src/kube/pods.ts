@@ -1,0 +1,64 @@
+import * as v from "valibot";
+import type { Api } from "./api.ts";
+import { KubeError } from "./kube-error.ts";
+import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
+import { podState } from "./pod-state.ts";
+
+/** What must be known of a pod just before it is deleted. */
+export interface FreshPod {
+  readonly uid: string;
+  readonly node: string;
+  readonly controller?: string;
+  readonly waiting?: readonly string[];
+  readonly terminating: boolean;
+  readonly ignored: boolean;
+}
+
+interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Past the server's cache; undefined where there is no such pod. */
+export async function getPod(api: Api, { namespace, name }: PodName): Promise<FreshPod | undefined> {
+  const path = podPath({ namespace, name });
+  const object = await orUndefined(api.get(path));
+  if (object === undefined) return undefined;
+  const result = v.safeParse(PodSchema, object);
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no pod`);
+  const { metadata, spec } = result.output;
+  return {
+    uid: metadata.uid,
+    node: spec?.nodeName ?? "",
+    terminating: Boolean(metadata.deletionTimestamp),
+    ignored: isIgnored(metadata),
+    ...podState(result.output),
+  };
+}
+
+/** Whether a namespace carries unghost.dev/ignore. */
+export async function isNamespaceIgnored(api: Api, namespace: string): Promise<boolean> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const result = v.safeParse(NamespaceSchema, await api.get(path));
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no namespace`);
+  return isIgnored(result.output.metadata);
+}
+
+/** Deletes this very pod and no namesake, in its own time. */
+export async function deletePod(api: Api, pod: PodName & { readonly uid: string }): Promise<void> {
+  const options = { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: pod.uid } };
+  await orUndefined(api.delete(podPath(pod), options));
+}
+
+function podPath({ namespace, name }: PodName): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+}
+
+async function orUndefined(asking: Promise<unknown>): Promise<unknown> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (error instanceof KubeError && error.kind === "not-found") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+import { lstatSync } from "node:fs";
+import { connect } from "node:net";
+import { resolveOnHost } from "./host-paths.ts";
+import { errorCode, failedListing, listDirectory } from "./safe-fs.ts";
+import { absent, type Oddity, read, type Source } from "./source.ts";
+import type { CsiSocket } from "./types.ts";
+
+/** Kubelet keeps its own mounts beside the drivers' directories. */
+const KUBELETS_OWN = "kubernetes.io";
+const DEFAULT_SOCKET = "csi.sock";
+/** The kernel takes no longer address of a socket. */
+const LONGEST_ADDRESS = 107;
+const MOST_DRIVERS = 100;
+
+/** The sockets of the CSI drivers that were ever installed here, and whether anybody listens on them. */
+export async function readCsi(where: {
+  readonly root: string;
+  readonly kubeletRoot: string;
+  readonly signal: AbortSignal;
+}): Promise<Source<readonly CsiSocket[]>> {
+  const plugins = `${where.kubeletRoot}/plugins`;
+  const listing = listDirectory(resolveOnHost(where.root, plugins, "keep"));
+  if (listing.kind === "absent") return absent(`there is no ${plugins}`);
+  if (listing.kind === "refused") return failedListing(plugins, listing);
+  const drivers = listing.entries.filter(({ name, kind }) => kind === "directory" && name !== KUBELETS_OWN);
+  const oddities: Oddity[] = [];
+  const registry = namesIn(where.root, `${where.kubeletRoot}/plugins_registry`);
+  const sockets = await Promise.all(
+    drivers.slice(0, MOST_DRIVERS).map(async ({ name: driver }): Promise<CsiSocket | undefined> => {
+      const dir = `${plugins}/${driver}`;
+      const path = `${dir}/${socketNameIn(where.root, dir)}`;
+      const state = await stateOfSocket(resolveOnHost(where.root, path, "keep"), where.signal);
+      const registered = registry.some((name) => name.startsWith(driver));
+      if (state !== "unknown") return { driver, dir, path, state, registered };
+      oddities.push({ path, reason: "whether anybody listens on it could not be told" });
+      return undefined;
+    }),
+  );
+  return read(
+    sockets.filter((socket) => socket !== undefined),
+    oddities,
+  );
+}
+
+/** Nearly all call it csi.sock; a few name it after themselves. */
+function socketNameIn(root: string, dir: string): string {
+  const names = namesIn(root, dir);
+  return names.includes(DEFAULT_SOCKET)
+    ? DEFAULT_SOCKET
+    : (names.find((name) => name.endsWith(".sock")) ?? DEFAULT_SOCKET);
+}
+
+function namesIn(root: string, dir: string): readonly string[] {
+  const listing = listDirectory(resolveOnHost(root, dir, "keep"));
+  return listing.kind === "listed" ? listing.entries.map(({ name }) => name) : [];
+}
+
+/**
+ * A file alone proves nothing: after a power cut it is still there. /proc/net/unix would not tell either, for it has the
+ * path as the plugin's own container sees it. Whoever listens takes a connection; nothing is sent on it.
+ */
+export async function stateOfSocket(path: string, signal: AbortSignal): Promise<CsiSocket["state"] | "unknown"> {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return "missing";
+  if (!stats.isSocket() || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
+  return await new Promise((resolve) => {
+    const socket = connect({ path, signal });
+    const end = (state: CsiSocket["state"] | "unknown"): void => {
+      socket.destroy();
+      resolve(state);
+    };
+    socket.once("connect", () => end("listening"));
+    socket.once("error", (error) => {
+      const code = errorCode(error);
+      end(code === "ECONNREFUSED" ? "dead" : code === "ENOENT" ? "missing" : "unknown");
+    });
+  });
+}

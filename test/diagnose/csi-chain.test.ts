@@ -1,0 +1,157 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { planHealing } from "../../src/plan/plan.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import { read } from "../../src/snapshot/source.ts";
+import type { CsiSocket, KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
+import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
+import {
+  AT_ONCE,
+  ago,
+  containerOf,
+  idOf,
+  LOST,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+const DIR = "/var/lib/kubelet/plugins/d.example";
+const DEAD: CsiSocket = { driver: "d.example", dir: DIR, path: `${DIR}/csi.sock`, state: "dead", registered: true };
+const PLUGIN: KnownPod = { ...pod("pod-a", "a"), controller: "DaemonSet", csi: { dirs: [DIR], registers: true } };
+const SIDECAR: KnownPod = {
+  ...pod("sidecar", "s"),
+  controller: "ReplicaSet",
+  waiting: ["CrashLoopBackOff"],
+  csi: { dirs: [DIR], registers: false },
+};
+const MOUNT: PodEvent = {
+  namespace: "default",
+  pod: "db",
+  reason: "FailedMount",
+  message: "driver name d.example not found in the list of registered CSI drivers",
+  count: 3,
+};
+const UNATTACHED: UnattachedVolume = {
+  name: "csi-1",
+  uid: "va",
+  attacher: "d.example",
+  node: "node",
+  createdAt: ago(3000),
+  deleting: false,
+  finalizers: [],
+  claim: { namespace: "default", name: "data" },
+  attachedTo: [],
+  unknown: [],
+};
+
+function pod(name: string, uid: string): KnownPod {
+  return { namespace: "default", name, uid: podUid(uid) };
+}
+
+interface Parts {
+  readonly pods?: readonly KnownPod[];
+  readonly socket?: Partial<CsiSocket>;
+  readonly events?: readonly PodEvent[];
+  readonly unattached?: readonly UnattachedVolume[];
+  readonly kubelet?: boolean;
+}
+
+function diagnosed({ pods = [SIDECAR], socket = {}, events = [], unattached = [], kubelet = true }: Parts = {}) {
+  const kubernetes: Kubernetes = {
+    source: "api",
+    pods: [PLUGIN, ...pods],
+    holds: { paused: false, node: false, namespaces: [] },
+    nodeName: "node",
+    events,
+    unattached,
+  };
+  const parts = {
+    sandboxes: [sandboxOf("a")],
+    records: [recordOf("a")],
+    containers: [containerOf("a", { exit: LOST })],
+    results: [resultOf("a", "empty")],
+    ...(kubelet ? { kubeletStarted: 10 } : {}),
+  };
+  return diagnose(snapshotOf(parts, { kubernetes, csi: read([{ ...DEAD, ...socket }]) }), AT_ONCE);
+}
+
+describe("a ghost on a CSI node plugin", () => {
+  test("is one finding that tells the chain, whose links are no findings", () => {
+    const db = { ...pod("db", "d"), phase: "Pending", claims: ["data"] };
+    const { findings } = diagnosed({ pods: [SIDECAR, db], events: [MOUNT], unattached: [UNATTACHED] });
+
+    expect(findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
+    expect(findings[0]).toMatchObject({ severity: "critical", summary: expect.stringContaining("1 crash-looping") });
+    expect(findings[0]?.blocks.slice(-3)).toEqual([
+      "CSI driver d.example: its node plugin default/pod-a cannot start",
+      "pod default/sidecar: crash-loops for want of the driver's socket",
+      "pod default/db: waits for a volume of the driver",
+    ]);
+  });
+
+  test.each<readonly [string, Parts]>([
+    ["its socket is served", { socket: { state: "listening" } }],
+    ["the dead socket is another driver's", { socket: { dir: "/var/lib/kubelet/plugins/other" } }],
+  ])("tells no chain where %s", (_what, parts) => {
+    expect(diagnosed(parts).findings[0]?.afterwards).toBeUndefined();
+  });
+
+  test.each<readonly [string, string, boolean, boolean]>([
+    ["a registrar among its containers", "node-driver-registrar", true, true],
+    ["no registrar", "main", true, false],
+    ["a socket that an uninstalled driver left", "node-driver-registrar", false, false],
+  ])("without an API it is known by %s", (_what, name, registered, isTold) => {
+    const parts = {
+      sandboxes: [sandboxOf("a")],
+      records: [recordOf("a")],
+      containers: [containerOf("a", { exit: LOST, name })],
+      results: [resultOf("a", "empty")],
+    };
+    const { findings } = diagnose(snapshotOf(parts, { csi: read([{ ...DEAD, registered }]) }), AT_ONCE);
+
+    expect(findings.map(({ afterwards }) => afterwards)).toEqual([isTold ? [] : undefined]);
+  });
+
+  test("a stuck attachment of another driver stays a finding of its own", () => {
+    const { findings } = diagnosed({ pods: [], unattached: [{ ...UNATTACHED, attacher: "other" }] });
+
+    expect(findings.map(({ subject }) => subject.type).toSorted()).toEqual(["sandbox", "volume-attachment"]);
+  });
+});
+
+describe("afterwards", () => {
+  const { controller: _controller, ...bare } = SIDECAR;
+
+  test.each<readonly [string, KnownPod, boolean]>([
+    ["a crash-looping pod with a controller", SIDECAR, true],
+    ["a bare pod", bare, false],
+    ["one with unghost.dev/ignore", { ...SIDECAR, ignored: true }, false],
+    ["one that is being deleted", { ...SIDECAR, terminating: true }, false],
+    ["one that runs", { ...SIDECAR, waiting: [] }, false],
+    ["one that crashes for another reason", { ...SIDECAR, csi: { dirs: [], registers: false } }, false],
+    ["a static pod's mirror", { ...SIDECAR, objectUid: "mirror" }, false],
+  ])("%s is restarted: %o", (_what, one, isKicked) => {
+    const steps = diagnosed({ pods: [one] }).findings[0]?.afterwards;
+
+    const kick = { kind: "kick-pod", namespace: "default", name: "sidecar", uid: "s", node: "node" };
+    expect(steps).toEqual(isKicked ? [{ kind: "await-socket", path: DEAD.path }, kick] : []);
+  });
+
+  test("at most ten are restarted", () => {
+    const many = Array.from({ length: 30 }, (_, index) => ({ ...SIDECAR, ...pod(`s-${index}`, `s-${index}`) }));
+
+    expect(diagnosed({ pods: many }).findings[0]?.afterwards).toHaveLength(11);
+  });
+
+  test.each<readonly [string, boolean, boolean, number]>([
+    ["with a kubelet", true, false, 2],
+    ["--no-kick", true, true, 0],
+    ["no kubelet that would bring the plugin back", false, false, 0],
+  ])("the plan has them: %s", (_what, kubelet, noKick, count) => {
+    const { actions } = planHealing(diagnosed({ kubelet }), { ...AT_ONCE, allDead: false, cap: 10, noKick });
+
+    expect(actions.map(({ rank, afterwards = [] }) => [rank, afterwards.length])).toEqual([["csi-node-plugin", count]]);
+  });
+});

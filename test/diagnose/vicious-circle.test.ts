@@ -1,0 +1,148 @@
+import { describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import { crashLoops } from "../../src/diagnose/crash-loops.ts";
+import { viciousCircles } from "../../src/diagnose/vicious-circle.ts";
+import { containerId } from "../../src/snapshot/ids.ts";
+import type { KernelFacts } from "../../src/snapshot/kernel-facts.ts";
+import { read } from "../../src/snapshot/source.ts";
+import type { Container, Sandbox, Snapshot } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  ago,
+  containerOf,
+  idOf,
+  type NodeParts,
+  PATIENT,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  snapshotOf,
+  UPTIME_SECONDS,
+} from "../support/snapshot-builder.ts";
+
+function started(digit: string, attempt: number, secondsAgo: number): Container {
+  return containerOf(digit, {
+    id: containerId(`${digit}${attempt % 10}`.repeat(32)),
+    attempt,
+    createdAt: BigInt(ago(secondsAgo).getTime()) * 1_000_000n,
+  });
+}
+
+function ready(digit: string): Sandbox {
+  return sandboxOf(digit, { state: "ready", createdSecondsAgo: 900 });
+}
+
+function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+  return viewOf(snapshotOf(parts, sources), PATIENT);
+}
+
+describe("crash loops", () => {
+  test.each<readonly [string, readonly Container[], boolean]>([
+    ["every three seconds", [started("a", 7, 4), started("a", 6, 7)], true],
+    ["once in its life", [started("a", 1, 4), started("a", 0, 7)], false],
+    ["not for an hour", [started("a", 9, 3600), started("a", 8, 3603)], false],
+    ["once a day", [started("a", 9, 4), started("a", 8, 86_404)], false],
+    ["by a clock that ran backwards", [started("a", 9, 40), started("a", 8, 4)], false],
+    ["in the future", [started("a", 9, -40), started("a", 8, 4)], false],
+    ["at a pace that nobody can tell", [started("a", 9, 4)], false],
+    ["every half minute, with one start in between forgotten", [started("a", 9, 4), started("a", 7, 64)], true],
+  ])("a container that restarts %s", (_, containers, isLoop) => {
+    expect(crashLoops(view({ sandboxes: [ready("a")], containers }))).toHaveLength(isLoop ? 1 : 0);
+  });
+
+  test("counts since boot what was started since then", () => {
+    const before = started("a", 20, UPTIME_SECONDS + 60);
+    const containers = [started("a", 27, 4), started("a", 26, 7)];
+
+    const [fresh] = crashLoops(view({ sandboxes: [ready("a")], containers }));
+    const [old] = crashLoops(view({ sandboxes: [ready("a")], containers: [...containers, before] }));
+
+    expect([fresh?.restartsSinceBoot, old?.restartsSinceBoot]).toEqual([27, 7]);
+    expect(fresh).toMatchObject({ everySeconds: 3, lastSecondsAgo: 4, container: "main" });
+  });
+
+  test("containers of one name in two pods are two", () => {
+    const containers = [started("a", 7, 4), started("b", 6, 7)];
+
+    expect(crashLoops(view({ sandboxes: [ready("a"), ready("b")], containers }))).toEqual([]);
+  });
+
+  test("a sandbox that is made over and over is one, too", () => {
+    const sandboxes = [
+      sandboxOf("a", { uid: "u", attempt: 5, createdSecondsAgo: 5 }),
+      sandboxOf("b", { uid: "u", attempt: 4, createdSecondsAgo: 9 }),
+    ];
+
+    expect(crashLoops(view({ sandboxes }))).toEqual([expect.objectContaining({ everySeconds: 4 })]);
+  });
+});
+
+describe("a vicious circle", () => {
+  const cause: Finding = {
+    id: `libcni-result-cache-corrupt/${idOf("c")}`,
+    class: "libcni-result-cache-corrupt",
+    severity: "critical",
+    subject: { type: "sandbox", sandboxId: idOf("c"), pod: sandboxOf("c").pod },
+    summary: "the node plugin cannot start",
+    evidence: [],
+    blocks: ["pod default/pod-a: crash-loops for want of it", "pod default/pod-b"],
+    treatment: { automatic: true, reversible: true, steps: [] },
+    cure: [],
+  };
+  const containers = [started("a", 7, 4), started("a", 6, 6), started("b", 9, 4), started("b", 8, 7)];
+  const looping: NodeParts = { sandboxes: [ready("a"), ready("b"), ready("d")], containers };
+
+  test("is one finding that points to its cause, with pace, pods and the count since boot", () => {
+    const [circle, ...others] = viciousCircles([cause], view(looping));
+
+    expect(others).toEqual([]);
+    expect(circle).toMatchObject({
+      id: `crash-loop-driven-by-ghost/${cause.id}`,
+      summary: `2 pods restart every 2-3s because of ${cause.id}: the node plugin cannot start`,
+      blocks: ["pod default/pod-a", "pod default/pod-b"],
+      cure: [],
+      treatment: { automatic: false },
+    });
+    expect(circle?.evidence[0]).toEqual({ source: "cri", fact: "16 restarts since boot" });
+  });
+
+  test.each<readonly [string, Partial<Finding>]>([
+    ["names other pods", { blocks: ["pod default/pod-aa", "pod other/pod-a"] }],
+    ["is about what was left behind and holds nobody up", { class: "leftover-container" }],
+  ])("a finding that %s drives nothing", (_, parts) => {
+    expect(viciousCircles([{ ...cause, ...parts }], view(looping))).toEqual([]);
+  });
+
+  test("a loop has one cause", () => {
+    const second = { ...cause, id: "second" };
+
+    expect(viciousCircles([cause, second], view(looping))).toHaveLength(1);
+  });
+
+  test("the kernel's troubles are told with it, and are no finding alone", () => {
+    const last = { text: "rcu: INFO: rcu_sched self-detected stall on CPU", secondsAfterBoot: 7 };
+    const none = { count: 0 };
+    const facts: KernelFacts = { stalls: { count: 3, last }, hungTasks: none, netdeviceWaits: none, sinceBoot: true };
+
+    const [circle] = viciousCircles([cause], view(looping, { kernel: read(facts) }));
+
+    expect(circle?.evidence.filter(({ source }) => source === "kernel")).toEqual([
+      { source: "kernel", fact: `3 stalls of a processor since boot; the last: ${last.text}` },
+    ]);
+    expect(viciousCircles([], view(looping, { kernel: read(facts) }))).toEqual([]);
+  });
+
+  test("a sandbox that a broken cache makes kubelet make anew again and again", () => {
+    const sandboxes = [
+      sandboxOf("a", { uid: "u", attempt: 5, createdSecondsAgo: 5 }),
+      sandboxOf("b", { uid: "u", attempt: 4, createdSecondsAgo: 9 }),
+    ];
+    const records = [recordOf("a"), recordOf("b")];
+    const broken = { sandboxes, records, results: [resultOf("b", "empty")] };
+
+    const B1 = `libcni-result-cache-corrupt/${idOf("b")}`;
+    expect(named(diagnosed(broken))).toEqual([`crash-loop-driven-by-ghost/${B1}`, B1].toSorted());
+    expect(named(diagnosed(broken, { ...PATIENT, minAgeMs: 0, skip: ["crash-loop-driven-by-ghost"] }))).toEqual([B1]);
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, test } from "vitest";
+import { emptyResultCache } from "../../lab/faults/result-cache.ts";
+import { runPod } from "../../lab/pods.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { expectAlive, healAll } from "./healed-node.ts";
+import { AT_ONCE, readyPods, scan } from "./scanned-node.ts";
+
+const LOOP = { name: "loop", uid: "loop" } as const;
+
+describe.skipIf(NO_REAL_NODE !== undefined)("a loop that a ghost drives", { timeout: HANG_GUARD_MS }, () => {
+  // Newer ones forgive an empty cache: there it drives nothing.
+  test("is told beside its cause, and ends with it (containerd 1.6)", async () => {
+    const node = await start({ runtime: "1.6" });
+    await runPod(node, { ...LOOP, attempt: 3 });
+    const newest = await runPod(node, { ...LOOP, attempt: 4 });
+    await node.powerCut();
+    await emptyResultCache(node, newest);
+    await node.powerOn();
+    const ready = await readyPods(node);
+
+    const report = await scan(node, AT_ONCE);
+    const circle = report.findings.find(({ class: id }) => id === "crash-loop-driven-by-ghost");
+    const cause = `libcni-result-cache-corrupt/${newest.sandboxId}`;
+    expect(report.findings.map(({ id }) => id)).toContain(cause);
+    expect(circle).toMatchObject({ id: `crash-loop-driven-by-ghost/${cause}`, blocks: ["pod default/loop"] });
+    expect(circle?.summary).toMatch(/^1 pod restarts every \d+m?\d*s? because of libcni-result-cache-corrupt/);
+    expect(report.crashLoops).toMatchObject({ pods: 1 });
+
+    await healAll(node);
+    await expectAlive(node, { ready, kept: [] });
+  });
+});

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import type { Step } from "../../src/classes/step.ts";
+import { uninterrupted } from "../../src/heal/interruption.ts";
+import type { NodeTools } from "../../src/heal/node-tools.ts";
+import { type ActionSurroundings, runAction } from "../../src/heal/run-action.ts";
+
+const FINDING: Finding = {
+  id: "dead-after-crash/x",
+  class: "dead-after-crash",
+  severity: "critical",
+  subject: { type: "node" },
+  summary: "",
+  evidence: [],
+  blocks: [],
+  treatment: { automatic: true, reversible: false, steps: [] },
+  cure: [],
+};
+const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
+
+let root = "";
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "after-"));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+async function run(afterwards: readonly Step[]) {
+  let asked = 0;
+  const tools = {
+    hostRoot: root,
+    waits: { lookMs: 10_000, kubeletMs: 0 },
+    sleep: () => Promise.resolve(),
+    interruption: uninterrupted(),
+    cluster: () => {
+      asked++;
+      return Promise.resolve(undefined);
+    },
+  };
+  const around = { tools: tools as unknown as NodeTools } as ActionSurroundings;
+  const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, because: "", lane: "x" } as const;
+  return { ...(await runAction(action, around)), asked };
+}
+
+describe("what follows a healed action", () => {
+  test("nobody is restarted where the socket does not come back in time, and it stays healed", async () => {
+    const result = await run([{ kind: "await-socket", path: "/csi.sock" }, KICK]);
+
+    expect(result).toMatchObject({
+      outcome: "healed",
+      reason: expect.stringContaining("no pod was restarted"),
+      asked: 0,
+    });
+  });
+
+  test("with the socket served again, what could not be restarted is said, and it stays healed", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(join(root, "csi.sock"), resolve));
+    onTestFinished(() => void server.close());
+
+    const result = await run([{ kind: "await-socket", path: "/csi.sock" }, KICK]);
+
+    expect(result).toMatchObject({
+      outcome: "healed",
+      reason: expect.stringMatching(/^attacher: there is no/),
+      asked: 1,
+    });
+  });
+});

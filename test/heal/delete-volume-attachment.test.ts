@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import { readHistory } from "../../src/heal/history.ts";
+import { uninterrupted } from "../../src/heal/interruption.ts";
+import { mountPointsIn } from "../../src/heal/mount-points.ts";
+import type { NodeTools } from "../../src/heal/node-tools.ts";
+import { deleteVolumeAttachment } from "../../src/heal/steps/delete-volume-attachment.ts";
+import type { Api } from "../../src/kube/api.ts";
+import { KubeError } from "../../src/kube/kube-error.ts";
+import { read } from "../../src/snapshot/source.ts";
+import { listOf, podObject } from "../kube/stub-server.ts";
+import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../kube/volume-objects.ts";
+import { makeWorkshop, type Workshop } from "./workshop.ts";
+
+const STEP = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1", node: "n1", volume: VOLUME } as const;
+const FINDING: Finding = {
+  id: "volume-attachment-stuck/csi-1",
+  class: "volume-attachment-stuck",
+  severity: "critical",
+  subject: { type: "volume-attachment", name: "csi-1" },
+  summary: "",
+  evidence: [],
+  blocks: [],
+  treatment: { automatic: false, reversible: false, steps: [] },
+  cure: [STEP],
+};
+const HASH = createHash("sha256").update(HANDLE).digest("hex");
+const KUBELET = "/var/lib/kubelet";
+
+interface ClusterParts {
+  readonly attachments?: readonly ReturnType<typeof attachmentObject>[];
+  readonly volume?: object;
+  readonly pods?: readonly object[];
+  readonly lease?: "renewed" | "still" | "none";
+  /** What becomes of it when its deletion is accepted. */
+  readonly afterDelete?: "gone" | "anew";
+  readonly onDelete?: KubeError;
+}
+
+interface FakeCluster extends Api {
+  readonly deleted: readonly unknown[];
+}
+
+/** A cluster of a few objects that behave as the API server and the attacher would. */
+function cluster(parts: ClusterParts = {}): FakeCluster {
+  const { volume = volumeObject(), pods = [usedBy("n1")], lease = "renewed", afterDelete = "gone", onDelete } = parts;
+  let attachments = parts.attachments ?? [attachmentObject({})];
+  let looks = 0;
+  const deleted: unknown[] = [];
+  const leases = (): readonly unknown[] => {
+    if (lease === "none") return [];
+    looks += lease === "renewed" ? 1 : 0;
+    return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, looks)).toISOString())];
+  };
+  return {
+    deleted,
+    get: (path) => {
+      const [plain = ""] = path.split("?");
+      const name = plain.split("/").at(-1) ?? "";
+      if (plain.endsWith("/leases")) return Promise.resolve(listOf(leases()));
+      if (plain.endsWith("/volumeattachments")) return Promise.resolve(listOf(attachments));
+      if (plain.endsWith("/pods")) return Promise.resolve(listOf(pods));
+      const object = plain.includes("/persistentvolumes/")
+        ? volume
+        : attachments.find((one) => one.metadata.name === name);
+      return object === undefined
+        ? Promise.reject(new KubeError("not-found", `${plain} is not there`))
+        : Promise.resolve(object);
+    },
+    delete: (path, options) => {
+      if (onDelete !== undefined) return Promise.reject(onDelete);
+      deleted.push(path, options);
+      attachments = afterDelete === "anew" ? [attachmentObject({ uid: "uid-2" })] : [];
+      return Promise.resolve({});
+    },
+    close: () => undefined,
+  };
+}
+
+function usedBy(node: string, phase = "Pending", claimName = "data"): object {
+  const pod = podObject({ name: "db-0", uid: "u1", node, phase });
+  return { ...pod, spec: { ...pod.spec, volumes: [{ name: "data", persistentVolumeClaim: { claimName } }] } };
+}
+
+let workshop: Workshop | undefined;
+let root = "";
+afterEach(async () => {
+  await workshop?.remove();
+  rmSync(root, { recursive: true, force: true });
+});
+
+async function take(api: Api | undefined, mounts: readonly string[] | undefined = ["/", "/proc"]) {
+  workshop = await makeWorkshop();
+  root = mkdtempSync(join(tmpdir(), "unghost-mounts-"));
+  mkdirSync(join(root, "proc/1"), { recursive: true });
+  const lines = mounts.map((path, index) => `${index} 1 8:1 / ${path} rw - ext4 /dev/sda1 rw\n`);
+  writeFileSync(join(root, "proc/1/mountinfo"), lines.join(""));
+  const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
+  const tools = {
+    journal: workshop.journal,
+    stateDir: workshop.stateDir,
+    hostRoot: root,
+    facts: { processes: () => Promise.resolve(read(processes)) },
+    sleep: () => Promise.resolve(),
+    interruption: uninterrupted(),
+    cluster: () => Promise.resolve(api),
+  } satisfies Partial<Record<keyof NodeTools, unknown>>;
+  const result = await deleteVolumeAttachment(STEP, FINDING, tools as unknown as NodeTools);
+  await workshop.journal.close();
+  return { result, history: (await readHistory(workshop.stateDir.journal)).records };
+}
+
+describe("deleting a VolumeAttachment", () => {
+  test("this very version of it, after the journal has a copy", async () => {
+    const api = cluster();
+
+    const { result, history } = await take(api);
+
+    expect(result).toMatchObject({ kind: "done", journalId: history[0]?.id });
+    expect(api.deleted).toEqual([
+      "/apis/storage.k8s.io/v1/volumeattachments/csi-1",
+      expect.objectContaining({ preconditions: { uid: "uid-1", resourceVersion: "71" } }),
+    ]);
+    expect(history).toMatchObject([
+      { state: "done", outcome: "healed", action: { ...STEP_IN_JOURNAL, object: attachmentObject({}) } },
+    ]);
+  });
+
+  test("one that the cluster has made anew is gone as well", async () => {
+    expect((await take(cluster({ afterDelete: "anew" }))).result.kind).toBe("done");
+  });
+
+  test.each<readonly [string, ClusterParts]>([
+    ["it is gone already", { attachments: [] }],
+    ["it was made anew meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })] }],
+  ])("there is nothing to do where %s", async (_, parts) => {
+    const api = cluster(parts);
+
+    expect((await take(api)).result.kind).toBe("unneeded");
+    expect(api.deleted).toEqual([]);
+  });
+
+  test.each<readonly [string, ClusterParts, RegExp]>([
+    ["its attacher has no lease", { lease: "none" }, /cannot be told: it holds no lease/],
+    ["it is attached by now", { attachments: [attachmentObject({ status: { attached: true } })] }, /attached by now/],
+    ["it is about another node", { attachments: [attachmentObject({ node: "n2" })] }, /another node or volume/],
+    [
+      "somebody else holds it",
+      { attachments: [attachmentObject({ finalizers: ["external-attacher/driver-example", "example.com/keep"] })] },
+      /example\.com\/keep holds it/,
+    ],
+    [
+      "its deletion was asked for before",
+      { attachments: [attachmentObject({ deletionTimestamp: "2026-11-15T03:25:00Z" })] },
+      /asked for before, and waits for external-attacher/,
+    ],
+    [
+      "the volume is attached elsewhere",
+      {
+        attachments: [
+          attachmentObject({}),
+          attachmentObject({ name: "csi-2", node: "n2", status: { attached: true } }),
+        ],
+      },
+      /attached to n2/,
+    ],
+    ["a pod elsewhere uses it", { pods: [usedBy("n2", "Running")] }, /default\/db-0 uses the volume on n2/],
+    ["nobody can say whose it is", { volume: { spec: {} } }, /has no claim/],
+    ["the proof cannot be read", { volume: {} }, /its proof is incomplete/],
+    ["it changes at the last moment", { onDelete: new KubeError("conflict", "changed") }, /changed while/],
+  ])("is refused where %s", async (_, parts, reason) => {
+    const api = cluster(parts);
+
+    const { result } = await take(api);
+
+    expect(result).toMatchObject({ kind: "refused", reason: expect.stringMatching(reason) });
+    expect(api.deleted).toEqual([]);
+  });
+
+  test.each([
+    ["in a pod", `${KUBELET}/pods/u1/volumes/kubernetes.io~csi/${VOLUME}/mount`],
+    ["by an older kubelet", `${KUBELET}/plugins/kubernetes.io/csi/pv/${VOLUME}/globalmount`],
+    ["by its handle's hash, under another root", `/opt/kubelet/plugins/kubernetes.io/csi/driver/${HASH}/globalmount`],
+    ["as a block device", `${KUBELET}/plugins/kubernetes.io/csi/volumeDevices/${VOLUME}/dev/u1`],
+  ])("is refused while the volume is mounted here %s", async (_, path) => {
+    const api = cluster();
+
+    expect((await take(api, ["/", path])).result).toMatchObject({
+      kind: "refused",
+      reason: expect.stringContaining(path),
+    });
+    expect(api.deleted).toEqual([]);
+  });
+
+  test.each<readonly [string, readonly object[]]>([
+    ["a pod that has finished", [usedBy("n2", "Succeeded")]],
+    ["a pod with another claim", [usedBy("n2", "Running", "logs")]],
+  ])("%s elsewhere is no objection", async (_, pods) => {
+    expect((await take(cluster({ pods }))).result.kind).toBe("done");
+  });
+
+  test("nothing is done without a cluster to ask", async () => {
+    expect((await take(undefined)).result.kind).toBe("refused");
+  });
+
+  test("a failure of the deletion itself is told as such, and journaled", async () => {
+    const { result, history } = await take(cluster({ onDelete: new KubeError("forbidden", "may not delete") }));
+
+    expect(result).toMatchObject({ kind: "failed", reason: "may not delete" });
+    expect(history).toMatchObject([{ state: "done", outcome: "failed" }]);
+  });
+});
+
+const STEP_IN_JOURNAL = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1" } as const;
+
+test("mount points come with their blanks", () => {
+  expect(mountPointsIn("22 1 8:1 / /a\\040b rw - ext4 x rw\n\n23 1 8:1 / /c rw - ext4 x rw")).toEqual(["/a b", "/c"]);
+});

@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import type { Step } from "../../src/classes/step.ts";
+import { readHistory } from "../../src/heal/history.ts";
+import type { NodeTools } from "../../src/heal/node-tools.ts";
+import { DEFAULT_WAITS } from "../../src/heal/node-tools.ts";
+import { pool } from "../../src/heal/pool.ts";
+import { type ActionResult, runAction } from "../../src/heal/run-action.ts";
+import { stormBrake } from "../../src/heal/storm-brake.ts";
+import { turns } from "../../src/heal/turns.ts";
+import type { PlannedAction } from "../../src/plan/plan.ts";
+import type { CallOptions } from "../../src/runtime/call.ts";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../src/snapshot/ids.ts";
+import { read } from "../../src/snapshot/source.ts";
+import { makeWorkshop, type Workshop } from "./workshop.ts";
+
+const ID = sandboxId("a".repeat(64));
+const XTABLES = "Another app is currently holding the xtables lock";
+const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
+
+let shop: Workshop;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+
+afterEach(async () => {
+  await shop.remove();
+});
+
+/** A node with one dead sandbox, whose removal goes as the answers say; undefined stands for success. */
+function node(...answers: readonly (string | undefined)[]) {
+  const stop = new AbortController();
+  const giveUp = new AbortController();
+  const brake = stormBrake();
+  const pauses: number[] = [];
+  let removals = 0;
+  let isListed = true;
+  const interruption = { stop: stop.signal, giveUp: giveUp.signal };
+  const places = pool({ places: 4, patienceMs: 60_000, mostBeside: 4 });
+  const cri: Partial<NodeTools["cri"]> = {
+    podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
+    removePodSandbox: (_id: string, { signal }: CallOptions) => {
+      const answer = answers[removals++];
+      if (answer === "hang") {
+        return new Promise((_resolve, reject) => {
+          signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", "RemovePodSandbox", "", "")));
+        });
+      }
+      if (answer !== undefined) return Promise.reject(new RuntimeError("refused", "RemovePodSandbox", answer, ""));
+      isListed = false;
+      return Promise.resolve();
+    },
+  };
+  const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
+  const facts: Partial<NodeTools["facts"]> = {
+    processes: () => Promise.resolve(read(processes)),
+    tasks: () => Promise.resolve([]),
+    sandbox: () => Promise.resolve(undefined),
+    containersOf: () => Promise.resolve([]),
+    resultFiles: () => Promise.resolve([]),
+  };
+  const tools = {
+    ...shop,
+    cri: cri as NodeTools["cri"],
+    facts: facts as NodeTools["facts"],
+    containerd: undefined,
+    conf: undefined,
+    binDirs: [],
+    cniCacheDirs: [],
+    waits: DEFAULT_WAITS,
+    interruption,
+    turn: turns({ places, brake, interruption }),
+    sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
+  } satisfies NodeTools;
+  return {
+    stop,
+    giveUp,
+    pauses,
+    removals: () => removals,
+    act: (): Promise<ActionResult> => runAction(ACTION, { tools, brake }),
+  };
+}
+
+const REMOVE: Step = { kind: "remove-sandbox", sandboxId: ID };
+const FINDING = {
+  id: `dead-after-crash/${ID}`,
+  class: "dead-after-crash",
+  severity: "warning",
+  subject: { type: "sandbox", sandboxId: ID },
+  summary: "",
+  evidence: [],
+  blocks: [],
+  cure: [],
+  treatment: { automatic: true, reversible: false, steps: [] },
+} as unknown as Finding;
+const ACTION: PlannedAction = { finding: FINDING, rank: "rest", steps: [REMOVE], because: "", lane: ID };
+
+async function journaledOutcomes(): Promise<readonly string[]> {
+  await shop.journal.close();
+  const { records } = await readHistory(shop.stateDir.journal);
+  return records.map(({ state, outcome }) => `${state} ${outcome}`);
+}
+
+describe("an action", () => {
+  test("is healed when its steps succeed, and the journal says so", async () => {
+    const { act } = node(undefined);
+    expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
+    expect(await journaledOutcomes()).toEqual(["done healed"]);
+  });
+
+  test("is tried again, with growing pauses, when others held a lock", async () => {
+    const { act, pauses } = node(XTABLES, XTABLES, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(pauses).toEqual([500, 2000]);
+  });
+
+  test("is given up when the lock is held for too long", async () => {
+    const { act, removals } = node(XTABLES, XTABLES, XTABLES, XTABLES);
+    expect(await act()).toMatchObject({ outcome: "failed", reason: expect.stringContaining("xtables") });
+    expect(removals()).toBe(3);
+  });
+
+  test("is not tried again for any other reason", async () => {
+    const { act, removals, pauses } = node(DAEMON_DOWN, undefined);
+    expect((await act()).outcome).toBe("failed");
+    expect([removals(), pauses]).toEqual([1, []]);
+  });
+
+  test("is skipped once the brake is on, without a call to the runtime", async () => {
+    const { act, removals } = node(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
+    for (let times = 0; times < 3; times++) await act();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
+    expect(removals()).toBe(3);
+  });
+
+  test("is skipped when the run was interrupted before", async () => {
+    const { act, stop, removals } = node(undefined);
+    stop.abort();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("interrupted") });
+    expect(removals()).toBe(0);
+    expect(await journaledOutcomes()).toEqual([]);
+  });
+
+  test("that hangs ends when it is given up, and its entry is closed", async () => {
+    const { act, stop, giveUp } = node("hang");
+    const result = act();
+    setTimeout(() => {
+      stop.abort();
+      giveUp.abort();
+    }, 20);
+    expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+});

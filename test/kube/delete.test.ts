@@ -1,0 +1,59 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Api, openApi } from "../../src/kube/api.ts";
+import { deleteAttachment } from "../../src/kube/volume-attachments.ts";
+
+const MEANT = { name: "csi-1", uid: "uid-1", resourceVersion: "71" } as const;
+
+/** An API server that answers everything with one code, and remembers what it was asked. */
+async function serve(code: number): Promise<{ readonly api: Api; readonly asked: readonly string[] }> {
+  const asked: string[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    asked.push(`${request.method} ${request.url} ${request.headers["content-type"]} ${await text(request)}`);
+    response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify({ message: "as it is" }));
+  };
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const access = { server: new URL(`http://127.0.0.1:${port}`), tls: { insecure: false }, from: "the test" };
+  const api = openApi(access, { timeoutMs: 60_000 });
+  onTestFinished(() => {
+    api.close();
+    server.close();
+    server.closeAllConnections();
+  });
+  return { api, asked };
+}
+
+describe("deleting in the cluster", () => {
+  test.each([200, 202])("names the object and its version; %i is a yes", async (code) => {
+    const { api, asked } = await serve(code);
+
+    await deleteAttachment(api, MEANT);
+
+    const options = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: "uid-1", resourceVersion: "71" } };
+    expect(asked).toEqual([
+      `DELETE /apis/storage.k8s.io/v1/volumeattachments/csi-1 application/json ${JSON.stringify(options)}`,
+    ]);
+  });
+
+  test.each([
+    [409, "conflict"],
+    [403, "forbidden"],
+    [404, "not-found"],
+    [500, "busy"],
+  ])("%i is a no, and is not asked twice", async (code, kind) => {
+    const { api, asked } = await serve(code);
+
+    await expect(deleteAttachment(api, MEANT)).rejects.toMatchObject({
+      kind,
+      message: expect.stringMatching("as it is"),
+    });
+
+    expect(asked).toHaveLength(1);
+  });
+});

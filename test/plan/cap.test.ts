@@ -1,0 +1,32 @@
+import { describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import type { Step } from "../../src/classes/step.ts";
+import { capped } from "../../src/plan/cap.ts";
+import type { PlannedAction } from "../../src/plan/plan.ts";
+import { sandboxId } from "../../src/snapshot/ids.ts";
+
+const REMOVE: Step = { kind: "remove-sandbox", sandboxId: sandboxId("a".repeat(64)) };
+const MOVE: Step = { kind: "quarantine-file", path: "/var/lib/cni/results/x", health: "orphaned" };
+
+function action(lane: string, ...steps: readonly Step[]): PlannedAction {
+  return { finding: { id: lane } as Finding, rank: "rest", steps, because: "", lane };
+}
+
+function lanes(actions: readonly PlannedAction[]): readonly string[] {
+  return actions.map(({ lane }) => lane);
+}
+
+describe("the cap on one run", () => {
+  test("keeps the first so many, in order", () => {
+    const { actions, overCap } = capped([action("a", REMOVE), action("b", MOVE, REMOVE), action("c", REMOVE)], 2);
+    expect([lanes(actions), lanes(overCap)]).toEqual([["a", "b"], ["c"]]);
+  });
+
+  test("does not count files that are only moved", () => {
+    const { actions, overCap } = capped(
+      [action("a", MOVE), action("b", REMOVE), action("c", MOVE), action("d", REMOVE)],
+      1,
+    );
+    expect([lanes(actions), lanes(overCap)]).toEqual([["a", "b", "c"], ["d"]]);
+  });
+});
