@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import type { Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
+import { AT_ONCE, containerOf, LOST, recordOf, resultOf, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
+
+const EVENT: PodEvent = {
+  namespace: "default",
+  pod: "pod-a",
+  reason: "FailedKillPod",
+  message: "no\u001b[31m",
+  count: 12,
+};
+
+function factsWith(events: readonly PodEvent[]): readonly string[] {
+  const kubernetes: Kubernetes = {
+    source: "api",
+    pods: [{ namespace: "default", name: "pod-a", uid: podUid("a") }],
+    holds: { paused: false, node: false, namespaces: [] },
+    events,
+  };
+  const parts = {
+    sandboxes: [sandboxOf("a")],
+    records: [recordOf("a")],
+    containers: [containerOf("a", { exit: LOST })],
+    results: [resultOf("a", "empty")],
+  };
+  const { findings } = diagnose(snapshotOf(parts, { kubernetes }), AT_ONCE);
+  return findings
+    .flatMap(({ evidence }) => evidence.map(({ fact }) => fact))
+    .filter((fact) => fact.startsWith("event"));
+}
+
+describe("events as evidence", () => {
+  test("what the cluster says of the pod is quoted, and nothing in it reaches a terminal", () => {
+    const [fact = ""] = factsWith([EVENT]);
+
+    expect(fact).toMatch(/^event FailedKillPod, 12 times: no/);
+    expect(fact).not.toContain("\u001b");
+  });
+
+  test("what it says of a namesake elsewhere or of others is not", () => {
+    expect(
+      factsWith([
+        { ...EVENT, namespace: "other" },
+        { ...EVENT, pod: "pod-b" },
+      ]),
+    ).toEqual([]);
+  });
+
+  test("two are quoted, however many there are", () => {
+    expect(
+      factsWith(["FailedMount", "FailedAttachVolume", "FailedKillPod"].map((reason) => ({ ...EVENT, reason }))),
+    ).toHaveLength(2);
+  });
+});
