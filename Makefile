@@ -8,7 +8,8 @@ help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 node_modules/.ready: package.json package-lock.json
-	npm ci --no-audit --no-fund --loglevel=error
+	@# Not `npm ci`: it refuses a lock that lacks the packages of other platforms, which not every registry mirror has.
+	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
 src/runtime/gen/.ready: node_modules/.ready buf.gen.yaml $(shell find proto -name '*.proto')

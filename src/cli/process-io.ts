@@ -1,5 +1,4 @@
-import { writeSync } from "node:fs";
-import { isatty } from "node:tty";
+import { fstatSync, writeSync } from "node:fs";
 import type { Io } from "./io.ts";
 
 const STDIN = 0;
@@ -16,12 +15,23 @@ export function processIo(): Io {
     stderr: (text) => writeAll(STDERR, text),
     env: process.env,
     // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
-    stdoutIsTerminal: isatty(STDOUT),
-    stdinIsTerminal: isatty(STDIN),
+    stdoutIsTerminal: isTerminal(STDOUT),
+    stdinIsTerminal: isTerminal(STDIN),
     columns:
-      columnsSaid(process.env["COLUMNS"]) ?? (isatty(STDOUT) ? process.stdout.columns || PLAIN_COLUMNS : PLAIN_COLUMNS),
+      columnsSaid(process.env["COLUMNS"]) ??
+      (isTerminal(STDOUT) ? process.stdout.columns || PLAIN_COLUMNS : PLAIN_COLUMNS),
     stdin: () => process.stdin,
   };
+}
+
+/** Pipes and files are told apart cheaply; only a device has to be asked, by a module that costs 2 ms to load. */
+function isTerminal(fd: number): boolean {
+  try {
+    return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule("node:tty").isatty(fd);
+  } catch {
+    // Closed by whoever started us.
+    return false;
+  }
 }
 
 /** Shells keep COLUMNS to themselves: where it is in the environment, somebody put it there on purpose. */

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import type { Api } from "../kube/api.ts";
 import { attacherLease } from "../kube/attacher-lease.ts";
 import { type ApiAttachment, attacherFinalizer, listAttachments } from "../kube/volume-attachments.ts";
 import { getVolume, usersOfClaim } from "../kube/volumes.ts";
 import { mountPoints } from "./mount-points.ts";
 import type { NodeTools } from "./node-tools.ts";
+import { sha256Of } from "./sha256.ts";
 
 const POLL_MS = 1000;
 /** Attachers renew every 5 s; a lease that lies still for twice its own length belongs to nobody. */
@@ -69,7 +69,7 @@ function objectionToObject(attachment: ApiAttachment, { node, volume }: Meant): 
 async function mountedHere(volume: string, handle: string, tools: NodeTools): Promise<string | undefined> {
   const mounts = await mountPoints(tools);
   if (mounts === undefined) return "whether the volume is mounted here cannot be told: the mount table cannot be read";
-  const names = new Set([volume, createHash("sha256").update(handle).digest("hex")]);
+  const names = new Set([volume, sha256Of(handle)]);
   const mounted = mounts.find((path) => path.split("/").some((part) => names.has(part)));
   return mounted === undefined ? undefined : `the volume is mounted here, at ${mounted}`;
 }

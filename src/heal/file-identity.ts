@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import type { FileState } from "./journal-entry.ts";
 import { chunksOf } from "./journal-reader.ts";
+import { sha256 } from "./sha256.ts";
 import { errorCode } from "./system-error.ts";
 
 /** One file in one state: another file under the same name, or the same file rewritten, differs. */
@@ -60,7 +60,7 @@ export async function openForReading(path: string): Promise<FileHandle> {
 
 /** sha256 of a file's content, or undefined when there is more than `maxBytes` of it. */
 export async function hashOf(handle: FileHandle, maxBytes: bigint): Promise<string | undefined> {
-  const hash = createHash("sha256");
+  const hash = sha256();
   let seen = 0n;
   for await (const chunk of chunksOf(handle)) {
     seen += BigInt(chunk.length);

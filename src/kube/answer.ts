@@ -1,5 +1,4 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import type { ApiAccess } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 
@@ -37,7 +36,10 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
     ...(key === undefined ? {} : { key }),
     ...(serverName === undefined ? {} : { servername: serverName }),
   };
-  const agent = isTls ? new HttpsAgent({ keepAlive: true, ...tls }) : new HttpAgent({ keepAlive: true });
+  // Taken when it is needed: a static import would be loaded at every start of the one-file build.
+  const https = process.getBuiltinModule("node:https");
+  const http = process.getBuiltinModule("node:http");
+  const agent = isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true });
 
   function ask({ method, path, accept, body }: Asked, signal: AbortSignal): Promise<Answer> {
     const headers = {
@@ -59,7 +61,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
           fail(error);
         });
       };
-      const request = isTls ? httpsRequest(url, { ...options, ...tls }, receive) : httpRequest(url, options, receive);
+      const request = isTls ? https.request(url, { ...options, ...tls }, receive) : http.request(url, options, receive);
       request.once("error", fail);
       request.end(body);
     });

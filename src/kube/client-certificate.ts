@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto";
 import type { ClientCertificate } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 
@@ -7,6 +6,7 @@ const NODE_SUBJECT = /^CN=system:node:(.+)$/m;
 
 export function readClientCertificate(pem: string, place: string): ClientCertificate {
   try {
+    const { X509Certificate } = process.getBuiltinModule("node:crypto");
     const { subject, validTo } = new X509Certificate(pem);
     const node = NODE_SUBJECT.exec(subject)?.[1];
     return { expiresAt: new Date(validTo), ...(node === undefined ? {} : { node }) };

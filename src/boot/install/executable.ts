@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
+import { sha256 } from "../../heal/sha256.ts";
 import { errorCode } from "../../heal/system-error.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 
@@ -16,7 +16,7 @@ export function executableOnHost(hostRoot: string, path: string): string | undef
 }
 
 export function sha256Of(path: string): string {
-  const hash = createHash("sha256");
+  const hash = sha256();
   const buffer = Buffer.allocUnsafe(CHUNK);
   const fd = openSync(path, "r");
   try {

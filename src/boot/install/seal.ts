@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { sha256Of } from "../../heal/sha256.ts";
 
 const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`.";
 const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;
@@ -24,5 +24,5 @@ export function authorship(text: string): Authorship {
 }
 
 function checksum(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return sha256Of(text).slice(0, 16);
 }

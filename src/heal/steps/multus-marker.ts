@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,6 +10,7 @@ import { multusMajor } from "../multus-version.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { removeMarker } from "../remove-marker.ts";
+import { sha256Of } from "../sha256.ts";
 import { reasonFor, type StepResult } from "../step-result.ts";
 import { describeError, errorCode } from "../system-error.ts";
 
@@ -33,7 +33,7 @@ export async function multusMarker(
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
-  const sha256 = createHash("sha256").update(MARKER).digest("hex");
+  const sha256 = sha256Of(MARKER);
   const begun = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
   if (!begun.ok) return { kind: "refused", reason: begun.refusal.message };
   const journalId = begun.value;
