@@ -7,6 +7,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
           exclude: ["test/e2e/**", "test/lab/**"],
           isolate: false,
@@ -17,6 +18,8 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
+          // After the unit tests: both share the machine's two cores.
+          sequence: { groupOrder: 1 },
           include: ["test/e2e/**/*.test.ts", "test/lab/**/*.test.ts"],
           // Each file starts nodes of its own; more than two at once only make each other slow.
           maxWorkers: 2,
