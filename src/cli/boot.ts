@@ -3,6 +3,7 @@ import { bootOnce } from "../boot/boot.ts";
 import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
 import { recordAttachments } from "../boot/shutdown.ts";
+import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
 import { parseDurationMs } from "./duration.ts";
@@ -33,6 +34,7 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
+  const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const report = await bootOnce({
     mode: flags.after === true ? "after" : "before",
     deadlineMs: deadlineMs(flags.deadline ?? DEFAULT_DEADLINE),
@@ -44,7 +46,7 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
     heal: {
       observe: settings,
       // At boot nobody else is at work yet, and what is dead is dead since the last one.
-      policy: { ...settings, minAgeMs: 0, allDead: false, cap: DEFAULT_CAP },
+      policy: { ...settings, minAgeMs: 0, allDead: false, unfinished, cap: DEFAULT_CAP },
       session: sessionOptions(settings),
       concurrency: settings.concurrency,
       onResult: ({ action, outcome, reason }) =>

@@ -3,6 +3,7 @@ import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { type Healing, healNode } from "../heal/heal-node.ts";
 import { type HealSession, openHealSession } from "../heal/session.ts";
+import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
 import { buildReport } from "../report/build.ts";
@@ -22,7 +23,7 @@ import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
 import { showReport } from "./show-report.ts";
-import { sessionOptions } from "./state.ts";
+import { sessionOptions, stateDirOf } from "./state.ts";
 
 export interface HealFlags extends NodeFlags {
   readonly dryRun?: boolean;
@@ -44,6 +45,7 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     ...settings,
     allDead: flags.allDead ?? false,
     noKick: flags.noKick ?? false,
+    unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
   const look = async (): Promise<Seen> => {

@@ -21,7 +21,9 @@ import { obstaclesOf } from "./obstacles.ts";
 import { compareActions, type Rank, rankOf } from "./order.ts";
 import type { HealPolicy } from "./policy.ts";
 import { sweepAfter } from "./sweep.ts";
+import { unfinishedFindings } from "./unfinished.ts";
 
+const NONE: ReadonlySet<string> = new Set();
 const PAUSED = "the node is paused by unghost.dev/paused";
 const CLOCK_STEP = clockStepSandboxAttemptReuse.id;
 
@@ -52,7 +54,7 @@ export interface Plan {
 export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const actions: PlannedAction[] = [];
   const leftAlone: LeftAlone[] = [];
-  const swept = policy.allDead ? sweptFindings(diagnosis) : [];
+  const swept = policy.allDead ? sweptFindings(diagnosis) : unfinishedFindings(diagnosis, policy.unfinished ?? NONE);
   const retained = new Set(diagnosis.dead.filter((one) => one.retained !== undefined).map(({ sandbox }) => sandbox.id));
   const { view } = diagnosis;
   const known: Known = { view, retained, heldNames: namesHeldInLogs(view), clockDoubt: doubtAboutClock(view) };

@@ -6,6 +6,8 @@ export interface HealPolicy extends DiagnosisPolicy {
   readonly allDead: boolean;
   /** The most subjects one run touches; what is over it is left for the next. */
   readonly cap: number;
+  /** Sandboxes whose removal an earlier run began and did not finish, by its journal. */
+  readonly unfinished?: ReadonlySet<string>;
   /** `--no-kick`: leave pods that crashed for want of what is healed to their own back-off. */
   readonly noKick?: boolean;
 }

@@ -177,3 +177,16 @@ describe("what a plan leaves to others", () => {
     expect(reasons(planFor(parts))).toEqual([expect.stringContaining("block every restart of the runtime")]);
   });
 });
+
+describe("a removal that an earlier run began", () => {
+  test("is brought to its end, though nothing else shows that the sandbox is in the way", () => {
+    const diagnosis = diagnosed(ONE_DEAD, POLICY);
+    const quiet = { ...diagnosis, findings: [] };
+    const [candidate] = diagnosis.dead;
+
+    const unfinished = new Set<string>([candidate?.sandbox.id ?? ""]);
+
+    expect(planHealing(quiet, POLICY).actions).toEqual([]);
+    expect(steps(planHealing(quiet, { ...POLICY, unfinished })).join()).toContain("remove-sandbox");
+  });
+});
