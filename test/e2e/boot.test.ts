@@ -195,3 +195,41 @@ describe("boot --repair", () => {
     expect(await node.check(["ctr", "-n", "k8s.io", "images", "ls", "-q"])).toBe(images);
   });
 });
+
+describe("install, boot, uninstall", () => {
+  test("leaves no trace", async () => {
+    const node = await start({ runtime: "1.6" });
+    // The lab's disk has an empty state directory from the start; a purge takes that, too.
+    const before = (await filesOf(node)).filter((path) => path !== "/var/lib/unghost");
+    await runPods(node, 2);
+
+    const installed = await node.exec([
+      UNGHOST,
+      "install",
+      "--distribution",
+      "containerd",
+      "--bin-dir",
+      "/opt/bin",
+      "--yes",
+    ]);
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+    const hook = ["/opt/bin/unghost", "boot", "--no-kube", ...CONFIG];
+    const healed = await node.exec(hook, { timeoutMs: HANG_GUARD_MS });
+    const removed = await node.exec(["/opt/bin/unghost", "uninstall", "--purge", "--force", "--yes"]);
+
+    expect(installed).toMatchObject({ code: 0 });
+    expect(healed.stdout).toContain("2 healed");
+    expect(removed).toMatchObject({ code: 0 });
+    expect(await filesOf(node)).toEqual(before);
+  });
+});
+
+/** All but what containerd and CNI keep for themselves. */
+async function filesOf(node: LabNode): Promise<readonly string[]> {
+  const { stdout } = await node.exec(["find", "/etc", "/opt", "/var/lib", "/run/unghost"]);
+  return stdout
+    .split("\n")
+    .filter((path) => !/^\/var\/lib\/(?:cni|containerd)\//.test(path))
+    .toSorted();
+}
