@@ -3,6 +3,7 @@ import { isHeldInCluster, nodeHolds } from "../classes/cluster-holds.ts";
 import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../classes/ending.ts";
 import type { Finding } from "../classes/finding.ts";
+import { classById } from "../classes/index.ts";
 import { namesHeldInLogs } from "../classes/name-locks.ts";
 import { podTruth } from "../classes/pod-truth.ts";
 import { isRecovering } from "../classes/recovering.ts";
@@ -149,6 +150,12 @@ function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: 
   }
 }
 
+/** A log says that its stop failed, and its network is still held: what was in the way may be gone, but nobody came back. */
+function failsToStop({ class: id, evidence }: Finding): boolean {
+  const isRemovalFailing = classById(id)?.code.startsWith("B") === true;
+  return isRemovalFailing && evidence.some(({ source }) => source === "logs");
+}
+
 function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: HealPolicy): LadderCase {
   const { view, retained } = known;
   const about = view.about(sandbox.id);
@@ -158,7 +165,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     optedOut: isOptedOut(sandbox, view),
     // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
-    obstacle: finding.cure.length > 0,
+    obstacle: finding.cure.length > 0 || failsToStop(finding),
     kubeletAlive: valueOr(view.snapshot.processes, undefined)?.kubelet !== undefined,
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podTruth(sandbox, view),
