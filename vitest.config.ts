@@ -11,6 +11,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/e2e/**", "test/lab/**"],
           isolate: false,
+          setupFiles: ["test/support/property-seed.ts"],
           // A hang guard, not a measurement: the machines are shared.
           testTimeout: 60_000,
         },

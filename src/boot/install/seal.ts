@@ -7,9 +7,11 @@ const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\
  * Adds the line that makes a file ours. Its seal is a checksum of all the rest: it tells a file of an older unghost, which
  * may be replaced, from one that a person has changed, which may not.
  */
-export function sealed(text: string): string {
-  // The kernel reads a script's interpreter from its first line only.
-  const [first = ""] = text.startsWith("#!") ? text.split("\n", 1) : [];
+export function sealed(content: string): string {
+  // The kernel reads a script's interpreter from its first line only, so that line must end before ours.
+  const isScript = content.startsWith("#!");
+  const text = isScript && !content.includes("\n") ? `${content}\n` : content;
+  const [first = ""] = isScript ? text.split("\n", 1) : [];
   const top = first === "" ? "" : `${first}\n`;
   return `${top}${HEADER} Seal: ${checksum(text)}\n${text.slice(top.length)}`;
 }
