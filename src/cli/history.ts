@@ -1,9 +1,12 @@
+import { join } from "node:path";
+import { type BootReport, readBootReport } from "../boot/boot-report.ts";
 import { readHistory } from "../heal/history.ts";
 import { findStateDir } from "../heal/state-dir.ts";
 import { describeError } from "../heal/system-error.ts";
 import { formatDocument } from "../report/format.ts";
 import { historyDocument, renderHistory } from "../report/history.ts";
 import type { OutputFormat } from "../report/output-format.ts";
+import { printable } from "../report/text.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
@@ -27,11 +30,21 @@ export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" 
     const none = { records: [], problems: [] };
     const whole = stateDir.value === undefined ? none : await readHistory(stateDir.value.journal);
     const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
-    if (options.output === "table") io.stdout(renderHistory(history));
-    else io.stdout(await formatDocument(historyDocument(history), options.output));
+    const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
+    if (options.output === "table") {
+      io.stdout(renderHistory(history));
+      if (lastBoot !== undefined) io.stdout(`\n${bootLine(lastBoot)}\n`);
+    } else {
+      const document = historyDocument(history);
+      io.stdout(await formatDocument(lastBoot === undefined ? document : { ...document, lastBoot }, options.output));
+    }
     return ExitCode.ok;
   } catch (thrown) {
     io.stderr(`The journal in ${options.stateDir} cannot be read: ${describeError(thrown)}.\n`);
     return ExitCode.unknown;
   }
+}
+
+function bootLine({ at, mode, outcome, healed, seconds, reason }: BootReport): string {
+  return `Last boot (${mode} the runtime's start, ${at}): ${outcome}, ${healed} healed in ${seconds}s: ${printable(reason)}`;
 }

@@ -79,6 +79,8 @@ describe("boot before containerd 1.6 starts", () => {
     await boot(on, ...CONFIG);
 
     expect(bootReport(on)).toMatchObject({ outcome: "healed", healed: 2 });
+    const history = await on.exec([UNGHOST, "history"]);
+    expect(history.stdout).toContain("Last boot (before the runtime's start");
   });
 
   test.each([
