@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
@@ -188,5 +189,28 @@ describe("a removal that an earlier run began", () => {
 
     expect(planHealing(quiet, POLICY).actions).toEqual([]);
     expect(steps(planHealing(quiet, { ...POLICY, unfinished })).join()).toContain("remove-sandbox");
+  });
+});
+
+describe("a finished pod whose stop failed, as a log says", () => {
+  test("is stopped and keeps its record and logs", () => {
+    const parts = { ...ONE_DEAD, containers: [containerOf("a", { exit: FINISHED })] };
+    const diagnosis = diagnosed(parts, POLICY);
+    const [finished] = diagnosis.dead;
+    if (finished === undefined) throw new Error("the finished pod is not proven dead");
+    const finding: Finding = {
+      id: "del-timeout-killed/a",
+      class: "del-timeout-killed",
+      severity: "warning",
+      subject: { type: "sandbox", sandboxId: finished.sandbox.id },
+      summary: "its stop failed",
+      evidence: [{ source: "logs", fact: "netplugin failed with no error message: signal: killed" }],
+      blocks: [],
+      treatment: { automatic: true, reversible: false, steps: [] },
+      cure: [],
+    };
+
+    expect(finished.retained).toBeDefined();
+    expect(steps(planHealing({ ...diagnosis, findings: [finding] }, POLICY))).toEqual(["stop-sandbox"]);
   });
 });
