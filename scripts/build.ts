@@ -18,6 +18,8 @@ execFileSync(
     "--compile",
     "--bytecode",
     "--minify",
+    // A chunk a command: what a scan never runs need not be instantiated for it.
+    "--splitting",
     "--format=esm",
     `--target=${target}`,
     "--no-compile-autoload-dotenv",

@@ -29,25 +29,16 @@ export function containerdServices(store: Store): Handlers {
     handlers.set(`${SERVICES}.${method}`, unary(request, response, inNamespace));
   }
 
-  serve(
-    "containers.v1.Containers/Get",
-    containersApi.GetContainerRequest,
-    containersApi.GetContainerResponse,
-    ({ id }) => {
-      for (const container of records(store)) {
-        if (container.id === id) return { container };
-      }
-      throw notFound(`container ${quoted(id)} in namespace "k8s.io"`);
-    },
-  );
   handlers.set(
     `${SERVICES}.containers.v1.Containers/ListStream`,
     serverStream(
       containersApi.ListContainersRequest,
       containersApi.ListContainerMessage,
-      async function* (_request, context) {
+      async function* ({ filters }, context) {
         requireNamespace(context);
-        for (const container of records(store)) yield { container };
+        for (const container of records(store)) {
+          if (filters.length === 0 || filters.includes(`id==${container.id}`)) yield { container };
+        }
       },
     ),
   );

@@ -1,12 +1,12 @@
-import { type Application, buildApplication, run, type StricliProcess, text_en } from "@stricli/core";
+import { type Application, buildApplication, type RouteMap, run, type StricliProcess, text_en } from "@stricli/core";
 import type { Context } from "./commands/context.ts";
-import { routes } from "./commands/index.ts";
+import { routesFor } from "./commands/index.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { failureCode, failureSentence } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { VERSION } from "./version.ts";
 
-function application(verbose: boolean): Application<Context> {
+function application(routes: RouteMap<Context>, verbose: boolean): Application<Context> {
   const text = { ...text_en, exceptionWhileRunningCommand: (thrown: unknown) => failureSentence(thrown, verbose) };
   return buildApplication(routes, {
     name: "unghost",
@@ -29,7 +29,8 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
       decided = code;
     },
   };
-  await run(application(asksForMore(args)), args.length === 0 ? ["--help"] : args, context);
+  const routes = await routesFor(args);
+  await run(application(routes, asksForMore(args)), args.length === 0 ? ["--help"] : args, context);
   if (decided !== undefined) return decided;
   const code = Number(world.exitCode ?? ExitCode.ok);
   // Below zero are stricli's own, for command lines that it could not make sense of.

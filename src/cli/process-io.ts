@@ -24,10 +24,15 @@ export function processIo(): Io {
   };
 }
 
-/** Pipes and files are told apart cheaply; only a device has to be asked, by a module that costs 2 ms to load. */
+/** /dev/null and its kin, by Linux's list of devices. */
+const MEMORY_DEVICES = 1;
+
+/** Files, pipes and /dev/null are told apart cheaply; only others have to be asked, by a module that costs 2 ms to load. */
 function isTerminal(fd: number): boolean {
   try {
-    return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule("node:tty").isatty(fd);
+    const stat = fstatSync(fd);
+    if (!stat.isCharacterDevice() || stat.rdev >> 8 === MEMORY_DEVICES) return false;
+    return process.getBuiltinModule("node:tty").isatty(fd);
   } catch {
     // Closed by whoever started us.
     return false;

@@ -2,6 +2,7 @@ import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import type { CniConfig } from "../snapshot/types.ts";
+import type { Departures } from "./departures.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { HealContext } from "./heal-context.ts";
 import type { Interruption } from "./interruption.ts";
@@ -13,6 +14,7 @@ export interface NodeTools extends HealContext {
   /** undefined where the runtime is not containerd. */
   readonly containerd: ContainerdClient | undefined;
   readonly facts: FreshFacts;
+  readonly departed: Departures;
   /** Missing where nothing in the cluster may be changed. */
   readonly cluster?: OpenCluster;
   readonly conf: CniConfig | undefined;

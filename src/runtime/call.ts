@@ -18,9 +18,11 @@ export function method<Request, Response>(
   name: string,
   request: Codec<Request>,
   response: Codec<Response>,
+  headers: Readonly<Record<string, string>> = {},
 ) {
   const wire: Method<object, Response> = {
     path: `/${service}/${name}`,
+    headers,
     encode: (partial) => request.encode(request.fromPartial(partial)).finish(),
     decode: (bytes) => response.decode(bytes),
   };

@@ -1,18 +1,21 @@
 import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as containersApi from "./gen/containerd/containers.ts";
+import * as eventsApi from "./gen/containerd/events.ts";
 import * as leasesApi from "./gen/containerd/leases.ts";
 import * as sandboxesApi from "./gen/containerd/sandboxes.ts";
 import * as tasksApi from "./gen/containerd/tasks.ts";
-import { openChannel } from "./grpc-channel.ts";
+import { type GrpcChannel, openChannel } from "./grpc-channel.ts";
 
 /** The namespace that the CRI plugin keeps its records in. */
 const KUBERNETES_NAMESPACE = "k8s.io";
+const IN_KUBERNETES = { "containerd-namespace": KUBERNETES_NAMESPACE };
 
 /** containerd's own API on the same socket: records, tasks and leases that CRI has no words for. */
 export interface ContainerdClient {
   listContainers(options: CallOptions): Promise<readonly containersApi.Container[]>;
-  getContainer(id: string, options: CallOptions): Promise<containersApi.Container | undefined>;
+  /** Those of the ids that there is a record of. */
+  findContainers(ids: readonly string[], options: CallOptions): Promise<readonly containersApi.Container[]>;
   /** Deletes a record behind CRI's back: only while CRI is off, see boot/repair. */
   deleteContainer(id: string, options: CallOptions): Promise<void>;
   deleteSandbox(id: string, options: CallOptions): Promise<void>;
@@ -21,52 +24,59 @@ export interface ContainerdClient {
   deleteLease(id: string, options: CallOptions): Promise<void>;
   /** Empty on containerd 1.x, which has no sandbox store. */
   listSandboxes(options: CallOptions): Promise<readonly sandboxesApi.Sandbox[]>;
+  /** What happens to the namespace's containers and sandboxes from now on, as far as the filters let it through. */
+  events(filters: readonly string[], options: CallOptions): AsyncIterable<eventsApi.Envelope>;
   close(): void;
 }
 
+const EVENTS = "containerd.services.events.v1.Events";
 const CONTAINERS = "containerd.services.containers.v1.Containers";
 const TASKS = "containerd.services.tasks.v1.Tasks";
 const LEASES = "containerd.services.leases.v1.Leases";
 const SANDBOXES = "containerd.services.sandbox.v1.Store";
 
+const inKubernetes: typeof method = (service, name, request, response) =>
+  method(service, name, request, response, IN_KUBERNETES);
+
 const methods = {
-  containersGet: method(CONTAINERS, "Get", containersApi.GetContainerRequest, containersApi.GetContainerResponse),
+  eventsSubscribe: inKubernetes(EVENTS, "Subscribe", eventsApi.SubscribeRequest, eventsApi.Envelope),
   // Streamed: with its OCI spec a record is some 10 KB, and a thousand of them overflow a single message.
-  containersList: method(
+  containersList: inKubernetes(
     CONTAINERS,
     "ListStream",
     containersApi.ListContainersRequest,
     containersApi.ListContainerMessage,
   ),
-  containersDelete: method(
+  containersDelete: inKubernetes(
     CONTAINERS,
     "Delete",
     containersApi.DeleteContainerRequest,
     containersApi.DeleteContainerResponse,
   ),
-  tasksList: method(TASKS, "List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse),
-  leasesList: method(LEASES, "List", leasesApi.ListRequest, leasesApi.ListResponse),
-  leasesDelete: method(LEASES, "Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse),
-  sandboxesDelete: method(SANDBOXES, "Delete", sandboxesApi.StoreDeleteRequest, sandboxesApi.StoreDeleteResponse),
-  sandboxesList: method(SANDBOXES, "List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse),
+  tasksList: inKubernetes(TASKS, "List", tasksApi.ListTasksRequest, tasksApi.ListTasksResponse),
+  leasesList: inKubernetes(LEASES, "List", leasesApi.ListRequest, leasesApi.ListResponse),
+  leasesDelete: inKubernetes(LEASES, "Delete", leasesApi.DeleteRequest, leasesApi.DeleteResponse),
+  sandboxesDelete: inKubernetes(SANDBOXES, "Delete", sandboxesApi.StoreDeleteRequest, sandboxesApi.StoreDeleteResponse),
+  sandboxesList: inKubernetes(SANDBOXES, "List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse),
 };
 
-export function openContainerd(path: string): ContainerdClient {
-  const channel = openChannel(path, { "containerd-namespace": KUBERNETES_NAMESPACE });
+/** Over a connection of its own, or over one that CRI uses as well. */
+export function openContainerd(path: string, channel: GrpcChannel = openChannel(path)): ContainerdClient {
+  async function listed(filters: readonly string[], options: CallOptions): Promise<readonly containersApi.Container[]> {
+    const found: containersApi.Container[] = [];
+    for await (const { container } of callStream(channel, path, methods.containersList, { filters }, options)) {
+      if (container !== undefined) found.push(container);
+    }
+    return found;
+  }
   return {
     close: () => channel.close(),
-    listContainers: async (options) => {
-      const found: containersApi.Container[] = [];
-      for await (const { container } of callStream(channel, path, methods.containersList, {}, options)) {
-        if (container !== undefined) found.push(container);
-      }
-      return found;
-    },
-    getContainer: (id, options) =>
-      unless("not-found", undefined, async () => {
-        const answer = await callUnary(channel, path, methods.containersGet, { id }, options);
-        return answer.container;
-      }),
+    listContainers: (options) => listed([], options),
+    findContainers: (ids, options) =>
+      listed(
+        ids.map((id) => `id==${id}`),
+        options,
+      ),
     deleteContainer: async (id, options) => {
       await callUnary(channel, path, methods.containersDelete, { id }, options);
     },
@@ -83,6 +93,14 @@ export function openContainerd(path: string): ContainerdClient {
         const answer = await callUnary(channel, path, methods.sandboxesList, {}, options);
         return answer.list;
       }),
+    events: (filters, options) =>
+      callStream(
+        channel,
+        path,
+        methods.eventsSubscribe,
+        { filters: filters.map((filter) => `namespace==${KUBERNETES_NAMESPACE},${filter}`) },
+        options,
+      ),
   };
 }
 

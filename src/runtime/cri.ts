@@ -1,7 +1,7 @@
 import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as api from "./gen/runtime/v1/cri.ts";
-import { openChannel } from "./grpc-channel.ts";
+import { type GrpcChannel, openChannel } from "./grpc-channel.ts";
 
 export type PodSandboxConfig = api.DeepPartial<api.PodSandboxConfig>;
 export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
@@ -58,8 +58,8 @@ const methods = {
   getContainerEvents: method(SERVICE, "GetContainerEvents", api.GetEventsRequest, api.ContainerEventResponse),
 };
 
-export function openCri(path: string): CriClient {
-  const channel = openChannel(path);
+/** Over a connection of its own, or over one that containerd's own API uses as well. */
+export function openCri(path: string, channel: GrpcChannel = openChannel(path)): CriClient {
   const call = <Response>(
     what: { readonly name: string; readonly wire: ReturnType<typeof method<object, Response>>["wire"] },
     request: object,

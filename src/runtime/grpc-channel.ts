@@ -7,6 +7,8 @@ import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 /** One remote procedure: where it is, and how its messages are written and read. */
 export interface Method<Request, Response> {
   readonly path: string;
+  /** Beside those of every call. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly encode: (request: Request) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => Response;
 }
@@ -26,7 +28,7 @@ export interface GrpcChannel {
   close(): void;
 }
 
-export function openChannel(path: string, headers: Readonly<Record<string, string>> = {}): GrpcChannel {
+export function openChannel(path: string): GrpcChannel {
   /** More than one only while the server ends a connection and takes its time for that. */
   const connections = new Set<Connection>();
 
@@ -50,7 +52,7 @@ export function openChannel(path: string, headers: Readonly<Record<string, strin
       ":path": method.path,
       "content-type": "application/grpc",
       te: "trailers",
-      ...headers,
+      ...method.headers,
     };
     if (bounds.signal?.aborted === true) throw abortError(bounds.signal.reason);
     return startCall(currentSession(), callHeaders, frame(method.encode(request)), bounds);

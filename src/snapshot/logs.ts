@@ -1,6 +1,4 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { promisify } from "node:util";
 import type { Distribution } from "../runtime/distributions.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { couldConcernSandboxes } from "./log-filter.ts";
@@ -16,7 +14,6 @@ export interface LogPlaces {
 
 /** A flood of errors fills this in seconds; what is older than that says nothing new. */
 const TAIL_BYTES = 4 * 1024 * 1024;
-const JOURNAL_LINES = 5000;
 const KEPT_LINES = 2000;
 
 /** The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan: logs only add. */
@@ -35,6 +32,8 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
     lines.push(...concerning(file, tail.text));
   }
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
+    // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
+    const { readJournal } = await import("./journal.ts");
     const journal = await readJournal(root, distribution.units, signal);
     if ("reason" in journal) oddities.push({ path: "journal", reason: journal.reason });
     else {
@@ -53,24 +52,4 @@ function concerning(place: string, text: string): LogLine[] {
     .filter(couldConcernSandboxes)
     .slice(-KEPT_LINES)
     .map((line) => ({ place, text: line }));
-}
-
-const run = promisify(execFile);
-
-async function readJournal(
-  root: string,
-  units: readonly string[],
-  signal: AbortSignal,
-): Promise<{ readonly text: string } | { readonly reason: string }> {
-  const where = root === "/" ? [] : ["--directory", resolveOnHost(root, "/var/log/journal", "follow")];
-  const args = [...where, "--boot", "--no-pager", "--quiet", "--output=cat", `--lines=${JOURNAL_LINES}`];
-  try {
-    const { stdout } = await run("journalctl", [...args, ...units.flatMap((unit) => ["--unit", unit])], {
-      maxBuffer: 4 * TAIL_BYTES,
-      signal,
-    });
-    return { text: stdout };
-  } catch (error) {
-    return { reason: `journalctl: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}` };
-  }
 }

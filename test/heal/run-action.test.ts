@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../src/classes/finding.ts";
 import type { Step } from "../../src/classes/step.ts";
+import { departures } from "../../src/heal/departures.ts";
 import { readHistory } from "../../src/heal/history.ts";
 import type { NodeTools } from "../../src/heal/node-tools.ts";
 import { DEFAULT_WAITS } from "../../src/heal/node-tools.ts";
@@ -11,7 +12,7 @@ import { turns } from "../../src/heal/turns.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import type { CallOptions } from "../../src/runtime/call.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
 import { makeWorkshop, type Workshop } from "./workshop.ts";
@@ -42,6 +43,7 @@ function node(...answers: readonly (string | undefined)[]) {
   const places = pool({ places: 4, patienceMs: 60_000, mostBeside: 4 });
   const cri: Partial<NodeTools["cri"]> = {
     podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
+    listPodSandbox: () => Promise.resolve(isListed ? [PodSandbox.fromPartial({ id: ID })] : []),
     removePodSandbox: (_id: string, { signal }: CallOptions) => {
       const answer = answers[removals++];
       if (answer === "hang") {
@@ -66,6 +68,7 @@ function node(...answers: readonly (string | undefined)[]) {
     ...shop,
     cri: cri as NodeTools["cri"],
     facts: facts as NodeTools["facts"],
+    departed: departures({ cri: cri as NodeTools["cri"], containerd: undefined, lookMs: 1000 }),
     containerd: undefined,
     conf: undefined,
     binDirs: [],

@@ -13,25 +13,14 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
     const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths: proof.logPaths });
     if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
   }
-  return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, async () => {
-    const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
-    const held = await tools.turn(() => tools.cri.removePodSandbox(sandboxId, call));
-    return held === undefined ? await verifyRemoved(sandboxId, tools) : { kind: "held", reason: held };
-  });
+  return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () => remove(sandboxId, tools));
 }
 
-/** RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. */
-async function verifyRemoved(sandboxId: string, tools: NodeTools): Promise<StepResult> {
-  const call = { timeoutMs: tools.waits.lookMs };
-  const [state, record] = await Promise.all([
-    tools.cri.podSandboxState(sandboxId, call),
-    tools.containerd?.getContainer(sandboxId, call),
-  ]);
-  if (state !== undefined) {
-    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still knows it" };
-  }
-  if (record !== undefined) {
-    return { kind: "failed", reason: "the runtime said it removed the sandbox, and still has its record" };
-  }
-  return { kind: "done" };
+async function remove(sandboxId: string, { cri, turn, departed, waits, interruption }: NodeTools): Promise<StepResult> {
+  const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
+  const departure = await departed(sandboxId, () => turn(() => cri.removePodSandbox(sandboxId, call)));
+  if (departure === "gone") return { kind: "done" };
+  if (typeof departure === "object") return { kind: "held", reason: departure.held };
+  const left = departure === "listed" ? "knows it" : "has its record";
+  return { kind: "failed", reason: `the runtime said it removed the sandbox, and still ${left}` };
 }
