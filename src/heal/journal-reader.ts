@@ -16,16 +16,28 @@ export type JournalItem =
   | { readonly type: "entry"; readonly entry: JournalEntry }
   | { readonly type: "problem"; readonly problem: JournalProblem };
 
+/** Which lines are worth being understood. */
+export type LineFilter = (line: RawLine) => boolean;
+
 /** Every entry of all journal files, oldest first. Safe beside a running writer; a journal that is absent is empty. */
-export async function* readJournal(journalPath: string): AsyncGenerator<JournalItem> {
+export async function* readJournal(
+  journalPath: string,
+  isWanted: LineFilter = () => true,
+): AsyncGenerator<JournalItem> {
   const opened = await openNewestFirst(journalPath);
   try {
     for (const problem of opened.problems) yield { type: "problem", problem };
     for (const { path, handle } of opened.files.toReversed()) {
-      yield* interpretLines(path, splitLines(chunksOf(handle)));
+      yield* interpretLines(path, wantedOf(splitLines(chunksOf(handle)), isWanted));
     }
   } finally {
     for (const { handle } of opened.files) await handle.close();
+  }
+}
+
+async function* wantedOf(lines: AsyncIterable<RawLine>, isWanted: LineFilter): AsyncGenerator<RawLine> {
+  for await (const line of lines) {
+    if (isWanted(line)) yield line;
   }
 }
 

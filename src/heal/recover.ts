@@ -1,11 +1,12 @@
 import type { HealContext } from "./heal-context.ts";
-import { type HistoryRecord, isOpen, readHistory } from "./history.ts";
+import { type HistoryRecord, isOpen } from "./history.ts";
 import type { JournalAction } from "./journal-entry.ts";
 import type { JournalId } from "./journal-id.ts";
 import { removeMarker } from "./remove-marker.ts";
 import { type Settled, settleQuarantine } from "./settle-quarantine.ts";
 import { settleUndo } from "./settle-undo.ts";
 import { describeError } from "./system-error.ts";
+import { readUnsettled } from "./unsettled.ts";
 
 /** What a run found begun and not ended, and what it made of it. */
 export interface Recovery extends Settled {
@@ -18,7 +19,7 @@ export interface Recovery extends Settled {
  * lock, so nothing that is open can still be under way.
  */
 export async function recoverOpenEntries(context: HealContext): Promise<readonly Recovery[]> {
-  const { records } = await readHistory(context.stateDir.journal);
+  const records = await readUnsettled(context.stateDir.journal);
   const recoveries: Recovery[] = [];
   for (const record of records.filter(isOpen)) {
     const settled = await settle(context, record);

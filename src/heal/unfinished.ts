@@ -1,5 +1,5 @@
-import { readHistory } from "./history.ts";
 import { findStateDir } from "./state-dir.ts";
+import { readUnsettled } from "./unsettled.ts";
 
 /**
  * Sandboxes whose removal an earlier run began and did not see the end of. A power cut in the middle may leave one
@@ -8,7 +8,7 @@ import { findStateDir } from "./state-dir.ts";
 export async function unfinishedRemovals(stateDir: string, uid: number): Promise<ReadonlySet<string>> {
   const found = await findStateDir(stateDir, uid);
   if (!found.ok || found.value === undefined) return new Set();
-  const { records } = await readHistory(found.value.journal);
+  const records = await readUnsettled(found.value.journal);
   return new Set(
     records.flatMap(({ action, state }) =>
       action.kind === "remove-sandbox" && (state === "open" || state === "interrupted") ? [action.sandboxId] : [],
