@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cached } from "./cache.ts";
-import { run, runOrThrow } from "./command.ts";
+import { runOrThrow } from "./command.ts";
+import { unpackDebianPackages } from "./debian-packages.ts";
 
 /** Programs that a node is made of. Unpacked into the lab's cache; nothing is installed on the machine. */
 export interface Tools {
@@ -35,7 +36,6 @@ export interface Multus {
 const PACKAGES = ["containerd", "runc", "containernetworking-plugins", "busybox-static"];
 const CONTAINERD_2 = "v2.3.4";
 const MULTUS = "v4.3.0";
-const DOWNLOAD_MS = 300_000;
 const BUILD_MS = 900_000;
 
 /** Why no real node can run on this machine, or undefined when one can. */
@@ -49,7 +49,7 @@ export function whyNoRealNode(): string | undefined {
 export async function ensureTools(): Promise<Tools> {
   const reason = whyNoRealNode();
   if (reason !== undefined) throw new Error(`${reason}. Use the simulated runtime instead.`);
-  const root = await cached("debian-tools", unpackDebianPackages);
+  const root = await cached("debian-tools", (dir) => unpackDebianPackages(PACKAGES, dir));
   return {
     root,
     containerd: join(root, "usr/bin/containerd"),
@@ -59,41 +59,6 @@ export async function ensureTools(): Promise<Tools> {
     cniBinDir: join(root, "usr/lib/cni"),
     busybox: join(root, "bin/busybox"),
   };
-}
-
-async function unpackDebianPackages(dir: string): Promise<void> {
-  const downloads = join(dir, "downloads");
-  await mkdir(downloads);
-  // apt drops its privileges for the download and warns when it may not write here.
-  await chmod(downloads, 0o777);
-  await download(downloads);
-  const archives = (await readdir(downloads)).filter((name) => name.endsWith(".deb"));
-  for (const archive of archives) await runOrThrow(["dpkg-deb", "-x", join(downloads, archive), dir]);
-  await rm(downloads, { recursive: true });
-}
-
-async function download(dir: string): Promise<void> {
-  const command = ["apt-get", "download", "-q", ...PACKAGES];
-  const options = { cwd: dir, timeoutMs: DOWNLOAD_MS };
-  const first = await run(command, options).catch(aptMissing);
-  if (first.code === 0) return;
-  // A fresh machine has no package lists yet, or stale ones that name files no longer there.
-  await run(["apt-get", "update", "-q"], { timeoutMs: DOWNLOAD_MS });
-  const second = await run(command, options);
-  if (second.code === 0) return;
-  throw new Error(
-    `could not download ${PACKAGES.join(", ")} with apt-get, neither before nor after apt-get update: ` +
-      `${second.stderr.trim().slice(-500)}. Check the network and the package sources, or use the simulated runtime.`,
-  );
-}
-
-function aptMissing(error: unknown): never {
-  throw new Error(
-    "the lab unpacks its programs from Debian packages and found no apt-get here. Use the simulated runtime.",
-    {
-      cause: error,
-    },
-  );
 }
 
 /** containerd 2.x, which Debian 12 does not carry: built where Go is on the machine. */

@@ -1,0 +1,110 @@
+import type { ServerResponse } from "node:http";
+import type { Watched } from "../store.ts";
+import { stateJson } from "./state-json.ts";
+
+/** Tells every change of the state to whoever listens, as server-sent events. */
+export interface EventStream {
+  /** False: there are listeners enough, and this one was not taken. */
+  add(response: ServerResponse): boolean;
+  close(): void;
+}
+
+interface Listener {
+  readonly response: ServerResponse;
+  /** When the frame on its way was given to the socket; undefined: the last one has left. */
+  sendingSinceMs: number | undefined;
+  /** The state has changed since its last frame. */
+  behind: boolean;
+}
+
+export interface EventStreamLimits {
+  readonly listeners: number;
+  /** The least time between two frames. */
+  readonly spacingMs: number;
+  readonly heartbeatMs: number;
+  /** A frame that takes longer than this to leave: the listener is gone or asleep. */
+  readonly stalledMs: number;
+}
+
+const LIMITS: EventStreamLimits = { listeners: 16, spacingMs: 250, heartbeatMs: 15_000, stalledMs: 30_000 };
+
+export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS): EventStream {
+  const listeners = new Set<Listener>();
+  let lastFrameMs = Number.NEGATIVE_INFINITY;
+  let pending: NodeJS.Timeout | undefined;
+  let heartbeat: NodeJS.Timeout | undefined;
+
+  function changed(): void {
+    if (listeners.size === 0 || pending !== undefined) return;
+    const wait = Math.max(0, lastFrameMs + limits.spacingMs - performance.now());
+    pending = setTimeout(sendAll, wait).unref();
+  }
+
+  function sendAll(): void {
+    pending = undefined;
+    lastFrameMs = performance.now();
+    const frame = stateFrame();
+    for (const listener of listeners) send(listener, frame);
+  }
+
+  function stateFrame(): string {
+    return `data: ${stateJson(store.state())}\n\n`;
+  }
+
+  /** One frame at a time: a slow listener skips states and gets the newest, so nothing piles up for it here. */
+  function send(listener: Listener, frame: string): void {
+    if (listener.sendingSinceMs !== undefined) {
+      listener.behind = true;
+      return;
+    }
+    listener.sendingSinceMs = performance.now();
+    listener.behind = false;
+    listener.response.write(frame, () => {
+      listener.sendingSinceMs = undefined;
+      if (listener.behind && listeners.has(listener)) send(listener, stateFrame());
+    });
+  }
+
+  function beat(): void {
+    for (const listener of listeners) {
+      if (listener.sendingSinceMs === undefined) listener.response.write(":\n\n");
+      else if (performance.now() - listener.sendingSinceMs > limits.stalledMs) listener.response.destroy();
+    }
+  }
+
+  function add(response: ServerResponse): boolean {
+    if (listeners.size >= limits.listeners) return false;
+    // It left while its token was looked at, and will not say so again.
+    if (response.destroyed) return true;
+    const listener: Listener = { response, sendingSinceMs: undefined, behind: false };
+    response.once("close", () => remove(listener));
+    listeners.add(listener);
+    heartbeat ??= setInterval(beat, limits.heartbeatMs).unref();
+    // For Bun writing is no movement on a connection. Who does not take what is written is found out here.
+    response.setTimeout(0);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    send(listener, stateFrame());
+    return true;
+  }
+
+  function remove(listener: Listener): void {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(heartbeat);
+    heartbeat = undefined;
+    clearTimeout(pending);
+    pending = undefined;
+  }
+
+  const unsubscribe = store.onChange(changed);
+  return {
+    add,
+    close: () => {
+      unsubscribe();
+      for (const listener of listeners) {
+        remove(listener);
+        listener.response.end();
+      }
+    },
+  };
+}

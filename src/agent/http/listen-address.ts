@@ -1,0 +1,28 @@
+import { isIP } from "node:net";
+
+export interface ListenAddress {
+  /** Undefined: every address of the machine. */
+  readonly host: string | undefined;
+  readonly port: number;
+}
+
+const FORM = "Give HOST:PORT, for example 127.0.0.1:20258, [::1]:20258, or :20258 for every address of the node.";
+
+/** Throws with what to write instead: an agent that listens elsewhere than it was told is worse than one that does not. */
+export function parseListenAddress(text: string): ListenAddress {
+  const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]\s]*)):(?<port>\d{1,5})$/.exec(text);
+  const { bracketed, plain, port } = match?.groups ?? {};
+  if (port === undefined) throw new Error(`cannot listen on "${text}". ${FORM}`);
+  if (Number(port) > 65_535) throw new Error(`cannot listen on "${text}": ports end at 65535. ${FORM}`);
+  if (bracketed !== undefined && isIP(bracketed) !== 6) {
+    throw new Error(`cannot listen on "${text}": "${bracketed}" is no IPv6 address. ${FORM}`);
+  }
+  return { host: bracketed ?? (plain || undefined), port: Number(port) };
+}
+
+/** 127.0.0.0/8, ::1 and localhost: reached by nobody but this machine. */
+export function isLoopback(host: string | undefined): boolean {
+  if (host === undefined) return false;
+  if (host.toLowerCase() === "localhost") return true;
+  return isIP(host) === 4 ? host.startsWith("127.") : host === "::1";
+}

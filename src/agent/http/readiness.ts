@@ -1,0 +1,46 @@
+import type { AgentEvent } from "../state.ts";
+import type { Watched } from "../store.ts";
+
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly because: string };
+
+export interface ReadinessWatch {
+  now(): Readiness;
+  close(): void;
+}
+
+/** Ready: the last scan succeeded, and not long ago. */
+export function watchReadiness(
+  store: Watched,
+  readyWithinMs: () => number,
+  nowMs: () => number = () => performance.now(),
+): ReadinessWatch {
+  let failure: string | undefined;
+
+  function notice(event: AgentEvent): void {
+    if (event.kind === "scan-failed") failure = event.reason;
+    if (event.kind === "scanned") failure = undefined;
+  }
+
+  function now(): Readiness {
+    const { scan } = store.state();
+    if (failure !== undefined) return not(`the last scan failed: ${failure}`);
+    if (scan === undefined) return not("no scan has been finished since the agent's start");
+    const ageMs = nowMs() - scan.endedAtMs;
+    if (ageMs > readyWithinMs()) {
+      return not(`the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`);
+    }
+    if (scan.report.verdict !== "unknown") return { ready: true };
+    const sources = new Set(scan.report.problems.map(({ source }) => source));
+    return not(`the last scan could not tell how the node is, having had trouble with ${[...sources].join(", ")}`);
+  }
+
+  return { now, close: store.onEvent(notice) };
+}
+
+function not(because: string): Readiness {
+  return { ready: false, because };
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000);
+}

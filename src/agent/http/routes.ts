@@ -1,0 +1,106 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AgentMetrics } from "../metrics/agent-metrics.ts";
+import type { Watched } from "../store.ts";
+import type { EventStream } from "./event-stream.ts";
+import { isForeignHost } from "./host-header.ts";
+import type { StatusPage } from "./page.ts";
+import type { ReadinessWatch } from "./readiness.ts";
+import { pagePolicy, SECURITY_HEADERS } from "./security-headers.ts";
+import { stateJson } from "./state-json.ts";
+import type { Gate } from "./token.ts";
+
+export interface RouteParts {
+  readonly listenHost: string | undefined;
+  readonly store: Watched;
+  readonly gate: Gate;
+  readonly metrics: AgentMetrics;
+  readonly readiness: ReadinessWatch;
+  readonly events: EventStream;
+  readonly page: () => Promise<StatusPage>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string | Buffer;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+const READ_ONLY = ["GET", "HEAD"];
+const CHALLENGES = ['Basic realm="unghost, any user name and the token as password", charset="UTF-8"', "Bearer"];
+
+/** There is something to read, and nothing to change. */
+export async function answer(parts: RouteParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
+  const [path = "/"] = (request.url ?? "/").split("?", 1);
+  const refused = await refusal(parts, request, path);
+  if (refused !== undefined) return send(response, refused);
+  if (path === "/api/events") return listen(parts.events, request, response);
+  if (path === "/") return send(response, pageAnswer(await parts.page(), request.headers["accept-encoding"]));
+  send(response, await contentOf(parts, path));
+}
+
+async function refusal(parts: RouteParts, request: IncomingMessage, path: string): Promise<Answer | undefined> {
+  if (isForeignHost(parts.listenHost, request.headers.host)) {
+    return told(421, "This agent listens on loopback and answers to localhost, 127.0.0.1 and [::1] only.");
+  }
+  if (!READ_ONLY.includes(request.method ?? "")) {
+    return {
+      ...told(405, "There is nothing to change here: only GET and HEAD."),
+      headers: { allow: READ_ONLY.join(", ") },
+    };
+  }
+  if (path === "/healthz" || path === "/readyz") return undefined;
+  const access = await parts.gate(request.headers.authorization);
+  if (access.kind === "granted") return undefined;
+  if (access.kind === "closed") return told(503, `Nobody can be let in: ${access.because}`);
+  return { ...told(401, "This agent wants its token."), headers: { "www-authenticate": CHALLENGES } };
+}
+
+async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
+  switch (path) {
+    case "/healthz":
+      return told(200, "ok");
+    case "/readyz": {
+      const readiness = parts.readiness.now();
+      return readiness.ready ? told(200, "ready") : told(503, `Not ready: ${readiness.because}.`);
+    }
+    case "/metrics":
+      return typed(parts.metrics.contentType, await parts.metrics.render());
+    case "/api/state":
+      return typed("application/json", stateJson(parts.store.state()));
+    default:
+      return told(404, "There is no such page. Try /, /metrics, /healthz, /readyz or /api/state.");
+  }
+}
+
+function pageAnswer(page: StatusPage, accepted: string | readonly string[] | undefined): Answer {
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": pagePolicy(page),
+    vary: "accept-encoding",
+  };
+  if (!/\bgzip\b/.test(String(accepted))) return { status: 200, body: page.html, headers };
+  return { status: 200, body: Buffer.from(page.gzip, "base64"), headers: { ...headers, "content-encoding": "gzip" } };
+}
+
+function listen(events: EventStream, request: IncomingMessage, response: ServerResponse): void {
+  if (request.method === "HEAD") return send(response, typed("text/event-stream", ""));
+  if (!events.add(response)) send(response, told(503, "Too many are listening already. Try again later."));
+}
+
+function told(status: number, sentence: string): Answer {
+  return { status, body: `${sentence}\n` };
+}
+
+function typed(contentType: string, body: string): Answer {
+  return { status: 200, body, headers: { "content-type": contentType } };
+}
+
+function send(response: ServerResponse, { status, body, headers = {} }: Answer): void {
+  response.statusCode = status;
+  response.setHeader("content-type", "text/plain; charset=utf-8");
+  response.setHeader("content-length", Buffer.byteLength(body));
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  // A HEAD request gets the headers alone: the engine leaves the body out.
+  response.end(body);
+}

@@ -1,0 +1,57 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { changingFile } from "./changing-file.ts";
+
+export type Access =
+  | { readonly kind: "granted" }
+  | { readonly kind: "denied" }
+  | { readonly kind: "closed"; readonly because: string };
+
+/** Judges an Authorization header. */
+export type Gate = (authorization: string | undefined) => Promise<Access>;
+
+export const OPEN_GATE: Gate = () => Promise.resolve({ kind: "granted" });
+
+/**
+ * A gate that opens to the token in a file, which is read again when it changes: a mounted secret is rotated in place.
+ * `Bearer TOKEN`, or Basic with the token as password and any user name: a browser asks for that by itself and sends it
+ * with its event stream too, for which a page can set no header.
+ */
+export async function tokenGate(path: string): Promise<Gate> {
+  const file = changingFile("token file", path);
+  let token = tokenIn(path, await file.read());
+
+  return async (authorization) => {
+    try {
+      if (await file.hasChanged()) token = tokenIn(path, await file.read());
+    } catch (error) {
+      // Without the file nobody can know whether the old token still holds.
+      return { kind: "closed", because: (error as Error).message };
+    }
+    const given = givenToken(authorization);
+    return given !== undefined && sameSecret(given, token) ? { kind: "granted" } : { kind: "denied" };
+  };
+}
+
+function tokenIn(path: string, content: string): string {
+  const token = content.trim();
+  if (token === "") throw new Error(`the token file ${path} is empty. Write a long random token into it.`);
+  return token;
+}
+
+function givenToken(authorization: string | undefined): string | undefined {
+  const [, scheme = "", value = ""] = /^(\S+) +(.*)$/.exec(authorization ?? "") ?? [];
+  if (scheme.toLowerCase() === "bearer") return value;
+  if (scheme.toLowerCase() !== "basic") return undefined;
+  const credentials = Buffer.from(value, "base64").toString();
+  const colon = credentials.indexOf(":");
+  return colon < 0 ? undefined : credentials.slice(colon + 1);
+}
+
+/** Digests have one length and tell nothing by the time their comparison takes. */
+function sameSecret(a: string, b: string): boolean {
+  return timingSafeEqual(sha256(a), sha256(b));
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

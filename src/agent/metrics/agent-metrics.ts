@@ -1,0 +1,74 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { AgentEvent } from "../state.ts";
+import type { Watched } from "../store.ts";
+import { PROCESS_METRICS } from "./process-metrics.ts";
+import { STATE_METRICS, type StateMetric } from "./state-metrics.ts";
+
+export interface AgentMetrics {
+  readonly contentType: string;
+  render(): Promise<string>;
+  close(): void;
+}
+
+export interface AgentMetricsOptions {
+  /** The agent's own memory and CPU. Not for node_exporter, which has metrics of these very names about itself. */
+  readonly process: boolean;
+  /** performance.now(), by which the state tells first sights. */
+  readonly nowMs?: () => number;
+}
+
+const SCAN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+/** The agent's state in Prometheus' words, in a registry of its own. */
+export function agentMetrics(store: Watched, options: AgentMetricsOptions): AgentMetrics {
+  const registry = new Registry();
+  const nowMs = options.nowMs ?? (() => performance.now());
+  const metrics = options.process ? [...STATE_METRICS, ...PROCESS_METRICS] : STATE_METRICS;
+  for (const metric of metrics) register(registry, metric, () => metric.samples(store.state(), nowMs()));
+  const scans = histogram(registry, "unghost_scan_duration_seconds", "How long scans take.", SCAN_BUCKETS);
+  const heals = histogram(
+    registry,
+    "unghost_heal_duration_seconds",
+    "How long healing actions take, whatever their result.",
+    HEAL_BUCKETS,
+  );
+
+  function observe(event: AgentEvent): void {
+    if (event.kind === "scanned") scans.observe(event.seconds);
+    if (event.kind === "healed" || event.kind === "heal-failed") heals.observe(event.record.seconds);
+  }
+
+  return {
+    contentType: registry.contentType,
+    render: () => registry.metrics(),
+    close: store.onEvent(observe),
+  };
+}
+
+/** Read anew at each scrape, counters too: the state holds the sum, so that nothing is counted twice or missed. */
+function register(registry: Registry, metric: StateMetric, samples: () => ReturnType<StateMetric["samples"]>): void {
+  const { name, help, labels } = metric;
+  const common = { name, help, labelNames: [...labels], registers: [registry] };
+  if (metric.type === "gauge") {
+    const gauge: Gauge = new Gauge({
+      ...common,
+      collect: () => {
+        gauge.reset();
+        for (const sample of samples()) gauge.set(sample.labels, sample.value);
+      },
+    });
+  } else {
+    const counter: Counter = new Counter({
+      ...common,
+      collect: () => {
+        counter.reset();
+        for (const sample of samples()) counter.inc(sample.labels, sample.value);
+      },
+    });
+  }
+}
+
+function histogram(registry: Registry, name: string, help: string, buckets: number[]): Histogram {
+  return new Histogram({ name, help, buckets, registers: [registry] });
+}

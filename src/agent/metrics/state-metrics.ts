@@ -1,0 +1,186 @@
+import { classes } from "../../classes/index.ts";
+import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
+import { leaseSamples } from "./lease-samples.ts";
+
+/** One metric that is read off the state whenever somebody asks for it. */
+export interface StateMetric {
+  readonly type: "gauge" | "counter";
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Every series, at 0 where there is nothing: one that appears with its first count hides that count from rate(). */
+  samples(state: AgentState, nowMs: number): readonly Sample[];
+}
+
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const HEAL_RESULTS = ["healed", "failed", "skipped", "refused"] as const;
+const VERDICTS = ["healthy", "ghosts", "unknown"] as const;
+const CACHE_KINDS = ["result", "multus", "flannel"] as const satisfies readonly CacheFileCount["kind"][];
+const CACHE_STATES = [
+  "ok",
+  "empty",
+  "corrupt",
+  "odd",
+  "orphaned",
+] as const satisfies readonly CacheFileCount["state"][];
+
+export const STATE_METRICS: readonly StateMetric[] = [
+  {
+    type: "gauge",
+    name: "unghost_verdict",
+    help: "1 for the verdict of the last scan, 0 for the others; all 0 before the first scan.",
+    labels: ["verdict"],
+    samples: ({ scan }) =>
+      VERDICTS.map((verdict) => ({ labels: { verdict }, value: scan?.report.verdict === verdict ? 1 : 0 })),
+  },
+  {
+    type: "gauge",
+    name: "unghost_sandboxes",
+    help: "Pod sandboxes that the runtime lists.",
+    labels: ["state"],
+    samples: ({ scan }) => [
+      { labels: { state: "ready" }, value: scan?.report.sandboxes.ready ?? 0 },
+      { labels: { state: "not_ready" }, value: scan?.report.sandboxes.notReady ?? 0 },
+    ],
+  },
+  {
+    type: "gauge",
+    name: "unghost_findings",
+    help: "Findings that stand now, by failure class.",
+    labels: ["class"],
+    samples: ({ sightings }) => perClass(sightings, (standing) => standing.length),
+  },
+  {
+    type: "gauge",
+    name: "unghost_finding_age_seconds_max",
+    help: "How long the oldest finding of the class has been standing, by the monotonic clock.",
+    labels: ["class"],
+    samples: ({ sightings }, nowMs) =>
+      perClass(sightings, (standing) => Math.max(0, ...standing.map((seen) => (nowMs - seen.firstSeenMs) / 1000))),
+  },
+  {
+    type: "gauge",
+    name: "unghost_findings_given_up",
+    help: "Findings whose healing budget is spent: a person must act.",
+    labels: ["class"],
+    samples: ({ sightings }) =>
+      perClass(sightings, (standing) => standing.filter((seen) => seen.standing.kind === "given-up").length),
+  },
+  {
+    type: "counter",
+    name: "unghost_heals_total",
+    help: "Healing actions since the agent's start, by failure class and result.",
+    labels: ["class", "result"],
+    samples: ({ totals }) =>
+      classes.flatMap(({ id }) =>
+        HEAL_RESULTS.map((result) => ({
+          labels: { class: id, result },
+          value: totals.heals.get(`${id} ${result}`) ?? 0,
+        })),
+      ),
+  },
+  {
+    type: "counter",
+    name: "unghost_refusals_total",
+    help: "Times that the agent found something and did not act, by reason.",
+    labels: ["reason"],
+    samples: ({ totals }) =>
+      REFUSAL_REASONS.map((reason) => ({ labels: { reason }, value: totals.refusals.get(reason) ?? 0 })),
+  },
+  {
+    type: "gauge",
+    name: "unghost_last_scan_timestamp_seconds",
+    help: "Unix time of the last finished scan; 0 before the first.",
+    labels: [],
+    samples: ({ scan }) => single(scan === undefined ? 0 : Date.parse(scan.report.observedAt) / 1000),
+  },
+  {
+    type: "counter",
+    name: "unghost_scans_failed_total",
+    help: "Scans that could not be finished.",
+    labels: [],
+    samples: ({ totals }) => single(totals.scansFailed),
+  },
+  {
+    type: "gauge",
+    name: "unghost_cni_cache_files",
+    help: "Files that CNI plugins keep per sandbox, by kind and what is wrong with them.",
+    labels: ["kind", "state"],
+    samples: ({ scan }) =>
+      CACHE_KINDS.flatMap((kind) =>
+        CACHE_STATES.map((state) => ({
+          labels: { kind, state },
+          value: sum(scan?.counts.cacheFiles.filter((file) => file.kind === kind && file.state === state) ?? []),
+        })),
+      ),
+  },
+  {
+    type: "gauge",
+    name: "unghost_ip_leases",
+    help: "Addresses of host-local networks: used, leaked (their container is gone), free where the range is known.",
+    labels: ["network", "state"],
+    samples: ({ scan }) => leaseSamples(scan?.counts.leases ?? []),
+  },
+  {
+    type: "gauge",
+    name: "unghost_leftover_containers",
+    help: "Containers in the runtime that belong to no pod Kubernetes knows.",
+    labels: [],
+    samples: ({ scan }) => single(scan?.counts.leftoverContainers ?? 0),
+  },
+  {
+    type: "gauge",
+    name: "unghost_volume_attachments_stuck",
+    help: "VolumeAttachments of this node that neither attach nor go away.",
+    labels: [],
+    samples: ({ scan }) => single(scan?.counts.volumeAttachmentsStuck ?? 0),
+  },
+  {
+    type: "counter",
+    name: "unghost_crash_restarts_total",
+    help: "Restarts of crashing containers on the node since the agent's start.",
+    labels: [],
+    samples: ({ totals }) => single(totals.crashRestarts),
+  },
+  {
+    type: "counter",
+    name: "unghost_kernel_stalls_total",
+    help: "Stalls and hung tasks in the kernel's log since the agent's start.",
+    labels: [],
+    samples: ({ totals }) => single(totals.kernelStalls),
+  },
+  {
+    type: "gauge",
+    name: "unghost_circuit_breaker_open",
+    help: "1 while an implausible share of the fleet is ill and all acting is stopped.",
+    labels: [],
+    samples: ({ breaker }) => single(breaker.open ? 1 : 0),
+  },
+  {
+    type: "gauge",
+    name: "unghost_build_info",
+    help: "Always 1; the version is in the label.",
+    labels: ["version"],
+    samples: ({ version }) => [{ labels: { version }, value: 1 }],
+  },
+];
+
+function single(value: number): readonly Sample[] {
+  return [{ labels: {}, value }];
+}
+
+function perClass(
+  sightings: readonly Sighting[],
+  valueOf: (standing: readonly Sighting[]) => number,
+): readonly Sample[] {
+  const byClass = Map.groupBy(sightings, ({ finding }) => finding.class);
+  return classes.map(({ id }) => ({ labels: { class: id }, value: valueOf(byClass.get(id) ?? []) }));
+}
+
+function sum(counts: readonly { readonly count: number }[]): number {
+  return counts.reduce((total, { count }) => total + count, 0);
+}

@@ -1,0 +1,86 @@
+import { open, rename } from "node:fs/promises";
+import { describeError } from "../heal/system-error.ts";
+import { unlinkIfThere } from "../heal/unlink-if-there.ts";
+import { agentMetrics } from "./metrics/agent-metrics.ts";
+import type { Watched } from "./store.ts";
+
+export interface TextfileOptions {
+  readonly store: Watched;
+  /** In the directory of node_exporter's textfile collector. */
+  readonly path: string;
+  /** Takes the first failure of a row of failures. */
+  readonly tell: (problem: string) => void;
+  /** The least time between two writings; 15 s by default, about as often as anybody scrapes. */
+  readonly everyMs?: number;
+}
+
+export interface TextfileWriter {
+  /** Writes what is still to be written. */
+  close(): Promise<void>;
+}
+
+const EVERY_MS = 15_000;
+
+/** The agent's metrics as a file for node_exporter: after changes, and never half written. */
+export function textfileWriter(options: TextfileOptions): TextfileWriter {
+  const { store, path, tell, everyMs = EVERY_MS } = options;
+  if (!path.endsWith(".prom")) {
+    throw new Error(`node_exporter reads files that end in .prom only, and ${path} does not. Name it unghost.prom.`);
+  }
+  const metrics = agentMetrics(store, { process: false });
+  let pending: NodeJS.Timeout | undefined;
+  let writing = Promise.resolve();
+  let startedMs = Number.NEGATIVE_INFINITY;
+  let failing = false;
+
+  function changed(): void {
+    if (pending !== undefined) return;
+    pending = setTimeout(start, Math.max(0, startedMs + everyMs - performance.now())).unref();
+  }
+
+  function start(): void {
+    pending = undefined;
+    startedMs = performance.now();
+    writing = writing.then(write);
+  }
+
+  async function write(): Promise<void> {
+    try {
+      await replaceFile(path, await metrics.render());
+      failing = false;
+    } catch (error) {
+      if (!failing) tell(`cannot write the metrics to ${path}: ${describeError(error)}. It is tried again.`);
+      failing = true;
+    }
+  }
+
+  const unsubscribe = store.onChange(changed);
+  changed();
+  return {
+    close: async () => {
+      unsubscribe();
+      metrics.close();
+      if (pending !== undefined) {
+        clearTimeout(pending);
+        start();
+      }
+      await writing;
+    },
+  };
+}
+
+/** node_exporter may read at any moment, and skips names that do not end in .prom: the draft's does not. */
+async function replaceFile(path: string, content: string): Promise<void> {
+  const draft = `${path}.draft`;
+  await unlinkIfThere(draft);
+  // "wx": whatever somebody put there meanwhile is not written through.
+  const handle = await open(draft, "wx", 0o644);
+  try {
+    // Beyond the umask: node_exporter runs as another user.
+    await handle.chmod(0o644);
+    await handle.writeFile(content);
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, path);
+}

@@ -1,0 +1,112 @@
+import type { ServerResponse } from "node:http";
+import { describe, expect, test } from "vitest";
+import { until } from "../../../lab/poll.ts";
+import { eventStream } from "../../../src/agent/http/event-stream.ts";
+import { openStore } from "../../../src/agent/store.ts";
+import { freshState } from "../metrics/agent-state.ts";
+
+const HANG_MS = 30_000;
+
+interface HeldResponse {
+  readonly response: ServerResponse;
+  readonly written: readonly string[];
+  /** The oldest frame that was held leaves. */
+  readonly leave: () => void;
+  readonly destroyed: () => boolean;
+}
+
+describe("eventStream", () => {
+  const LIMITS = { listeners: 2, spacingMs: 0, heartbeatMs: 10, stalledMs: 50 };
+
+  /** A response whose writes leave only when the test says so. */
+  function heldResponse(): HeldResponse {
+    const written: string[] = [];
+    const leaving: (() => void)[] = [];
+    let onClose: () => void = () => undefined;
+    let destroyed = false;
+    const response = {
+      once: (_event: string, listener: () => void) => {
+        onClose = listener;
+      },
+      setTimeout: () => undefined,
+      writeHead: () => undefined,
+      write: (chunk: string, left?: () => void) => {
+        written.push(chunk);
+        if (left !== undefined) leaving.push(left);
+        return true;
+      },
+      end: () => onClose(),
+      get destroyed() {
+        return destroyed;
+      },
+      destroy: () => {
+        destroyed = true;
+        onClose();
+      },
+    };
+    return {
+      response: response as unknown as ServerResponse,
+      written,
+      leave: () => leaving.shift()?.(),
+      destroyed: () => destroyed,
+    };
+  }
+
+  function frames(written: readonly string[]): readonly string[] {
+    return written.filter((chunk) => chunk.startsWith("data: "));
+  }
+
+  test("one frame is on its way at a time; what came meanwhile is one frame, the newest", async () => {
+    const store = openStore(freshState());
+    const stream = eventStream(store, { ...LIMITS, stalledMs: 600_000 });
+    const { response, written, leave } = heldResponse();
+    stream.add(response);
+
+    for (const version of ["a", "b", "c"]) {
+      store.update((state) => ({ ...state, version }));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const whileHeld = frames(written).length;
+    leave();
+
+    expect(whileHeld).toBe(1);
+    expect(frames(written)).toHaveLength(2);
+    expect(frames(written)[1]).toContain('"version":"c"');
+    stream.close();
+  });
+
+  test("one that takes nothing for long is dropped, and its place is free", async () => {
+    const stream = eventStream(openStore(freshState()), LIMITS);
+    const { response, destroyed } = heldResponse();
+    stream.add(response);
+    stream.add(heldResponse().response);
+
+    await until("the drop", HANG_MS, () => (destroyed() ? true : undefined));
+
+    expect(stream.add(heldResponse().response)).toBe(true);
+    stream.close();
+  });
+
+  test("one that has left already takes no place", () => {
+    const stream = eventStream(openStore(freshState()), { ...LIMITS, listeners: 1 });
+    const gone = heldResponse();
+    gone.response.destroy();
+
+    stream.add(gone.response);
+
+    expect(stream.add(heldResponse().response)).toBe(true);
+    stream.close();
+  });
+
+  test("one that is awake hears a heartbeat", async () => {
+    const stream = eventStream(openStore(freshState()), LIMITS);
+    const { response, written, leave, destroyed } = heldResponse();
+    stream.add(response);
+    leave();
+
+    await until("the heartbeat", HANG_MS, () => written.find((chunk) => chunk === ":\n\n"));
+
+    expect(destroyed()).toBe(false);
+    stream.close();
+  });
+});

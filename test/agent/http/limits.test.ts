@@ -1,0 +1,57 @@
+import { connect } from "node:net";
+import { describe, expect, test } from "vitest";
+import { ask } from "./ask.ts";
+import { opened } from "./opened.ts";
+
+/** Sends bytes as they are and gives back what is answered until the server closes the connection. */
+function sendRaw(address: string, text: string): Promise<string> {
+  const { hostname, port } = new URL(address);
+  return new Promise((resolve, reject) => {
+    let answered = "";
+    const socket = connect(Number(port), hostname, () => socket.write(text));
+    socket.setEncoding("utf8").on("data", (chunk: string) => {
+      answered += chunk;
+    });
+    socket.once("error", reject);
+    socket.once("close", () => resolve(answered));
+  });
+}
+
+describe("greedy and broken clients", () => {
+  test("headers beyond 8 KiB are refused", async () => {
+    const { address } = await opened();
+
+    expect(await sendRaw(address, `GET / HTTP/1.1\r\nHost: localhost\r\nA: ${"b".repeat(9000)}\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 431 /,
+    );
+  });
+
+  test("headers that never end are cut off", async () => {
+    const { address } = await opened();
+
+    expect(await sendRaw(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n")).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  test.each(["nonsense\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\nHost: localhost\r\n\r\n"])(
+    "%j is answered with an error and a closed connection",
+    async (text) => {
+      const { address } = await opened();
+
+      expect(await sendRaw(address, text)).toMatch(/^HTTP\/1\.1 (400|505) /);
+    },
+  );
+
+  test("after all of them the agent answers as before", async () => {
+    const { address } = await opened();
+    await sendRaw(address, "nonsense\r\n\r\n");
+
+    expect((await ask(address, "/healthz")).status).toBe(200);
+  });
+});
+
+test("closing twice is closing once", async () => {
+  const { server } = await opened();
+
+  await server.close();
+  await server.close();
+});

@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { parseListenAddress } from "../../../src/agent/http/listen-address.ts";
+import { opened } from "./opened.ts";
+
+describe("parseListenAddress", () => {
+  test.each([
+    ["127.0.0.1:20258", { host: "127.0.0.1", port: 20258 }],
+    ["[::1]:20258", { host: "::1", port: 20258 }],
+    ["[::]:1", { host: "::", port: 1 }],
+    ["localhost:65535", { host: "localhost", port: 65535 }],
+    [":20258", { host: undefined, port: 20258 }],
+  ])("takes %s", (text, address) => {
+    expect(parseListenAddress(text)).toEqual(address);
+  });
+
+  test.each([
+    "",
+    "20258",
+    "127.0.0.1",
+    "::1:20258",
+    "[::1]",
+    "[::x]:1",
+    "127.0.0.1:65536",
+    "127.0.0.1:http",
+    "a:b:1",
+    " :1",
+  ])('refuses "%s" and says what to give', (text) => {
+    expect(() => parseListenAddress(text)).toThrow(
+      /^cannot listen on ".*Give HOST:PORT, for example 127\.0\.0\.1:20258/,
+    );
+  });
+});
+
+describe("an address that cannot be had", () => {
+  test("because it is taken: the sentence says so", async () => {
+    const { address } = await opened();
+    const listen = new URL(address).host;
+
+    await expect(opened({ listen })).rejects.toThrow(
+      `cannot listen on ${listen}: another program listens there already. End it, or choose another port.`,
+    );
+  });
+
+  test("because it is another machine's", async () => {
+    await expect(opened({ listen: "192.0.2.1:0" })).rejects.toThrow(
+      "cannot listen on 192.0.2.1:0: this machine has no such address. Choose one of its own.",
+    );
+  });
+});
+
+test("the address that was opened is told as a browser takes it", async () => {
+  expect((await opened()).address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect((await opened({ listen: "[::1]:0" })).address).toMatch(/^http:\/\/\[::1\]:\d+$/);
+});

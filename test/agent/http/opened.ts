@@ -1,0 +1,45 @@
+import { gzipSync } from "node:zlib";
+import { afterEach } from "vitest";
+import type { StatusPage } from "../../../src/agent/http/page.ts";
+import { type AgentServer, type AgentServerOptions, openAgentServer } from "../../../src/agent/http/server.ts";
+import { openStore, type Store } from "../../../src/agent/store.ts";
+import { freshState } from "../metrics/agent-state.ts";
+
+const HTML = "<!doctype html><title>unghost</title><script>1</script>";
+
+export const PAGE: StatusPage = {
+  html: HTML,
+  gzip: gzipSync(HTML).toString("base64"),
+  scriptHashes: ["sha256-script"],
+  styleHashes: ["sha256-style"],
+};
+
+export interface Opened {
+  readonly server: AgentServer;
+  readonly store: Store;
+  readonly address: string;
+  /** What the server complained of. */
+  readonly problems: readonly string[];
+}
+
+const servers: AgentServer[] = [];
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+/** An agent's server on a free port of loopback, closed after the test. */
+export async function opened(options: Partial<AgentServerOptions> = {}): Promise<Opened> {
+  const store = openStore(freshState());
+  const problems: string[] = [];
+  const server = await openAgentServer({
+    store,
+    listen: "127.0.0.1:0",
+    readyWithinMs: () => 60_000,
+    tell: (problem) => problems.push(problem),
+    page: () => Promise.resolve(PAGE),
+    ...options,
+  });
+  servers.push(server);
+  return { server, store, address: server.address, problems };
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { watchReadiness } from "../../../src/agent/http/readiness.ts";
+import { openStore } from "../../../src/agent/store.ts";
+import { freshState, scanOf } from "../metrics/agent-state.ts";
+import { ask } from "./ask.ts";
+import { opened } from "./opened.ts";
+
+const PROBLEMS = ["boot", "cri", "cri"].map((source) => ({ source, problem: "it does not answer" }));
+
+function watched(parts: Parameters<typeof freshState>[0], nowMs = 0): ReturnType<typeof watchReadiness> {
+  return watchReadiness(
+    openStore(freshState(parts)),
+    () => 120_000,
+    () => nowMs,
+  );
+}
+
+describe("readiness", () => {
+  test("not before the first scan", () => {
+    expect(watched({}).now()).toEqual({
+      ready: false,
+      because: "no scan has been finished since the agent's start",
+    });
+  });
+
+  test.each(["healthy", "ghosts"] as const)("with a recent scan: %s is an answer", (verdict) => {
+    expect(watched({ scan: scanOf({ endedAtMs: 0, report: { verdict } }) }, 120_000).now()).toEqual({ ready: true });
+  });
+
+  test("not with an old scan", () => {
+    expect(watched({ scan: scanOf({ endedAtMs: 0 }) }, 300_000).now()).toEqual({
+      ready: false,
+      because: "the last scan ended 300 s ago, and one is due within 120 s",
+    });
+  });
+
+  test("not with a scan that could not tell", () => {
+    const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", problems: PROBLEMS } });
+
+    expect(watched({ scan }).now()).toEqual({
+      ready: false,
+      because: "the last scan could not tell how the node is, having had trouble with boot, cri",
+    });
+  });
+
+  test("not after a scan that failed, until one succeeds", () => {
+    const store = openStore(freshState({ scan: scanOf({ endedAtMs: 0 }) }));
+    const readiness = watchReadiness(
+      store,
+      () => 120_000,
+      () => 0,
+    );
+
+    store.tell({ kind: "scan-failed", reason: "out of file handles" });
+    const failed = readiness.now();
+    store.tell({ kind: "scanned", seconds: 1 });
+
+    expect(failed).toEqual({ ready: false, because: "the last scan failed: out of file handles" });
+    expect(readiness.now()).toEqual({ ready: true });
+  });
+});
+
+test("/readyz says in one sentence why it is not, and then that it is", async () => {
+  const { address, store } = await opened();
+  const before = await ask(address, "/readyz");
+
+  store.update((state) => ({ ...state, scan: scanOf() }));
+
+  expect(before).toMatchObject({
+    status: 503,
+    text: "Not ready: no scan has been finished since the agent's start.\n",
+  });
+  expect(await ask(address, "/readyz")).toMatchObject({ status: 200, text: "ready\n" });
+});

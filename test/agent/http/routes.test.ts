@@ -1,0 +1,165 @@
+import { gunzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { freshState, scanOf, sightingOf } from "../metrics/agent-state.ts";
+import { ask } from "./ask.ts";
+import { opened, PAGE } from "./opened.ts";
+
+const EVERYTHING = ["/", "/metrics", "/healthz", "/readyz", "/api/state"];
+
+describe("what is served", () => {
+  test("/healthz says that the agent lives, whatever the scans do", async () => {
+    const { address } = await opened();
+
+    expect(await ask(address, "/healthz")).toMatchObject({ status: 200, text: "ok\n" });
+  });
+
+  test("/metrics is Prometheus' text format", async () => {
+    const { address } = await opened();
+
+    const reply = await ask(address, "/metrics");
+
+    expect(reply.headers["content-type"]).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(reply.text).toContain("\nunghost_circuit_breaker_open 0\n");
+  });
+
+  test("/api/state is the whole state, dates in ISO form and maps as objects", async () => {
+    const { address, store } = await opened();
+    const totals = { ...freshState().totals, heals: new Map([["pod-gone healed", 2]]) };
+    store.update((state) => ({ ...state, totals, scan: scanOf(), sightings: [sightingOf("pod-gone")] }));
+
+    const reply = await ask(address, "/api/state");
+
+    expect(reply.headers["content-type"]).toBe("application/json");
+    expect(JSON.parse(reply.text)).toMatchObject({
+      startedAt: "2026-03-01T12:00:00.000Z",
+      totals: { heals: { "pod-gone healed": 2 }, refusals: {} },
+      sightings: [{ firstSeenAt: "2026-03-01T12:00:30.000Z", finding: { class: "pod-gone" } }],
+      scan: { report: { kind: "NodeReport" } },
+    });
+  });
+
+  test("/ is the page, compressed for whoever takes it so", async () => {
+    const { address } = await opened();
+
+    const plain = await ask(address, "/");
+    const packed = await ask(address, "/", { headers: { "accept-encoding": "gzip, deflate" } });
+
+    expect(plain.text).toBe(PAGE.html);
+    expect(plain.headers["content-encoding"]).toBeUndefined();
+    expect(packed.headers["content-encoding"]).toBe("gzip");
+    expect(gunzipSync(packed.body).toString()).toBe(PAGE.html);
+  });
+
+  test("a query changes nothing", async () => {
+    const { address } = await opened();
+
+    expect((await ask(address, "/healthz?verbose")).status).toBe(200);
+  });
+
+  test.each([...EVERYTHING, "/api/events"])("HEAD %s has the headers of GET and no body", async (path) => {
+    const { address, store } = await opened();
+    store.update((state) => ({ ...state, scan: scanOf() }));
+
+    const head = await ask(address, path, { method: "HEAD" });
+
+    expect(head).toMatchObject({ status: 200, text: "" });
+    expect(head.headers["content-type"]).toMatch(path === "/api/events" ? "text/event-stream" : /text|json/);
+  });
+});
+
+describe("what is refused", () => {
+  test.each(["/metric", "/api", "/api/state/", "/../etc/passwd", "//", "/favicon.ico", "/%2e%2e/"])(
+    "%s is not there",
+    async (path) => {
+      const { address } = await opened();
+
+      expect((await ask(address, path)).status).toBe(404);
+    },
+  );
+
+  test.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s changes nothing anywhere", async (method) => {
+    const { address } = await opened();
+
+    for (const path of [...EVERYTHING, "/api/events", "/nowhere"]) {
+      const reply = await ask(address, path, { method });
+      expect(reply.status).toBe(405);
+      expect(reply.headers.allow).toBe("GET, HEAD");
+    }
+  });
+
+  test("a page that cannot be made is told, and the next request is answered", async () => {
+    const { address, problems } = await opened({ page: () => Promise.reject(new Error("it was not built")) });
+
+    await expect(ask(address, "/")).rejects.toThrow();
+
+    expect(problems).toEqual(["could not answer GET /: it was not built"]);
+    expect((await ask(address, "/healthz")).status).toBe(200);
+  });
+});
+
+describe("what browsers are told", () => {
+  test("the page runs its own script and style, talks to its own agent, and does nothing else", async () => {
+    const { address } = await opened();
+
+    const policy = (await ask(address, "/")).headers["content-security-policy"];
+
+    expect(policy).toBe(
+      "default-src 'none'; script-src 'sha256-script'; style-src 'sha256-style'; img-src data:; connect-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+  });
+
+  test.each([...EVERYTHING, "/nowhere"])(
+    "%s is neither sniffed, framed, cached, referred nor read by others",
+    async (path) => {
+      const { address } = await opened();
+
+      const { headers } = await ask(address, path, { headers: { origin: "https://evil.example" } });
+
+      expect(headers).toMatchObject({
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+        "cross-origin-resource-policy": "same-origin",
+      });
+      expect(headers["content-security-policy"]).toContain("default-src 'none'");
+      expect(headers["content-security-policy"]).toContain("frame-ancestors 'none'");
+      expect(Object.keys(headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
+    },
+  );
+});
+
+describe("names that an agent on loopback answers to", () => {
+  test.each(["localhost", "localhost:8080", "LOCALHOST:1", "127.0.0.1:20258", "127.1.2.3", "[::1]:20258"])(
+    "%s is one of them",
+    async (host) => {
+      const { address } = await opened();
+
+      expect((await ask(address, "/api/state", { headers: { host } })).status).toBe(200);
+    },
+  );
+
+  test.each([
+    "evil.example",
+    "evil.example:20258",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "10.0.0.1",
+    "[::2]",
+    "[::1",
+    ":80",
+  ])("%s is not: its page may have been pointed here", async (host) => {
+    const { address } = await opened();
+
+    for (const path of EVERYTHING) expect((await ask(address, path, { headers: { host } })).status).toBe(421);
+  });
+
+  test("one on every address of the node answers to any name", async () => {
+    const { address } = await opened({ listen: ":0" });
+    const { port } = new URL(address);
+
+    const reply = await ask(`http://127.0.0.1:${port}`, "/metrics", { headers: { host: "node-7.example:20258" } });
+
+    expect(reply.status).toBe(200);
+  });
+});

@@ -1,0 +1,110 @@
+import { renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { tempDir } from "../../support/temp-dir.ts";
+import { scanOf } from "../metrics/agent-state.ts";
+import { ask } from "./ask.ts";
+import { opened } from "./opened.ts";
+
+const SECRET = ["/", "/metrics", "/api/state", "/api/events", "/nowhere"];
+let dir: ReturnType<typeof tempDir>;
+
+beforeEach(() => {
+  dir = tempDir();
+  writeFileSync(dir.join("token"), "s3cret\n");
+});
+afterEach(() => dir.remove());
+
+function bearer(token: string): { readonly headers: Record<string, string> } {
+  return { headers: { authorization: `Bearer ${token}` } };
+}
+
+function basic(credentials: string): { readonly headers: Record<string, string> } {
+  return { headers: { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` } };
+}
+
+describe("with a token", () => {
+  test.each(SECRET)("%s wants it, and says how a browser and a scraper may give it", async (path) => {
+    const { address } = await opened({ tokenFile: dir.join("token") });
+
+    const reply = await ask(address, path);
+
+    expect(reply.status).toBe(401);
+    expect(reply.headers["www-authenticate"]).toMatch(/^Basic realm=".+", charset="UTF-8", Bearer$/);
+  });
+
+  test.each(["/healthz", "/readyz"])("%s is for kubelet, which has none", async (path) => {
+    const { address, store } = await opened({ tokenFile: dir.join("token") });
+    store.update((state) => ({ ...state, scan: scanOf() }));
+
+    expect((await ask(address, path)).status).toBe(200);
+  });
+
+  test.each([
+    ["as a bearer", bearer("s3cret")],
+    ["whatever the scheme's case", { headers: { authorization: "bearer s3cret" } }],
+    ["as the password of nobody", basic(":s3cret")],
+    ["as anybody's password", basic("admin:s3cret")],
+  ])("it opens %s", async (_how, question) => {
+    const { address } = await opened({ tokenFile: dir.join("token") });
+
+    expect((await ask(address, "/metrics", question)).status).toBe(200);
+  });
+
+  test.each([
+    ["another token", bearer("secret")],
+    ["a part of it", bearer("s3cre")],
+    ["more than it", bearer("s3cret s3cret")],
+    ["an empty token", bearer("")],
+    ["it as a user name", basic("s3cret:")],
+    ["it without a colon", basic("s3cret")],
+    ["another scheme", { headers: { authorization: "Digest s3cret" } }],
+    ["no scheme", { headers: { authorization: "s3cret" } }],
+  ])("%s does not open", async (_what, question) => {
+    const { address } = await opened({ tokenFile: dir.join("token") });
+
+    expect((await ask(address, "/metrics", question)).status).toBe(401);
+  });
+
+  test("a new one in the file's place holds from the next request on, and the old one no longer", async () => {
+    const { address } = await opened({ tokenFile: dir.join("token") });
+    await ask(address, "/metrics", bearer("s3cret"));
+
+    writeFileSync(dir.join("next"), "0ther");
+    renameSync(dir.join("next"), dir.join("token"));
+
+    expect((await ask(address, "/metrics", bearer("s3cret"))).status).toBe(401);
+    expect((await ask(address, "/metrics", bearer("0ther"))).status).toBe(200);
+  });
+
+  test("a link that is turned to another file, as mounted secrets are, is followed", async () => {
+    writeFileSync(dir.join("second"), "0ther");
+    symlinkSync(dir.join("token"), dir.join("link"));
+    const { address } = await opened({ tokenFile: dir.join("link") });
+
+    symlinkSync(dir.join("second"), dir.join("link-next"));
+    renameSync(dir.join("link-next"), dir.join("link"));
+
+    expect((await ask(address, "/metrics", bearer("0ther"))).status).toBe(200);
+  });
+
+  test("nobody is let in while the file is gone or empty", async () => {
+    const { address } = await opened({ tokenFile: dir.join("token") });
+
+    rmSync(dir.join("token"));
+    const gone = await ask(address, "/metrics", bearer("s3cret"));
+    writeFileSync(dir.join("token"), "\n");
+    const empty = await ask(address, "/metrics", bearer(""));
+
+    expect(gone).toMatchObject({ status: 503, text: expect.stringContaining("no such file or directory") });
+    expect(empty).toMatchObject({ status: 503, text: expect.stringContaining("is empty") });
+  });
+});
+
+test.each([
+  ["is not there", "missing", /cannot read the token file .*missing: there is no such file/],
+  ["is empty", "empty", /the token file .*empty is empty/],
+])("an agent whose token file %s does not open at all", async (_why, name, message) => {
+  writeFileSync(dir.join("empty"), " \n");
+
+  await expect(opened({ tokenFile: dir.join(name) })).rejects.toThrow(message);
+});

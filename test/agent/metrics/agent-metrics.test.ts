@@ -1,0 +1,193 @@
+import { describe, expect, test } from "vitest";
+import { agentMetrics } from "../../../src/agent/metrics/agent-metrics.ts";
+import { type AgentEvent, type AgentState, type HealRecord, REFUSAL_REASONS } from "../../../src/agent/state.ts";
+import { openStore } from "../../../src/agent/store.ts";
+import { classes } from "../../../src/classes/index.ts";
+import { freshState, NO_COUNTS, scanOf, sightingOf } from "./agent-state.ts";
+import { namesIn, seriesIn } from "./exposition.ts";
+
+/** The contract of the design, and what was added to it. */
+const CONTRACT = [
+  "unghost_build_info",
+  "unghost_circuit_breaker_open",
+  "unghost_cni_cache_files",
+  "unghost_crash_restarts_total",
+  "unghost_finding_age_seconds_max",
+  "unghost_findings",
+  "unghost_findings_given_up",
+  "unghost_heal_duration_seconds_bucket",
+  "unghost_heal_duration_seconds_count",
+  "unghost_heal_duration_seconds_sum",
+  "unghost_heals_total",
+  "unghost_kernel_stalls_total",
+  "unghost_last_scan_timestamp_seconds",
+  "unghost_leftover_containers",
+  "unghost_refusals_total",
+  "unghost_sandboxes",
+  "unghost_scan_duration_seconds_bucket",
+  "unghost_scan_duration_seconds_count",
+  "unghost_scan_duration_seconds_sum",
+  "unghost_scans_failed_total",
+  "unghost_verdict",
+  "unghost_volume_attachments_stuck",
+];
+
+async function rendered(state: AgentState, events: readonly AgentEvent[] = []): Promise<string> {
+  const store = openStore(state);
+  const metrics = agentMetrics(store, { process: false, nowMs: () => 60_000 });
+  for (const event of events) store.tell(event);
+  return metrics.render();
+}
+
+async function series(state: AgentState, events: readonly AgentEvent[] = []): Promise<ReadonlyMap<string, number>> {
+  return seriesIn(await rendered(state, events));
+}
+
+describe("from the start", () => {
+  test("every metric of the contract is there, but for networks, which nobody knows yet", async () => {
+    expect([...namesIn(await rendered(freshState()))].toSorted()).toEqual(CONTRACT);
+  });
+
+  test("every class has its findings, age, given-ups and each result at 0", async () => {
+    const start = await series(freshState());
+
+    for (const { id } of classes) {
+      expect(start.get(`unghost_findings{class="${id}"}`)).toBe(0);
+      expect(start.get(`unghost_finding_age_seconds_max{class="${id}"}`)).toBe(0);
+      expect(start.get(`unghost_findings_given_up{class="${id}"}`)).toBe(0);
+      for (const result of ["healed", "failed", "skipped", "refused"]) {
+        expect(start.get(`unghost_heals_total{class="${id}",result="${result}"}`)).toBe(0);
+      }
+    }
+  });
+
+  test.each(REFUSAL_REASONS)("refusals for %s are counted from 0", async (reason) => {
+    expect((await series(freshState())).get(`unghost_refusals_total{reason="${reason}"}`)).toBe(0);
+  });
+
+  test("all is 0 but the build", async () => {
+    const start = await series(freshState());
+
+    const notZero = [...start].filter(([, value]) => value !== 0).map(([name]) => name);
+
+    expect(notZero).toEqual(['unghost_build_info{version="1.2.3"}']);
+  });
+});
+
+describe("from the state", () => {
+  test("findings are counted and aged by class", async () => {
+    const sightings = [sightingOf("pod-gone", 10_000), sightingOf("pod-gone", 50_000), sightingOf("shim-leak", 59_000)];
+
+    const seen = await series(freshState({ sightings }));
+
+    expect(seen.get('unghost_findings{class="pod-gone"}')).toBe(2);
+    expect(seen.get('unghost_finding_age_seconds_max{class="pod-gone"}')).toBe(50);
+    expect(seen.get('unghost_finding_age_seconds_max{class="shim-leak"}')).toBe(1);
+  });
+
+  test("a finding that is gone is counted no more", async () => {
+    const store = openStore(freshState({ sightings: [sightingOf("pod-gone")] }));
+    const metrics = agentMetrics(store, { process: false });
+    await metrics.render();
+
+    store.update((state) => ({ ...state, sightings: [] }));
+
+    expect(seriesIn(await metrics.render()).get('unghost_findings{class="pod-gone"}')).toBe(0);
+  });
+
+  test("what was given up is told apart from what is being healed", async () => {
+    const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", because: "three attempts", next: "look" });
+
+    const seen = await series(freshState({ sightings: [givenUp, sightingOf("pod-gone")] }));
+
+    expect(seen.get('unghost_findings_given_up{class="pod-gone"}')).toBe(1);
+  });
+
+  test("counters show the totals, however often they are read", async () => {
+    const totals = {
+      heals: new Map([["pod-gone healed", 3]]),
+      refusals: new Map([["budget", 2] as const]),
+      crashRestarts: 7,
+      kernelStalls: 1,
+      scans: 9,
+      scansFailed: 4,
+    };
+    const metrics = agentMetrics(openStore(freshState({ totals })), { process: false });
+    await metrics.render();
+
+    const again = seriesIn(await metrics.render());
+
+    expect(again.get('unghost_heals_total{class="pod-gone",result="healed"}')).toBe(3);
+    expect(again.get('unghost_refusals_total{reason="budget"}')).toBe(2);
+    expect(again.get("unghost_crash_restarts_total")).toBe(7);
+    expect(again.get("unghost_kernel_stalls_total")).toBe(1);
+    expect(again.get("unghost_scans_failed_total")).toBe(4);
+  });
+
+  test("a scan gives its verdict, time, sandboxes and counts", async () => {
+    const scan = scanOf({
+      report: { verdict: "ghosts", sandboxes: { total: 12, ready: 10, notReady: 2 } },
+      counts: {
+        ...NO_COUNTS,
+        cacheFiles: [{ kind: "multus", state: "empty", count: 5 }],
+        leftoverContainers: 3,
+        volumeAttachmentsStuck: 1,
+      },
+    });
+
+    const seen = await series(freshState({ scan, breaker: { open: true } }));
+
+    expect(seen.get('unghost_verdict{verdict="ghosts"}')).toBe(1);
+    expect(seen.get('unghost_verdict{verdict="healthy"}')).toBe(0);
+    expect(seen.get("unghost_last_scan_timestamp_seconds")).toBe(Date.parse("2026-03-01T12:01:00Z") / 1000);
+    expect(seen.get('unghost_sandboxes{state="ready"}')).toBe(10);
+    expect(seen.get('unghost_sandboxes{state="not_ready"}')).toBe(2);
+    expect(seen.get('unghost_cni_cache_files{kind="multus",state="empty"}')).toBe(5);
+    expect(seen.get('unghost_cni_cache_files{kind="result",state="empty"}')).toBe(0);
+    expect(seen.get("unghost_leftover_containers")).toBe(3);
+    expect(seen.get("unghost_volume_attachments_stuck")).toBe(1);
+    expect(seen.get("unghost_circuit_breaker_open")).toBe(1);
+  });
+});
+
+describe("from events", () => {
+  const record: HealRecord = {
+    at: new Date("2026-03-01T12:00:00Z"),
+    finding: "pod-gone/a",
+    class: "pod-gone",
+    summary: "a sandbox is stuck",
+    outcome: "healed",
+    seconds: 2,
+  };
+
+  test("each scan and each healing, good or bad, is observed by its time", async () => {
+    const seen = await series(freshState(), [
+      { kind: "scanned", seconds: 0.3 },
+      { kind: "healed", record },
+      { kind: "heal-failed", record: { ...record, outcome: "failed", seconds: 40 } },
+    ]);
+
+    expect(seen.get("unghost_scan_duration_seconds_count")).toBe(1);
+    expect(seen.get('unghost_scan_duration_seconds_bucket{le="0.25"}')).toBe(0);
+    expect(seen.get('unghost_scan_duration_seconds_bucket{le="0.5"}')).toBe(1);
+    expect(seen.get("unghost_heal_duration_seconds_sum")).toBe(42);
+  });
+
+  test("nothing is observed after closing", async () => {
+    const store = openStore(freshState());
+    const metrics = agentMetrics(store, { process: false });
+
+    metrics.close();
+    store.tell({ kind: "scanned", seconds: 1 });
+
+    expect(seriesIn(await metrics.render()).get("unghost_scan_duration_seconds_count")).toBe(0);
+  });
+});
+
+test("the agent's own memory and CPU are told on request, and then only", async () => {
+  const own = ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"];
+  const withThem = seriesIn(await agentMetrics(openStore(freshState()), { process: true }).render());
+
+  for (const name of own) expect(withThem.get(name)).toBeGreaterThan(0);
+  expect(await rendered(freshState())).not.toContain("process_");
+});

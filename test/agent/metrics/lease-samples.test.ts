@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import { leaseSamples, MAX_NETWORKS } from "../../../src/agent/metrics/lease-samples.ts";
+import type { LeaseCount } from "../../../src/agent/state.ts";
+
+function used(network: string, count = 1): LeaseCount {
+  return { network, state: "used", count };
+}
+
+describe("leaseSamples", () => {
+  test("a network whose range is unknown has no free addresses to tell, instead of none left", () => {
+    expect(leaseSamples([used("cbr0", 4)])).toEqual([
+      { labels: { network: "cbr0", state: "used" }, value: 4 },
+      { labels: { network: "cbr0", state: "leaked" }, value: 0 },
+    ]);
+  });
+
+  test("free addresses are told where they were counted, 0 included", () => {
+    const samples = leaseSamples([used("cbr0", 254), { network: "cbr0", state: "free", count: 0 }]);
+
+    expect(samples).toContainEqual({ labels: { network: "cbr0", state: "free" }, value: 0 });
+  });
+
+  test.each([
+    { networks: MAX_NETWORKS, shown: MAX_NETWORKS },
+    { networks: MAX_NETWORKS + 1, shown: MAX_NETWORKS },
+    { networks: 5000, shown: MAX_NETWORKS },
+  ])("$networks networks become $shown, and no address is lost", ({ networks, shown }) => {
+    const samples = leaseSamples(Array.from({ length: networks }, (_, index) => used(`net-${index}`)));
+
+    expect(new Set(samples.map(({ labels }) => labels["network"])).size).toBe(shown);
+    expect(samples.reduce((total, { value }) => total + value, 0)).toBe(networks);
+  });
+});

@@ -1,0 +1,98 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { run } from "../../lab/command.ts";
+import { ensurePromtool } from "../../lab/prometheus.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { agentMetricNames, unghostMetricsIn } from "./agent-metric-names.ts";
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly description: string;
+  readonly datasource: { readonly uid: string };
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets: readonly { readonly expr: string; readonly datasource: { readonly uid: string } }[];
+}
+
+interface Dashboard {
+  readonly schemaVersion: number;
+  readonly templating: { readonly list: readonly { readonly definition: string }[] };
+  readonly panels: readonly Panel[];
+}
+
+const GRID_COLUMNS = 24;
+const text = readFileSync("deploy/grafana/unghost.json", "utf8");
+const dashboard = JSON.parse(text) as Dashboard;
+const { panels } = dashboard;
+const promtool = await ensurePromtool();
+const skipped = promtool.available ? "" : `: skipped, ${promtool.reason}`;
+
+function overlap(a: Panel["gridPos"], b: Panel["gridPos"]): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+describe("the dashboard", () => {
+  test("can be imported: it asks for its data source and is nobody's copy", () => {
+    const source = { name: "DS_PROMETHEUS", type: "datasource", pluginId: "prometheus" };
+    expect(dashboard).toMatchObject({ __inputs: [source], id: null, uid: "unghost" });
+    expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);
+  });
+
+  test.skipIf(!promtool.available)(`asks in valid PromQL, says promtool${skipped}`, async () => {
+    if (!promtool.available) throw new Error(promtool.reason);
+    const dir = tempDir();
+    const asked = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    const rules = asked.map((expr, index) => ({
+      record: `panel:${index}`,
+      expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
+    }));
+    // Every JSON document is a YAML document too.
+    writeFileSync(dir.join("rules.yaml"), JSON.stringify({ groups: [{ name: "panels", rules }] }));
+
+    const { code, stdout, stderr } = await run([promtool.path, "check", "rules", dir.join("rules.yaml")]);
+    dir.remove();
+
+    expect(code, stdout + stderr).toBe(0);
+    expect(stdout).toContain(`${asked.length} rules found`);
+  });
+
+  test("asks for metrics that the agent has", async () => {
+    const names = await agentMetricNames();
+    const asked = unghostMetricsIn(text);
+
+    expect(asked.length).toBeGreaterThan(panels.length);
+    expect(asked.filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  test("shows every metric of the agent", async () => {
+    const shown = new Set(unghostMetricsIn(text).map((name) => name.replace(/_bucket$/, "")));
+    const names = [...(await agentMetricNames())].filter((name) => name.startsWith("unghost_"));
+
+    const unseen = names.filter((name) => !shown.has(name.replace(/_(?:bucket|sum|count)$/, "")));
+
+    expect(unseen).toEqual([]);
+  });
+
+  test.each(panels.map((panel) => [panel.title, panel] as const))(
+    "%s says what it is and asks its own source",
+    (_title, panel) => {
+      expect(panel.title).not.toBe("");
+      expect(panel.description).toMatch(/^[A-Z].+\.$/);
+      expect(panel.targets).not.toEqual([]);
+      for (const { datasource } of [panel, ...panel.targets]) expect(datasource.uid).toBe("${DS_PROMETHEUS}");
+      for (const { expr } of panel.targets) expect(expr).toContain('instance=~"$instance"');
+    },
+  );
+
+  test("no two panels share an id or a place, and none is wider than the grid", () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    for (const [index, { title, gridPos }] of panels.entries()) {
+      expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(GRID_COLUMNS);
+      const over = panels.slice(index + 1).filter((other) => overlap(gridPos, other.gridPos));
+      expect(
+        over.map((other) => other.title),
+        title,
+      ).toEqual([]);
+    }
+  });
+});
