@@ -65,8 +65,15 @@ export function judgeResult(text: string, name: Pick<ResultName, "sandboxId">): 
   if (!isJsonObject(result) || !hasVersion(result)) return CORRUPT;
   // nerdctl's container ids are `<namespace>-<id>`, which the file's name alone would attribute to a sandbox.
   const owner = property(cached, "containerId");
-  if (owner === undefined || owner === name.sandboxId) return OK;
+  if (owner === undefined || owner === name.sandboxId) return { health: "ok", ...addressesIn(result) };
   return { health: "odd", reason: "its content names another container than its file name" };
+}
+
+function addressesIn(result: object): { readonly addresses?: readonly string[] } {
+  const ips = property(result, "ips");
+  if (!Array.isArray(ips)) return {};
+  const addresses = ips.map((ip) => property(ip, "address")).filter((address) => typeof address === "string");
+  return addresses.length === 0 ? {} : { addresses };
 }
 
 function hasVersion(result: object): boolean {

@@ -33,7 +33,10 @@ export interface ScratchFormat<Name extends { readonly sandboxId: SandboxId }> {
   readonly ignore?: (entry: DirEntry) => boolean;
 }
 
-export type Judgement = { readonly health: "ok" | "corrupt" } | { readonly health: "odd"; readonly reason: string };
+export type Judgement =
+  | { readonly health: "ok"; readonly addresses?: readonly string[] }
+  | { readonly health: "corrupt" }
+  | { readonly health: "odd"; readonly reason: string };
 
 export const OK = { health: "ok" } satisfies Judgement;
 export const CORRUPT = { health: "corrupt" } satisfies Judgement;
@@ -66,9 +69,10 @@ export async function readScratchDir<Name extends { readonly sandboxId: SandboxI
     if (content.kind === "gone") return;
     if (content.kind === "notRegular") return passOver(entry, content.reason);
 
-    const { health, reason } = judgeRead(content, (text) => format.judge(text, name));
+    const { reason, ...judged } = judgeRead(content, (text) => format.judge(text, name));
     if (reason !== undefined) passOver(entry, reason);
-    files.push({ ...name, path: `${dir}/${entry.name}`, health, modifiedAt: content.modifiedAt, size: content.size });
+    const { modifiedAt, size } = content;
+    files.push({ ...name, path: `${dir}/${entry.name}`, ...judged, modifiedAt, size });
   });
   if (!finished) return failed(`${dir} was not read to its end in time (${listing.entries.length} entries)`);
   return read(files, oddities);
@@ -77,7 +81,7 @@ export async function readScratchDir<Name extends { readonly sandboxId: SandboxI
 function judgeRead(
   content: { readonly kind: "content"; readonly text: string } | { readonly kind: "closed"; readonly reason: string },
   judge: (text: string) => Judgement,
-): { readonly health: FileHealth; readonly reason?: string } {
+): { readonly health: FileHealth; readonly addresses?: readonly string[]; readonly reason?: string } {
   if (content.kind === "closed") return { health: "odd", reason: content.reason };
   return content.text === "" ? { health: "empty" } : judge(content.text);
 }

@@ -198,6 +198,8 @@ export interface ScratchFile {
 export interface ResultFile extends ScratchFile {
   readonly network: string;
   readonly interfaceName: string;
+  /** With the length of the network they are from: 10.42.0.7/24. Missing where the result names none. */
+  readonly addresses?: readonly string[];
 }
 
 export interface MultusCache {

@@ -22,6 +22,16 @@ function readResults(root: string, ...cacheDirs: readonly string[]) {
   return readCniResults({ root, cacheDirs: cacheDirs.length === 0 ? ["/cni"] : cacheDirs });
 }
 
+test.each([
+  { result: RESULT, addresses: ["10.0.0.2/24"] },
+  { result: { cniVersion: "1.0.0" }, addresses: undefined },
+  { result: { cniVersion: "1.0.0", ips: [null, { address: 7 }, "x"] }, addresses: undefined },
+])("a result that says $result gave the addresses $addresses", ({ result, addresses }) => {
+  const judged = judgeResult(cached(ID, result), { sandboxId: sandboxId(ID) });
+
+  expect(judged).toEqual(addresses === undefined ? { health: "ok" } : { health: "ok", addresses });
+});
+
 describe("parseResultName", () => {
   test.each([
     [`cbr0-${ID}-eth0`, "cbr0", "eth0"],

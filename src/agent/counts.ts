@@ -1,0 +1,61 @@
+import { isIPv4 } from "node:net";
+import { leftoverContainer } from "../classes/left-behind/leftover-container.ts";
+import { volumeAttachmentStuck } from "../classes/storage/volume-attachment-stuck.ts";
+import type { NodeView } from "../classes/view.ts";
+import type { Seen } from "../heal/in-session.ts";
+import type { NodeReport } from "../report/node-report.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types.ts";
+import { addressesFor } from "./network-size.ts";
+import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
+
+/** Numbers that the report does not carry, taken while the snapshot is still there. */
+export function countsOf({ snapshot, diagnosis }: Seen, report: NodeReport): NodeCounts {
+  const { view } = diagnosis;
+  const { cni } = snapshot;
+  const ofClass = (id: string): number => diagnosis.findings.filter((finding) => finding.class === id).length;
+  return {
+    cacheFiles: [
+      ...fileCounts("result", valueOr(cni.results, []), view),
+      ...fileCounts("multus", valueOr(cni.multus, undefined)?.files ?? [], view),
+      ...fileCounts("flannel", valueOr(cni.flannel, []), view),
+    ],
+    leases: valueOr(cni.hostLocal, []).flatMap((network) => leaseCounts(network, valueOr(cni.results, []), view)),
+    leftoverContainers: ofClass(leftoverContainer.id),
+    volumeAttachmentsStuck: ofClass(volumeAttachmentStuck.id),
+    crashLoopingPods: report.crashLoops?.pods ?? 0,
+  };
+}
+
+function fileCounts(
+  kind: CacheFileCount["kind"],
+  files: readonly ScratchFile[],
+  view: NodeView,
+): readonly CacheFileCount[] {
+  const stateOf = ({ health, sandboxId }: ScratchFile): CacheFileCount["state"] =>
+    health === "ok" && isUnknown(sandboxId, view) ? "orphaned" : health;
+  return [...Map.groupBy(files, stateOf)].map(([state, { length }]) => ({ kind, state, count: length }));
+}
+
+function leaseCounts(
+  { network, leases }: HostLocalNetwork,
+  results: readonly ResultFile[],
+  view: NodeView,
+): readonly LeaseCount[] {
+  const leaked = leases.filter(({ owner }) => owner === undefined || isUnknown(owner.id, view)).length;
+  const taken: readonly LeaseCount[] = [
+    { network, state: "used", count: leases.length - leaked },
+    { network, state: "leaked", count: leaked },
+  ];
+  const size = addressesFor(network, results);
+  if (size === undefined) return taken;
+  const taken4 = leases.filter(({ address }) => isIPv4(address)).length;
+  return [...taken, { network, state: "free", count: Math.max(0, size - taken4) }];
+}
+
+/** Said only where the runtime could be asked. */
+function isUnknown(id: string, view: NodeView): boolean {
+  if (view.snapshot.cri.status !== "read") return false;
+  const { sandbox, record, storeRecord } = view.about(id);
+  return sandbox === undefined && record === undefined && storeRecord === undefined;
+}
