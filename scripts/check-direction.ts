@@ -14,7 +14,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   heal: ["plan", "diagnose", "explain", "classes", "snapshot", "kube", "runtime"],
   boot: ["heal", "plan", "diagnose", "classes", "snapshot", "runtime"],
   report: ["heal", "plan", "diagnose", "explain", "classes", "snapshot"],
-  cli: ["boot", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "runtime"],
+  fleet: ["plan", "classes", "snapshot", "kube"],
+  agent: ["fleet", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "kube", "runtime"],
+  cli: ["agent", "fleet", "boot", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "runtime"],
   main: ["cli"],
 };
 

@@ -1,43 +1,47 @@
 import { readFileSync } from "node:fs";
+import type { ParsedConfig } from "./config/parse.ts";
 import { SettingsError } from "./settings-error.ts";
 
 const DEFAULT_PATH = "/etc/unghost/config.yaml";
+/** Everything below this key is the agent's; the others are settings that every node command knows. */
+export const AGENT_KEY = "agent";
 
-/** One value and where it stands, so that a complaint can name the line. */
-interface ConfigValue {
-  readonly value: unknown;
-  readonly place: string;
+export type ConfigFile = ParsedConfig["values"];
+
+/** The path of the configuration file, whether or not one is there. */
+export function configPath(asked: string | undefined): string {
+  return asked ?? DEFAULT_PATH;
 }
-
-export type ConfigFile = ReadonlyMap<string, ConfigValue>;
 
 /** Reads the configuration file. The default one may be missing; one that was asked for may not. */
 export async function readConfigFile(asked: string | undefined, knownKeys: readonly string[]): Promise<ConfigFile> {
-  const path = asked ?? DEFAULT_PATH;
+  const parsed = await parsedConfigFile(asked, knownKeys);
+  if (parsed === undefined) return new Map();
+  const problems = [...parsed.problems, ...(await problemsOfAgent(parsed))];
+  const [first, ...more] = problems;
+  if (first === undefined) return parsed.values;
+  const others = more.length === 0 ? "" : ` (and ${more.length} more: \`unghost config --check\` names them all)`;
+  throw new SettingsError(first + others);
+}
+
+/** What stands in the file, right or wrong. Undefined: there is none, and none was asked for. */
+export async function parsedConfigFile(
+  asked: string | undefined,
+  knownKeys: readonly string[],
+): Promise<ParsedConfig | undefined> {
+  const path = configPath(asked);
   const source = readSource(path, asked !== undefined);
-  if (source === undefined) return new Map();
-  // Loaded only when there is a file: the parser costs a tenth of a whole scan.
-  const { isMap, isNode, LineCounter, parseDocument } = await import("yaml");
-  const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
-  const [flaw] = document.errors;
-  if (flaw !== undefined) {
-    const { line, col } = lines.linePos(flaw.pos[0]);
-    throw new SettingsError(`${path}:${line}:${col}: ${flaw.message}`);
-  }
-  if (document.toJS() === null) return new Map();
-  if (!isMap(document.contents)) throw new SettingsError(`${path}: expected settings as "key: value" lines`);
-  const values = new Map<string, ConfigValue>();
-  for (const { key, value } of document.contents.items) {
-    const start = isNode(key) ? key.range?.[0] : undefined;
-    const place = start === undefined ? path : `${path}:${lines.linePos(start).line}`;
-    const name = String(key);
-    if (!knownKeys.includes(name)) {
-      throw new SettingsError(`${place}: unknown key "${name}"; known are ${knownKeys.join(", ")}`);
-    }
-    values.set(name, { value: isNode(value) ? value.toJS(document) : value, place });
-  }
-  return values;
+  if (source === undefined) return undefined;
+  const { parseConfig } = await import("./config/parse.ts");
+  return await parseConfig(path, source, [...knownKeys, AGENT_KEY]);
+}
+
+/** A part that only the agent reads is wrong for everybody: nobody should hear of it first from an agent that starts. */
+async function problemsOfAgent(parsed: ParsedConfig): Promise<readonly string[]> {
+  if (!parsed.values.has(AGENT_KEY)) return [];
+  const { checkAgentConfig } = await import("./config/check-agent.ts");
+  const checked = checkAgentConfig(parsed, new Map());
+  return checked.ok ? [] : checked.problems;
 }
 
 function readSource(path: string, required: boolean): string | undefined {

@@ -9,3 +9,15 @@ export function parseDurationMs(text: string): number | undefined {
   for (const [, number, unit] of parts) total += Number(number) * (UNIT_MS[unit ?? ""] ?? 0);
   return Math.round(total);
 }
+
+/** The reverse: written so that it reads back as the same. */
+export function durationText(milliseconds: number): string {
+  let rest = milliseconds;
+  let text = "";
+  for (const [unit, length] of Object.entries(UNIT_MS).toReversed()) {
+    const whole = Math.floor(rest / length);
+    if (whole > 0) text += `${whole}${unit}`;
+    rest -= whole * length;
+  }
+  return text === "" ? "0s" : text;
+}

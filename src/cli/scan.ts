@@ -5,12 +5,17 @@ import { checkClassNames } from "./class-names.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { type NodeFlags, resolveSettings } from "./settings.ts";
-import { showReport } from "./show-report.ts";
+import { showOneLine, showReport } from "./show-report.ts";
+
+export interface ScanFlags extends NodeFlags {
+  readonly oneLine?: boolean;
+}
 
 /** Looks, changes nothing. */
-export async function runScan(flags: NodeFlags, io: Io): Promise<ExitCode> {
+export async function runScan({ oneLine, ...flags }: ScanFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const snapshot = await observe(settings, io.env);
-  return await showReport(buildReport(snapshot, diagnose(snapshot, settings)), settings, io);
+  const report = buildReport(snapshot, diagnose(snapshot, settings));
+  return oneLine === true ? showOneLine(report, settings, io) : await showReport(report, settings, io);
 }

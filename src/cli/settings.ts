@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { OutputFormat } from "../report/output-format.ts";
-import { readConfigFile } from "./config-file.ts";
+import { type ConfigFile, readConfigFile } from "./config-file.ts";
 import type { Io } from "./io.ts";
 import {
   absolutePath,
@@ -62,9 +62,9 @@ export interface NodeFlags {
   readonly verbose?: boolean;
 }
 
-type SettingKey = Exclude<keyof NodeFlags, "config">;
+export type SettingKey = Exclude<keyof NodeFlags, "config">;
 
-const SETTING_KEYS: readonly SettingKey[] = [
+export const SETTING_KEYS: readonly SettingKey[] = [
   "runtimeEndpoint",
   "cniCacheDir",
   "multusDir",
@@ -88,27 +88,57 @@ const SETTING_KEYS: readonly SettingKey[] = [
 const SHORTEST_TIMEOUT_MS = 10;
 
 export async function resolveSettings(flags: NodeFlags, io: Pick<Io, "env">): Promise<NodeSettings> {
-  const file = await readConfigFile(flags.config ?? io.env["UNGHOST_CONFIG"], SETTING_KEYS);
-  const raw = (key: SettingKey): Raw | undefined => {
-    const flag = flags[key];
-    if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) {
-      return { value: flag, from: `--${kebab(key)}` };
-    }
-    const variable = environmentName(key);
-    const fromEnv = io.env[variable];
-    if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, from: variable };
-    const inFile = file.get(key);
-    // A key without a value says nothing, as in every other YAML file of a node.
-    if (inFile === undefined || inFile.value === null) return undefined;
-    return { value: inFile.value, from: `${inFile.place}: ${key}` };
-  };
+  const file = await readConfigFile(askedConfigFile(flags, io.env), SETTING_KEYS);
+  return settingsFrom(rawSettings(flags, io.env, file));
+}
+
+export function askedConfigFile({ config }: Pick<NodeFlags, "config">, env: Io["env"]): string | undefined {
+  return config ?? env["UNGHOST_CONFIG"];
+}
+
+/** A setting by whoever set it; undefined: the default holds. */
+export type RawSettings = (key: SettingKey) => Raw | undefined;
+
+export function rawSettings(flags: NodeFlags, env: Io["env"], file: ConfigFile): RawSettings {
+  return (key) => fromFlagOrEnvironment(key, flags, env) ?? fromFile(key, file) ?? fromPodSpec(key, env);
+}
+
+export function fromFlagOrEnvironment<Key extends string>(
+  key: Key,
+  flags: Readonly<Partial<Record<NoInfer<Key>, unknown>>>,
+  env: Io["env"],
+): Raw | undefined {
+  const flag = flags[key];
+  if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) {
+    return { value: flag, from: `--${kebab(key)}` };
+  }
+  const variable = environmentName(key);
+  const inEnvironment = env[variable];
+  return inEnvironment === undefined || inEnvironment === "" ? undefined : { value: inEnvironment, from: variable };
+}
+
+function fromFile(key: string, file: ConfigFile): Raw | undefined {
+  const inFile = file.get(key);
+  // A key without a value says nothing, as in every other YAML file of a node.
+  if (inFile === undefined || inFile.value === null) return undefined;
+  return { value: inFile.value, from: `${inFile.place}: ${key}` };
+}
+
+/** What a DaemonSet calls the node in its pods' environment, by the usual name. */
+function fromPodSpec(key: SettingKey, env: Io["env"]): Raw | undefined {
+  const name = env["NODE_NAME"];
+  return key === "node" && name ? { value: name, from: "NODE_NAME" } : undefined;
+}
+
+/** Throws a SettingsError for the first setting that makes no sense. */
+export function settingsFrom(raw: RawSettings): NodeSettings {
   return {
     runtimeEndpoint: endpoint(raw("runtimeEndpoint")),
     cniCacheDir: absolutePath(raw("cniCacheDir")) ?? "/var/lib/cni",
     multusDir: absolutePath(raw("multusDir")),
     stateDir: absolutePath(raw("stateDir")) ?? "/var/lib/unghost",
     kubeconfig: text(raw("kubeconfig")),
-    node: text(raw("node")) ?? (io.env["NODE_NAME"] || hostname()),
+    node: text(raw("node")) ?? hostname(),
     noKube: truth(raw("noKube")) ?? false,
     hostRoot: absolutePath(raw("hostRoot")) ?? "/",
     output: outputFormat(raw("output")),
@@ -123,7 +153,7 @@ export async function resolveSettings(flags: NodeFlags, io: Pick<Io, "env">): Pr
   };
 }
 
-function environmentName(key: SettingKey): string {
+function environmentName(key: string): string {
   return `UNGHOST_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 

@@ -104,7 +104,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const { paused, node } = nodeHolds(view);
   if (paused) return { because: PAUSED };
   if (node) return { because: OPTED_OUT };
-  if (!finding.treatment.automatic && !isAskedForByName(finding, policy)) {
+  if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) {
     return { because: `needs a person: ${finding.treatment.steps.join(" ")}` };
   }
   const about = "sandboxId" in subject && subject.sandboxId !== undefined ? view.about(subject.sandboxId) : undefined;
@@ -129,8 +129,8 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
 }
 
 /** Some treatments are attended because they end processes: naming the class alone is the person's consent. */
-function isAskedForByName({ class: id, cure }: Finding, { only }: HealPolicy): boolean {
-  return cure.length > 0 && only.length === 1 && only[0] === id;
+function isConsentedTo({ class: id, cure }: Finding, { only, consented = NONE }: HealPolicy): boolean {
+  return cure.length > 0 && (consented.has(id) || (only.length === 1 && only[0] === id));
 }
 
 function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: NodeView): readonly Step[] {

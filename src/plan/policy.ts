@@ -8,6 +8,8 @@ export interface HealPolicy extends DiagnosisPolicy {
   readonly cap: number;
   /** Sandboxes whose removal an earlier run began and did not finish, by its journal. */
   readonly unfinished?: ReadonlySet<string>;
+  /** Classes that need a person by their nature, and for which the agent's policy is that person's standing consent. */
+  readonly consented?: ReadonlySet<string>;
   /** `--no-kick`: leave pods that crashed for want of what is healed to their own back-off. */
   readonly noKick?: boolean;
 }

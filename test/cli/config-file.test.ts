@@ -24,9 +24,9 @@ test("gives every value with the line it stands on", async () => {
   const config = await readConfigFile(path, KEYS);
 
   expect(Object.fromEntries(config)).toEqual({
-    timeout: { value: "3s", place: `${path}:2` },
-    only: { value: ["one", "two"], place: `${path}:4` },
-    noKube: { value: true, place: `${path}:7` },
+    timeout: { value: "3s", place: `${path}:2:1` },
+    only: { value: ["one", "two"], place: `${path}:4:1` },
+    noKube: { value: true, place: `${path}:7:1` },
   });
 });
 
@@ -38,12 +38,25 @@ test.each([
   expect((await readConfigFile(file(content), KEYS)).size).toBe(0);
 });
 
+/** Unfolded, this would not fit into any memory. */
+function laughs(levels: number): string {
+  const lines = Array.from({ length: levels }, (_, level) => {
+    const inner = level === 0 ? "ha" : `*l${level - 1}`;
+    return `  - &l${level} [${Array.from({ length: 9 }, () => inner).join(", ")}]`;
+  });
+  return `only:\n${lines.join("\n")}\n`;
+}
+
 test.each([
   [
-    "an unknown key",
-    "timeout: 3s\ntimeuot: 4s\n",
-    /config\.yaml:2: unknown key "timeuot"; known are timeout, only, noKube$/,
+    "a key that nobody knows",
+    "timeout: 3s\nhaunted: true\n",
+    /config\.yaml:2:1: unknown key "haunted"; known are timeout, only, noKube, agent$/,
   ],
+  ["a misspelt key", "timeuot: 4s\n", /config\.yaml:1:1: unknown key "timeuot"; did you mean timeout\?$/],
+  ["the agent's part, whoever reads it", "agent:\n  cap: 0\n", /config\.yaml:2:3: agent\.cap: expected .*, got 0$/],
+  ["an alias to nowhere", "only: *one\n", /config\.yaml: .*one/],
+  ["aliases of aliases", laughs(9), /config\.yaml: .*alias/],
   ["a key given twice", "timeout: 3s\ntimeout: 4s\n", /config\.yaml:2:1: /],
   ["a list", "- timeout\n", /config\.yaml: expected settings/],
   ["a word", "timeout\n", /config\.yaml: expected settings/],
@@ -60,4 +73,12 @@ test("one that was asked for must be there and be a file", async () => {
 
   await expect(readConfigFile(dir.join("none.yaml"), KEYS)).rejects.toThrow(/none\.yaml \(ENOENT\)/);
   await expect(readConfigFile(dir.join("folder"), KEYS)).rejects.toThrow(/folder \(EISDIR\)/);
+});
+
+test("of several mistakes the first is told, and how to see the others", async () => {
+  const path = file("agent:\n  cap: 0\n  listen: nowhere\ntimeuot: 1s\n");
+
+  await expect(readConfigFile(path, KEYS)).rejects.toThrow(
+    /unknown key "timeuot".* \(and 2 more: `unghost config --check` names them all\)$/,
+  );
 });

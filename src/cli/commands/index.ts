@@ -1,15 +1,27 @@
-import { buildRouteMap } from "@stricli/core";
-import { boot } from "./boot.ts";
+import { buildRouteMap, type Command, type RouteMap } from "@stricli/core";
 import type { Context } from "./context.ts";
-import { explain } from "./explain.ts";
-import { heal } from "./heal.ts";
-import { history } from "./history.ts";
-import { install } from "./install.ts";
-import { scan } from "./scan.ts";
-import { undo } from "./undo.ts";
-import { uninstall } from "./uninstall.ts";
 
-export const routes = buildRouteMap<string, Context>({
-  routes: { scan, heal, explain, boot, history, undo, install, uninstall },
-  docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
-});
+/** Loaded one by one: to build them all takes as long as it takes to run one. */
+const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
+  ["scan", async () => (await import("./scan.ts")).scan],
+  ["heal", async () => (await import("./heal.ts")).heal],
+  ["explain", async () => (await import("./explain.ts")).explain],
+  ["boot", async () => (await import("./boot.ts")).boot],
+  ["agent", async () => (await import("./agent.ts")).agent],
+  ["history", async () => (await import("./history.ts")).history],
+  ["undo", async () => (await import("./undo.ts")).undo],
+  ["config", async () => (await import("./config.ts")).config],
+  ["install", async () => (await import("./install.ts")).install],
+  ["uninstall", async () => (await import("./uninstall.ts")).uninstall],
+]);
+
+/** What a command line may mean: the command that it begins with, or all of them for whoever looks around. */
+export async function routesFor([first = ""]: readonly string[]): Promise<RouteMap<Context>> {
+  const named = commands.get(first);
+  const wanted = named === undefined ? [...commands] : [[first, named] as const];
+  const built = await Promise.all(wanted.map(async ([name, load]) => [name, await load()] as const));
+  return buildRouteMap<string, Context>({
+    routes: Object.fromEntries(built),
+    docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
+  });
+}

@@ -1,0 +1,43 @@
+import type { FleetPolicy } from "../../fleet/fleet-policy.ts";
+
+/** How far the agent goes by itself: the `agent` part of the configuration file, with every default filled in. */
+export interface AgentPolicy {
+  /** Every class of the catalogue. */
+  readonly classes: ReadonlyMap<string, ClassPolicy>;
+  /** The slow full look that is a net under the events. */
+  readonly scanEveryMs: number;
+  /** Acting is allowed within these only; none: always. */
+  readonly maintenanceWindows: readonly MaintenanceWindow[];
+  readonly ignoredNamespaces: readonly string[];
+  /** The most subjects that one healing touches. */
+  readonly cap: number;
+  readonly fleet: FleetPolicy;
+}
+
+/**
+ * - `observe`: shown, never touched. - `heal`: healed when its gates hold; for a class that is attended by nature this is
+ * the person's standing consent. - `off`: not even looked for.
+ */
+export type ClassMode = "observe" | "heal" | "off";
+
+export interface ClassPolicy {
+  readonly mode: ClassMode;
+  /** How long a finding must stand, by monotonic first sight, before it is touched. */
+  readonly minAgeMs: number;
+  /** Attempts on one subject before it is given up, loudly. */
+  readonly attempts: number;
+  /** The period that attempts are counted over. */
+  readonly attemptsWithinMs: number;
+  /** The least time between two attempts on one subject; doubles with each failure. */
+  readonly coolDownMs: number;
+}
+
+export interface MaintenanceWindow {
+  /** 0 is Sunday; empty: every day. */
+  readonly days: readonly number[];
+  /** Minutes after midnight. An end before the start is on the next day. */
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  /** IANA name. */
+  readonly timeZone: string;
+}

@@ -1,0 +1,43 @@
+import type { FailureClass } from "../../classes/failure-class.ts";
+import { classes } from "../../classes/index.ts";
+import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
+
+type Budget = Omit<ClassPolicy, "mode">;
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** A pod waits for it: every second counts, and the diagnosis has waited already where a kubelet is recovering it. */
+const BLOCKING: Budget = { minAgeMs: 0, attempts: 5, attemptsWithinMs: HOUR_MS, coolDownMs: 30 * SECOND_MS };
+/** Nobody waits for it. A runtime at work leaves things behind for moments all the time. */
+const LEAK: Budget = {
+  minAgeMs: 5 * MINUTE_MS,
+  attempts: 3,
+  attemptsWithinMs: 6 * HOUR_MS,
+  coolDownMs: 10 * MINUTE_MS,
+};
+/** Treated by standing consent only: what a person would think about twice is not tried often. */
+const ATTENDED: Budget = {
+  minAgeMs: 10 * MINUTE_MS,
+  attempts: 2,
+  attemptsWithinMs: 24 * HOUR_MS,
+  coolDownMs: 30 * MINUTE_MS,
+};
+
+/** What holds where the configuration file says nothing: what is safe by nature is healed, the rest is shown. */
+export function defaultAgentPolicy(): AgentPolicy {
+  return {
+    classes: new Map(classes.map((known) => [known.id, defaultClassPolicy(known)])),
+    scanEveryMs: MINUTE_MS,
+    maintenanceWindows: [],
+    ignoredNamespaces: [],
+    cap: 250,
+    fleet: { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 },
+  };
+}
+
+function defaultClassPolicy({ code, treatment }: FailureClass): ClassPolicy {
+  if (treatment.mode !== "automatic") return { mode: "observe", ...ATTENDED };
+  return { mode: "heal", ...(code.startsWith("C") ? LEAK : BLOCKING) };
+}

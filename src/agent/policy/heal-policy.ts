@@ -1,0 +1,20 @@
+import { classById } from "../../classes/index.ts";
+import type { DiagnosisPolicy } from "../../classes/policy.ts";
+import type { HealPolicy } from "../../plan/policy.ts";
+import type { AgentPolicy, ClassMode } from "./agent-policy.ts";
+
+/**
+ * The agent's policy, as diagnosis and plan understand it. There is no cap here: the ledger caps what it lets run, so
+ * that what has been given up does not take the place of others.
+ */
+export function healPolicyOf({ classes }: AgentPolicy, asked: DiagnosisPolicy): HealPolicy {
+  const inMode = (wanted: ClassMode): readonly string[] =>
+    [...classes].filter(([, { mode }]) => mode === wanted).map(([id]) => id);
+  return {
+    ...asked,
+    skip: [...asked.skip, ...inMode("off")],
+    allDead: false,
+    cap: Number.POSITIVE_INFINITY,
+    consented: new Set(inMode("heal").filter((id) => classById(id)?.treatment.mode === "attended")),
+  };
+}

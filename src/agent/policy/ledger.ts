@@ -1,0 +1,166 @@
+import { classById } from "../../classes/index.ts";
+import type { NodeView } from "../../classes/view.ts";
+import { capped } from "../../plan/cap.ts";
+import type { PlannedAction } from "../../plan/plan.ts";
+import { sentence } from "../../report/text.ts";
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { RefusalReason, Sighting } from "../state.ts";
+import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
+import { type Attempt, coolDownEndsMs, countedAttempts, type Ledger } from "./attempts.ts";
+import { untilWindowMs } from "./maintenance-window.ts";
+import { namespaceOf } from "./namespace-of.ts";
+
+export type Decision =
+  | { readonly kind: "run" }
+  /** `dueAtMs`: by performance.now(), when to ask again. */
+  | { readonly kind: "wait"; readonly reason: RefusalReason; readonly because: string; readonly dueAtMs: number }
+  | { readonly kind: "observe"; readonly reason: RefusalReason; readonly because: string }
+  /** `next`: what a person must do. It is taken up again at `dueAtMs`, or when the subject changes. */
+  | { readonly kind: "give-up"; readonly because: string; readonly next: string; readonly dueAtMs: number };
+
+export interface Decided {
+  /** As it may be run: restarts of pods in namespaces that are left out are taken from it. */
+  readonly action: PlannedAction;
+  readonly decision: Decision;
+  /** Attempts that the budget counts now. */
+  readonly attempts: number;
+}
+
+export interface Decisions {
+  readonly decided: readonly Decided[];
+  /** By performance.now(): when the first of them may decide differently. */
+  readonly dueAtMs?: number;
+}
+
+/** Monotonic for every age; the wall clock is for maintenance windows alone. */
+export interface Moment {
+  readonly ms: number;
+  readonly wallClock: Date;
+}
+
+export interface Question {
+  /** In the plan's order. Planned without a cap: what has been given up must not take the place of others. */
+  readonly actions: readonly PlannedAction[];
+  readonly sightings: readonly Pick<Sighting, "finding" | "firstSeenMs">[];
+  readonly ledger: Ledger;
+  readonly policy: AgentPolicy;
+  readonly view: Pick<NodeView, "about" | "snapshot">;
+  readonly now: Moment;
+}
+
+/** What is done about each planned action now. Pure; classes that are off do not appear. */
+export function decide(question: Question): Decisions {
+  const { policy, now } = question;
+  const firstSeen = new Map(question.sightings.map(({ finding, firstSeenMs }) => [finding.id, firstSeenMs]));
+  const windowMs = untilWindowMs(policy.maintenanceWindows, now.wallClock);
+  const decided = question.actions.flatMap((action) => {
+    const classPolicy = policy.classes.get(action.finding.class);
+    if (classPolicy === undefined || classPolicy.mode === "off") return [];
+    const seenMs = firstSeen.get(action.finding.id) ?? now.ms;
+    return [decideOne(action, { classPolicy, seenMs, windowMs, question })];
+  });
+  return withDue(withCap(decided, policy.cap, now));
+}
+
+interface Case {
+  readonly classPolicy: ClassPolicy;
+  readonly seenMs: number;
+  /** 0: one is open. */
+  readonly windowMs: number;
+  readonly question: Question;
+}
+
+function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, question }: Case): Decided {
+  const { finding } = action;
+  const { now, policy, view, ledger } = question;
+  const entry = ledger.get(finding.id);
+  const counted = countedAttempts(entry, finding, classPolicy, now.ms);
+  const answer = (decision: Decision): Decided => ({
+    action: withoutIgnoredRestarts(action, policy),
+    decision,
+    attempts: counted.length,
+  });
+
+  if (classPolicy.mode === "observe") {
+    return answer({ kind: "observe", reason: "policy", because: `by policy, ${finding.class} is only observed` });
+  }
+  const namespace = namespaceOf(finding, view);
+  if (namespace !== undefined && policy.ignoredNamespaces.includes(namespace)) {
+    const because = `by policy, the namespace ${namespace} is left out`;
+    return answer({ kind: "observe", reason: "opted-out", because });
+  }
+  const [oldest] = counted.slice(-classPolicy.attempts);
+  if (oldest !== undefined && counted.length >= classPolicy.attempts) {
+    return answer(givenUp(finding.class, counted, classPolicy, oldest.atMs + classPolicy.attemptsWithinMs));
+  }
+  const waits = [
+    ageWait(classPolicy, seenMs),
+    coolDownWait(coolDownEndsMs(entry, classPolicy), counted.length, classPolicy),
+    windowWait(now.ms + windowMs),
+  ].filter(({ dueAtMs }) => dueAtMs > now.ms);
+  const [longest] = waits.toSorted((one, other) => other.dueAtMs - one.dueAtMs);
+  return answer(longest ?? { kind: "run" });
+}
+
+type Wait = Extract<Decision, { kind: "wait" }>;
+
+// None of these sentences counts down: a page, a condition or an event would change with every look.
+
+function ageWait({ minAgeMs }: ClassPolicy, seenMs: number): Wait {
+  const because = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
+  return { kind: "wait", reason: "min-age", because, dueAtMs: seenMs + minAgeMs };
+}
+
+function coolDownWait(endsMs = 0, attempts: number, policy: ClassPolicy): Wait {
+  const because =
+    attempts === 0
+      ? "its healing was put off a short while ago"
+      : `it was treated a short while ago and is still there (attempt ${attempts} of ${policy.attempts})`;
+  return { kind: "wait", reason: "cool-down", because, dueAtMs: endsMs };
+}
+
+function windowWait(opensMs: number): Wait {
+  const because = "it is outside the maintenance windows";
+  return { kind: "wait", reason: "maintenance-window", because, dueAtMs: opensMs };
+}
+
+function givenUp(classId: string, counted: readonly Attempt[], policy: ClassPolicy, dueAtMs: number): Decision {
+  const period = inWords(policy.attemptsWithinMs);
+  const last = counted.at(-1);
+  const because = counted.every(({ outcome }) => outcome === "healed")
+    ? `it was healed ${counted.length} times within ${period} and came back each time`
+    : `${counted.length} attempts within ${period} did not heal it${last?.reason === undefined ? "" : `; the last one: ${last.reason}`}`;
+  return { kind: "give-up", because, next: byHand(classId), dueAtMs };
+}
+
+function byHand(classId: string): string {
+  const known = classById(classId);
+  const steps = known === undefined || known.byHand.length === 0 ? (known?.treatment.steps ?? []) : known.byHand;
+  return [...steps.map(sentence), `\`unghost explain ${classId}\` says more.`].join(" ");
+}
+
+function withoutIgnoredRestarts(action: PlannedAction, { ignoredNamespaces }: AgentPolicy): PlannedAction {
+  const { afterwards, ...rest } = action;
+  if (afterwards === undefined || ignoredNamespaces.length === 0) return action;
+  const left = afterwards.filter((step) => step.kind !== "kick-pod" || !ignoredNamespaces.includes(step.namespace));
+  return { ...rest, afterwards: left };
+}
+
+function withCap(decided: readonly Decided[], cap: number, now: Moment): readonly Decided[] {
+  const runs = decided.filter(({ decision }) => decision.kind === "run").map(({ action }) => action);
+  const overCap = new Set(capped(runs, cap).overCap);
+  if (overCap.size === 0) return decided;
+  const because = `one healing touches ${cap} subjects at most; it is in the next one`;
+  const wait: Wait = { kind: "wait", reason: "policy", because, dueAtMs: now.ms };
+  return decided.map((one) => (overCap.has(one.action) ? { ...one, decision: wait } : one));
+}
+
+function withDue(decided: readonly Decided[]): Decisions {
+  let dueAtMs = Number.POSITIVE_INFINITY;
+  for (const { decision } of decided) if ("dueAtMs" in decision) dueAtMs = Math.min(dueAtMs, decision.dueAtMs);
+  return Number.isFinite(dueAtMs) ? { decided, dueAtMs } : { decided };
+}
+
+function inWords(milliseconds: number): string {
+  return durationInWords(milliseconds / 1000);
+}

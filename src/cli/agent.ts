@@ -1,0 +1,73 @@
+import { runAgent } from "../agent/agent.ts";
+import { initialState } from "../agent/initial-state.ts";
+import { logEvents, openLog } from "../agent/log.ts";
+import { openStore } from "../agent/store.ts";
+import { readTimeline } from "../agent/timeline-file.ts";
+import { checkClassNames } from "./class-names.ts";
+import type { AgentFlags } from "./config/agent-flags.ts";
+import { readAgentPolicy } from "./config/read-agent-policy.ts";
+import { watchConfigFile } from "./config/watch.ts";
+import { configPath } from "./config-file.ts";
+import { ExitCode } from "./exit-codes.ts";
+import { interruptedBySignals } from "./interruption.ts";
+import type { Io } from "./io.ts";
+import { askedConfigFile, type NodeFlags, resolveSettings } from "./settings.ts";
+import { SettingsError } from "./settings-error.ts";
+import { sessionOptions } from "./state.ts";
+import { VERSION } from "./version.ts";
+
+export type AgentCommandFlags = NodeFlags & AgentFlags;
+
+/** Runs for ever on a node; ends by SIGTERM or SIGINT, and then in an orderly way. */
+export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise<ExitCode> {
+  const settings = await resolveSettings(flags, io);
+  checkClassNames([...settings.only, ...settings.skip]);
+  const first = await readAgentPolicy(flags, io.env);
+  if (!first.ok) throw new SettingsError(first.problems.join("; "));
+  const { service } = first;
+  let { policy } = first;
+
+  const session = sessionOptions(settings);
+  const log = openLog(service.logLevel, io.stdout);
+  const remembered = readTimeline(session.stateDir, new Date());
+  if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins anew");
+  const store = openStore(initialState(settings.node, VERSION, "points" in remembered ? remembered.points : []));
+  const stopLogging = logEvents(store, log);
+
+  async function reload(): Promise<void> {
+    const read = await readAgentPolicy(flags, io.env);
+    if (read.ok) policy = read.policy;
+    const problem = read.ok ? undefined : read.problems.join("; ");
+    store.update(({ configProblem: _before, ...state }) =>
+      problem === undefined ? state : { ...state, configProblem: problem },
+    );
+    store.tell(problem === undefined ? { kind: "config" } : { kind: "config", problem });
+  }
+  const onReload = (): void => void reload();
+
+  const interruption = interruptedBySignals(io, ["SIGINT", "SIGTERM"]);
+  process.on("SIGHUP", onReload);
+  const stopWatching = watchConfigFile(configPath(askedConfigFile(flags, io.env)), onReload);
+  try {
+    log.info({ node: settings.node, version: VERSION }, "agent started");
+    await runAgent({
+      store,
+      log,
+      env: io.env,
+      observe: settings,
+      diagnosis: settings,
+      policy: () => policy,
+      session,
+      concurrency: settings.concurrency,
+      faces: service,
+      interruption,
+    });
+    log.info("agent ended");
+    return ExitCode.ok;
+  } finally {
+    stopWatching();
+    process.off("SIGHUP", onReload);
+    interruption.dispose();
+    stopLogging();
+  }
+}

@@ -1,0 +1,32 @@
+import { printable } from "../report/text.ts";
+import type { AgentFlags } from "./config/agent-flags.ts";
+import { effectiveConfig } from "./config/effective.ts";
+import { inspectConfig } from "./config/inspect.ts";
+import { renderConfigJson, renderConfigYaml } from "./config/render.ts";
+import { configPath } from "./config-file.ts";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import { askedConfigFile, type NodeFlags } from "./settings.ts";
+
+export interface ConfigFlags extends NodeFlags, AgentFlags {
+  readonly check?: boolean;
+}
+
+/** Shows the configuration that holds and where each value comes from; or, with --check, only whether it makes sense. */
+export async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
+  const inspected = await inspectConfig(flags, io.env);
+  if (!inspected.ok) {
+    for (const problem of inspected.problems) io.stderr(`unghost: ${printable(problem)}\n`);
+    return ExitCode.usage;
+  }
+  const { config } = inspected;
+  if (flags.check === true) {
+    const path = configPath(askedConfigFile(flags, io.env));
+    io.stdout(config.file === undefined ? `No ${path}: the defaults hold.\n` : `${path} is valid.\n`);
+    return ExitCode.ok;
+  }
+  const values = effectiveConfig(config);
+  // A table could not be used as a configuration file again; YAML can.
+  io.stdout(config.settings.output === "json" ? await renderConfigJson(values) : await renderConfigYaml(values));
+  return ExitCode.ok;
+}

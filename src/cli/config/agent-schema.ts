@@ -1,0 +1,130 @@
+import * as v from "valibot";
+import { parseListenAddress } from "../../agent/http/listen-address.ts";
+import { classById, classes } from "../../classes/index.ts";
+import {
+  absolutePath,
+  duration,
+  listOf,
+  namespace,
+  oneOf,
+  share,
+  timeOfDay,
+  timeZone,
+  truth,
+  wholeNumber,
+} from "./fields.ts";
+import { byName, section } from "./section.ts";
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+/** As Date counts them. */
+export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+
+const Mode = oneOf(["observe", "heal", "off"]);
+
+const BUDGET = {
+  minAge: v.nullish(duration("0s", "24h")),
+  attempts: v.nullish(wholeNumber(1, 100)),
+  within: v.nullish(duration("1m", "168h")),
+  coolDown: v.nullish(duration("1s", "24h")),
+};
+
+/** `heal` is short for `{ mode: heal }`. */
+const ClassEntry = v.pipe(
+  v.unknown(),
+  v.transform((input) => (typeof input === "object" ? input : { mode: input })),
+  section({ mode: v.nullish(Mode), ...BUDGET }),
+);
+
+const Classes = v.pipe(
+  byName(
+    "failure class",
+    classes.map(({ id }) => id),
+    v.nullish(ClassEntry),
+  ),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (typeof dataset.value !== "object" || dataset.value === null) return;
+    for (const [id, entry] of Object.entries(dataset.value)) {
+      if (!isSetToHeal(entry) || hasSomethingToRun(id)) continue;
+      const message = "there is nothing that unghost could do about it by itself: set it to observe or off";
+      addIssue({ message, path: [{ type: "object", origin: "value", input: {}, key: id, value: entry }] });
+    }
+  }),
+);
+
+function isSetToHeal(entry: unknown): boolean {
+  return typeof entry === "object" && entry !== null && "mode" in entry && entry.mode === "heal";
+}
+
+/** What a snapshot cannot show is known by log lines alone, and those prove nothing that could be acted upon. */
+function hasSomethingToRun(id: string): boolean {
+  const known = classById(id);
+  if (known === undefined) return true;
+  const { treatment, detect } = known;
+  return treatment.mode === "automatic" || (treatment.mode === "attended" && detect !== undefined);
+}
+
+const Window = v.pipe(
+  section({
+    days: v.nullish(listOf(oneOf(DAYS))),
+    from: timeOfDay("23:59"),
+    to: timeOfDay("24:00"),
+    timeZone: v.nullish(timeZone()),
+  }),
+  v.partialCheck(
+    [["from"], ["to"]],
+    ({ from, to }) => from !== to,
+    "from and to are the same: without any window, acting is always allowed",
+  ),
+);
+
+const LISTEN_FORM =
+  "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere";
+
+function isListenAddress(text: string): boolean {
+  try {
+    return parseListenAddress(text).port >= 0;
+  } catch {
+    // Its sentence is for the command line; this one goes with a line number.
+    return false;
+  }
+}
+
+/** The `agent` part of the configuration file. Durations come out in milliseconds, times in minutes after midnight. */
+export const AgentSection = v.pipe(
+  section({
+    scanEvery: v.nullish(duration("10ms", "24h")),
+    observeOnly: v.nullish(truth()),
+    classes: v.nullish(Classes),
+    // What is healed is consented to by name; all that can be said of the others at once is to keep hands off.
+    defaults: v.nullish(section({ mode: v.nullish(oneOf(["observe"])), ...BUDGET })),
+    maintenanceWindows: v.nullish(v.array(Window, "expected a list of windows, each with from and to")),
+    ignoreNamespaces: v.nullish(listOf(namespace())),
+    cap: v.nullish(wholeNumber(1, 10_000)),
+    fleet: v.nullish(
+      section({
+        slots: v.nullish(wholeNumber(1, 1000)),
+        namespace: v.nullish(namespace()),
+        breakerShare: v.nullish(share()),
+        breakerAtLeast: v.nullish(wholeNumber(1, 10_000)),
+      }),
+    ),
+    listen: v.nullish(
+      v.pipe(
+        v.string(LISTEN_FORM),
+        v.check((text) => text === "" || isListenAddress(text), LISTEN_FORM),
+      ),
+    ),
+    tlsCert: v.nullish(absolutePath()),
+    tlsKey: v.nullish(absolutePath()),
+    tokenFile: v.nullish(absolutePath()),
+    textfile: v.nullish(absolutePath()),
+    logLevel: v.nullish(oneOf(LOG_LEVELS)),
+  }),
+  v.partialCheck(
+    [["tlsCert"], ["tlsKey"]],
+    ({ tlsCert, tlsKey }) => Boolean(tlsCert) === Boolean(tlsKey),
+    "tlsCert and tlsKey go together: give both, or none",
+  ),
+);
+
+export type AgentSettings = v.InferOutput<typeof AgentSection>;

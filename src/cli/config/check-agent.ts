@@ -1,0 +1,49 @@
+import * as v from "valibot";
+import { AGENT_KEY } from "../config-file.ts";
+import type { Raw } from "../setting-values.ts";
+import { AgentSection, type AgentSettings } from "./agent-schema.ts";
+import type { ParsedConfig } from "./parse.ts";
+import { valueAt } from "./value-at.ts";
+
+export type CheckedAgent =
+  | { readonly ok: true; readonly settings: AgentSettings }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Longer values are not worth repeating. */
+const MOST_QUOTED = 60;
+/** Line 9 before line 10. */
+const IN_FILE_ORDER = new Intl.Collator("en", { numeric: true });
+
+/** The agent's part of the file, with what flags and environment say in its place; or everything that is wrong with it. */
+export function checkAgentConfig(
+  parsed: Pick<ParsedConfig, "values" | "placeOf"> | undefined,
+  overrides: ReadonlyMap<string, Raw>,
+): CheckedAgent {
+  const inFile = parsed?.values.get(AGENT_KEY)?.value ?? {};
+  const overriding = Object.fromEntries([...overrides].map(([key, { value }]) => [key, value]));
+  const merged: unknown = typeof inFile === "object" && !Array.isArray(inFile) ? { ...inFile, ...overriding } : inFile;
+  const checked = v.safeParse(AgentSection, merged);
+  if (checked.success) return { ok: true, settings: checked.output };
+  const problems = checked.issues.map((issue) => {
+    const path = (issue.path ?? []).map(({ key }) => String(key));
+    const override = overrides.get(path[0] ?? "");
+    const place = override?.from ?? placeInFile(parsed, [AGENT_KEY, ...path]);
+    const got = issue.message.startsWith("expected") ? `, got ${quoted(valueAt(merged, path))}` : "";
+    return `${place}: ${issue.message}${got}`;
+  });
+  return { ok: false, problems: problems.toSorted(IN_FILE_ORDER.compare) };
+}
+
+/** Without a file, what is wrong is what flags and variables are together. */
+function placeInFile(parsed: Pick<ParsedConfig, "placeOf"> | undefined, path: readonly string[]): string {
+  return parsed === undefined ? dotted(path) : `${parsed.placeOf(path)}: ${dotted(path)}`;
+}
+
+function dotted(path: readonly string[]): string {
+  return path.map((key, index) => (/^\d+$/.test(key) ? `[${key}]` : index === 0 ? key : `.${key}`)).join("");
+}
+
+function quoted(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
+}

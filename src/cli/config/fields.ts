@@ -1,0 +1,112 @@
+import * as v from "valibot";
+import { parseDurationMs } from "../duration.ts";
+
+/** The kinds of values that the agent's part is made of. A message says what was expected; what stood there is added. */
+
+export function duration(least: string, most: string) {
+  const [leastMs = 0, mostMs = 0] = [least, most].map(parseDurationMs);
+  const expected = `expected a duration from ${least} to ${most}, like 90s, 10m or 1h30m`;
+  return v.pipe(
+    v.union([v.string(), v.number()], expected),
+    v.transform((value) => parseDurationMs(String(value)) ?? Number.NaN),
+    v.check((ms) => ms >= leastMs && ms <= mostMs, expected),
+  );
+}
+
+export function wholeNumber(least: number, most: number) {
+  const expected = `expected a whole number from ${least} to ${most}`;
+  return v.pipe(
+    v.union([v.string(), v.number()], expected),
+    v.transform((value) => (value === "" ? Number.NaN : Number(value))),
+    v.check((value) => Number.isInteger(value) && value >= least && value <= most, expected),
+  );
+}
+
+/** More than none of it, at most all of it. */
+export function share() {
+  const expected = "expected a share above 0 and up to 1, like 0.3";
+  return v.pipe(
+    v.union([v.string(), v.number()], expected),
+    v.transform((value) => (value === "" ? Number.NaN : Number(value))),
+    v.check((value) => value > 0 && value <= 1, expected),
+  );
+}
+
+/** Environment variables know no booleans. */
+export function truth() {
+  const words: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+    [true, true],
+    ["true", true],
+    ["1", true],
+    ["yes", true],
+    ["on", true],
+    [false, false],
+    ["false", false],
+    ["0", false],
+    ["no", false],
+    ["off", false],
+  ]);
+  return v.pipe(
+    v.unknown(),
+    v.check((value) => words.has(value), "expected true or false"),
+    v.transform((value) => words.get(value) === true),
+  );
+}
+
+export function oneOf<const Words extends readonly string[]>(words: Words) {
+  return v.picklist(words, `expected ${words.join(", ")}`);
+}
+
+export function absolutePath() {
+  const expected = "expected an absolute path";
+  return v.pipe(v.string(expected), v.startsWith("/", expected));
+}
+
+/** Namespaces, by Kubernetes' own rule for their names. */
+export function namespace() {
+  const expected = "expected the name of a namespace: lower-case letters, digits and dashes";
+  return v.pipe(
+    v.union([v.string(), v.number()], expected),
+    v.transform(String),
+    v.regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, expected),
+  );
+}
+
+/** Minutes after midnight. */
+export function timeOfDay(last: "23:59" | "24:00") {
+  const expected = `expected a time from 00:00 to ${last}, like 22:30`;
+  return v.pipe(
+    v.string(expected),
+    v.transform((value) => {
+      const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(value) ?? [];
+      return Number(hours) * 60 + Number(minutes);
+    }),
+    v.check((minute) => minute <= (last === "24:00" ? 1440 : 1439), expected),
+  );
+}
+
+export function timeZone() {
+  const expected = "expected the name of a time zone, like Europe/Berlin or UTC";
+  return v.pipe(v.string(expected), v.check(isTimeZone, expected));
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
+  } catch {
+    // The only way to ask: it throws a RangeError for names that it does not know.
+    return false;
+  }
+}
+
+/** A list, or the one thing that would be in it; several words of an environment variable are told apart by commas. */
+export function listOf<Item extends v.GenericSchema>(item: Item) {
+  return v.pipe(
+    v.unknown(),
+    v.transform((value): readonly unknown[] => {
+      if (Array.isArray(value)) return value;
+      return typeof value === "string" ? value.split(",").filter((word) => word !== "") : [value];
+    }),
+    v.array(item),
+  );
+}

@@ -1,0 +1,76 @@
+import type { AgentPolicy } from "../../agent/policy/agent-policy.ts";
+import { checkClassNames } from "../class-names.ts";
+import { parsedConfigFile } from "../config-file.ts";
+import type { Io } from "../io.ts";
+import type { Raw } from "../setting-values.ts";
+import {
+  askedConfigFile,
+  type NodeFlags,
+  type NodeSettings,
+  type RawSettings,
+  rawSettings,
+  SETTING_KEYS,
+  settingsFrom,
+} from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import type { AgentFlags } from "./agent-flags.ts";
+import type { AgentSettings } from "./agent-schema.ts";
+import { checkAgentConfig } from "./check-agent.ts";
+import type { ParsedConfig } from "./parse.ts";
+import { agentOverrides } from "./read-agent-policy.ts";
+import { type AgentService, policyFrom, serviceFrom } from "./to-policy.ts";
+
+/** The whole configuration, and what it was made from. */
+export interface Inspected {
+  /** Undefined: there is no file, and none was asked for. */
+  readonly file: ParsedConfig | undefined;
+  readonly raw: RawSettings;
+  readonly settings: NodeSettings;
+  readonly overrides: ReadonlyMap<string, Raw>;
+  readonly agent: AgentSettings;
+  readonly policy: AgentPolicy;
+  readonly service: AgentService;
+}
+
+export type Inspection =
+  | { readonly ok: true; readonly config: Inspected }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Looks through flags, environment and file for everything that is wrong, not only the first. */
+export async function inspectConfig(flags: NodeFlags & AgentFlags, env: Io["env"]): Promise<Inspection> {
+  let file: ParsedConfig | undefined;
+  try {
+    file = await parsedConfigFile(askedConfigFile(flags, env), SETTING_KEYS);
+  } catch (error) {
+    return { ok: false, problems: [sentenceOf(error)] };
+  }
+  const raw = rawSettings(flags, env, file?.values ?? new Map());
+  const overrides = agentOverrides(flags, env);
+  const checked = checkAgentConfig(file, overrides);
+  const problems = [...(file?.problems ?? []), ...settingsProblems(raw), ...(checked.ok ? [] : checked.problems)];
+  if (!checked.ok || problems.length > 0) return { ok: false, problems };
+  const agent = checked.settings;
+  const settings = settingsFrom(raw);
+  return {
+    ok: true,
+    config: { file, raw, settings, overrides, agent, policy: policyFrom(agent), service: serviceFrom(agent) },
+  };
+}
+
+/** Each setting on its own: one that makes no sense must not hide the next. */
+function settingsProblems(raw: RawSettings): readonly string[] {
+  return SETTING_KEYS.flatMap((key) => {
+    try {
+      const { only, skip } = settingsFrom((asked) => (asked === key ? raw(asked) : undefined));
+      checkClassNames([...only, ...skip]);
+      return [];
+    } catch (error) {
+      return [sentenceOf(error)];
+    }
+  });
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof SettingsError) return error.message;
+  throw error;
+}

@@ -1,0 +1,41 @@
+import type { AgentPolicy } from "../../agent/policy/agent-policy.ts";
+import { parsedConfigFile } from "../config-file.ts";
+import type { Io } from "../io.ts";
+import type { Raw } from "../setting-values.ts";
+import { askedConfigFile, fromFlagOrEnvironment, type NodeFlags, SETTING_KEYS } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import { AGENT_FLAG_KEYS, type AgentFlags } from "./agent-flags.ts";
+import { checkAgentConfig } from "./check-agent.ts";
+import { type AgentService, policyFrom, serviceFrom } from "./to-policy.ts";
+
+export type PolicyRead =
+  | { readonly ok: true; readonly policy: AgentPolicy; readonly service: AgentService }
+  /** One sentence each. Whoever has a policy keeps it. */
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Reads how far the agent goes. Never throws: what is wrong is a value, because an agent that runs goes on with what it had. */
+export async function readAgentPolicy(
+  flags: AgentFlags & Pick<NodeFlags, "config">,
+  env: Io["env"],
+): Promise<PolicyRead> {
+  try {
+    const parsed = await parsedConfigFile(askedConfigFile(flags, env), SETTING_KEYS);
+    const checked = checkAgentConfig(parsed, agentOverrides(flags, env));
+    const problems = [...(parsed?.problems ?? []), ...(checked.ok ? [] : checked.problems)];
+    if (!checked.ok || problems.length > 0) return { ok: false, problems };
+    return { ok: true, policy: policyFrom(checked.settings), service: serviceFrom(checked.settings) };
+  } catch (error) {
+    if (error instanceof SettingsError) return { ok: false, problems: [error.message] };
+    throw error;
+  }
+}
+
+/** What flags and environment say in place of the file. */
+export function agentOverrides(flags: AgentFlags, env: Io["env"]): ReadonlyMap<string, Raw> {
+  return new Map(
+    AGENT_FLAG_KEYS.flatMap((key) => {
+      const raw = fromFlagOrEnvironment(key, flags, env);
+      return raw === undefined ? [] : [[key, raw]];
+    }),
+  );
+}

@@ -1,0 +1,32 @@
+/** How many letters may be wrong in a word of this length for it still to be that word. */
+function tolerance(length: number): number {
+  return Math.max(1, Math.floor(length / 3));
+}
+
+/** The known word that was probably meant, as the end of a sentence; empty where none is near. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const [nearest] = known
+    .map((candidate) => ({ candidate, wrong: distance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ candidate, wrong }) => wrong <= tolerance(candidate.length) || isPartOf(word, candidate))
+    .toSorted((one, other) => one.wrong - other.wrong);
+  return nearest === undefined ? "" : `; did you mean ${nearest.candidate}?`;
+}
+
+/** Class names are long, and people remember a piece of them. */
+function isPartOf(word: string, candidate: string): boolean {
+  return word.length >= 4 && candidate.includes(word);
+}
+
+/** Letters to insert, drop or replace to get from one word to the other. */
+function distance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous.at(-1) ?? 0;
+}

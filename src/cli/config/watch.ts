@@ -1,0 +1,67 @@
+import { type BigIntStats, type FSWatcher, statSync, watch } from "node:fs";
+import { dirname } from "node:path";
+
+export interface WatchTiming {
+  /** A file is written in several steps: quiet for this long, it is whole. */
+  readonly quietMs: number;
+  /** How often it is looked at without any notice. */
+  readonly everyMs: number;
+}
+
+const TIMING: WatchTiming = { quietMs: 250, everyMs: 5000 };
+
+/**
+ * Calls when the file has changed, has come or has gone. Its directory is watched, because editors replace the file and
+ * a ConfigMap swaps the link that leads to it; and as notices get lost (and links may lead anywhere), it is looked at
+ * now and then. Gives back how to stop.
+ */
+export function watchConfigFile(path: string, onChange: () => void, timing: WatchTiming = TIMING): () => void {
+  let last = identityOf(path);
+  let pending: NodeJS.Timeout | undefined;
+  let watcher = watchDirectory();
+
+  function look(): void {
+    pending = undefined;
+    watcher ??= watchDirectory();
+    const now = identityOf(path);
+    if (now === last) return;
+    last = now;
+    onChange();
+  }
+
+  function lookSoon(): void {
+    clearTimeout(pending);
+    pending = setTimeout(look, timing.quietMs).unref();
+  }
+
+  function watchDirectory(): FSWatcher | undefined {
+    try {
+      const fresh = watch(dirname(path), { persistent: false }, lookSoon);
+      fresh.on("error", () => {
+        fresh.close();
+        watcher = undefined;
+      });
+      return fresh;
+    } catch {
+      // No such directory yet, or no watches left on this node: the slow look is the net.
+      return undefined;
+    }
+  }
+
+  const net = setInterval(look, timing.everyMs).unref();
+  return () => {
+    clearInterval(net);
+    clearTimeout(pending);
+    watcher?.close();
+  };
+}
+
+/** Tells one state of the file from another; follows links, as whoever reads it does. */
+function identityOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats = statSync(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : String(error);
+  }
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import type { AgentPolicy, ClassMode } from "../../../src/agent/policy/agent-policy.ts";
+import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
+import { healPolicyOf } from "../../../src/agent/policy/heal-policy.ts";
+import type { Finding } from "../../../src/classes/finding.ts";
+import { planHealing } from "../../../src/plan/plan.ts";
+import { diagnosed, named } from "../../support/diagnosed.ts";
+import { AT_ONCE, idOf, shimOf } from "../../support/snapshot-builder.ts";
+
+function withMode(classId: string, mode: ClassMode): AgentPolicy {
+  const policy = defaultAgentPolicy();
+  const before = policy.classes.get(classId);
+  if (before === undefined) throw new Error(`no class ${classId}`);
+  return { ...policy, classes: new Map([...policy.classes, [classId, { ...before, mode }]]) };
+}
+
+const LEAKED_SHIM = { shims: [shimOf("a")] };
+
+function planFor(mode: ClassMode) {
+  const policy = healPolicyOf(withMode("shim-leak", mode), AT_ONCE);
+  const diagnosis = diagnosed(LEAKED_SHIM, policy);
+  return { diagnosis, plan: planHealing(diagnosis, policy) };
+}
+
+describe("a class that needs a person by its nature", () => {
+  test("is planned once the policy consents to it", () => {
+    expect(planFor("heal").plan.actions.map(({ steps }) => steps)).toMatchObject([[{ kind: "end-process" }]]);
+  });
+
+  test("is shown, and left to a person, while it is observed", () => {
+    const { diagnosis, plan } = planFor("observe");
+
+    expect(named(diagnosis)).toHaveLength(1);
+    expect([plan.actions, plan.leftAlone[0]?.because]).toEqual([[], expect.stringMatching(/^needs a person/)]);
+  });
+
+  test("is not even found while it is off", () => {
+    expect(named(planFor("off").diagnosis)).toEqual([]);
+  });
+
+  test("stays with a person where there is nothing to run, whatever the policy consents to", () => {
+    const finding: Finding = {
+      id: "cni-not-initialized/node",
+      class: "cni-not-initialized",
+      severity: "critical",
+      subject: { type: "sandbox", sandboxId: idOf("a") },
+      summary: "no network",
+      evidence: [],
+      blocks: [],
+      treatment: { automatic: false, reversible: false, steps: ["Look at the add-on."] },
+      cure: [],
+    };
+    const policy = healPolicyOf(withMode(finding.class, "heal"), AT_ONCE);
+
+    const { actions } = planHealing({ ...diagnosed({}, policy), findings: [finding] }, policy);
+
+    expect(actions).toEqual([]);
+  });
+});
+
+test("classes that heal by nature need no consent, and what was asked to be skipped stays skipped", () => {
+  const policy = healPolicyOf(withMode("pod-gone", "off"), { ...AT_ONCE, skip: ["shim-leak"] });
+
+  expect(policy.consented?.size).toBe(0);
+  expect(policy.skip).toEqual(["shim-leak", "pod-gone"]);
+});

@@ -1,0 +1,385 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
+import { EMPTY_LEDGER, forgetOld, type Ledger, recordAttempts } from "../../../src/agent/policy/attempts.ts";
+import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
+import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
+import type { Finding } from "../../../src/classes/finding.ts";
+import type { Step } from "../../../src/classes/step.ts";
+import { viewOf } from "../../../src/classes/view.ts";
+import type { ActionOutcome } from "../../../src/heal/run-action.ts";
+import type { PlannedAction } from "../../../src/plan/plan.ts";
+import { AT_ONCE, idOf, recordOf, sandboxOf, snapshotOf } from "../../support/snapshot-builder.ts";
+
+const CLASS = "dead-after-crash";
+const TEN_A_MINUTE: ClassPolicy = {
+  mode: "heal",
+  minAgeMs: 0,
+  attempts: 3,
+  attemptsWithinMs: 60_000,
+  coolDownMs: 1000,
+};
+const NOON = new Date("2026-03-01T12:00:00Z");
+const STOP: Step = { kind: "stop-sandbox", sandboxId: idOf("a") };
+
+function actionOn(digit: string, more: Partial<Finding> = {}): PlannedAction {
+  const subject: Finding["subject"] = { type: "sandbox", sandboxId: idOf(digit), pod: sandboxOf(digit).pod };
+  const finding: Finding = {
+    id: `${more.class ?? CLASS}/${idOf(digit)}`,
+    class: CLASS,
+    severity: "critical",
+    subject,
+    summary: "it is dead",
+    evidence: [],
+    blocks: [],
+    treatment: { automatic: true, reversible: false, steps: [] },
+    cure: [],
+    ...more,
+  };
+  return { finding, rank: "rest", steps: [STOP], because: "it is dead", lane: digit };
+}
+
+function policyWith(of: Partial<ClassPolicy>, rest: Partial<AgentPolicy> = {}): AgentPolicy {
+  return { ...defaultAgentPolicy(), classes: new Map([[CLASS, { ...TEN_A_MINUTE, ...of }]]), ...rest };
+}
+
+const ONE = actionOn("a");
+
+interface Asked extends Partial<Omit<Question, "now">> {
+  readonly ms?: number;
+  readonly seenMs?: number;
+  readonly wallClock?: Date;
+}
+
+function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], ...rest }: Asked = {}): Decisions {
+  return decide({
+    actions,
+    sightings: actions.map(({ finding }) => ({ finding: reported(finding), firstSeenMs: seenMs })),
+    ledger: EMPTY_LEDGER,
+    policy: policyWith({}),
+    view: viewOf(snapshotOf(), AT_ONCE),
+    now: { ms, wallClock },
+    ...rest,
+  });
+}
+
+function reported({ cure: _cure, afterwards: _afterwards, ...finding }: Finding) {
+  return { ...finding, evidence: [], blocks: [], treatment: { ...finding.treatment, steps: [] } };
+}
+
+function decisionOf(asked: Asked = {}): Decision | undefined {
+  return ask(asked).decided[0]?.decision;
+}
+
+/** The ledger after these outcomes, at these times, on the one subject. */
+function after(policy: AgentPolicy, ...attempts: readonly (readonly [number, ActionOutcome])[]): Ledger {
+  return attempts.reduce(
+    (ledger, [ms, outcome]) => recordAttempts(ledger, [{ action: ONE, outcome, reason: "still busy" }], policy, ms),
+    EMPTY_LEDGER,
+  );
+}
+
+describe("by mode", () => {
+  test("heal: what nothing speaks against is run", () => {
+    expect(ask()).toEqual({ decided: [{ action: ONE, decision: { kind: "run" }, attempts: 0 }] });
+  });
+
+  test("observe: it is shown, and why it is not touched", () => {
+    const because = "by policy, dead-after-crash is only observed";
+
+    expect(decisionOf({ policy: policyWith({ mode: "observe" }) })).toEqual({
+      kind: "observe",
+      reason: "policy",
+      because,
+    });
+  });
+
+  test("off: it does not appear", () => {
+    expect(ask({ policy: policyWith({ mode: "off" }) })).toEqual({ decided: [] });
+  });
+});
+
+describe("a minimum age", () => {
+  const policy = policyWith({ minAgeMs: 5000 });
+
+  test("counts from the first sight", () => {
+    expect(decisionOf({ policy, seenMs: 100, ms: 5099 })).toMatchObject({
+      kind: "wait",
+      reason: "min-age",
+      dueAtMs: 5100,
+    });
+    expect(decisionOf({ policy, seenMs: 100, ms: 5100 })).toEqual({ kind: "run" });
+  });
+
+  test("begins now for what nobody has seen before", () => {
+    expect(decisionOf({ policy, sightings: [], ms: 7 })).toMatchObject({ reason: "min-age", dueAtMs: 5007 });
+  });
+});
+
+describe("the pause after an attempt", () => {
+  const policy = policyWith({ attempts: 100 });
+
+  test.each([
+    ["is the cool-down after a success", [[0, "healed"]], 1000],
+    ["is the cool-down after the first failure", [[0, "failed"]], 1000],
+    [
+      "doubles with each failure",
+      [
+        [0, "failed"],
+        [0, "refused"],
+        [0, "failed"],
+      ],
+      4000,
+    ],
+    [
+      "starts over after a success",
+      [
+        [0, "failed"],
+        [0, "failed"],
+        [0, "healed"],
+        [0, "failed"],
+      ],
+      1000,
+    ],
+    [
+      "does not grow by what was skipped",
+      [
+        [0, "failed"],
+        [0, "skipped"],
+        [0, "skipped"],
+      ],
+      1000,
+    ],
+    ["is never longer than an hour", Array.from({ length: 30 }, () => [0, "failed"] as const), 3_600_000],
+  ] satisfies readonly (readonly [string, readonly (readonly [number, ActionOutcome])[], number])[])(
+    "%s",
+    (_, attempts, dueAtMs) => {
+      const ledger = after(policy, ...attempts);
+
+      expect(decisionOf({ policy, ledger, ms: dueAtMs - 1 })).toMatchObject({
+        kind: "wait",
+        reason: "cool-down",
+        dueAtMs,
+      });
+      expect(decisionOf({ policy, ledger, ms: dueAtMs })).toEqual({ kind: "run" });
+    },
+  );
+
+  test("is at least the cool-down, however long that is", () => {
+    const patient = policyWith({ coolDownMs: 7_200_000, attemptsWithinMs: 86_400_000 });
+
+    expect(decisionOf({ policy: patient, ledger: after(patient, [0, "failed"]), ms: 1 })).toMatchObject({
+      dueAtMs: 7_200_000,
+    });
+  });
+});
+
+describe("a spent budget", () => {
+  const policy = policyWith({});
+  const spent = after(policy, [0, "failed"], [1000, "failed"], [3000, "failed"]);
+
+  test("gives up, and says what was seen and what a person does", () => {
+    const decision = decisionOf({ policy, ledger: spent, ms: 30_000 });
+
+    expect(decision).toMatchObject({
+      kind: "give-up",
+      because: "3 attempts within 1m did not heal it; the last one: still busy",
+      next: expect.stringMatching(/^Crictl pods --state NotReady, .*`unghost explain dead-after-crash` says more\.$/),
+    });
+  });
+
+  test("tells what is healed and comes back from what cannot be healed", () => {
+    const ledger = after(policy, [0, "healed"], [1000, "healed"], [3000, "healed"]);
+
+    expect(decisionOf({ policy, ledger, ms: 30_000 })).toMatchObject({
+      because: expect.stringContaining("came back each time"),
+    });
+  });
+
+  test("lasts until the oldest attempt falls out of its period", () => {
+    expect(ask({ policy, ledger: spent, ms: 59_999 }).dueAtMs).toBe(60_000);
+    expect(decisionOf({ policy, ledger: spent, ms: 59_999 })?.kind).toBe("give-up");
+    expect(decisionOf({ policy, ledger: spent, ms: 60_000 })?.kind).toBe("run");
+  });
+
+  test("does not count against another thing under the same name, which still keeps the pause", () => {
+    const other = actionOn("a", { cure: [{ kind: "remove-netns", path: "/run/netns/cni-a", inode: 2n }] });
+
+    expect(decisionOf({ actions: [other], policy, ledger: spent, ms: 3001 })).toMatchObject({ reason: "cool-down" });
+    expect(decisionOf({ actions: [other], policy, ledger: spent, ms: 30_000 })).toEqual({ kind: "run" });
+  });
+
+  test("is not spent by what was skipped before it was begun", () => {
+    const ledger = after(policy, [0, "skipped"], [1, "skipped"], [2, "skipped"], [3, "skipped"]);
+
+    expect(decisionOf({ policy, ledger, ms: 30_000 })).toEqual({ kind: "run" });
+  });
+});
+
+describe("namespaces that are left out", () => {
+  const policy = policyWith({}, { ignoredNamespaces: ["default"] });
+  const nameless = actionOn("a", { subject: { type: "process", pid: 7, sandboxId: idOf("a") } });
+  const leftOut = { kind: "observe", reason: "opted-out", because: "by policy, the namespace default is left out" };
+
+  test("are known by the pod", () => {
+    expect(decisionOf({ policy })).toEqual(leftOut);
+  });
+
+  test.each([
+    ["the sandbox that is listed", { sandboxes: [sandboxOf("a")] }],
+    ["the record of one that is not", { records: [recordOf("a")] }],
+    [
+      "the labels of a record that cannot be read",
+      { storeRecords: [{ id: idOf("a"), createdAt: NOON, labels: { "io.kubernetes.pod.namespace": "default" } }] },
+    ],
+  ])("are known by %s", (_, parts) => {
+    const view = viewOf(snapshotOf(parts), AT_ONCE);
+
+    expect(decisionOf({ policy, actions: [nameless], view })).toEqual(leftOut);
+  });
+
+  test("are not guessed", () => {
+    expect(decisionOf({ policy, actions: [nameless] })).toEqual({ kind: "run" });
+  });
+
+  test("have none of their pods restarted for the sake of another", () => {
+    const kick = (namespace: string): Step => ({ kind: "kick-pod", namespace, name: "web", uid: "u", node: "n" });
+    const action = { ...actionOn("a", { subject: { type: "node" } }), afterwards: [kick("default"), kick("shop")] };
+
+    expect(ask({ policy, actions: [action] }).decided[0]?.action.afterwards).toEqual([kick("shop")]);
+  });
+});
+
+test("outside the maintenance windows it waits for the next one", () => {
+  const window = { days: [], fromMinute: 22 * 60, toMinute: 6 * 60, timeZone: "UTC" };
+  const policy = policyWith({}, { maintenanceWindows: [window] });
+
+  expect(decisionOf({ policy, ms: 5 })).toMatchObject({ reason: "maintenance-window", dueAtMs: 5 + 10 * 3_600_000 });
+  expect(decisionOf({ policy, wallClock: new Date("2026-03-01T23:00:00Z") })).toEqual({ kind: "run" });
+});
+
+test("of several reasons to wait, the longest is told, and the earliest of all subjects wakes the loop", () => {
+  const policy = policyWith({ minAgeMs: 5000 });
+  const ledger = after(policy, [4900, "failed"]);
+
+  const { decided, dueAtMs } = ask({ policy, ledger, actions: [ONE, actionOn("b")], ms: 4950 });
+
+  expect(decided.map(({ decision }) => decision)).toMatchObject([
+    { reason: "cool-down", dueAtMs: 5900 },
+    { reason: "min-age", dueAtMs: 5000 },
+  ]);
+  expect(dueAtMs).toBe(5000);
+});
+
+test("the cap counts what is run, not what has been given up", () => {
+  const policy = policyWith({}, { cap: 1 });
+  const ledger = after(policy, [0, "failed"], [1000, "failed"], [3000, "failed"]);
+
+  const { decided } = ask({ policy, ledger, actions: [ONE, actionOn("b"), actionOn("c")], ms: 30_000 });
+
+  expect(decided.map(({ decision }) => decision.kind)).toEqual(["give-up", "run", "wait"]);
+});
+
+describe("what is forgotten", () => {
+  test("is what no decision can depend upon any more", () => {
+    const policy = policyWith({ attemptsWithinMs: 10 * 3_600_000 });
+    const ledger = after(policy, [0, "failed"]);
+
+    expect(forgetOld(ledger, policy, 10 * 3_600_000 - 1).size).toBe(1);
+    expect(forgetOld(ledger, policy, 10 * 3_600_000).size).toBe(0);
+  });
+
+  test("is the oldest of too many", () => {
+    const results = Array.from({ length: 10_001 }, (_, index) => ({
+      action: actionOn("a", { id: `${CLASS}/${index}` }),
+      outcome: "failed" as const,
+    }));
+
+    const ledger = recordAttempts(EMPTY_LEDGER, results, policyWith({}), 0);
+
+    expect(ledger.size).toBe(10_000);
+    expect(ledger.has(`${CLASS}/0`)).toBe(false);
+    expect(ledger.has(`${CLASS}/10000`)).toBe(true);
+  });
+});
+
+describe("whatever happens", () => {
+  const anyPolicy = fc.record({
+    mode: fc.constant("heal" as const),
+    minAgeMs: fc.integer({ min: 0, max: 5000 }),
+    attempts: fc.integer({ min: 1, max: 5 }),
+    attemptsWithinMs: fc.integer({ min: 1, max: 20_000 }),
+    coolDownMs: fc.integer({ min: 0, max: 2000 }),
+  });
+  const outcome = fc.constantFrom<ActionOutcome>("healed", "failed", "refused", "skipped");
+  const life = fc.array(fc.record({ pauseMs: fc.integer({ min: 0, max: 1500 }), outcome }), { maxLength: 100 });
+
+  interface Run {
+    readonly ms: number;
+    readonly outcome: ActionOutcome;
+  }
+
+  /** Asks at each of these times, and runs whenever it may. */
+  function live(
+    of: ClassPolicy,
+    moments: readonly { readonly pauseMs: number; readonly outcome: ActionOutcome }[],
+  ): readonly Run[] {
+    const policy = policyWith(of);
+    const runs: Run[] = [];
+    let ledger = EMPTY_LEDGER;
+    let ms = 0;
+    for (const { pauseMs, outcome: result } of moments) {
+      ms += pauseMs;
+      if (decisionOf({ policy, ledger, ms })?.kind !== "run") continue;
+      runs.push({ ms, outcome: result });
+      ledger = recordAttempts(ledger, [{ action: ONE, outcome: result }], policy, ms);
+    }
+    return runs;
+  }
+
+  test("no more attempts are begun in any period than the budget has", () => {
+    fc.assert(
+      fc.property(anyPolicy, life, (of, moments) => {
+        const begun = live(of, moments).filter((run) => run.outcome !== "skipped");
+
+        for (const { ms } of begun) {
+          const inPeriod = begun.filter((run) => run.ms >= ms && run.ms < ms + of.attemptsWithinMs);
+          expect(inPeriod.length).toBeLessThanOrEqual(of.attempts);
+        }
+      }),
+    );
+  });
+
+  test("nothing is run before its age, nor within the cool-down of the last run", () => {
+    fc.assert(
+      fc.property(anyPolicy, life, (of, moments) => {
+        const runs = live(of, moments);
+
+        expect(runs[0]?.ms ?? of.minAgeMs).toBeGreaterThanOrEqual(of.minAgeMs);
+        for (const [index, { ms }] of runs.slice(1).entries()) {
+          expect(ms - (runs[index]?.ms ?? 0)).toBeGreaterThanOrEqual(of.coolDownMs);
+        }
+      }),
+    );
+  });
+
+  test("whoever asks again when told to gets another answer", () => {
+    fc.assert(
+      fc.property(anyPolicy, life, (of, moments) => {
+        const policy = policyWith(of);
+        let ledger = EMPTY_LEDGER;
+        let ms = 0;
+        for (const { outcome: result } of moments) {
+          const first = ask({ policy, ledger, ms });
+          if (first.dueAtMs !== undefined) {
+            expect(first.dueAtMs).toBeGreaterThan(ms);
+            ms = first.dueAtMs;
+            expect(ask({ policy, ledger, ms }).decided[0]?.decision).not.toEqual(first.decided[0]?.decision);
+          } else {
+            ledger = recordAttempts(ledger, [{ action: ONE, outcome: result }], policy, ms);
+          }
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,88 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
+import { AgentSection } from "../../src/cli/config/agent-schema.ts";
+import { effectiveConfig } from "../../src/cli/config/effective.ts";
+import { inspectConfig } from "../../src/cli/config/inspect.ts";
+import { durationText } from "../../src/cli/duration.ts";
+import { SETTING_KEYS } from "../../src/cli/settings.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const PAGE = readFileSync("docs/configuration.md", "utf8");
+const ROWS = [...PAGE.matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
+  ([, key = "", byDefault = ""]) => ({
+    key,
+    byDefault,
+  }),
+);
+
+/** What valibot's schemas carry, as far as keys can be below them. */
+interface SchemaParts {
+  readonly type?: string;
+  readonly wrapped?: SchemaParts;
+  readonly pipe?: readonly SchemaParts[];
+  readonly entries?: Readonly<Record<string, SchemaParts>>;
+  readonly value?: SchemaParts;
+  readonly item?: SchemaParts;
+}
+
+/** Every key below a schema, as the page writes it. */
+function keysBelow(schema: SchemaParts, path: string): readonly string[] {
+  if (schema.wrapped !== undefined) return keysBelow(schema.wrapped, path);
+  if (schema.pipe !== undefined) return schema.pipe.flatMap((part) => keysBelow(part, path));
+  if (schema.type === "record") return keysBelow(schema.value ?? {}, `${path}.<class>`);
+  if (schema.type === "array") return keysBelow(schema.item ?? {}, `${path}[]`);
+  if (schema.type !== "loose_object") return [];
+  return Object.entries(schema.entries ?? {}).flatMap(([key, entry]) => {
+    const below = keysBelow(entry, `${path}.${key}`);
+    return below.length > 0 ? below : [`${path}.${key}`];
+  });
+}
+
+async function configWith(content: string) {
+  const dir = tempDir();
+  onTestFinished(() => dir.remove());
+  writeFileSync(dir.join("config.yaml"), content);
+  return await inspectConfig({ config: dir.join("config.yaml") }, {});
+}
+
+describe("docs/configuration.md", () => {
+  test("has a row for every key, and for no other", () => {
+    const keys = [...SETTING_KEYS, ...keysBelow(AgentSection, "agent")];
+
+    expect(keys.length).toBeGreaterThan(40);
+    expect(ROWS.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
+  });
+
+  test("names the defaults that hold", async () => {
+    const inspected = await configWith("");
+    if (!inspected.ok) throw new Error(inspected.problems.join("\n"));
+    const holds = new Map(effectiveConfig(inspected.config).map(({ path, value }) => [path.join("."), value]));
+
+    for (const { key, byDefault } of ROWS) {
+      if (!holds.has(key) || key === "node") continue;
+      const value = holds.get(key);
+      const isNothing = value === null || (Array.isArray(value) && value.length === 0);
+      expect(byDefault, key).toBe(isNothing ? "none" : `\`${JSON.stringify(value).replaceAll('"', "")}\``);
+    }
+  });
+
+  test.each([
+    ["healed by itself, and a pod waits for it", "dead-after-crash"],
+    ["healed by itself, a leak that nobody waits for (C in classes.md)", "netns-and-veth-leak"],
+    ["everything else, should it be set to `heal`", "shim-leak"],
+  ])("names what is built in for a class that is %s", (kind, id) => {
+    const policy = defaultAgentPolicy().classes.get(id);
+    if (policy === undefined) throw new Error(`no class ${id}`);
+    const [minAge, within, coolDown] = [policy.minAgeMs, policy.attemptsWithinMs, policy.coolDownMs].map(durationText);
+
+    expect(PAGE).toContain(`| ${kind} | \`${minAge}\` | ${policy.attempts} | \`${within}\` | \`${coolDown}\` |`);
+  });
+
+  test("gives an example that is valid", async () => {
+    const examples = [...PAGE.matchAll(/```yaml\n(.*?)```/gs)].map(([, example = ""]) => example);
+
+    expect(examples).not.toEqual([]);
+    for (const example of examples) expect(await configWith(example)).toMatchObject({ ok: true });
+  });
+});

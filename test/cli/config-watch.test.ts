@@ -1,0 +1,101 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { type WatchTiming, watchConfigFile } from "../../src/cli/config/watch.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const HOUR_MS = 3_600_000;
+/** Nothing but the notices of the kernel can be what notices. */
+const NOTICES_ONLY: WatchTiming = { quietMs: 20, everyMs: HOUR_MS };
+/** Nothing but the slow look can be. */
+const LOOKS_ONLY: WatchTiming = { quietMs: HOUR_MS, everyMs: 20 };
+
+let dir: ReturnType<typeof tempDir>;
+beforeEach(() => {
+  dir = tempDir();
+});
+afterEach(() => dir.remove());
+
+function watched(path: string, timing: WatchTiming) {
+  const onChange = vi.fn<() => void>();
+  onTestFinished(watchConfigFile(path, onChange, timing));
+  return {
+    onChange,
+    noticed: (times: number) => vi.waitFor(() => expect(onChange).toHaveBeenCalledTimes(times), 30_000),
+  };
+}
+
+describe.each([
+  ["by notice", NOTICES_ONLY],
+  ["by looking", LOOKS_ONLY],
+])("%s", (_, timing) => {
+  test("a file that is written, replaced, removed and made again is noticed each time", async () => {
+    const path = dir.join("config.yaml");
+    writeFileSync(path, "one");
+    const { noticed } = watched(path, timing);
+
+    writeFileSync(path, "three");
+    await noticed(1);
+    writeFileSync(dir.join("new"), "other");
+    renameSync(dir.join("new"), path);
+    await noticed(2);
+    rmSync(path);
+    await noticed(3);
+    writeFileSync(path, "again");
+    await noticed(4);
+  });
+
+  test("the swap of a link, as a ConfigMap is updated, is noticed", async () => {
+    mkdirSync(dir.join("..one"));
+    mkdirSync(dir.join("..two"));
+    writeFileSync(dir.join("..one/config.yaml"), "same length");
+    writeFileSync(dir.join("..two/config.yaml"), "same lenght");
+    symlinkSync("..one", dir.join("..data"));
+    symlinkSync("..data/config.yaml", dir.join("config.yaml"));
+    const { noticed } = watched(dir.join("config.yaml"), timing);
+
+    symlinkSync("..two", dir.join("..data_tmp"));
+    renameSync(dir.join("..data_tmp"), dir.join("..data"));
+
+    await noticed(1);
+  });
+});
+
+test("what is written in many steps is told once, when it is whole", async () => {
+  const path = dir.join("config.yaml");
+  writeFileSync(path, "");
+  const { onChange, noticed } = watched(path, { quietMs: 400, everyMs: HOUR_MS });
+
+  for (let step = 0; step < 10; step++) {
+    writeFileSync(path, "x".repeat(step), { flag: "a" });
+    await sleep(1);
+  }
+
+  await noticed(1);
+  expect(onChange).toHaveBeenCalledTimes(1);
+});
+
+test("a directory that is not there yet does not keep it from being noticed later", async () => {
+  const path = dir.join("etc/config.yaml");
+  const { noticed } = watched(path, LOOKS_ONLY);
+
+  mkdirSync(dir.join("etc"));
+  writeFileSync(path, "here");
+
+  await noticed(1);
+});
+
+test("other files of the directory are nobody's business, and stopped means stopped", async () => {
+  const path = dir.join("config.yaml");
+  writeFileSync(path, "one");
+  const onChange = vi.fn<() => void>();
+  const stop = watchConfigFile(path, onChange, { quietMs: 1, everyMs: 1 });
+
+  writeFileSync(dir.join("other"), "two");
+  await sleep(50);
+  stop();
+  writeFileSync(path, "three");
+  await sleep(50);
+
+  expect(onChange).not.toHaveBeenCalled();
+});
