@@ -4,6 +4,10 @@ SHELL := /bin/bash
 .PHONY: help setup gen build lint test unit e2e demo bench chaos docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
+# The status page brings the catalogue's words along, and shares a few with the rest.
+PAGE_SOURCES = $(shell find src/agent/page src/classes -type f -not -path '*/gen/*') \
+	src/report/subject-words.ts src/snapshot/duration-words.ts
+
 help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -16,23 +20,29 @@ src/runtime/gen/.ready: node_modules/.ready buf.gen.yaml $(shell find proto -nam
 	buf generate
 	@touch $@
 
-setup: node_modules/.ready src/runtime/gen/.ready ## npm packages and generated code
+src/agent/page/gen/.ready: src/runtime/gen/.ready package.json scripts/build-page.ts $(PAGE_SOURCES)
+	node scripts/build-page.ts
+	@touch $@
 
-gen: src/runtime/gen/.ready
+setup: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.ready ## npm packages and generated code
+
+gen: src/runtime/gen/.ready src/agent/page/gen/.ready
 
 build: dist/unghost ## dist/unghost, one executable file
 
-dist/unghost: node_modules/.ready src/runtime/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*')
+dist/unghost: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*')
 	node scripts/build.ts
 
 lint: setup ## types, lint, format, unused code, direction of imports, generated documents
 	tsc -p .
+	tsc -p src/agent/page
 	oxlint --type-aware --quiet src lab test bench scripts
 	biome check --error-on-warnings .
 	knip
 	node scripts/check-direction.ts
 	node scripts/class-docs.ts --check
 	node scripts/report-schema.ts --check
+	node scripts/prometheus-rule.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
 	vitest run
@@ -52,9 +62,10 @@ bench: setup build ## speed and memory, side by side with crictl where it can be
 chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n choose others
 	node bench/chaos.ts $(ROUNDS) $(SEED)
 
-docs: setup ## regenerate docs/classes.md and docs/schema
+docs: setup ## regenerate docs/classes.md, docs/schema and the PrometheusRule
 	node scripts/class-docs.ts
 	node scripts/report-schema.ts
+	node scripts/prometheus-rule.ts
 
 clean: ## remove what was built and downloaded
-	rm -rf dist .cache src/runtime/gen node_modules coverage
+	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules coverage

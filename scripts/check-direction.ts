@@ -33,7 +33,7 @@ for (const [room, allowed] of Object.entries(MAY_IMPORT)) {
   const below = allowed.filter((other) => rooms.indexOf(other) >= rooms.indexOf(room));
   if (below.length > 0) wrong.push(`the table lets ${room} import from ${below.join(", ")}: the flow goes one way`);
 }
-for (const file of globSync("src/**/*.ts")) {
+for (const file of globSync("src/**/*.{ts,tsx}")) {
   const room = roomOf(file);
   const allowed = MAY_IMPORT[room];
   if (allowed === undefined) {

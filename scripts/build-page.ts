@@ -1,0 +1,77 @@
+/** Makes the agent's status page: one HTML document with its script and style inside, as a module that the agent serves. */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import manifest from "../package.json" with { type: "json" };
+import { classes } from "../src/classes/index.ts";
+
+const PAGE_DIR = "src/agent/page";
+const OUT_DIR = `${PAGE_DIR}/gen`;
+
+const words = classes.map(({ id, code, title, explanation }) => [id, { code, title, explanation }] as const);
+
+const script = await bundle(`${PAGE_DIR}/main.tsx`, {
+  UNGHOST_VERSION: JSON.stringify(manifest.version),
+  UNGHOST_CLASSES: JSON.stringify(Object.fromEntries(words)),
+});
+const style = await bundle(`${PAGE_DIR}/page.css`, {});
+const html = filled(filled(compact(readFileSync(`${PAGE_DIR}/page.html`, "utf8")), "style", style), "script", script);
+
+const page = {
+  html,
+  gzip: gzipSync(html, { level: 9 }).toString("base64"),
+  scriptHashes: [hashOf(script)],
+  styleHashes: [hashOf(style)],
+};
+mkdirSync(OUT_DIR, { recursive: true });
+writeFileSync(`${OUT_DIR}/page.ts`, moduleOf(page));
+
+async function bundle(entry: string, define: Record<string, string>): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "iife",
+    target: ["es2023", "chrome123", "firefox121", "safari17.4"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    define,
+  });
+  const [file] = outputFiles;
+  if (file === undefined) throw new Error(`esbuild made nothing of ${entry}`);
+  return file.text.trim();
+}
+
+/** Inline, so that the page is one request. The text between the tags is exactly what the hash is of. */
+function filled(document: string, tag: "script" | "style", content: string): string {
+  if (content.includes(`</${tag}`)) throw new Error(`the page's ${tag} contains its own end tag`);
+  const [before, after, ...more] = document.split(`<${tag}></${tag}>`);
+  if (before === undefined || after === undefined || more.length > 0)
+    throw new Error(`page.html must have exactly one empty <${tag}></${tag}>`);
+  return `${before}<${tag}>${content}</${tag}>${after}`;
+}
+
+function compact(document: string): string {
+  return document.replace(/>\n\s*</g, "><").trim();
+}
+
+/** As a content security policy wants it. */
+function hashOf(content: string): string {
+  return `sha256-${createHash("sha256").update(content).digest("base64")}`;
+}
+
+function moduleOf(made: typeof page): string {
+  return `/** Made by scripts/build-page.ts. */
+export const PAGE: {
+  readonly html: string;
+  /** The same, compressed, in base64. */
+  readonly gzip: string;
+  /** For a content security policy: \`sha256-…\`, without quotes. */
+  readonly scriptHashes: readonly string[];
+  readonly styleHashes: readonly string[];
+} = ${JSON.stringify(made, undefined, 2)};
+`;
+}

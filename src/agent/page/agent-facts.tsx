@@ -1,0 +1,40 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import { nodeClock } from "./live.ts";
+import { nodeFacts } from "./sources.ts";
+import type { WireState } from "./wire.ts";
+import { secondsInWords } from "./words.ts";
+
+export function AgentFacts({ agent }: { readonly agent: WireState }) {
+  const { scan, totals, breaker } = agent;
+  const facts = [
+    ...(scan === undefined ? [] : nodeFacts(scan.report, scan.counts)),
+    { name: "Agent", value: agent.version },
+    { name: "Up for", value: durationInWords((nodeClock.value - Date.parse(agent.startedAt)) / 1000) },
+    { name: "Looks", value: `${totals.scans}${totals.scansFailed > 0 ? `, ${totals.scansFailed} failed` : ""}` },
+    ...(scan === undefined ? [] : [{ name: "Last look took", value: secondsInWords(scan.seconds) }]),
+    { name: "Breaker", value: breaker.open ? "open" : "closed" },
+  ];
+  return (
+    <section aria-labelledby="facts">
+      <h2 id="facts">Node and agent</h2>
+      <dl class="card facts">
+        {facts.map(({ name, value }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {scan === undefined || scan.report.advice.length === 0 ? undefined : (
+        <>
+          <h2>Advice</h2>
+          {scan.report.advice.map((advice) => (
+            <p class="advice quiet" key={advice}>
+              {advice}
+            </p>
+          ))}
+        </>
+      )}
+    </section>
+  );
+}

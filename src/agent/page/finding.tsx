@@ -1,0 +1,75 @@
+import { subjectInWords } from "../../report/subject-words.ts";
+import { Fold } from "./fold.tsx";
+import { Ago } from "./time.tsx";
+import type { WireSighting } from "./wire.ts";
+
+interface FindingProps {
+  readonly sighting: WireSighting;
+  readonly startsOpen: boolean;
+}
+
+/** One finding: what it is, what is done about it, and what proves it. */
+export function Finding({ sighting, startsOpen }: FindingProps) {
+  const { finding, standing, attempts, firstSeenAt } = sighting;
+  const summary = (
+    <div class="line">
+      <span class="subject">{briefly(finding.subject)}</span>
+      <span class={`badge ${standing.kind}`}>{STANDING[standing.kind]}</span>
+      <span class="quiet">
+        first seen <Ago at={firstSeenAt} />
+      </span>
+    </div>
+  );
+  return (
+    <Fold class="finding" summary={summary} startsOpen={startsOpen}>
+      {() => (
+        <>
+          <p>{finding.summary}</p>
+          <StandingWords standing={standing} attempts={attempts} />
+          <h4>Evidence</h4>
+          <dl class="evidence">
+            {finding.evidence.map(({ source, fact }) => (
+              <div key={`${source} ${fact}`}>
+                <dt>{source}</dt>
+                <dd>{fact}</dd>
+              </div>
+            ))}
+          </dl>
+          <h4>{finding.treatment.automatic ? "How it is healed" : "What a person has to do"}</h4>
+          <ol>
+            {finding.treatment.steps.map((step) => (
+              <li key={step}>{step}</li>
+            ))}
+          </ol>
+          <p class="quiet">
+            {finding.treatment.reversible ? "Can be undone. " : ""}
+            {finding.subject.sandboxId === undefined ? undefined : (
+              <>
+                Sandbox <code>{finding.subject.sandboxId}</code>
+              </>
+            )}
+          </p>
+        </>
+      )}
+    </Fold>
+  );
+}
+
+/** The evidence names its files and ids at length. */
+function briefly({ pod, ...subject }: WireSighting["finding"]["subject"]): string {
+  return pod === undefined ? subjectInWords(subject) : `${pod.namespace}/${pod.name} (attempt ${pod.attempt})`;
+}
+
+const STANDING = { observed: "observed", waiting: "waiting", healing: "healing", "given-up": "given up" } as const;
+
+function StandingWords({ standing, attempts }: Pick<WireSighting, "standing" | "attempts">) {
+  const tried = attempts === 0 ? "" : ` Attempts so far: ${attempts}.`;
+  if (standing.kind === "healing") return <p class="standing healing">It is being healed now.{tried}</p>;
+  return (
+    <p class={`standing ${standing.kind}`}>
+      {standing.because}
+      {tried}
+      {standing.kind === "given-up" ? <strong class="next">Next: {standing.next}</strong> : undefined}
+    </p>
+  );
+}

@@ -1,0 +1,25 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+
+interface MoreProps<Item> {
+  readonly items: readonly Item[];
+  readonly step: number;
+  readonly name: string;
+  readonly children: (shown: readonly Item[]) => ComponentChildren;
+}
+
+/** A list's beginning, and more of it on demand: hundreds of findings must not make a page that no phone can scroll. */
+export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
+  const shown = useSignal(step);
+  const left = items.length - shown.value;
+  return (
+    <>
+      {children(items.slice(0, shown.value))}
+      {left <= 0 ? undefined : (
+        <button type="button" onClick={() => (shown.value += step)}>
+          Show {Math.min(step, left)} more of {left} {name}
+        </button>
+      )}
+    </>
+  );
+}

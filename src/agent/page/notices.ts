@@ -1,0 +1,31 @@
+import type { WireState } from "./wire.ts";
+
+export interface Notice {
+  readonly title: string;
+  readonly text: string;
+  /** ISO time. */
+  readonly since?: string;
+}
+
+/** What a person must know before reading on: why nothing is done, or not what they have written. */
+export function noticesOf(
+  { hold, breaker, configProblem, version }: WireState,
+  pageVersion: string,
+): readonly Notice[] {
+  const notices: Notice[] = [];
+  if (hold !== undefined) notices.push({ title: `Nothing is acted upon: ${hold.reason}`, text: hold.because });
+  if (breaker.open && hold?.reason !== "breaker") {
+    const text = `${breaker.because ?? "An implausible share of the fleet is ill at once."} It closes by itself.`;
+    const since = breaker.since === undefined ? {} : { since: breaker.since };
+    notices.push({ title: "The fleet's breaker is open", text, ...since });
+  }
+  if (configProblem !== undefined) {
+    const text = `${configProblem} The configuration before it is still in force.`;
+    notices.push({ title: "The configuration file was not taken over", text });
+  }
+  if (version !== pageVersion) {
+    const text = `This page is of version ${pageVersion}, the agent of ${version}. Reload without the cache.`;
+    notices.push({ title: "Something keeps an old page", text });
+  }
+  return notices;
+}

@@ -1,0 +1,64 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import type { TimelinePoint } from "../state.ts";
+import { pointsOf, type TimelineRun } from "../timeline-runs.ts";
+import { Fold } from "./fold.tsx";
+import { dayInWords, eventfulHours, minuteInWords } from "./timeline.ts";
+import { TimelineChart } from "./timeline-chart.tsx";
+
+const TIME = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  hour12: false,
+});
+
+export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
+  const points = useMemo(() => pointsOf(runs), [runs]);
+  const pointed = useSignal<number | undefined>(undefined);
+  const at = points.find(({ minute }) => minute === pointed.value);
+  const words = `The last 24 hours: ${dayInWords(points)}.`;
+  return (
+    <section aria-labelledby="timeline">
+      <h2 id="timeline">Last 24 hours</h2>
+      <div class="card">
+        <TimelineChart points={points} label={words} onPointed={(minute) => (pointed.value = minute)} />
+        <p class="quiet">{at === undefined ? words : `${TIME.format(at.minute * 1000)}: ${minuteInWords(at)}.`}</p>
+        <Fold class="hours" summary="Hour by hour">
+          {() => <Hours points={points} />}
+        </Fold>
+      </div>
+    </section>
+  );
+}
+
+function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
+  const hours = eventfulHours(points);
+  if (hours.length === 0) return <p class="quiet">Nothing happened in any of them.</p>;
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Hour from</th>
+          <th scope="col">Most ghosts</th>
+          <th scope="col">Healed</th>
+          <th scope="col">Failed</th>
+          <th scope="col">Crash restarts</th>
+          <th scope="col">Kernel stalls</th>
+        </tr>
+      </thead>
+      <tbody>
+        {hours.map((hour) => (
+          <tr key={hour.start}>
+            <th scope="row">{TIME.format(hour.start * 1000)}</th>
+            <td>{hour.mostGhosts}</td>
+            <td>{hour.healed}</td>
+            <td>{hour.failed}</td>
+            <td>{hour.crashRestarts}</td>
+            <td>{hour.kernelStalls}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

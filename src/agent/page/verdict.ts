@@ -1,0 +1,58 @@
+import type { WireSighting, WireState } from "./wire.ts";
+import { count, listed } from "./words.ts";
+
+/** `good`: nothing to do. `busy`: the agent has it in hand. `bad`: a person is needed. `unsure`: nobody can tell. */
+export type Tone = "good" | "busy" | "bad" | "unsure";
+
+export interface Verdict {
+  readonly tone: Tone;
+  readonly headline: string;
+  readonly detail: string;
+}
+
+/** The page in one glance. */
+export function verdictOf(state: WireState): Verdict {
+  const { scan, sightings, node } = state;
+  if (scan === undefined) {
+    const detail = `The agent on ${node} has started and looks for the first time.`;
+    return { tone: "unsure", headline: "First look under way", detail };
+  }
+  if (sightings.length > 0) return ghosts(sightings);
+  if (scan.report.verdict === "unknown") {
+    const unread = scan.report.problems.map(({ source }) => source).join(", ");
+    const detail = `Not everything could be read${unread === "" ? "" : `: ${unread}`}. See the sources.`;
+    return { tone: "unsure", headline: "Cannot tell", detail };
+  }
+  // A finding that policy looks away from is in the report and not among the sightings.
+  return { tone: "good", headline: "Healthy", detail: `No ghosts on ${node}.` };
+}
+
+function ghosts(sightings: readonly WireSighting[]): Verdict {
+  return {
+    tone: sightings.some(needsPerson) ? "bad" : "busy",
+    headline: count(sightings.length, "ghost"),
+    detail: standingInWords(sightings),
+  };
+}
+
+function needsPerson({ standing, finding }: WireSighting): boolean {
+  return standing.kind === "given-up" || (standing.kind === "observed" && finding.severity === "critical");
+}
+
+export function standingInWords(sightings: readonly WireSighting[]): string {
+  const standing = standingCounts(sightings);
+  return listed([
+    [standing.healing, "being healed"],
+    [standing.waiting, "waiting to be healed"],
+    [standing.observed, "observed only"],
+    [standing["given-up"], standing["given-up"] === 1 ? "given up: needs a person" : "given up: need a person"],
+  ]);
+}
+
+type StandingKind = WireSighting["standing"]["kind"];
+
+function standingCounts(sightings: readonly WireSighting[]): Readonly<Record<StandingKind, number>> {
+  const counts = { observed: 0, waiting: 0, healing: 0, "given-up": 0 };
+  for (const { standing } of sightings) counts[standing.kind] += 1;
+  return counts;
+}

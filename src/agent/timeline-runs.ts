@@ -1,0 +1,40 @@
+import type { TimelinePoint } from "./state.ts";
+
+/** A stretch of minutes that are alike; one minute where not said. */
+export interface TimelineRun extends TimelinePoint {
+  readonly minutes?: number;
+}
+
+const MINUTE_S = 60;
+
+/** A day is 1440 minutes, and most of them are like the one before: told in stretches it is a few lines. */
+export function runsOf(timeline: readonly TimelinePoint[]): readonly TimelineRun[] {
+  const runs: TimelineRun[] = [];
+  for (const point of timeline) {
+    const last = runs.at(-1);
+    if (last === undefined || !goesOn(last, point)) runs.push(point);
+    else runs[runs.length - 1] = { ...last, minutes: minutesOf(last) + 1 };
+  }
+  return runs;
+}
+
+/** The minutes again, one by one. */
+export function pointsOf(runs: readonly TimelineRun[]): readonly TimelinePoint[] {
+  return runs.flatMap(({ minutes = 1, ...point }) =>
+    Array.from({ length: minutes }, (_, index) => ({ ...point, minute: point.minute + index * MINUTE_S })),
+  );
+}
+
+/** Events belong to their own minute: a stretch is without. */
+function goesOn(run: TimelineRun, point: TimelinePoint): boolean {
+  const end = run.minute + minutesOf(run) * MINUTE_S;
+  return point.minute === end && point.ghosts === run.ghosts && isUneventful(run) && isUneventful(point);
+}
+
+function minutesOf({ minutes = 1 }: TimelineRun): number {
+  return minutes;
+}
+
+function isUneventful({ healed, failed, crashRestarts, kernelStalls }: TimelinePoint): boolean {
+  return healed + failed + crashRestarts + kernelStalls === 0;
+}

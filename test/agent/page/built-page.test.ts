@@ -1,0 +1,35 @@
+import { createHash } from "node:crypto";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { PAGE } from "../../../src/agent/page/gen/page.ts";
+
+const KB = 1000;
+
+describe("the page as it is built", () => {
+  test.each([
+    ["script", PAGE.scriptHashes],
+    ["style", PAGE.styleHashes],
+  ])("every inline %s is named by its hash", (tag, hashes) => {
+    const inline = [...PAGE.html.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, "g"))];
+
+    expect(inline.map(([, content = ""]) => `sha256-${createHash("sha256").update(content).digest("base64")}`)).toEqual(
+      hashes,
+    );
+    expect(hashes).toHaveLength(1);
+  });
+
+  test("has nothing that a policy without unsafe-inline forbids, and asks nobody for anything", () => {
+    const markup = PAGE.html.replace(/<(script|style)>[\s\S]*?<\/\1>/g, "");
+
+    expect(markup).not.toMatch(/\s(?:on\w+|style)=/);
+    expect(markup).not.toMatch(/\s(?:src|action)=/);
+    expect([...markup.matchAll(/href="([^"]{0,5})/g)].map(([, start]) => start)).toEqual(["data:", "/api/"]);
+  });
+
+  test("is small, and the same when it is compressed", () => {
+    const compressed = Buffer.from(PAGE.gzip, "base64");
+
+    expect(gunzipSync(compressed).toString()).toBe(PAGE.html);
+    expect(compressed.length).toBeLessThan(60 * KB);
+  });
+});

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Link, listen } from "../../../src/agent/page/connection.ts";
+
+/** One stream that was opened: what a test can do to it, and whether the page still holds it. */
+interface FakeStream {
+  readonly hear: (data: string) => void;
+  readonly fail: () => void;
+  closed: boolean;
+}
+
+function connected() {
+  const streams: FakeStream[] = [];
+  const links: Link[] = [];
+  const heard: string[] = [];
+  listen(
+    (hear, fail) => {
+      const stream: FakeStream = { hear, fail, closed: false };
+      streams.push(stream);
+      return () => {
+        stream.closed = true;
+      };
+    },
+    { onLink: (link) => links.push(link), onMessage: (data) => heard.push(data) },
+  );
+  return { streams, links, heard };
+}
+
+describe("the connection to the agent", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 1_000_000 });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("is live with the first message", () => {
+    const { streams, links, heard } = connected();
+
+    streams[0]?.hear("one");
+
+    expect([links, heard]).toEqual([[{ kind: "live" }], ["one"]]);
+  });
+
+  test("that breaks is told with the time of the last message, and opened again", () => {
+    const { streams, links, heard } = connected();
+    streams[0]?.hear("one");
+    vi.advanceTimersByTime(5000);
+    streams[0]?.fail();
+    vi.advanceTimersByTime(2000);
+    streams[1]?.hear("two");
+
+    expect(links).toEqual([{ kind: "live" }, { kind: "lost", lastSeenMs: 1_000_000 }, { kind: "live" }]);
+    expect(heard).toEqual(["one", "two"]);
+    expect(streams.map(({ closed }) => closed)).toEqual([true, false]);
+  });
+
+  test("is tried again for as long as it takes, one try at a time", () => {
+    const { streams, links } = connected();
+    for (let tries = 0; tries < 50; tries += 1) {
+      streams.at(-1)?.fail();
+      vi.advanceTimersByTime(1000);
+    }
+
+    expect(streams).toHaveLength(51);
+    expect(streams.filter(({ closed }) => !closed)).toHaveLength(1);
+    expect(links.at(-1)).toEqual({ kind: "lost" });
+  });
+
+  test("that has long been silent is replaced, without an alarm", () => {
+    const { streams, links } = connected();
+    streams[0]?.hear("one");
+    vi.advanceTimersByTime(149_000);
+    streams[0]?.hear("two");
+    vi.advanceTimersByTime(149_000);
+    expect(streams).toHaveLength(1);
+    vi.advanceTimersByTime(2000);
+
+    expect(streams.map(({ closed }) => closed)).toEqual([true, false]);
+    expect(links.map(({ kind }) => kind)).toEqual(["live", "live"]);
+  });
+});

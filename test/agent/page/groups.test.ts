@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { blockedBy, groupsOf } from "../../../src/agent/page/groups.ts";
+import type { Standing } from "../../../src/agent/state.ts";
+import { sightingsOnTheWire } from "./agent-states.ts";
+
+const GIVEN_UP: Standing = { kind: "given-up", because: "", next: "" };
+
+describe("findings by class", () => {
+  test("what needs a person comes first, then the worst, then the most", () => {
+    const groups = groupsOf(
+      sightingsOnTheWire(
+        { class: "one-critical", severity: "critical" },
+        { class: "info", severity: "info" },
+        { class: "two-critical", severity: "critical" },
+        { class: "two-critical", severity: "warning" },
+        { class: "given-up", severity: "info", standing: GIVEN_UP },
+      ),
+    );
+
+    expect(groups.map(({ classId, severity }) => [classId, severity])).toEqual([
+      ["given-up", "info"],
+      ["two-critical", "critical"],
+      ["one-critical", "critical"],
+      ["info", "info"],
+    ]);
+  });
+
+  test("within a class the given-up ones come first and the others keep their order", () => {
+    const [group] = groupsOf(
+      sightingsOnTheWire({ pod: "a" }, { pod: "b" }, { pod: "c", standing: GIVEN_UP }, { pod: "d" }),
+    );
+
+    expect(group?.sightings.map(({ finding }) => finding.subject.pod?.name)).toEqual(["c", "a", "b", "d"]);
+  });
+});
+
+test("what is blocked is told once, with the number of findings that block it", () => {
+  const sightings = sightingsOnTheWire(
+    { blocks: ["an address of network cbr0"] },
+    { blocks: ["pod shop/web-0", "an address of network cbr0"] },
+    { blocks: [] },
+  );
+
+  expect(blockedBy(sightings)).toEqual([
+    { what: "an address of network cbr0", by: 2 },
+    { what: "pod shop/web-0", by: 1 },
+  ]);
+});

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import { verdictOf } from "../../../src/agent/page/verdict.ts";
+import type { AgentState, Standing } from "../../../src/agent/state.ts";
+import { freshState, scanOf } from "../metrics/agent-state.ts";
+import { ghostState, healthyState, onTheWire, sighting } from "./agent-states.ts";
+
+const GIVEN_UP: Standing = { kind: "given-up", because: "3 attempts failed", next: "restart the plugin" };
+const OBSERVED: Standing = { kind: "observed", because: "policy" };
+const UNREAD = scanOf({ report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused" }] } });
+
+describe("the verdict in one glance", () => {
+  const cases: readonly (readonly [string, AgentState, ReturnType<typeof verdictOf>])[] = [
+    [
+      "before the first scan",
+      freshState({ node: "n1" }),
+      {
+        tone: "unsure",
+        headline: "First look under way",
+        detail: "The agent on n1 has started and looks for the first time.",
+      },
+    ],
+    ["nothing found", healthyState(), { tone: "good", headline: "Healthy", detail: "No ghosts on edge-7." }],
+    [
+      "a source that could not be read",
+      healthyState({ scan: UNREAD }),
+      { tone: "unsure", headline: "Cannot tell", detail: "Not everything could be read: cri. See the sources." },
+    ],
+    [
+      "ghosts that the agent heals",
+      ghostState([sighting(), sighting({ pod: "web-1", standing: { kind: "healing" } })]),
+      { tone: "busy", headline: "2 ghosts", detail: "1 being healed, 1 waiting to be healed" },
+    ],
+    [
+      "a ghost that it has given up",
+      ghostState([sighting(), sighting({ pod: "web-1", standing: GIVEN_UP })]),
+      { tone: "bad", headline: "2 ghosts", detail: "1 waiting to be healed, 1 given up: needs a person" },
+    ],
+    [
+      "a critical one that nobody heals",
+      ghostState([sighting({ standing: OBSERVED })]),
+      { tone: "bad", headline: "1 ghost", detail: "1 observed only" },
+    ],
+    [
+      "a harmless one that nobody heals",
+      ghostState([sighting({ standing: OBSERVED, severity: "info" })]),
+      { tone: "busy", headline: "1 ghost", detail: "1 observed only" },
+    ],
+  ];
+  test.each(cases)("%s", (_name, state, verdict) => {
+    expect(verdictOf(onTheWire(state))).toEqual(verdict);
+  });
+});

@@ -1,0 +1,10 @@
+import { expect, test } from "vitest";
+import { ghostState, onTheWire, sighting } from "./agent-states.ts";
+
+test("what could hide in a name or turn the line around is shown as a replacement", () => {
+  const name = "web\u202Egnp.exe\u0000\u200B<b>";
+
+  const [shown] = onTheWire(ghostState([sighting({ pod: name })])).sightings;
+
+  expect(shown?.finding.subject.pod?.name).toBe("web\uFFFDgnp.exe\uFFFD\uFFFD<b>");
+});

@@ -1,0 +1,185 @@
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ensureChromium } from "../../lab/chromium.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { openAgentServer } from "../../src/agent/http/server.ts";
+import type { AgentState, Standing } from "../../src/agent/state.ts";
+import { openStore, type Store } from "../../src/agent/store.ts";
+import { scanOf } from "../agent/metrics/agent-state.ts";
+import { eventfulDay, ghostState, healRecord, healthyState, sighting } from "../agent/page/agent-states.ts";
+import { documentBytes, inaccessible, markDocument, openBrowser, type Visit, visit } from "../agent/page/browser.ts";
+
+const found = await ensureChromium();
+const skipped = found.available ? "" : ` (skipped: ${found.reason})`;
+const VERSION = { version: manifest.version };
+const GIVEN_UP: Standing = { kind: "given-up", because: "3 attempts failed.", next: "restart the plugin" };
+
+interface Served {
+  readonly address: string;
+  readonly store: Store;
+  close(): Promise<void>;
+}
+
+async function serve(state: AgentState, listen = "127.0.0.1:0"): Promise<Served> {
+  const store = openStore({ ...state, ...VERSION });
+  const server = await openAgentServer({
+    store,
+    listen,
+    readyWithinMs: () => 60_000,
+    tell: (problem) => expect.fail(problem),
+  });
+  onTestFinished(() => server.close());
+  return { address: server.address, store, close: () => server.close() };
+}
+
+describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    if (found.available) browser = await openBrowser(found);
+  });
+  afterAll(() => browser.close());
+
+  async function visited(address: string, options: BrowserContextOptions = {}): Promise<Visit> {
+    const seen = await visit(browser, address, options);
+    onTestFinished(() => seen.page.context().close());
+    return seen;
+  }
+
+  test("shows verdict, blocked pods, evidence, standing, heals and the day, with no complaint and no stranger asked", async () => {
+    const state = ghostState([sighting()], { heals: [healRecord()], timeline: eventfulDay(Date.now()) });
+    const { address } = await serve(state);
+    const { page, complaints, strangers } = await visited(address);
+
+    await page.getByRole("heading", { name: "1 ghost" }).waitFor();
+    const text = await page.locator("main").innerText();
+    for (const expected of [
+      "pod shop/web-0: the name web-0_shop_7d1f_0 stays reserved",
+      "Corrupt CNI result cache",
+      "NotReady in list and status, no container of it runs",
+      "It is healed once it has stood for 2m.",
+      "unghost undo 0mi2k4x9q-a1b2",
+      "containerd 2.3.4 at unix:///run/containerd/containerd.sock",
+      "at most 8 ghosts at once, 7 healed, 1 failed heal, 2 crash restarts, 2 kernel stalls",
+    ])
+      expect(text).toContain(expected);
+    await page.getByRole("img", { name: "The last 24 hours: at most 8 ghosts" }).locator("canvas").waitFor();
+    expect(await page.title()).toBe("1 ghost · edge-7 · unghost");
+    expect([complaints, strangers]).toEqual([[], []]);
+  });
+
+  test("shows hostile names as the text they are", async () => {
+    const name = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
+    const { address } = await serve(ghostState([sighting({ pod: name, class: name })], { node: name }));
+    const { page, complaints } = await visited(address);
+
+    await page.getByText(`pod shop/${name}: the name`).waitFor();
+    expect(await page.locator("img, body script ~ script").count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  test("follows the state without a reload, and keeps open what was opened", async () => {
+    const { address, store } = await serve(healthyState());
+    const { page } = await visited(address);
+    await page.getByRole("heading", { name: "Healthy" }).waitFor();
+    const isSameDocument = await markDocument(page);
+
+    store.update(() => ({ ...ghostState([sighting({ standing: GIVEN_UP })]), ...VERSION }));
+    await page.getByText("Next: restart the plugin").waitFor();
+    store.update((state) => ({ ...state, hold: { reason: "paused", because: "The node is annotated." } }));
+    await page.getByRole("heading", { name: "Nothing is acted upon: paused" }).waitFor();
+    expect(await page.getByText("Next: restart the plugin").isVisible()).toBe(true);
+    store.update(() => ({ ...healthyState({ heals: [healRecord()] }), ...VERSION }));
+    await page.getByRole("heading", { name: "Healthy" }).waitFor();
+
+    expect(await isSameDocument()).toBe(true);
+  });
+
+  test("says when the agent is gone, and recovers by itself when it is back", async () => {
+    const first = await serve(healthyState());
+    const { page, complaints } = await visited(first.address);
+    await page.getByText("live", { exact: true }).waitFor();
+    const isSameDocument = await markDocument(page);
+
+    await first.close();
+    await page.getByText("connection lost").waitFor();
+    await page.getByText(/, last seen .* ago\)/).waitFor();
+    await serve(ghostState([sighting()]), new URL(first.address).host);
+    await page.getByRole("heading", { name: "1 ghost" }).waitFor();
+
+    await page.getByText("live", { exact: true }).waitFor();
+    expect([await isSameDocument(), complaints]).toEqual([true, []]);
+  });
+
+  test("loads itself again, once, when the agent has another version", async () => {
+    const { address, store } = await serve(healthyState());
+    const { page } = await visited(address);
+    await page.getByRole("heading", { name: "Healthy" }).waitFor();
+    let loads = 0;
+    page.on("load", () => (loads += 1));
+
+    store.update((state) => ({ ...state, version: "99.0.0" }));
+
+    await page.getByRole("heading", { name: "Something keeps an old page" }).waitFor();
+    expect(loads).toBe(1);
+  });
+
+  test("stays small with hundreds of findings, and opens them by keyboard", async () => {
+    const classes = ["libcni-result-cache-corrupt", "dead-after-crash", "pod-gone"];
+    const sightings = Array.from({ length: 600 }, (_, index) => {
+      const made = sighting({ pod: `web-${index}`, class: classes[index % classes.length] ?? "" });
+      return { ...made, finding: { ...made.finding, id: String(index) } };
+    });
+    const { address } = await serve(ghostState(sightings));
+    const { page } = await visited(address);
+    await page.getByRole("heading", { name: "600 ghosts" }).waitFor();
+    const elements = () => page.locator("*").count();
+    expect(await elements()).toBeLessThan(400);
+
+    const group = page.locator("summary", { hasText: "Corrupt CNI result cache" });
+    await group.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Show 20 more of 180 findings" }).press("Enter");
+    await page.getByRole("button", { name: "Show 20 more of 160 findings" }).waitFor();
+
+    expect(await page.locator("details.finding").count()).toBe(40);
+    expect(await elements()).toBeLessThan(1000);
+  });
+
+  test("is under 100 kB in all, also after a day", async () => {
+    const { address } = await serve(healthyState({ timeline: eventfulDay(Date.now()), heals: [healRecord()] }));
+    const { page } = await visited(address);
+    const firstMessage = await (await fetch(`${address}/api/state`)).text();
+
+    expect((await documentBytes(page)) + firstMessage.length).toBeLessThan(100_000);
+  });
+
+  const troubled = scanOf({
+    report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused", next: "look at its log" }] },
+  });
+  const hold = { reason: "paused", because: "The node is annotated." } as const;
+  const rich = {
+    heals: [healRecord(), healRecord({ outcome: "failed", finding: "b" })],
+    timeline: eventfulDay(Date.now()),
+  };
+  const moods: readonly (readonly [string, AgentState])[] = [
+    ["healthy", healthyState(rich)],
+    ["ill", ghostState([sighting({ standing: GIVEN_UP })], rich)],
+    ["unsure", healthyState({ scan: troubled, hold, configProblem: "line 3: no such key." })],
+  ];
+  const looks: readonly (readonly [string, BrowserContextOptions])[] = [
+    ["in light", { colorScheme: "light" }],
+    ["in the dark", { colorScheme: "dark" }],
+    ["on a phone in the dark", { colorScheme: "dark", viewport: { width: 360, height: 740 }, isMobile: true }],
+  ];
+  const eachLook = moods.flatMap(([mood, state]) =>
+    looks.map(([look, options]) => [mood, look, state, options] as const),
+  );
+  test.each(eachLook)("is accessible when %s, %s", async (_mood, _look, state, options) => {
+    const { address } = await serve(state);
+    const { page } = await visited(address, options);
+    await page.getByText("Hour by hour").click();
+
+    expect(await inaccessible(page)).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  });
+});
