@@ -1,6 +1,3 @@
-import { mkdirSync, renameSync } from "node:fs";
-import { open } from "node:fs/promises";
-import { dirname } from "node:path";
 import * as v from "valibot";
 import { parseJson } from "../snapshot/json.ts";
 import { readRegularFile } from "../snapshot/safe-fs.ts";
@@ -28,18 +25,4 @@ export function readBootReport(path: string): BootReport | undefined {
   if (file.kind !== "content") return undefined;
   const parsed = v.safeParse(BootReportSchema, parseJson(file.text));
   return parsed.success ? parsed.output : undefined;
-}
-
-/** Written beside and renamed, synced: half a report is none. */
-export async function writeDurably(path: string, text: string): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const fresh = `${path}.new`;
-  const file = await open(fresh, "w", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  renameSync(fresh, path);
 }

@@ -51,7 +51,7 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
       { snapshot: first.snapshot, plan },
       {
         session: session.value,
-        policy,
+        plan: (diagnosis) => planHealing(diagnosis, policy),
         concurrency: options.concurrency,
         cniCacheDir: options.observe.cniCacheDir,
         waits,

@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { writeDurably } from "../heal/write-durably.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { valueOr } from "../snapshot/source.ts";
-import { writeDurably } from "./boot-report.ts";
 
 /** Present in the state directory: the machine went down in an orderly way. */
 export const CLEAN_SHUTDOWN = "clean-shutdown";

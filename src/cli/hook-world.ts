@@ -1,4 +1,6 @@
+import type { OwnNode } from "../agent/kube/remove-condition.ts";
 import { runCommand, systemdRuns } from "../boot/install/service-manager.ts";
+import { clusterOpener } from "../snapshot/open-cluster.ts";
 import { askYesNo } from "./ask.ts";
 import type { HookOptions } from "./hook-options.ts";
 import type { Io } from "./io.ts";
@@ -20,4 +22,12 @@ export function hookOptions(
     systemdRuns: systemdRuns(),
     runCommand,
   };
+}
+
+/** Kubelet writes its node's name in lower case, whatever the machine calls itself. */
+export function ownNodeOf(
+  { hostRoot, kubeconfig, node }: Pick<NodeSettings, "hostRoot" | "kubeconfig" | "node">,
+  { env }: Pick<Io, "env">,
+): OwnNode {
+  return { openCluster: clusterOpener({ root: hostRoot, kubeconfig, env }), name: node.toLowerCase(), hostRoot };
 }

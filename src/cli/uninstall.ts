@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { findCondition, type OwnNode, removeCondition } from "../agent/kube/remove-condition.ts";
 import { type HostWriter, hostWriter } from "../boot/install/apply.ts";
 import { executableOnHost } from "../boot/install/executable.ts";
 import { hostFiles } from "../boot/install/host-files.ts";
@@ -13,6 +14,8 @@ export interface UninstallOptions extends HookOptions {
   /** Deletes the journal, the quarantine and all reports too. */
   readonly purge: boolean;
   readonly uid: number;
+  /** Where an agent's condition may stand; missing where the cluster is not to be asked. */
+  readonly ownNode?: OwnNode;
 }
 
 const RUN_DIR = "/run/unghost";
@@ -37,9 +40,10 @@ async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCod
   const trees = purge?.value === "there" ? [options.stateDir, RUN_DIR] : [];
   const going = [...plan.remove, ...(plan.removeExecutable ? [plan.removeExecutable] : []), ...trees];
   for (const path of going) io.stdout(`remove     ${path}\n`);
+  const condition = await conditionOf(options, io);
   for (const note of plan.notes) io.stdout(`left       ${note}\n`);
-  const left = plan.foreign.length > 0 ? ExitCode.findings : ExitCode.ok;
-  if (going.length === 0) {
+  const left = plan.foreign.length > 0 || condition === "unknown" ? ExitCode.findings : ExitCode.ok;
+  if (going.length === 0 && condition !== "there") {
     io.stdout("Nothing to do: unghost install has left nothing here.\n");
     return left;
   }
@@ -52,8 +56,30 @@ async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCod
   }
   if (!(await remove(plan, trees, options, io))) return ExitCode.findings;
   const failed = await runCommands(commands.after, options, io);
+  if (condition === "there" && !(await removedCondition(options, io))) return ExitCode.findings;
   io.stdout(options.purge ? "Removed.\n" : `Removed. The journal and the quarantine in ${options.stateDir} stay.\n`);
   return failed ? ExitCode.findings : left;
+}
+
+async function conditionOf({ ownNode }: UninstallOptions, io: HookIo): Promise<"there" | "gone" | "unknown"> {
+  if (ownNode === undefined) return "gone";
+  const found = await findCondition(ownNode);
+  const what = `the condition GhostSandboxes of node ${ownNode.name}`;
+  if (found === "there") io.stdout(`remove     ${what}\n`);
+  if (typeof found === "string") return found;
+  io.stdout(`left       ${what}, if there is one: ${found.message} (--no-kube does not ask)\n`);
+  return "unknown";
+}
+
+/** Last of all: an agent that still ran would publish it again. */
+async function removedCondition({ ownNode }: UninstallOptions, io: HookIo): Promise<boolean> {
+  const error = ownNode && (await removeCondition(ownNode));
+  if (error === undefined) return true;
+  const patch = '{"status":{"conditions":[{"type":"GhostSandboxes","$patch":"delete"}]}}';
+  io.stderr(
+    `The condition GhostSandboxes could not be removed: ${error.message}. Remove it with: kubectl patch node ${ownNode?.name} --subresource=status --type=strategic -p '${patch}'\n`,
+  );
+  return false;
 }
 
 interface Going extends UninstallPlan {

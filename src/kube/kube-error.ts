@@ -21,11 +21,14 @@ export type KubeErrorKind =
 
 export class KubeError extends Error {
   readonly kind: KubeErrorKind;
+  /** How long a busy server asked to be left alone. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(kind: KubeErrorKind, message: string, cause?: unknown) {
+  constructor(kind: KubeErrorKind, message: string, cause?: unknown, retryAfterSeconds?: number) {
     super(message, cause === undefined ? {} : { cause });
     this.name = "KubeError";
     this.kind = kind;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -37,4 +40,12 @@ export async function orKubeError<T>(asking: Promise<T>): Promise<T | KubeError>
     if (error instanceof KubeError) return error;
     throw error;
   }
+}
+
+/** Undefined for what the server does not have. */
+export async function unlessMissing<T>(asking: Promise<T>): Promise<T | undefined> {
+  const answer = await orKubeError(asking);
+  if (!(answer instanceof KubeError)) return answer;
+  if (answer.kind === "not-found") return undefined;
+  throw answer;
 }

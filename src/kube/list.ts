@@ -13,11 +13,25 @@ export interface ListRequest<Item> {
   readonly accept?: string;
   /** Past the server's cache: for what is about to be acted upon. */
   readonly fresh?: boolean;
+  /** From the server's cache, and no older than this version that was seen before. */
+  readonly notOlderThan?: string;
+  /** Fewer at a time, for objects that are large. A server that answers from its cache gives all of them anyway. */
+  readonly pageSize?: number;
   readonly item: v.GenericSchema<unknown, Item>;
+}
+
+export interface Listed<Item> {
+  readonly items: readonly Item[];
+  /** Where a watch goes on. */
+  readonly resourceVersion: string;
 }
 
 /** A whole list, page by page, from the server's cache where it has one. */
 export async function listAll<Item>(api: Api, request: ListRequest<Item>): Promise<readonly Item[]> {
+  return (await listWithVersion(api, request)).items;
+}
+
+export async function listWithVersion<Item>(api: Api, request: ListRequest<Item>): Promise<Listed<Item>> {
   try {
     return await listPages(api, request);
   } catch (error) {
@@ -27,26 +41,35 @@ export async function listAll<Item>(api: Api, request: ListRequest<Item>): Promi
   }
 }
 
-async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<readonly Item[]> {
-  const { path, query, accept, item, fresh = false } = request;
+async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Listed<Item>> {
+  const { path, query, accept, item, pageSize = PAGE_SIZE } = request;
   const schema = v.object({
-    metadata: v.optional(v.object({ continue: v.optional(v.string()) })),
+    metadata: v.optional(v.object({ continue: v.optional(v.string()), resourceVersion: v.optional(v.string()) })),
     // Go writes an empty list as null.
     items: v.nullable(v.array(item)),
   });
   const items: Item[] = [];
   let next = "";
   for (let page = 0; page < MAX_PAGES; page++) {
-    // "Whatever the cache has" and "go on from here" exclude each other.
-    const first = fresh ? {} : { resourceVersion: "0" };
-    const from = next === "" ? first : { continue: next };
-    const parameters = new URLSearchParams({ ...query, limit: String(PAGE_SIZE), ...from });
+    const from = next === "" ? firstPage(request) : { limit: String(pageSize), continue: next };
+    const parameters = new URLSearchParams({ ...query, ...from });
     const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept));
     if (!result.success)
       throw new KubeError("unreadable", `the API server's list ${path} is not what a list looks like`);
     for (const one of result.output.items ?? []) items.push(one);
     next = result.output.metadata?.continue ?? "";
-    if (next === "") return items;
+    if (next === "") return { items, resourceVersion: result.output.metadata?.resourceVersion ?? "" };
   }
   throw new KubeError("unreadable", `the API server's list ${path} does not end after ${MAX_PAGES} pages`);
+}
+
+/** "Whatever the cache has" is given whole; asked for a page of a certain version, the server would go past its cache. */
+function firstPage({
+  fresh,
+  notOlderThan,
+  pageSize = PAGE_SIZE,
+}: ListRequest<unknown>): Readonly<Record<string, string>> {
+  if (fresh) return { limit: String(pageSize) };
+  if (notOlderThan !== undefined) return { resourceVersion: notOlderThan, resourceVersionMatch: "NotOlderThan" };
+  return { limit: String(pageSize), resourceVersion: "0" };
 }

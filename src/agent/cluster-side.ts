@@ -1,0 +1,102 @@
+import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
+import type { ClusterMirror } from "../kube/mirror.ts";
+import type { PlannedAction } from "../plan/plan.ts";
+import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../snapshot/cluster-credentials.ts";
+import { clusterOpener, type OpenCluster } from "../snapshot/open-cluster.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import type { AgentPolicy } from "./policy/agent-policy.ts";
+import type { Store } from "./store.ts";
+
+export interface ClusterSideOptions {
+  readonly store: Store;
+  /** undefined where the cluster is not to be asked at all. */
+  readonly places: ClusterPlaces | undefined;
+  readonly node: string;
+  readonly timeoutMs: number;
+  readonly policy: () => AgentPolicy;
+  readonly say: (message: string) => void;
+  /** What the cluster says of this node has changed. */
+  readonly onChange: () => void;
+}
+
+/** All of the agent that talks to the cluster. Nothing of it is needed for a node to heal. */
+export interface ClusterSide {
+  /** For steps that change something in the cluster. */
+  readonly open: OpenCluster | undefined;
+  /** What the cluster says, kept by watching it; undefined while there are no credentials for any. */
+  mirror(): Promise<ClusterMirror | undefined>;
+  gate(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
+  /** Called with what each look saw. */
+  saw(snapshot: Pick<Snapshot, "kubernetes">): void;
+  close(): Promise<void>;
+}
+
+interface Opened {
+  readonly mirror: ClusterMirror;
+  readonly gate: FleetGate;
+  readonly face: { close(): Promise<void> };
+}
+
+const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
+
+export function clusterSide(options: ClusterSideOptions): ClusterSide {
+  const { store, places } = options;
+  const open = places === undefined ? undefined : clusterOpener(places);
+  let nodeName = options.node;
+  let opening: Promise<Opened> | undefined;
+
+  /** A node that boots has its credentials a while after its agent: they are looked for until they are there. */
+  function opened(): Promise<Opened> | undefined {
+    if (opening !== undefined || places === undefined || open === undefined) return opening;
+    const credentials = clusterCredentials(places);
+    if (credentials !== undefined) opening = openAll(open, credentials);
+    return opening;
+  }
+
+  async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<Opened> {
+    // Loaded here alone: a node without a cluster is spared their memory.
+    const [{ openClusterMirror }, { openFleetGate }, { openKubeFace }, { REAL_TIMING: timing }] = await Promise.all([
+      import("../kube/mirror.ts"),
+      import("../fleet/gate.ts"),
+      import("./kube/kube-face.ts"),
+      import("../fleet/timing.ts"),
+    ]);
+    const { node, timeoutMs, say } = options;
+    const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
+    mirror.onChange(options.onChange);
+    const common = { openCluster, timing, say };
+    return {
+      mirror,
+      gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet }),
+      face: openKubeFace({ ...common, nodeName: () => nodeName, watched: store }),
+    };
+  }
+
+  function followBreaker(gate: FleetGate): void {
+    const breaker = gate.breaker();
+    if (breaker.open === store.state().breaker.open) return;
+    store.update((state) => ({ ...state, breaker }));
+    store.tell({ kind: "breaker", breaker });
+  }
+
+  return {
+    open,
+    mirror: async () => (await opened())?.mirror,
+    gate: async (actions) => {
+      const gate = (await opening)?.gate;
+      if (gate === undefined) return GO;
+      const answer = await gate.ask(actions);
+      followBreaker(gate);
+      return answer;
+    },
+    saw: ({ kubernetes }) => {
+      if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
+      void opening?.then(({ gate }) => followBreaker(gate));
+    },
+    close: async () => {
+      const all = await opening;
+      all?.mirror.close();
+      await Promise.all([all?.gate.close(), all?.face.close()]);
+    },
+  };
+}

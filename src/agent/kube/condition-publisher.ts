@@ -1,0 +1,99 @@
+import type { Timing } from "../../fleet/timing.ts";
+import { withApi } from "../../fleet/with-api.ts";
+import type { Api } from "../../kube/api.ts";
+import { KubeError, orKubeError } from "../../kube/kube-error.ts";
+import type { OpenCluster } from "../../snapshot/open-cluster.ts";
+import { backOffMs } from "./back-off.ts";
+import type { Condition } from "./condition.ts";
+import { patchCondition, readNode } from "./node-condition.ts";
+
+/**
+ * Publishes a condition, and promises:
+ * 1. What changed is written soon: a new status at once, new words after a moment, in which more of them may come.
+ * 2. However often it changes, two writes are never closer together than the shortest gap.
+ * 3. Where nothing changes there is one write in five minutes, by which others know that the agent lives.
+ * 4. A write that failed is made up for; the longer it fails, the more seldom it is tried.
+ * 5. A restart changes nothing: what stands there is read before the first write.
+ */
+export interface ConditionPublisher {
+  /** When there is something to write, by the clock; Infinity where there is nothing to say. */
+  dueMs(wanted: Condition | undefined): number;
+  write(wanted: Condition): Promise<KubeError | undefined>;
+}
+
+export interface PublisherOptions {
+  readonly openCluster: OpenCluster;
+  /** What the cluster calls this node. */
+  readonly nodeName: () => string;
+  readonly timing: Timing;
+}
+
+interface Published {
+  readonly condition: Pick<Condition, "message"> & { readonly status: string; readonly reason: string };
+  readonly turnedAt: Date;
+  /** By the clock. */
+  readonly atMs: number;
+  readonly heartbeatAfterMs: number;
+}
+
+export const HEARTBEAT_MS = 5 * 60_000;
+const HEARTBEAT_JITTER_MS = 30_000;
+export const SHORTEST_GAP_MS = 15_000;
+const SETTLE_MS = 2000;
+const REQUEST_MS = 5000;
+
+export function conditionPublisher({ openCluster, nodeName, timing }: PublisherOptions): ConditionPublisher {
+  const { clock, now, random } = timing;
+  let published: Published | "nothing" | "unread" = "unread";
+  let differsSinceMs: number | undefined;
+  let failures = 0;
+  let notBeforeMs = 0;
+
+  /** When what stands there has to be written over. */
+  function changeDueMs(wanted: Condition): number {
+    if (published === "unread" || published === "nothing") return 0;
+    const { condition, atMs, heartbeatAfterMs } = published;
+    if (isSame(condition, wanted)) {
+      differsSinceMs = undefined;
+      return atMs + heartbeatAfterMs;
+    }
+    differsSinceMs ??= clock();
+    const settledMs = condition.status === wanted.status ? differsSinceMs + SETTLE_MS : 0;
+    return Math.max(settledMs, atMs + SHORTEST_GAP_MS);
+  }
+
+  /** Our own clock wrote that heartbeat, so it may be compared; after a step of it a write too many does no harm. */
+  async function read(api: Api): Promise<Published | "nothing"> {
+    const { condition: standing } = await readNode(api, nodeName());
+    if (standing === undefined) return "nothing";
+    const { heartbeatAt, turnedAt, ...condition } = standing;
+    const ageMs = now().getTime() - heartbeatAt.getTime();
+    const isRecent = ageMs >= 0 && ageMs < HEARTBEAT_MS;
+    return { condition, turnedAt, atMs: clock() - (isRecent ? ageMs : HEARTBEAT_MS), heartbeatAfterMs: HEARTBEAT_MS };
+  }
+
+  async function publish(api: Api, wanted: Condition): Promise<void> {
+    if (published === "unread") published = await read(api);
+    if (clock() < changeDueMs(wanted)) return;
+    const isTurn = published === "nothing" || published.condition.status !== wanted.status;
+    const turnedAt = published === "nothing" || isTurn ? now() : published.turnedAt;
+    await patchCondition(api, nodeName(), wanted, { heartbeatAt: now(), turnedAt });
+    differsSinceMs = undefined;
+    const heartbeatAfterMs = HEARTBEAT_MS + random() * HEARTBEAT_JITTER_MS;
+    published = { condition: wanted, turnedAt, atMs: clock(), heartbeatAfterMs };
+  }
+
+  return {
+    dueMs: (wanted) => (wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(notBeforeMs, changeDueMs(wanted))),
+    write: async (wanted) => {
+      const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => publish(api, wanted)));
+      failures = outcome instanceof KubeError ? failures + 1 : 0;
+      notBeforeMs = outcome instanceof KubeError ? clock() + backOffMs(outcome, failures, random) : 0;
+      return outcome instanceof KubeError ? outcome : undefined;
+    },
+  };
+}
+
+function isSame(one: Published["condition"], other: Condition): boolean {
+  return one.status === other.status && one.reason === other.reason && one.message === other.message;
+}

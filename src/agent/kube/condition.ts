@@ -1,0 +1,122 @@
+import { count, printable } from "../../report/text.ts";
+import type { AgentState, Sighting } from "../state.ts";
+
+/** What the node's condition `GhostSandboxes` says. As node-problem-detector has it: True is bad. */
+export interface Condition {
+  readonly status: "True" | "False" | "Unknown";
+  /** UpperCamelCase; alerts and scripts select by it. */
+  readonly reason: ConditionReason;
+  /** For people. It changes with what is there and not with the time, for each change is a write to the API. */
+  readonly message: string;
+}
+
+export type ConditionReason =
+  | "NoGhostSandboxes"
+  | "GhostSandboxesPresent"
+  | "GhostHealFailed"
+  | "GhostHealRefused"
+  | "HealingPaused"
+  | "BreakerOpen"
+  | "NodeUnreadable"
+  | "ScanOverdue";
+
+/** Ten looks of the default pace that did not come. */
+const OVERDUE_MS = 10 * 60_000;
+const MOST_CLASSES = 4;
+const LONGEST_MESSAGE = 500;
+
+/** Undefined while nothing was looked at yet: what an earlier agent said then stands. */
+export function conditionOf(state: AgentState, nowMs: number): Condition | undefined {
+  const { scan, sightings } = state;
+  if (scan === undefined) return undefined;
+  if (nowMs - scan.endedAtMs > OVERDUE_MS)
+    return { status: "Unknown", reason: "ScanOverdue", message: "This node has not been looked at for ten minutes" };
+  if (sightings.length > 0) return cut({ status: "True", reason: badReason(state), message: badMessage(state) });
+  const { verdict, problems } = scan.report;
+  if (verdict === "unknown") {
+    const [first] = problems;
+    const why = first === undefined ? "" : `: ${first.source}: ${first.problem}`;
+    return cut({
+      status: "Unknown",
+      reason: "NodeUnreadable",
+      message: `Whether there are ghosts cannot be told${why}`,
+    });
+  }
+  const held = heldWords(state);
+  return cut({
+    status: "False",
+    reason: "NoGhostSandboxes",
+    message: `No ghost sandbox on this node${held === undefined ? "" : `; ${held}`}`,
+  });
+}
+
+function badReason({ breaker, hold, sightings }: AgentState): ConditionReason {
+  if (breaker.open) return "BreakerOpen";
+  if (hold?.reason === "paused") return "HealingPaused";
+  // Only that others go first: it is about to be healed.
+  if (hold !== undefined && hold.reason !== "slots") return "GhostHealRefused";
+  return sightings.some(isGivenUp) ? "GhostHealFailed" : "GhostSandboxesPresent";
+}
+
+function badMessage(state: AgentState): string {
+  const { sightings } = state;
+  const parts = [
+    `${count(sightings.length, "ghost")}: ${byClass(sightings)}`,
+    worst(sightings),
+    givenUpWords(sightings),
+    heldWords(state),
+  ];
+  return parts.filter((part) => part !== undefined).join("; ");
+}
+
+/** The most frequent classes first, then by name: the same ghosts always read the same. */
+export function byClass(found: readonly { readonly finding: { readonly class: string } }[]): string {
+  const groups = [...Map.groupBy(found, ({ finding }) => finding.class)].map(([id, group]) => ({
+    id,
+    size: group.length,
+  }));
+  const sorted = groups.toSorted((one, other) => other.size - one.size || (one.id < other.id ? -1 : 1));
+  const named = sorted.slice(0, MOST_CLASSES).map(({ id, size }) => `${size} ${id}`);
+  const others = sorted.slice(MOST_CLASSES).reduce((sum, { size }) => sum + size, 0);
+  return [...named, ...(others === 0 ? [] : [`${others} others`])].join(", ");
+}
+
+const SEVERITIES = ["critical", "warning", "info"];
+
+/** What the worst of them blocks, or else whose it is; among equals the first by name. */
+function worst(sightings: readonly Sighting[]): string | undefined {
+  const named = sightings.flatMap(({ finding }) => {
+    const [blocked] = finding.blocks;
+    const { pod } = finding.subject;
+    const words = blocked === undefined ? pod && `such as ${pod.namespace}/${pod.name}` : `blocked: ${blocked}`;
+    const rank = SEVERITIES.indexOf(finding.severity) + (blocked === undefined ? SEVERITIES.length : 0);
+    return words === undefined ? [] : [{ words, rank }];
+  });
+  const [first] = named.toSorted((one, other) => one.rank - other.rank || (one.words < other.words ? -1 : 1));
+  return first?.words;
+}
+
+function givenUpWords(sightings: readonly Sighting[]): string | undefined {
+  const [first, ...others] = sightings.filter(isGivenUp);
+  if (first === undefined || first.standing.kind !== "given-up") return undefined;
+  return `${others.length + 1} given up, ${first.standing.next}`;
+}
+
+function isGivenUp({ standing }: Sighting): boolean {
+  return standing.kind === "given-up";
+}
+
+function heldWords({ breaker, hold }: AgentState): string | undefined {
+  if (breaker.open) return `nothing is healed: ${breaker.because ?? "the fleet's breaker is open"}`;
+  if (hold === undefined) return undefined;
+  // Who heals just now changes by the second.
+  return hold.reason === "slots" ? "waiting for other nodes to finish healing" : `nothing is healed: ${hold.because}`;
+}
+
+function cut(condition: Condition): Condition {
+  const message = printable(condition.message);
+  return {
+    ...condition,
+    message: message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`,
+  };
+}

@@ -1,0 +1,142 @@
+import type { BreakerState } from "../fleet/breaker.ts";
+import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
+
+/**
+ * What the agent knows at one moment, and all that it shows: metrics, page, condition, events and textfile are made from
+ * this and from nothing else. Immutable; the store replaces it.
+ */
+export interface AgentState {
+  readonly node: string;
+  readonly version: string;
+  readonly startedAt: Date;
+  /** The last look that was finished; missing until the first one is. */
+  readonly scan?: ScanState;
+  /** Every finding that is standing now, with how long and what is done about it. */
+  readonly sightings: readonly Sighting[];
+  /** The last healing actions, newest first; bounded. */
+  readonly heals: readonly HealRecord[];
+  readonly totals: Totals;
+  readonly breaker: BreakerState;
+  /** One point a minute for the last 24 hours, oldest first. */
+  readonly timeline: readonly TimelinePoint[];
+  /** Why nothing is acted upon right now, whatever is found; missing while the agent acts. */
+  readonly hold?: Hold;
+  /** The last complaint about the configuration file: the one before it is still in force. */
+  readonly configProblem?: string;
+}
+
+export interface ScanState {
+  readonly report: NodeReport;
+  readonly counts: NodeCounts;
+  readonly seconds: number;
+  /** performance.now() at its end: ages are never judged by the wall clock. */
+  readonly endedAtMs: number;
+}
+
+/** Numbers that the report does not carry, taken from the snapshot before it is let go. */
+export interface NodeCounts {
+  readonly cacheFiles: readonly CacheFileCount[];
+  readonly leases: readonly LeaseCount[];
+  readonly leftoverContainers: number;
+  readonly volumeAttachmentsStuck: number;
+  readonly crashLoopingPods: number;
+}
+
+export interface CacheFileCount {
+  readonly kind: "result" | "multus" | "flannel";
+  readonly state: "ok" | "empty" | "corrupt" | "odd" | "orphaned";
+  readonly count: number;
+}
+
+export interface LeaseCount {
+  readonly network: string;
+  /** `used`: its container is known to the runtime. `leaked`: it is not. `free`: left in the ranges that are configured. */
+  readonly state: "used" | "leaked" | "free";
+  readonly count: number;
+}
+
+export interface Sighting {
+  readonly finding: ReportedFinding;
+  readonly firstSeenAt: Date;
+  /** performance.now() at first sight. */
+  readonly firstSeenMs: number;
+  readonly standing: Standing;
+  /** Healing attempts so far, within its budget's period. */
+  readonly attempts: number;
+}
+
+/** What is done about a finding. */
+export type Standing =
+  /** Policy says to look only, or it needs a person by its nature. */
+  | { readonly kind: "observed"; readonly because: string }
+  /** It will be healed: by when, or what is waited for, is said. */
+  | { readonly kind: "waiting"; readonly because: string }
+  | { readonly kind: "healing" }
+  /** Its budget is spent; `next` is what a person must do. */
+  | { readonly kind: "given-up"; readonly because: string; readonly next: string };
+
+export interface HealRecord {
+  readonly at: Date;
+  readonly finding: string;
+  readonly class: string;
+  readonly summary: string;
+  readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly outcome: "healed" | "skipped" | "failed" | "refused";
+  readonly reason?: string;
+  readonly journalId?: string;
+  readonly seconds: number;
+}
+
+/** Counters since the agent's start; they only grow. */
+export interface Totals {
+  /** Key: `<class> <result>`. */
+  readonly heals: ReadonlyMap<string, number>;
+  readonly refusals: ReadonlyMap<RefusalReason, number>;
+  readonly crashRestarts: number;
+  readonly kernelStalls: number;
+  readonly scans: number;
+  readonly scansFailed: number;
+}
+
+export const REFUSAL_REASONS = [
+  "paused",
+  "opted-out",
+  "policy",
+  "maintenance-window",
+  "budget",
+  "cool-down",
+  "min-age",
+  "breaker",
+  "slots",
+  "guard",
+  "lock",
+  "disk",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+export interface Hold {
+  readonly reason: RefusalReason;
+  readonly because: string;
+}
+
+export interface TimelinePoint {
+  /** Start of its minute, Unix seconds. */
+  readonly minute: number;
+  readonly ghosts: number;
+  readonly healed: number;
+  readonly failed: number;
+  readonly crashRestarts: number;
+  readonly kernelStalls: number;
+}
+
+/** What the agent tells as it happens, beside the state: histograms observe it, events and logs are made of it. */
+export type AgentEvent =
+  | { readonly kind: "scanned"; readonly seconds: number }
+  | { readonly kind: "scan-failed"; readonly reason: string }
+  | { readonly kind: "detected"; readonly sighting: Sighting }
+  | { readonly kind: "gone"; readonly sighting: Sighting }
+  | { readonly kind: "healed" | "heal-failed"; readonly record: HealRecord; readonly sighting?: Sighting }
+  | { readonly kind: "refused"; readonly reason: RefusalReason; readonly because: string; readonly sighting?: Sighting }
+  | { readonly kind: "given-up"; readonly sighting: Sighting }
+  | { readonly kind: "breaker"; readonly breaker: BreakerState }
+  | { readonly kind: "config"; readonly problem?: string };

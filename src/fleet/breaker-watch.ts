@@ -1,0 +1,89 @@
+import { KubeError, orKubeError } from "../kube/kube-error.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
+import { type BreakerState, CLOSED, decideBreaker, WINDOW_MS } from "./breaker.ts";
+import type { FleetPolicy } from "./fleet-policy.ts";
+import { FRESH_MS, fleetCounts } from "./shared-counts.ts";
+import type { Timing } from "./timing.ts";
+import { withApi } from "./with-api.ts";
+
+export interface BreakerWatchOptions {
+  readonly openCluster: OpenCluster;
+  readonly policy: () => FleetPolicy;
+  readonly node: () => string;
+  readonly timing: Timing;
+  readonly say: (message: string) => void;
+}
+
+export interface BreakerWatch {
+  state(): BreakerState;
+  /** Counts the fleet where that is due and waits so long for it; a KubeError where it cannot be counted. */
+  look(waitMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A large fleet's list takes a while; whoever waits for it does not wait this long. */
+const COUNT_MS = 15_000;
+/** While it is open, somebody has to see that things have calmed down, also when this node wants nothing any more. */
+const LOOK_AGAIN_MS = 30_000;
+
+export function openBreaker({ openCluster, policy, node, timing, say }: BreakerWatchOptions): BreakerWatch {
+  const ended = new AbortController();
+  let state = CLOSED;
+  let countedAtMs = Number.NEGATIVE_INFINITY;
+  let counting: Promise<KubeError | undefined> | undefined;
+  let watching: Promise<void> = Promise.resolve();
+
+  async function count(): Promise<KubeError | undefined> {
+    const { namespace, ...limits } = policy();
+    const counter = { namespace, node: node(), timing, signal: ended.signal };
+    const counts = await orKubeError(withApi(openCluster, COUNT_MS, (api) => fleetCounts(api, counter)));
+    if (counts instanceof KubeError) {
+      // What was seen that long ago says nothing any more, and a node must be able to heal without any API.
+      if (timing.clock() - countedAtMs > WINDOW_MS) become(CLOSED);
+      return counts;
+    }
+    if (counts === undefined) return undefined;
+    countedAtMs = timing.clock();
+    become(decideBreaker(state, counts, limits, timing.now()));
+    return undefined;
+  }
+
+  function become(next: BreakerState): void {
+    const before = state;
+    state = next;
+    if (next.open === before.open) return;
+    say(next.open ? `the fleet's breaker is open: ${next.because ?? ""}` : "the fleet's breaker is closed again");
+    if (next.open) watching = watchUntilClosed();
+  }
+
+  async function watchUntilClosed(): Promise<void> {
+    while (state.open && !ended.signal.aborted) {
+      await timing.sleep(LOOK_AGAIN_MS * (1 + timing.random() / 2), ended.signal);
+      if (!ended.signal.aborted) await countOnce();
+    }
+  }
+
+  function countOnce(): Promise<KubeError | undefined> {
+    counting ??= count().finally(() => {
+      counting = undefined;
+    });
+    return counting;
+  }
+
+  return {
+    state: () => state,
+    look: async (waitMs) => {
+      if (timing.clock() - countedAtMs < FRESH_MS) return;
+      const enough = new AbortController();
+      const late = timing.sleep(waitMs, enough.signal).then(() => "late" as const);
+      const outcome = await Promise.race([countOnce(), late]);
+      enough.abort();
+      if (outcome === "late") throw new KubeError("timeout", `the fleet could not be counted within ${waitMs} ms`);
+      if (outcome instanceof KubeError) throw outcome;
+    },
+    close: async () => {
+      ended.abort();
+      await watching;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { KubeError, type KubeErrorKind, orKubeError } from "../kube/kube-error.ts";
+import type { PlannedAction } from "../plan/plan.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
+import type { BreakerState } from "./breaker.ts";
+import { openBreaker } from "./breaker-watch.ts";
+import { byDisruption } from "./disruption.ts";
+import type { FleetPolicy } from "./fleet-policy.ts";
+import { openSlots, type SlotAnswer } from "./slots.ts";
+import type { Timing } from "./timing.ts";
+import { withApi } from "./with-api.ts";
+
+export interface FleetGateOptions {
+  readonly openCluster: OpenCluster;
+  readonly policy: () => FleetPolicy;
+  /** What the cluster calls this node. */
+  readonly node: () => string;
+  readonly timing: Timing;
+  readonly say: (message: string) => void;
+}
+
+export type FleetAnswer =
+  /** `release` must be called when the healing has ended; it never throws. */
+  | { readonly kind: "go"; release(): Promise<void> }
+  | {
+      readonly kind: "wait";
+      readonly reason: "breaker" | "slots";
+      readonly because: string;
+      /** What may be done all the same, for it disturbs nobody. */
+      readonly meanwhile: readonly PlannedAction[];
+    };
+
+/** Whether this node may act now, as far as the others are concerned. */
+export interface FleetGate {
+  ask(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
+  breaker(): BreakerState;
+  close(): Promise<void>;
+}
+
+/** All that a healing waits for the API, whatever that is doing. */
+const ASK_MS = 2000;
+/** After the API failed it is left alone for this long, and healing does not wait for it at all. */
+const LEAVE_ALONE_MS = 30_000;
+
+const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
+
+/**
+ * Fails open: an API that is down, refuses or hangs never keeps a node from healing itself. Only a breaker that was
+ * found open holds on for a while, for the API may be down for the same reason.
+ */
+export function openFleetGate({ openCluster, policy, node, timing, say }: FleetGateOptions): FleetGate {
+  const breaker = openBreaker({ openCluster, policy, node, timing, say });
+  const slots = openSlots({ openCluster, node, timing, say });
+  let leftAloneUntilMs = 0;
+  let lastTrouble: KubeErrorKind | undefined;
+
+  /** What goes wrong is said when it begins or changes, not each time it is met. */
+  async function heard<T>(asking: Promise<T>): Promise<T | KubeError> {
+    const answer = await orKubeError(asking);
+    const trouble = answer instanceof KubeError ? answer.kind : undefined;
+    if (answer instanceof KubeError) {
+      leftAloneUntilMs = timing.clock() + LEAVE_ALONE_MS;
+      if (trouble !== lastTrouble) say(`healing goes on without regard to the rest of the fleet: ${answer.message}`);
+    }
+    lastTrouble = trouble;
+    return answer;
+  }
+
+  async function takeSlot(disruptive: readonly PlannedAction[], waitMs: number): Promise<SlotAnswer | undefined> {
+    if (disruptive.length === 0 || waitMs <= 0) return undefined;
+    const answer = await heard(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
+    return answer instanceof KubeError ? undefined : answer;
+  }
+
+  async function ask(actions: readonly PlannedAction[]): Promise<FleetAnswer> {
+    if (actions.length === 0) return GO;
+    const startedMs = timing.clock();
+    const isLeftAlone = startedMs < leftAloneUntilMs;
+    const looked = isLeftAlone ? undefined : await heard(breaker.look(ASK_MS));
+    const { open, because = "" } = breaker.state();
+    if (open) return { kind: "wait", reason: "breaker", because, meanwhile: [] };
+    if (isLeftAlone || looked instanceof KubeError) return GO;
+    const { disruptive, harmless } = byDisruption(actions);
+    const slot = await takeSlot(disruptive, startedMs + ASK_MS - timing.clock());
+    if (slot === undefined) return GO;
+    if (slot.kind === "held") return { kind: "go", release: () => slot.slot.release() };
+    const who = slot.by.join(", ") || "others were faster";
+    const full = `as many nodes of the fleet as may heal at once are doing so (${who})`;
+    return { kind: "wait", reason: "slots", because: full, meanwhile: harmless };
+  }
+
+  return { ask, breaker: () => breaker.state(), close: () => breaker.close() };
+}

@@ -1,0 +1,72 @@
+import * as v from "valibot";
+import type { Api } from "../kube/api.ts";
+import { parseJson } from "../snapshot/json.ts";
+import { countReports, type FleetCounts } from "./breaker.ts";
+import { getLease, type Lease, writeLease } from "./lease.ts";
+import { readReports } from "./reports.ts";
+import type { Timing } from "./timing.ts";
+
+/**
+ * How the fleet is, counted by one node for all: when a thousand nodes turn ill at once, each of them wants to know it,
+ * and a thousand lists of a thousand nodes would bring the API server down. The counts lie in a Lease's annotation.
+ */
+export const COUNTS_LEASE = "unghost-fleet-counts";
+const ANNOTATION = "unghost.dev/fleet-counts";
+
+/** Counts are good for this long: short, for when a fleet turns ill, the first count comes before most have said so. */
+export const FRESH_MS = 5000;
+/** Whoever said that it counts is given this long. */
+const COUNTING_MS = 10_000;
+const PATIENCE_MS = 500;
+
+const amount = v.pipe(v.number(), v.integer(), v.minValue(0));
+const CountsSchema = v.object({
+  reporting: amount,
+  ill: amount,
+  turnedIll: amount,
+  at: v.pipe(v.string(), v.isoTimestamp()),
+});
+
+export interface Counter {
+  readonly namespace: string;
+  readonly node: string;
+  readonly timing: Timing;
+  readonly signal: AbortSignal;
+}
+
+/** Undefined while somebody else is still counting. */
+export async function fleetCounts(api: Api, counter: Counter): Promise<FleetCounts | undefined> {
+  const { namespace, node, timing, signal } = counter;
+  const ref = { namespace, name: COUNTS_LEASE };
+  const seen = await getLease(api, ref);
+  const known = freshCounts(seen, timing);
+  if (known !== undefined) return known;
+  const wish = { holder: node, durationSeconds: COUNTING_MS / 1000, now: timing.now() };
+  const claim = isBeingCounted(seen, timing) ? undefined : await writeLease(api, ref, seen, wish);
+  if (claim === undefined) {
+    await timing.sleep(PATIENCE_MS, signal);
+    return freshCounts(await getLease(api, ref), timing);
+  }
+  const counts = countReports(await readReports(api), timing.now());
+  const annotations = { [ANNOTATION]: JSON.stringify({ ...counts, at: timing.now().toISOString() }) };
+  // Another count that came first is as good for the others, and ours is good for us.
+  await writeLease(api, ref, claim, { ...wish, holder: "", now: timing.now(), annotations });
+  return counts;
+}
+
+function freshCounts(lease: Lease | undefined, { now }: Timing): FleetCounts | undefined {
+  const text = lease?.annotations[ANNOTATION];
+  const result = v.safeParse(CountsSchema, text === undefined ? undefined : parseJson(text));
+  if (!result.success || !isWithin(result.output.at, FRESH_MS, now())) return undefined;
+  const { at: _at, ...counts } = result.output;
+  return counts;
+}
+
+/** Nothing but a cache: that clocks of machines differ costs a second count, or waits for one a little longer. */
+function isBeingCounted(lease: Lease | undefined, { now }: Timing): boolean {
+  return lease !== undefined && lease.holder !== "" && isWithin(lease.renewedAt, COUNTING_MS, now());
+}
+
+function isWithin(time: string, span: number, now: Date): boolean {
+  return Math.abs(now.getTime() - new Date(time).getTime()) <= span;
+}

@@ -1,0 +1,25 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Time as a parameter, so that a day passes in a test within milliseconds. */
+export interface Timing {
+  /** Milliseconds that only ever grow, whatever happens to the wall clock. */
+  readonly clock: () => number;
+  readonly now: () => Date;
+  /** Ends early, and without an error, when the signal does. */
+  readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  /** 0 to 1. */
+  readonly random: () => number;
+}
+
+export const REAL_TIMING: Timing = {
+  clock: () => performance.now(),
+  now: () => new Date(),
+  sleep: async (milliseconds, signal) => {
+    try {
+      await sleep(milliseconds, undefined, { signal, ref: false });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  },
+  random: Math.random,
+};

@@ -1,0 +1,18 @@
+import type { Api } from "../kube/api.ts";
+import { KubeError } from "../kube/kube-error.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
+
+/** Credentials are read anew each time: tokens are replaced on disk while an agent runs. */
+export async function withApi<T>(
+  openCluster: OpenCluster,
+  timeoutMs: number,
+  work: (api: Api) => Promise<T>,
+): Promise<T> {
+  const api = await openCluster(timeoutMs);
+  if (api === undefined) throw new KubeError("unusable", "there are no credentials for a cluster");
+  try {
+    return await work(api);
+  } finally {
+    api.close();
+  }
+}

@@ -1,0 +1,261 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { eventObject } from "../../../src/agent/kube/event-object.ts";
+import type { AgentEvent } from "../../../src/agent/state.ts";
+import { KubeError } from "../../../src/kube/kube-error.ts";
+import { healRecord, type SightingParts, sighting } from "../page/agent-states.ts";
+import { type ShownAgent, shownAgent } from "./shown-agent.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+function detected(parts: SightingParts = {}): AgentEvent {
+  return { kind: "detected", sighting: sighting(parts) };
+}
+
+/** An agent that has just looked, and whose condition is written. */
+async function lookedAgent(): Promise<ShownAgent & { close(): Promise<void> }> {
+  const agent = shownAgent();
+  const face = agent.show();
+  agent.looked();
+  await agent.time.pass(1000);
+  agent.writes();
+  return { ...agent, close: () => face.close() };
+}
+
+function told({ events }: ShownAgent): readonly string[] {
+  return events()
+    .map((event) => {
+      const { kind, name } = event["involvedObject"] as { readonly kind: string; readonly name: string };
+      return `${String(event["reason"])} ${kind} ${name} ×${String(event["count"])}`;
+    })
+    .toSorted();
+}
+
+function eventWrites(agent: ShownAgent): readonly string[] {
+  return agent.writes().filter((request) => request.includes("/events"));
+}
+
+describe("an event", () => {
+  test("is made for the pod and for the node, as kubectl describe looks for them", async () => {
+    const agent = await lookedAgent();
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+
+    expect(agent.events()).toEqual([
+      expect.objectContaining({
+        metadata: expect.objectContaining({ namespace: "default", name: expect.stringMatching(/^n1\.[0-9a-f]{16}$/) }),
+        involvedObject: { apiVersion: "v1", kind: "Node", name: "n1", uid: "n1" },
+        message: expect.stringMatching(
+          /^libcni-result-cache-corrupt of shop\/web-0: The sandbox .* Blocked: pod shop\/web-0/,
+        ),
+        source: { component: "unghost", host: "n1" },
+        reportingInstance: "n1",
+      }),
+      expect.objectContaining({
+        metadata: expect.objectContaining({ namespace: "shop", name: expect.stringMatching(/^web-0\.[0-9a-f]{16}$/) }),
+        involvedObject: { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "web-0", uid: "7d1f" },
+        type: "Warning",
+        reason: "GhostDetected",
+        count: 1,
+        firstTimestamp: "2026-03-01T12:00:03Z",
+        lastTimestamp: "2026-03-01T12:00:03Z",
+      }),
+    ]);
+    await agent.close();
+  });
+
+  test.each<readonly [string, AgentEvent, readonly string[]]>([
+    ["a healing", { kind: "healed", record: healRecord() }, ["GhostHealed Node n1 ×1", "GhostHealed Pod web-0 ×1"]],
+    [
+      "a healing that failed",
+      { kind: "heal-failed", record: healRecord({ outcome: "failed", reason: "the DEL timed out" }) },
+      ["GhostHealFailed Node n1 ×1", "GhostHealFailed Pod web-0 ×1"],
+    ],
+    [
+      "giving up",
+      {
+        kind: "given-up",
+        sighting: sighting({ standing: { kind: "given-up", because: "three attempts failed", next: "Look at it." } }),
+      },
+      ["GhostHealFailed Node n1 ×1", "GhostHealFailed Pod web-0 ×1"],
+    ],
+    [
+      "a pause",
+      { kind: "refused", reason: "paused", because: "the node is paused", sighting: sighting() },
+      ["GhostHealRefused Node n1 ×1", "GhostHealRefused Pod web-0 ×1"],
+    ],
+    ["waiting for an age", { kind: "refused", reason: "min-age", because: "too young", sighting: sighting() }, []],
+    ["a ghost that went away", { kind: "gone", sighting: sighting() }, []],
+    ["a pod that is gone", detected({ class: "pod-gone" }), ["GhostDetected Node n1 ×1"]],
+  ])("is made of %s", async (_what, event, expected) => {
+    const agent = await lookedAgent();
+    agent.store.tell(event);
+    await agent.time.pass(3000);
+
+    expect(told(agent)).toEqual(expected);
+    await agent.close();
+  });
+
+  test("that happens again is counted on the one that is there, ever more seldom", async () => {
+    const agent = await lookedAgent();
+    for (let minute = 0; minute < 180; minute++) {
+      agent.looked();
+      agent.store.tell(detected());
+      await agent.time.pass(MINUTE);
+    }
+
+    expect(told(agent)).toEqual([expect.stringMatching(/Node n1 ×1\d\d$/), expect.stringMatching(/Pod web-0 ×1\d\d$/)]);
+    // Made once, then at 5, 15, 35, 75 and 135 minutes; for the pod and for the node.
+    expect(eventWrites(agent)).toHaveLength(2 * 6);
+    await agent.close();
+  });
+
+  test("of an earlier agent is counted on, too", async () => {
+    const agent = await lookedAgent();
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+    await agent.close();
+
+    const next = agent.show();
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
+    await next.close();
+  });
+
+  test("that the API has forgotten is made anew", async () => {
+    const agent = await lookedAgent();
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+    for (const [path] of agent.cluster.store.entries()) if (path.includes("/events/")) agent.cluster.store.remove(path);
+
+    agent.store.tell(detected());
+    await agent.time.pass(6 * MINUTE);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    await agent.close();
+  });
+
+  test("of a namespace that is going away is let go, and the node's is still made", async () => {
+    const agent = await lookedAgent();
+    agent.cluster.before = (request) => {
+      if (request.includes("/namespaces/shop/")) throw new KubeError("forbidden", "shop is being terminated");
+    };
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1"]);
+    expect(agent.said).toEqual([]);
+    await agent.close();
+  });
+
+  test("that cannot be written now is written when it can", async () => {
+    const agent = await lookedAgent();
+    agent.cluster.before = () => {
+      throw new KubeError("unreachable", "connection refused");
+    };
+    agent.store.tell(detected());
+    await agent.time.pass(HOUR);
+    agent.cluster.before = () => undefined;
+    agent.looked();
+    await agent.time.pass(7 * MINUTE);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    expect(agent.said.filter((line) => line.startsWith("events"))).toEqual([
+      "events cannot be written, it is tried again: connection refused",
+      "events cannot be written: no longer so",
+    ]);
+    await agent.close();
+  });
+});
+
+describe("after a power cut", () => {
+  test("one event tells of all, and one of their healing", async () => {
+    const agent = await lookedAgent();
+    for (let index = 0; index < 31; index++)
+      agent.store.tell(detected({ pod: `web-${index}`, class: index < 20 ? "dead-after-crash" : "shim-leak" }));
+    await agent.time.pass(3000);
+    for (let index = 0; index < 31; index++)
+      agent.store.tell({ kind: "healed", record: healRecord({ class: "dead-after-crash" }) });
+    await agent.time.pass(3000);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×31", "GhostHealed Node n1 ×31"]);
+    const [message] = agent
+      .events()
+      .filter((event) => event["reason"] === "GhostDetected")
+      .map((event) => event["message"]);
+    expect(message).toBe(
+      "31 ghosts detected: 20 dead-after-crash, 11 shim-leak; such as shop/web-0, shop/web-1, shop/web-10",
+    );
+    expect(eventWrites(agent)).toHaveLength(2);
+    await agent.close();
+  });
+
+  test("what an API that was down for long has missed does not flood it either", async () => {
+    const agent = await lookedAgent();
+    agent.cluster.before = () => {
+      throw new KubeError("unreachable", "connection refused");
+    };
+    for (let pod = 0; pod < 200; pod++) {
+      agent.store.tell(detected({ pod: `pod-${pod}` }));
+      await agent.time.pass(5000);
+    }
+    agent.writes();
+    agent.cluster.before = () => undefined;
+    agent.looked();
+    await agent.time.pass(10 * MINUTE);
+
+    expect(eventWrites(agent).length).toBeLessThanOrEqual(60 + 10);
+    await agent.close();
+  });
+
+  test("a node that gets no rest does not flood the API: its hourly budget is kept", async () => {
+    const floods = fc.array(fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 60_000 })), {
+      minLength: 100,
+      maxLength: 200,
+    });
+    await fc.assert(
+      fc.asyncProperty(floods, async (bursts) => {
+        const agent = await lookedAgent();
+        const writtenAt: number[] = [];
+        agent.cluster.before = (request) => {
+          if (/^(POST|PATCH).*\/events/.test(request)) writtenAt.push(agent.time.clock());
+        };
+        let pod = 0;
+        for (const [size, milliseconds] of bursts) {
+          for (let index = 0; index < size; index++) agent.store.tell(detected({ pod: `pod-${pod++}` }));
+          await agent.time.pass(milliseconds);
+        }
+
+        for (const atMs of writtenAt) {
+          const inHour = writtenAt.filter((other) => other >= atMs && other < atMs + HOUR).length;
+          // What was saved up in a quiet hour, and what this one earns.
+          expect(inHour).toBeLessThanOrEqual(120);
+        }
+        await agent.close();
+      }),
+      { numRuns: 10 },
+    );
+  });
+});
+
+test("every event's name is one that the API takes, and its message is not too long", () => {
+  const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+  const times = { firstAt: new Date(0), lastAt: new Date(0), count: 1 };
+  const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
+  const name = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join(".").slice(0, 253));
+  fc.assert(
+    fc.property(name, name, fc.string({ unit: "binary", maxLength: 3000 }), (node, pod, message) => {
+      const draft = { reason: "GhostDetected", class: "pod-gone", message, count: 1 } as const;
+      const onPod = { ...draft, pod: { namespace: "default", name: pod, uid: "1" } };
+      for (const event of [eventObject(draft, node, times), eventObject(onPod, node, times)]) {
+        const { metadata, message: said } = event as { metadata: { name: string }; message: string };
+        expect(metadata.name).toMatch(SUBDOMAIN);
+        expect(metadata.name.length).toBeLessThanOrEqual(253);
+        expect(Buffer.byteLength(said)).toBeLessThanOrEqual(1024);
+      }
+    }),
+  );
+});

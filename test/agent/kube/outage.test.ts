@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { seeded } from "../../../lab/chaos/random.ts";
+import { openKubeFace } from "../../../src/agent/kube/kube-face.ts";
+import { openStore } from "../../../src/agent/store.ts";
+import { openFleetGate } from "../../../src/fleet/gate.ts";
+import { ENDING } from "../../fleet/actions.ts";
+import { memoryCluster } from "../../support/memory-cluster.ts";
+import { virtualTime } from "../../support/virtual-time.ts";
+import { freshState, scanOf } from "../metrics/agent-state.ts";
+import { sighting } from "../page/agent-states.ts";
+
+const MINUTE = 60_000;
+const NODES = 20;
+const POLICY = { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
+
+test("when the whole fleet turns ill within a second, a few nodes act once, then nobody, and later a few at a time", async () => {
+  const time = virtualTime();
+  const cluster = memoryCluster();
+  const chance = seeded(7);
+  const random = (): number => chance.below(1000) / 1000;
+  const forEver = new AbortController().signal;
+  cluster.before = () => time.timing().sleep(random() * 50, forEver);
+  const acts: number[] = [];
+  let atOnce = 0;
+  let mostAtOnce = 0;
+  let isIll = false;
+  const breakers: (() => boolean)[] = [];
+
+  /** Looks every few seconds and wants to act on what it sees, which does not help: the trouble is elsewhere. */
+  async function live(node: string): Promise<void> {
+    const timing = time.timing({ random });
+    const store = openStore(freshState());
+    const common = { openCluster: cluster.open, timing, say: () => undefined };
+    openKubeFace({ ...common, nodeName: () => node, watched: store });
+    const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY });
+    breakers.push(() => gate.breaker().open);
+    for (;;) {
+      await timing.sleep(random() * 1000, forEver);
+      const scan = scanOf({ report: { kubernetes: { source: "api" } }, endedAtMs: timing.clock() });
+      const sightings = isIll ? [sighting()] : [];
+      store.update((state) => ({ ...state, scan, sightings, breaker: gate.breaker() }));
+      if (!isIll) continue;
+      const answer = await gate.ask([ENDING]);
+      if (answer.kind === "go") {
+        acts.push(timing.clock());
+        mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+        await timing.sleep(3000, forEver);
+        atOnce -= 1;
+        await answer.release();
+      } else await timing.sleep(30_000, forEver);
+    }
+  }
+
+  for (let index = 0; index < NODES; index++) {
+    cluster.store.put(`/api/v1/nodes/n${index}`, { metadata: { name: `n${index}` }, status: { conditions: [] } });
+    void live(`n${index}`);
+  }
+  await time.pass(5 * MINUTE);
+  expect(acts).toEqual([]);
+
+  isIll = true;
+  const beganMs = time.clock();
+  await time.pass(9 * MINUTE);
+  expect(acts.length).toBeGreaterThan(0);
+  expect(Math.max(...acts) - beganMs).toBeLessThan(15_000);
+  expect(breakers.every((isOpen) => isOpen())).toBe(true);
+
+  const actsBefore = acts.length;
+  await time.pass(6 * MINUTE);
+  expect(acts.length).toBeGreaterThan(actsBefore);
+  expect(breakers.some((isOpen) => isOpen())).toBe(false);
+  expect(mostAtOnce).toBe(POLICY.slots);
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { removeCondition } from "../../../src/agent/kube/remove-condition.ts";
+import { openFleetGate } from "../../../src/fleet/gate.ts";
+import { ENDING } from "../../fleet/actions.ts";
+import { sighting } from "../page/agent-states.ts";
+import { AGENT_ROLES, FLEET_RULES, isAllowed, RULES } from "./agent-roles.ts";
+import { shownAgent } from "./shown-agent.ts";
+
+describe("the agent's role", () => {
+  test("allows everything that it asks for to show itself and to regard the fleet", async () => {
+    const { time, cluster, store, looked, show } = shownAgent();
+    const policy = { slots: 1, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
+    const common = { openCluster: cluster.open, timing: time.timing(), say: () => undefined };
+    for (let start = 0; start < 2; start++) {
+      const face = show();
+      const gate = openFleetGate({ ...common, node: () => "n1", policy: () => policy });
+      looked([sighting()]);
+      store.tell({ kind: "detected", sighting: sighting() });
+      const answer = await gate.ask([ENDING]);
+      await time.pass(400_000);
+      if (answer.kind === "go") await answer.release();
+      await Promise.all([face.close(), gate.close()]);
+    }
+    await removeCondition({ openCluster: cluster.open, name: "n1", hostRoot: "/" });
+
+    expect(cluster.requests.filter((request) => !isAllowed(request))).toEqual([]);
+    expect(new Set(cluster.requests.map((request) => request.split(" ")[0]))).toEqual(
+      new Set(["GET", "POST", "PUT", "PATCH"]),
+    );
+  });
+
+  test("names no wildcard, and gives a reason for each rule", () => {
+    expect(
+      [...RULES, ...FLEET_RULES].flatMap((rule) => [...rule.apiGroups, ...rule.resources, ...rule.verbs]),
+    ).not.toContain("*");
+    const lines = AGENT_ROLES.split("\n");
+    const unexplained = lines.filter((line, index) => /^ {2}- apiGroups/.test(line) && !isExplained(lines, index));
+    expect(unexplained).toEqual([]);
+  });
+});
+
+/** By a comment above it, or above the rule before it, where both serve one thing. */
+function isExplained(lines: readonly string[], index: number): boolean {
+  const before = lines.slice(Math.max(0, index - 4), index);
+  return before.some((line) => line.trim().startsWith("#"));
+}

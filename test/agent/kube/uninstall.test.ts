@@ -1,0 +1,85 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { KubeError } from "../../../src/kube/kube-error.ts";
+import { uninstall } from "../../boot/install/hook-runs.ts";
+import { HOSTS, type ScratchHost, scratchHost } from "../../boot/install/scratch-host.ts";
+import { type MemoryCluster, memoryCluster } from "../../support/memory-cluster.ts";
+
+const NODE = "/api/v1/nodes/n1";
+const READY = { type: "Ready", status: "True" };
+
+let host: ScratchHost;
+afterEach(() => host.remove());
+
+function clusterWith(conditions: readonly object[], machineID = "m-1"): MemoryCluster {
+  const cluster = memoryCluster();
+  cluster.store.put(NODE, { metadata: { name: "n1" }, status: { conditions, nodeInfo: { machineID } } });
+  return cluster;
+}
+
+function uninstallFrom({ open }: MemoryCluster, options: { readonly dryRun?: boolean } = {}) {
+  host = scratchHost({ ...HOSTS["k3s-agent"], "/etc/machine-id": "m-1\n" });
+  return uninstall(host, { ...options, ownNode: { openCluster: open, name: "n1", hostRoot: host.root } });
+}
+
+describe("uninstall", () => {
+  test("takes the agent's condition off the node, and no other", async () => {
+    const cluster = clusterWith([READY, { type: "GhostSandboxes", status: "True" }]);
+
+    const { code, stdout } = await uninstallFrom(cluster);
+
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining("remove     the condition GhostSandboxes of node n1\n"),
+    ]);
+    expect(cluster.store.get(NODE)?.["status"]).toMatchObject({ conditions: [READY] });
+  });
+
+  test("only says so in a dry run", async () => {
+    const cluster = clusterWith([{ type: "GhostSandboxes", status: "False" }]);
+
+    const { code, stdout } = await uninstallFrom(cluster, { dryRun: true });
+
+    expect([code, stdout]).toEqual([0, "remove     the condition GhostSandboxes of node n1\n"]);
+    expect(cluster.requests).toEqual([`GET ${NODE}`]);
+  });
+
+  test("leaves a node of the same name that is another machine", async () => {
+    const cluster = clusterWith([{ type: "GhostSandboxes", status: "True" }], "m-2");
+
+    expect(await uninstallFrom(cluster)).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing to do") });
+    expect(cluster.requests).toEqual([`GET ${NODE}`]);
+  });
+
+  test.each([
+    ["there is no condition", clusterWith([READY])],
+    ["the cluster has no such node", memoryCluster()],
+  ])("has nothing to do where %s", async (_where, cluster) => {
+    expect(await uninstallFrom(cluster)).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing to do") });
+  });
+
+  test("says that it cannot tell where the API does not answer", async () => {
+    const cluster = memoryCluster();
+    cluster.before = () => {
+      throw new KubeError("unreachable", "connection refused");
+    };
+
+    expect(await uninstallFrom(cluster)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(
+        "left       the condition GhostSandboxes of node n1, if there is one: connection refused",
+      ),
+    });
+  });
+
+  test("says how to remove by hand what it may not", async () => {
+    const cluster = clusterWith([{ type: "GhostSandboxes", status: "True" }]);
+    cluster.before = (request) => {
+      if (request.startsWith("PATCH")) throw new KubeError("forbidden", "may not patch nodes/status");
+    };
+
+    expect(await uninstallFrom(cluster)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("kubectl patch node n1 --subresource=status"),
+    });
+  });
+});

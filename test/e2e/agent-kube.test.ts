@@ -1,0 +1,108 @@
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { askedOfApi, STUB_KUBECONFIG, setApiMood } from "../../lab/stub-api.ts";
+import { isAllowed } from "../agent/kube/agent-roles.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
+import {
+  condition,
+  conditionsOf,
+  eventsOf,
+  ghostsOf,
+  haunt,
+  isWrite,
+  kubeletReports,
+  nodeInCluster,
+  policy,
+  scans,
+  startAgent,
+} from "./clustered-agent.ts";
+import { unghostIn } from "./healed-node.ts";
+import { GUARD_MS } from "./unghost.ts";
+
+describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout: HANG_GUARD_MS }, () => {
+  test("shows a ghost as condition and events, clears it after healing, and leaves nothing behind", async () => {
+    const { node, pod } = await nodeInCluster();
+    const first = await startAgent(node, "observe");
+    const healthy = await condition(node, "NoGhostSandboxes");
+    expect(healthy).toMatchObject({ status: "False", message: "No ghost sandbox on this node" });
+
+    const asked = [...(await askedOfApi(node))];
+    await scans(node, 10);
+    expect((await askedOfApi(node)).filter(isWrite)).toEqual([]);
+
+    await node.kill(first);
+    await sleep(1100);
+    const second = await startAgent(node, "observe");
+    await scans(node, 3);
+    expect((await askedOfApi(node)).filter(isWrite)).toEqual([]);
+    expect(ghostsOf(node)).toEqual(healthy);
+
+    const cacheFile = await haunt(node, pod);
+    const ghosts = await condition(node, "GhostSandboxesPresent");
+    expect(ghosts).toMatchObject({
+      status: "True",
+      message: expect.stringMatching(/^1 ghost: 1 libcni-result-cache-corrupt; .*default\/web/),
+    });
+    expect(ghosts.lastTransitionTime > healthy.lastTransitionTime).toBe(true);
+    const told = [`GhostDetected Node ${node.hostname} ×1`, "GhostDetected Pod web ×1"];
+    await until("events are there", GUARD_MS, () => (eventsOf(node).length === 2 ? true : undefined));
+    await scans(node, 5);
+    expect(eventsOf(node)).toEqual(told);
+    expect(existsSync(node.path(cacheFile))).toBe(true);
+
+    await policy(node, "heal");
+    expect(await condition(node, "NoGhostSandboxes")).toMatchObject({ status: "False" });
+    await until("the healing is told", GUARD_MS, () => (eventsOf(node).length === 4 ? true : undefined));
+    expect(eventsOf(node)).toEqual([...told, `GhostHealed Node ${node.hostname} ×1`, "GhostHealed Pod web ×1"]);
+
+    await node.exec(["kill", "-TERM", String(second)]);
+    await until("the agent has ended", GUARD_MS, async () =>
+      (await node.exec(["kill", "-0", String(second)])).code === 0 ? undefined : true,
+    );
+    const uninstalled = await unghostIn(node, ["uninstall", "--yes", "--kubeconfig", STUB_KUBECONFIG]);
+    asked.push(...(await askedOfApi(node)));
+    expect(asked.filter((request) => !isAllowed(request))).toEqual([]);
+    expect(uninstalled.stdout).toContain(`remove     the condition GhostSandboxes of node ${node.hostname}\n`);
+    expect([uninstalled.code, conditionsOf(node).map(({ type }) => type)]).toEqual([0, ["Ready"]]);
+  });
+
+  test("touches nothing on a node that is paused, and heals when it is not any more", async () => {
+    const { node, pod } = await nodeInCluster();
+    await kubeletReports(node, node.hostname, { annotations: { "unghost.dev/paused": "true" } });
+    await startAgent(node, "heal");
+    await condition(node, "NoGhostSandboxes");
+    const cacheFile = await haunt(node, pod);
+
+    expect(await condition(node, "HealingPaused")).toMatchObject({
+      status: "True",
+      message: expect.stringContaining("nothing is healed: "),
+    });
+    await until("the refusal is told", GUARD_MS, () =>
+      eventsOf(node).includes("GhostHealRefused Pod web ×1") ? true : undefined,
+    );
+    await scans(node, 5);
+    expect(existsSync(node.path(cacheFile))).toBe(true);
+    await kubeletReports(node, node.hostname, { conditions: conditionsOf(node) });
+
+    await condition(node, "NoGhostSandboxes");
+    expect(existsSync(node.path(cacheFile))).toBe(false);
+  });
+
+  test.each(["hang", "500"] as const)("heals with an API that answers %s, and tells of it later", async (mood) => {
+    const { node, pod } = await nodeInCluster();
+    await startAgent(node, "heal");
+    await condition(node, "NoGhostSandboxes");
+    await setApiMood(node, mood);
+
+    const cacheFile = await haunt(node, pod);
+    await until("the ghost is healed", GUARD_MS, () => (existsSync(node.path(cacheFile)) ? undefined : true));
+    await setApiMood(node, "well");
+
+    await until("the healing is told", GUARD_MS, () =>
+      eventsOf(node).includes("GhostHealed Pod web ×1") ? true : undefined,
+    );
+    expect(ghostsOf(node)).toMatchObject({ status: "False" });
+  });
+});

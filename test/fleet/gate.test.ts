@@ -1,0 +1,246 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { type FleetGate, openFleetGate } from "../../src/fleet/gate.ts";
+import { KubeError } from "../../src/kube/kube-error.ts";
+import type { OpenCluster } from "../../src/snapshot/open-cluster.ts";
+import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
+import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
+import { ENDING, QUARANTINE } from "./actions.ts";
+import { putNode } from "./nodes.ts";
+
+const POLICY = { slots: 1, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
+
+interface Scene {
+  readonly cluster: MemoryCluster;
+  readonly time: VirtualTime;
+  readonly said: string[];
+  readonly gate: (node: string, open?: OpenCluster) => FleetGate;
+  /** So many nodes, of which the first few turn ill now. */
+  readonly fleet: (size: number, sick: number) => void;
+}
+
+const gates: FleetGate[] = [];
+afterEach(async () => {
+  await Promise.all(gates.splice(0).map((gate) => gate.close()));
+});
+
+function scene(): Scene {
+  const cluster = memoryCluster();
+  const time = virtualTime();
+  const said: string[] = [];
+  return {
+    cluster,
+    time,
+    said,
+    gate: (node, open = cluster.open) => {
+      const say = (message: string): void => void said.push(message);
+      const gate = openFleetGate({
+        openCluster: open,
+        policy: () => POLICY,
+        node: () => node,
+        timing: time.timing(),
+        say,
+      });
+      gates.push(gate);
+      return gate;
+    },
+    fleet: (size, sick) => {
+      for (let index = 0; index < size; index++)
+        putNode(cluster, time, `n${index}`, { status: index < sick ? "True" : "False" });
+    },
+  };
+}
+
+describe("a node that wants to act", () => {
+  test("may, where nobody else does, and holds a slot until it has finished", async () => {
+    const { gate, fleet } = scene();
+    fleet(10, 1);
+    const [one, other] = [gate("n0"), gate("n1")];
+
+    const mine = await one.ask([ENDING]);
+    expect(mine.kind).toBe("go");
+    expect(await other.ask([ENDING])).toMatchObject({ kind: "wait", reason: "slots" });
+    if (mine.kind === "go") await mine.release();
+
+    expect(await other.ask([ENDING])).toMatchObject({ kind: "go" });
+  });
+
+  test("is told which of its actions need not wait for a slot", async () => {
+    const { gate } = scene();
+    await gate("n0").ask([ENDING]);
+
+    const answer = await gate("n1").ask([QUARANTINE, ENDING]);
+
+    expect(answer).toMatchObject({
+      kind: "wait",
+      reason: "slots",
+      because: expect.stringContaining("n0"),
+      meanwhile: [QUARANTINE],
+    });
+  });
+
+  test("takes no slot for what disturbs nobody", async () => {
+    const { gate, cluster } = scene();
+
+    expect(await gate("n0").ask([QUARANTINE])).toMatchObject({ kind: "go" });
+    expect(cluster.requests.filter((request) => request.includes("unghost-heal"))).toEqual([]);
+  });
+
+  test("asks nothing where it has nothing to do", async () => {
+    const { gate, cluster } = scene();
+
+    expect(await gate("n0").ask([])).toMatchObject({ kind: "go" });
+    expect(cluster.requests).toEqual([]);
+  });
+});
+
+describe("when much of the fleet turns ill at once", () => {
+  test("nobody acts, not even on what disturbs nobody, and it is said why", async () => {
+    const { gate, fleet, said } = scene();
+    fleet(10, 6);
+    const one = gate("n0");
+
+    expect(await one.ask([QUARANTINE])).toMatchObject({
+      kind: "wait",
+      reason: "breaker",
+      because: expect.stringContaining("6 of 10 nodes turned ill"),
+      meanwhile: [],
+    });
+    expect(one.breaker()).toMatchObject({ open: true });
+    expect(said).toEqual([expect.stringContaining("the fleet's breaker is open: 6 of 10")]);
+  });
+
+  test("the breaker closes by itself when they are well again, though this node asks no more", async () => {
+    const { gate, fleet, said, time } = scene();
+    fleet(10, 6);
+    const one = gate("n0");
+    await one.ask([QUARANTINE]);
+    fleet(10, 1);
+
+    await time.pass(60_000);
+
+    expect(one.breaker()).toEqual({ open: false });
+    expect(said.at(-1)).toBe("the fleet's breaker is closed again");
+    expect(await one.ask([QUARANTINE])).toMatchObject({ kind: "go" });
+  });
+
+  test("the breaker closes when no more fall ill, and those that are get healed a few at a time", async () => {
+    const { gate, fleet, time } = scene();
+    fleet(10, 6);
+    const [one, other] = [gate("n0"), gate("n1")];
+    const asking = Promise.all([one.ask([ENDING]), other.ask([ENDING])]);
+    await time.pass(2000);
+    await asking;
+    expect([one.breaker().open, other.breaker().open]).toEqual([true, true]);
+
+    await time.pass(12 * 60_000);
+
+    expect(await one.ask([ENDING])).toMatchObject({ kind: "go" });
+    expect(await other.ask([ENDING])).toMatchObject({ kind: "wait", reason: "slots" });
+  });
+
+  test("a hundred nodes with an open breaker ask little while it is open", async () => {
+    const { gate, fleet, time, cluster } = scene();
+    fleet(100, 60);
+    const all = Array.from({ length: 100 }, (_, index) => gate(`n${index}`));
+    const asking = Promise.all(all.map((one) => one.ask([ENDING])));
+    await time.pass(2000);
+    await asking;
+    cluster.requests.length = 0;
+
+    await time.pass(60_000);
+
+    expect(all.every((one) => one.breaker().open)).toBe(true);
+    const lists = cluster.requests.filter((request) => request.startsWith("GET /api/v1/nodes?"));
+    expect(lists.length).toBeLessThanOrEqual((2 * 60_000) / 5000);
+    expect(cluster.requests.length).toBeLessThan(100 * 6);
+  });
+
+  test("an API that is gone meanwhile keeps the breaker open for a while, and not for ever", async () => {
+    const { gate, fleet, time, cluster } = scene();
+    fleet(10, 6);
+    const one = gate("n0");
+    await one.ask([ENDING]);
+    cluster.before = () => {
+      throw new KubeError("unreachable", "connection refused");
+    };
+
+    await time.pass(60_000);
+    expect(await one.ask([ENDING])).toMatchObject({ kind: "wait", reason: "breaker" });
+    await time.pass(11 * 60_000);
+    expect(await one.ask([ENDING])).toMatchObject({ kind: "go" });
+  });
+});
+
+describe("an API that is of no help lets a node heal", () => {
+  const troubles: Readonly<Record<string, KubeError>> = {
+    down: new KubeError("unreachable", "connection refused"),
+    forbidding: new KubeError("forbidden", "may not get leases"),
+    "not taking the token": new KubeError("unauthorized", "Unauthorized"),
+    overloaded: new KubeError("busy", "too many requests"),
+    "without the namespace": new KubeError("not-found", "namespaces unghost not found"),
+    "talking nonsense": new KubeError("unreadable", "not JSON"),
+  };
+
+  test.each(Object.entries(troubles))("one that is %s, which is said once", async (_name, error) => {
+    const { gate, cluster, said, time } = scene();
+    cluster.before = (request) => {
+      if (!request.startsWith("GET") || error.kind !== "not-found") throw error;
+    };
+    const one = gate("n0");
+
+    for (let minute = 0; minute < 10; minute++) {
+      expect(await one.ask([ENDING])).toMatchObject({ kind: "go" });
+      await time.pass(60_000);
+    }
+
+    expect(said).toEqual([`healing goes on without regard to the rest of the fleet: ${error.message}`]);
+  });
+
+  test("one that hangs costs two seconds once, and then nothing for a while", async () => {
+    const { gate, cluster, time } = scene();
+    cluster.before = () => new Promise(() => undefined);
+    const one = gate("n0");
+    const startedMs = time.clock();
+    const first = one.ask([ENDING]).then(({ kind }) => ({ kind, ms: time.clock() - startedMs }));
+
+    await time.pass(10_000);
+    expect(await first).toEqual({ kind: "go", ms: 2000 });
+
+    expect(await one.ask([ENDING])).toMatchObject({ kind: "go" });
+    expect(time.clock() - startedMs).toBe(10_000);
+  });
+
+  test("one that there are no credentials for", async () => {
+    const { gate, said } = scene();
+
+    expect(await gate("n0", () => Promise.resolve(undefined)).ask([ENDING])).toMatchObject({ kind: "go" });
+    expect(said).toEqual([expect.stringContaining("no credentials")]);
+  });
+
+  test("one where somebody else is always faster means waiting, not acting", async () => {
+    const { gate, cluster, time } = scene();
+    cluster.before = (request) => {
+      if (/^(POST|PUT) /.test(request)) throw new KubeError("conflict", "modified");
+    };
+
+    const asking = gate("n0").ask([ENDING]);
+    await time.pass(2000);
+
+    expect(await asking).toMatchObject({ kind: "wait", reason: "slots" });
+  });
+
+  test("one that came back is asked again", async () => {
+    const { gate, cluster, time } = scene();
+    const [one, other] = [gate("n0"), gate("n1")];
+    cluster.before = () => {
+      throw new KubeError("unreachable", "connection refused");
+    };
+    await one.ask([ENDING]);
+    cluster.before = () => undefined;
+    await other.ask([ENDING]);
+
+    await time.pass(31_000);
+
+    expect(await one.ask([ENDING])).toMatchObject({ kind: "wait", reason: "slots" });
+  });
+});

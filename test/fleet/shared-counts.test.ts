@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { fleetCounts } from "../../src/fleet/shared-counts.ts";
+import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
+import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
+import { putNode } from "./nodes.ts";
+
+async function countsFor(node: string, cluster: MemoryCluster, time: VirtualTime, wallClockOffMs = 0) {
+  const api = await cluster.open(0);
+  if (api === undefined) throw new Error("the memory cluster is always there");
+  const timing = time.timing({ wallClockOffMs });
+  return await fleetCounts(api, { namespace: "unghost", node, timing, signal: new AbortController().signal });
+}
+
+function listsIn({ requests }: MemoryCluster): readonly string[] {
+  return requests.filter((request) => request.startsWith("GET /api/v1/nodes?"));
+}
+
+describe("how the fleet is", () => {
+  test("is read from the nodes' conditions; nodes without one do not count", async () => {
+    const cluster = memoryCluster();
+    const time = virtualTime();
+    putNode(cluster, time, "n1", { status: "True" });
+    putNode(cluster, time, "n2", { status: "False" });
+    putNode(cluster, time, "n3", { status: "Unknown" });
+    putNode(cluster, time, "n4");
+
+    expect(await countsFor("n1", cluster, time)).toEqual({ reporting: 3, ill: 1, turnedIll: 1 });
+  });
+
+  test("is counted by one of a thousand nodes that all want to know, a page at a time", async () => {
+    const cluster = memoryCluster();
+    const time = virtualTime();
+    for (let index = 0; index < 1000; index++) putNode(cluster, time, `n${index}`, { status: "True" });
+    cluster.before = () => time.timing().sleep(10, new AbortController().signal);
+
+    const asking = Array.from({ length: 1000 }, (_, index) => countsFor(`n${index}`, cluster, time));
+    await time.pass(2000);
+    const counts = await Promise.all(asking);
+
+    expect(new Set(counts.map((one) => JSON.stringify(one)))).toEqual(
+      new Set([JSON.stringify({ reporting: 1000, ill: 1000, turnedIll: 1000 })]),
+    );
+    expect(listsIn(cluster)).toHaveLength(10);
+    expect(listsIn(cluster)[0]).toContain("limit=100");
+  });
+
+  test("is counted anew when the last count is old", async () => {
+    const cluster = memoryCluster();
+    const time = virtualTime();
+    putNode(cluster, time, "n1", { status: "False" });
+    await countsFor("n1", cluster, time);
+    putNode(cluster, time, "n1", { status: "True" });
+
+    expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 0 });
+    await time.pass(5001);
+    expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 1 });
+  });
+
+  test("is counted by the next when the one that said it would has died", async () => {
+    const cluster = memoryCluster();
+    const time = virtualTime();
+    putNode(cluster, time, "n1", { status: "True" });
+    cluster.before = (request) => (request.startsWith("GET /api/v1/nodes?") ? new Promise(() => undefined) : undefined);
+    void countsFor("dead", cluster, time);
+    await time.pass(100);
+    cluster.before = () => undefined;
+
+    const tooEarly = countsFor("n1", cluster, time);
+    await time.pass(1000);
+    expect(await tooEarly).toBeUndefined();
+    await time.pass(10_000);
+    expect(await countsFor("n1", cluster, time)).toMatchObject({ ill: 1 });
+  });
+
+  test("that somebody overwrote with something else is counted anew", async () => {
+    const cluster = memoryCluster();
+    const time = virtualTime();
+    putNode(cluster, time, "n1", { status: "True" });
+    cluster.store.put("/apis/coordination.k8s.io/v1/namespaces/unghost/leases/unghost-fleet-counts", {
+      metadata: {
+        name: "unghost-fleet-counts",
+        namespace: "unghost",
+        annotations: { "unghost.dev/fleet-counts": "{" },
+      },
+    });
+
+    expect(await countsFor("n1", cluster, time)).toMatchObject({ reporting: 1 });
+  });
+});

@@ -1,0 +1,73 @@
+import type { Timing } from "../../src/fleet/timing.ts";
+
+/** Time that passes only when a test says so, the same for everybody in it. */
+export interface VirtualTime {
+  /** `wallClockOffMs`: how wrong this one's wall clock is. */
+  timing(options?: { readonly wallClockOffMs?: number; readonly random?: () => number }): Timing;
+  clock(): number;
+  /** Whoever sleeps meanwhile is woken in order, and what that sets off is done before the next. */
+  pass(milliseconds: number): Promise<void>;
+}
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+const START = new Date("2026-03-01T12:00:00Z");
+
+export function virtualTime(): VirtualTime {
+  let elapsedMs = 0;
+  const sleepers = new Set<Sleeper>();
+
+  function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const sleeper: Sleeper = {
+        atMs: elapsedMs + milliseconds,
+        wake: () => {
+          sleepers.delete(sleeper);
+          signal.removeEventListener("abort", sleeper.wake);
+          resolve();
+        },
+      };
+      sleepers.add(sleeper);
+      signal.addEventListener("abort", sleeper.wake);
+    });
+  }
+
+  function nextUntil(endMs: number): Sleeper | undefined {
+    let next: Sleeper | undefined;
+    for (const sleeper of sleepers) {
+      if (sleeper.atMs <= endMs && (next === undefined || sleeper.atMs < next.atMs)) next = sleeper;
+    }
+    return next;
+  }
+
+  return {
+    clock: () => elapsedMs,
+    timing: ({ wallClockOffMs = 0, random = () => 0 } = {}) => ({
+      clock: () => elapsedMs,
+      now: () => new Date(START.getTime() + elapsedMs + wallClockOffMs),
+      sleep,
+      random,
+    }),
+    pass: async (milliseconds) => {
+      const endMs = elapsedMs + milliseconds;
+      await settled();
+      for (let next = nextUntil(endMs); next !== undefined; next = nextUntil(endMs)) {
+        elapsedMs = Math.max(elapsedMs, next.atMs);
+        next.wake();
+        await settled();
+      }
+      elapsedMs = endMs;
+    },
+  };
+}
+
+/** Promises that wait for nothing real are all done before the next turn of the event loop. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
