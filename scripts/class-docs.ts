@@ -47,7 +47,7 @@ function page(one: FailureClass): string {
     `### ${heading(one)}`,
     `**${one.title}.** ${plain(one.explanation)}`,
     `**Why it happens.** ${plain(one.mechanism)}`,
-    one.signatures.length > 0 ? `**In logs**\n\n${list(one.signatures.map(({ text }) => code(text)))}` : "",
+    one.signatures().length > 0 ? `**In logs**\n\n${list(one.signatures().map(({ text }) => code(text)))}` : "",
     inSnapshot.visible
       ? `**On a node.** ${plain(inSnapshot.how)}`
       : `**On a node.** Not visible: ${plain(inSnapshot.why)}`,

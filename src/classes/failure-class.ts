@@ -15,7 +15,8 @@ export interface FailureClass {
   readonly explanation: string;
   /** How it comes about, for somebody who wants to check it in the source. */
   readonly mechanism: string;
-  readonly signatures: readonly Signature[];
+  /** Made when asked for: a hundred and fifty patterns are dear to a scan that reads no line of any log. */
+  readonly signatures: () => readonly Signature[];
   /** How it shows on a node, in words; or why a snapshot cannot show it. */
   readonly inSnapshot:
     | { readonly visible: true; readonly how: string }

@@ -29,6 +29,8 @@ export interface Detected {
   readonly cure: readonly Step[];
   /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
   readonly explains?: readonly SandboxId[];
+  /** What a person has to agree to first, in a class that is otherwise treated without asking. */
+  readonly attended?: readonly string[];
 }
 
 export type Severity = "critical" | "warning" | "info";

@@ -28,6 +28,8 @@ export type Step =
       readonly uid: string;
       /** What the cluster calls this node. */
       readonly node: string;
+      /** The sandbox in the making that holds its name, where that is why; else it crash-looped. */
+      readonly holder?: SandboxId;
     }
   | {
       readonly kind: "delete-volume-attachment";

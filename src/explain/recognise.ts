@@ -74,9 +74,13 @@ function* pieces(line: string): Generator<readonly [string, number]> {
   for (let start = 0; start < line.length; start += PIECE - OVERLAP) yield [line.slice(start, start + PIECE), start];
 }
 
+/** Made with the first line that is read. */
+let catalogue: readonly { readonly id: string; readonly signatures: readonly Signature[] }[] | undefined;
+
 /** Keeps for each class its deepest, then surest signature. */
 function collect(text: string, start: number, hits: Map<string, Hit>): void {
-  for (const { id, signatures } of classes) {
+  catalogue ??= classes.map(({ id, signatures }) => ({ id, signatures: signatures() }));
+  for (const { id, signatures } of catalogue) {
     for (const signature of signatures) {
       const best = hits.get(id);
       if (best && !isBetter(signature, best.signature)) continue;

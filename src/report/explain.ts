@@ -82,7 +82,7 @@ export function renderClass(one: FailureClass, style: Style): string {
     ...section("Why it happens", [one.mechanism], style),
     ...section(
       "How it reads in logs",
-      one.signatures.map((signature) => signature.text),
+      one.signatures().map((signature) => signature.text),
       style,
     ),
     ...section("How it shows on a node", [shows], style),

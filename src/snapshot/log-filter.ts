@@ -1,6 +1,6 @@
 /**
  * At least one of these is in every line that any signature could match. A new signature may need a new one here: its
- * line in the corpus fails until it has.
+ * line in the corpus fails until it has. Parts of a regular expression, and escaped as such.
  */
 const FRAGMENTS: readonly string[] = [
   "sandbox",
@@ -50,7 +50,7 @@ const FRAGMENTS: readonly string[] = [
   "antrea",
   "ovn",
   "spiderpool",
-  "127.0.0.1:5",
+  "127\\.0\\.0\\.1:5",
   "unauthorized",
   "iptables",
   "xtables",
@@ -84,7 +84,7 @@ const FRAGMENTS: readonly string[] = [
   "informer cache",
   "etcd",
   "kill task",
-  "meta.db",
+  "meta\\.db",
   "container runtime is down",
   "runtime service failed",
   "retrieve pods",
@@ -100,14 +100,12 @@ const FRAGMENTS: readonly string[] = [
   "error waiting for pod",
   "dial unix",
   "external-attacher",
-  "attachvolume.attach",
+  "attachvolume\\.attach",
   "attachment timeout",
 ];
 
 /** One alternation is three times as fast as one search for each fragment. */
-const ANY_FRAGMENT = new RegExp(
-  FRAGMENTS.map((fragment) => fragment.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("|"),
-);
+const ANY_FRAGMENT = new RegExp(FRAGMENTS.join("|"));
 
 /** containerd tells of every sandbox that it makes and removes in good health. */
 const CHATTER = /level"?[=:]"?info\b/;
@@ -118,6 +116,6 @@ const END_OF_TROUBLE = /teardown network for sandbox/;
 /** Cheap: may this line concern a sandbox in trouble at all? Readers of large logs ask this before they look closer. */
 export function couldConcernSandboxes(line: string): boolean {
   const lower = line.toLowerCase();
-  if (!ANY_FRAGMENT.test(lower)) return false;
-  return !CHATTER.test(lower) || TROUBLE.test(lower) || END_OF_TROUBLE.test(lower);
+  if (CHATTER.test(lower) && !TROUBLE.test(lower) && !END_OF_TROUBLE.test(lower)) return false;
+  return ANY_FRAGMENT.test(lower);
 }

@@ -48,7 +48,7 @@ describe("the catalogue", () => {
 
   test("signatures are lower case and unquoted, as the text they are tested against", () => {
     for (const one of classes) {
-      for (const { pattern, confidence, text } of one.signatures) {
+      for (const { pattern, confidence, text } of one.signatures()) {
         expect(pattern.flags, one.id).toBe("");
         expect(pattern.source, one.id).not.toMatch(/["'`]|(?<!\\)[A-Z]/);
         expect(pattern.source, one.id).not.toMatch(/(?<!\\)\.[*+]|\][*+]|\)[*+]|\\[SsWw][*+]/);
@@ -63,7 +63,7 @@ describe("the catalogue", () => {
     const texts = positives.map((one) => normalise(one.line));
 
     for (const one of classes) {
-      for (const signature of one.signatures) {
+      for (const signature of one.signatures()) {
         const met = texts.some(
           (text) =>
             signature.pattern.test(text) &&

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
+import { planHealing } from "../../src/plan/plan.ts";
 import { sandboxName } from "../../src/snapshot/ids.ts";
 import { absent } from "../../src/snapshot/source.ts";
-import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { type Holds, type KnownPod, ZERO_TIME } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   ago,
@@ -71,6 +72,57 @@ describe("sandbox-name-held-by-inflight-run", () => {
     ["a record that nobody waits for", { records: [recorded] }],
   ])("is not %s", (_, parts) => {
     expect(named(diagnosed(parts, PATIENT))).toEqual([]);
+  });
+
+  describe("that no process explains", () => {
+    const parts: NodeParts = { records: [recorded], logLines: [lockLine("a")] };
+    const pod: KnownPod = {
+      namespace: "default",
+      name: "pod-a",
+      uid: sandboxOf("a").pod.uid,
+      controller: "ReplicaSet",
+    };
+    const holds = { paused: false, node: false, namespaces: [] };
+    const withPods = (pods: readonly KnownPod[], more: Partial<Holds> = {}): Diagnosis => {
+      const kubernetes = { source: "api", nodeName: "n1", pods, holds: { ...holds, ...more } } as const;
+      return diagnose(snapshotOf(parts, { kubernetes }), PATIENT);
+    };
+
+    test("is offered to be cured by a new pod, which a person has to agree to", () => {
+      const diagnosis = withPods([pod]);
+      const policy = { ...PATIENT, allDead: false, cap: 10 };
+
+      expect(diagnosis.findings).toMatchObject([
+        {
+          id: A1,
+          cure: [{ kind: "kick-pod", namespace: "default", name: "pod-a", uid: "a", node: "n1", holder: idOf("a") }],
+          treatment: { automatic: false, steps: [expect.stringContaining("Delete the pod"), expect.anything()] },
+        },
+      ]);
+      expect(planHealing(diagnosis, policy).actions).toEqual([]);
+      const byName = planHealing(diagnosis, { ...policy, only: ["sandbox-name-held-by-inflight-run"] });
+      const byPolicy = planHealing(diagnosis, { ...policy, consented: new Set(["sandbox-name-held-by-inflight-run"]) });
+      for (const { actions } of [byName, byPolicy]) expect(actions).toMatchObject([{ steps: [{ kind: "kick-pod" }] }]);
+    });
+
+    const { controller: _nobody, ...bare } = pod;
+    test.each<readonly [string, KnownPod, Partial<Holds>]>([
+      ["a bare pod", bare, {}],
+      ["a static pod's mirror", { ...pod, objectUid: "mirror" }, {}],
+      ["an ignored pod", { ...pod, ignored: true }, {}],
+      ["a pod of an ignored namespace", pod, { namespaces: ["default"] }],
+    ])("is found, and nothing is offered, for %s", (_what, one, more) => {
+      const { findings } = withPods([one], more);
+
+      expect(findings).toMatchObject([{ id: A1, cure: [] }]);
+    });
+
+    test.each<readonly [string, readonly KnownPod[]]>([
+      ["is gone", []],
+      ["is on its way out", [{ ...pod, terminating: true }]],
+    ])("is no finding any more where its pod %s: nobody waits for the name", (_what, pods) => {
+      expect(withPods(pods).findings).toEqual([]);
+    });
   });
 
   test("needs no record where the runtime keeps none that can be read", () => {

@@ -8,7 +8,7 @@ export const clockStepContainerRestartcount: FailureClass = {
     "The kubelet wants to start a container that is already running: after a clock step it looks at an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
   mechanism:
     "The kubelet keeps container statuses by creation time; after a backward step a stale one wins and the restart count is computed from it. The name that results belongs to a container that is often alive.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to reserve container name "…": name "…" is reserved for "<id>", and <id> runs',
       pattern: /failed to reserve container name/,

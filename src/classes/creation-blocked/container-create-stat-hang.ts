@@ -8,7 +8,7 @@ export const containerCreateStatHang: FailureClass = {
     "A volume of this pod lies on storage that no longer answers (NFS, CIFS, a CSI mount). The runtime asks the kernel whether the path exists and never gets an answer; every retry then fails on the container's name.",
   mechanism:
     "While building the container's specification containerd calls stat on each mount source. On a dead network file system that call sleeps uninterruptibly and cannot be cancelled.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to generate spec: failed to stat "<volume path>": …',
       pattern: /failed to generate spec: failed to stat/,

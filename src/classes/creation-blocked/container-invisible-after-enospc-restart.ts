@@ -8,7 +8,7 @@ export const containerInvisibleAfterEnospcRestart: FailureClass = {
     "containerd was restarted while its disk was full. It could not write down the state of some containers and left them out, although they still run. The kubelet cannot see them and starts a second copy. The next restart of containerd will find both and refuse to start.",
   mechanism:
     "On start the CRI plugin loads each container and checkpoints its status. A failing write skips the container: the process keeps running unknown to CRI, and the kubelet creates one with the same name. Recovery treats two equal names as fatal (D2).",
-  signatures: [
+  signatures: () => [
     {
       text: 'Failed to load container "<id>" … failed to checkpoint status to "<path>": … no space left on device',
       pattern: /failed to checkpoint status/,

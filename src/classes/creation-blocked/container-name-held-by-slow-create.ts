@@ -11,7 +11,7 @@ export const containerNameHeldBySlowCreate: FailureClass = {
     "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet lost patience after two minutes and asked again; the second request meets the name of the first. It nearly always ends well by itself.",
   mechanism:
     "CreateContainer reserves the container's name first and prepares the snapshot afterwards. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to reserve container name "<container>_<pod>_<namespace>_<uid>_<n>": name "<same>" is reserved for "<id>"',
       pattern: /failed to reserve container name/,

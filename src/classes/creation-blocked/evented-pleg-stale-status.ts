@@ -8,7 +8,7 @@ export const eventedPlegStaleStatus: FailureClass = {
     "Right after a restart of the runtime a kubelet with the EventedPLEG feature still believes an old picture and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
   mechanism:
     "With the feature gate on, the kubelet's pod cache is fed by runtime events; events lost over a runtime restart leave it stale. Suspected upstream, not proven.",
-  signatures: [
+  signatures: () => [
     {
       text: "… is already in use by sandbox <id>",
       pattern: /conflict\. the name \S{1,400} is already in use by|is already in use by sandbox/,

@@ -17,7 +17,7 @@ export const failedRollbackUnknownSandbox: FailureClass = {
     "Creating the pod's network failed, and undoing it failed as well. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again and meets the same plugin error each time.",
   mechanism:
     "RunPodSandbox rolls back when CNI ADD fails. If CNI DEL fails too, the sandbox is stored in state UNKNOWN and its name is kept on purpose until RemovePodSandbox succeeds. On containerd 1.6 its creation time is zero.",
-  signatures: [
+  signatures: () => [
     {
       text: 'encountered an error cleaning up failed sandbox "<id>", marking sandbox state as SANDBOX_UNKNOWN',
       pattern:

@@ -17,7 +17,7 @@ export const kernelNetnsHang: FailureClass = {
     "The kernel is stuck tearing down an old network namespace, and every new one waits behind it. No pod with its own network can start on this node, whatever is removed or restarted. Only a reboot helps.",
   mechanism:
     "Making a sandbox unshares a network namespace; the kernel holds a global lock while it cleans up another one that still has a reference (unregister_netdevice waits). Threads of the runtime sleep uninterruptibly in copy_net_ns.",
-  signatures: [
+  signatures: () => [
     {
       text: "unregister_netdevice: waiting for <interface> to become free. Usage count = <n>",
       pattern: /unregister_netdevice: waiting for/,

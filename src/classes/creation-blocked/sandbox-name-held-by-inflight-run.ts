@@ -6,7 +6,9 @@ import type { Detected, Evidence } from "../finding.ts";
 import { creationsUnderWay } from "../in-the-making.ts";
 import { pullsAnImage, runtimeUnreachable } from "../log-context.ts";
 import { namesHeldInLogs } from "../name-locks.ts";
+import type { Step } from "../step.ts";
 import type { NodeView } from "../view.ts";
+import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 
 const decides =
   "Look for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
@@ -19,7 +21,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     "An earlier attempt to create this pod's sandbox is still running inside the runtime, usually because a network plugin hangs. The kubelet gave up after four minutes and tries again under the same name, but the name belongs to the attempt that never ended. The runtime lists nothing, so there is nothing to remove by hand.",
   mechanism:
     "RunPodSandbox reserves the name before anything else. When the caller's deadline passes, the server side stays in a step that ignores cancellation: a plugin process, an unshare, a mount, a shim start, a slow disk. The sandbox is not in the store yet, so the kubelet sees none and asks for the same attempt again.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to reserve sandbox name "<pod>_<namespace>_<uid>_<attempt>": name "<same>" is reserved for "<id>"',
       pattern: /failed to reserve sandbox name/,
@@ -65,6 +67,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
       "Find the process that carries the holder's id in CNI_CONTAINERID.",
       "End that plugin process; the runtime rolls the creation back and releases the name within seconds.",
       "Leave the next attempt to the kubelet.",
+      "Where no process explains the holder: offer to delete the pod, which its controller makes anew under another name.",
     ],
     gates: [
       "The holder is not listed over CRI.",
@@ -97,7 +100,7 @@ function detect(view: NodeView): readonly Detected[] {
   const locks = namesHeldInLogs(view);
   return creationsUnderWay(view)
     .filter(({ ageMs }) => ageMs >= view.policy.inflightGraceMs)
-    .map(({ id, plugin }) => heldBy(id, plugin, locks.get(id), view));
+    .flatMap(({ id, plugin }) => heldBy(id, plugin, locks.get(id), view));
 }
 
 function heldBy(
@@ -105,12 +108,14 @@ function heldBy(
   plugin: PluginProcess | undefined,
   lockedName: string | undefined,
   view: NodeView,
-): Detected {
+): readonly Detected[] {
   const about = view.about(sandboxId);
   const name = lockedName ?? about.metadata?.name;
   const pod = name === undefined ? undefined : parseSandboxName(name);
+  if (plugin === undefined && isNobodysName(pod, view)) return [];
+  const remade = plugin === undefined ? recreation(pod, sandboxId, view) : [];
   const age = plugin === undefined ? "" : ` for ${durationInWords(plugin.ageSeconds)}`;
-  return {
+  const found: Detected = {
     severity: "critical",
     subject: {
       type: "sandbox",
@@ -125,18 +130,14 @@ function heldBy(
       ...recordEvidence(about.record !== undefined || about.storeRecord !== undefined),
     ],
     blocks: [blocked(plugin, pod, name)],
-    cure:
-      plugin === undefined
-        ? []
-        : [
-            {
-              kind: "end-process",
-              pid: plugin.pid,
-              startedSecondsAfterBoot: plugin.startedSecondsAfterBoot,
-              sandboxId,
-            },
-          ],
+    cure: plugin === undefined ? remade : [endProcess(plugin)],
+    ...(remade.length === 0 ? {} : { attended: RECREATE_BY_CONSENT }),
   };
+  return [found];
+}
+
+function endProcess({ pid, startedSecondsAfterBoot, sandboxId }: PluginProcess): Step {
+  return { kind: "end-process", pid, startedSecondsAfterBoot, sandboxId };
 }
 
 function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | undefined): Evidence[] {

@@ -13,7 +13,7 @@ export const zeroCreatedatRecord: FailureClass = {
     "The runtime died between writing down a new sandbox and starting it. After the restart it lists the sandbox as NotReady, hundreds of years old, but protects no name for it.",
   mechanism:
     "containerd 2.x also recovers from the sandboxes bucket. A record without a started pause container comes back with Go's zero time, over CRI -6795364578871345152 ns, and its name is not reserved. Two records of one name can then reach the store (D1).",
-  signatures: [
+  signatures: () => [
     {
       text: '"createdAt": "-6795364578871345152"',
       pattern: /-6795364578871345152/,

@@ -10,7 +10,7 @@ export const cniCacheFilesOrphaned: FailureClass = {
   explanation:
     "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They do no harm by themselves; they grow in number with each crash, and sometimes they are the only note of an address that still has to be freed.",
   mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
-  signatures: [],
+  signatures: () => [],
   inSnapshot: {
     visible: true,
     how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",

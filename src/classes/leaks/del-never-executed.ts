@@ -7,7 +7,7 @@ export const delNeverExecuted: FailureClass = {
   explanation:
     "The runtime died after the network was set up and before it had written that down. Later it reports the network as torn down although no plugin was ever called, and the address stays allocated.",
   mechanism: "With no result recorded these releases skip CNI DEL entirely and log success.",
-  signatures: [],
+  signatures: () => [],
   inSnapshot: {
     visible: false,
     why: "It shows only through what it leaves, which is found as C1.",

@@ -8,7 +8,7 @@ export const delSwallowed: FailureClass = {
     "The plugin failed to take the network down, but somebody in between decided to call it success. The pod goes away properly, and what the plugin held, mostly an address, does not.",
   mechanism:
     "The multus shim from 4.0.2 always returns success on DEL. go-cni takes any error with “not found”, and “no such file or directory” with an empty namespace path, for success.",
-  signatures: [
+  signatures: () => [
     {
       text: "CmdDel (shim): <error>",
       pattern: /cmddel \(shim\):/,

@@ -12,7 +12,7 @@ export const hostlocalEmptyIpFile: FailureClass = {
     "A power cut left an address file empty. It blocks the address, and as it names no owner no removal will ever free it.",
   mechanism:
     "host-local creates the file and writes the owner into it without fsync. DEL matches by content, so an empty file matches nothing.",
-  signatures: [
+  signatures: () => [
     {
       text: "-rw-r--r-- 1 root root 0 <date> <ip> (a listing of /var/lib/cni/networks/<net>)",
       pattern: /-[rwx-]{9}\S? \d{1,3} \S{1,32} \S{1,32} 0 [^/]{3,40} (?:\S{0,100}\/)?\d{1,3}(?:\.\d{1,3}){3}(?: |$)/,

@@ -14,7 +14,7 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     "Each pod's address is a small file on the node. Pods that died with the node, or whose removal was swallowed, left theirs behind. When the range is full no new pod gets an address, though only a few pods run.",
   mechanism:
     "host-local keeps /var/lib/cni/networks/<net>/<ip>. DEL was not delivered, was taken for done, or was killed. containerd never calls CNI GC, and host-local has none.",
-  signatures: [
+  signatures: () => [
     {
       text: "failed to allocate for range <n>: no IP addresses available in range set: <a>-<b>",
       pattern: /no ip addresses available in (?:range set|network)/,

@@ -11,7 +11,7 @@ export const recordLeakAfterLateFailure: FailureClass = {
     "A pod fails late in its creation, and the runtime forgets to remove what it had written down. Each retry adds one more record of the same name. Nothing is visible until the runtime is restarted: then it refuses to start at all (D1).",
   mechanism:
     "After StartSandbox had succeeded, a failing NRI hook (or a time-out) returned without shutting the sandbox down. The records share one name, and recovery treats two equal names as fatal.",
-  signatures: [
+  signatures: () => [
     {
       text: "NRI RunPodSandbox failed: …",
       pattern: /nri runpodsandbox failed/,

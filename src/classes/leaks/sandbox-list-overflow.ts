@@ -8,7 +8,7 @@ export const sandboxListOverflow: FailureClass = {
     "So many dead sandboxes have piled up that the runtime cannot send their list in one message any more. The kubelet goes blind, the node becomes NotReady, and crictl fails as well.",
   mechanism:
     "A CRI answer may be 16 MiB. When the kubelet's garbage collection is starved, tens of thousands of NotReady sandboxes exceed that.",
-  signatures: [
+  signatures: () => [
     {
       text: "ResourceExhausted desc = grpc: trying to send message larger than max (<n> vs. 16777216)",
       pattern: /(?:trying to send|received) message larger than max/,

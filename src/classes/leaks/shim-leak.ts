@@ -12,7 +12,7 @@ export const shimLeak: FailureClass = {
   explanation:
     "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still work that nobody sees.",
   mechanism: "Under I/O pressure the delete call was cancelled before the shim was told to exit.",
-  signatures: [
+  signatures: () => [
     {
       text: "failed to delete shim / failed to clean up after shim disconnected",
       pattern: /failed to (?:delete|clean ?up) (?:dead |after )?shim|cleanup failed to delete shim/,

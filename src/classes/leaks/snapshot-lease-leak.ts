@@ -12,7 +12,7 @@ export const snapshotLeaseLeak: FailureClass = {
     "The runtime holds a lease in the name of a sandbox that no longer exists, and with it the disk space of its layers. Nothing breaks; the disk fills slowly.",
   mechanism:
     "From 2.1 each sandbox has a lease with its own id, removed only by rollback or RemovePodSandbox. Removing the record with ctr leaves it.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to create lease for sandbox "<id>": … already exists',
       pattern: /failed to (?:create|delete) lease for (?:pod )?sandbox|lease [0-9a-f]{64}: already exists/,

@@ -8,7 +8,7 @@ export const staleHostportRules: FailureClass = {
     "Rules of a pod that is gone still send a host port to its old address. They stand before the new pod's rules, so connections to that port vanish.",
   mechanism:
     "Chain names are hashed from network name and id. After a lost DEL, or a renamed network, nobody looks for them again.",
-  signatures: [
+  signatures: () => [
     {
       text: '-A CNI-HOSTPORT-DNAT … --comment "dnat name: \\"<net>\\" id: \\"<id>\\"" … -j CNI-DN-<hash>',
       pattern: /dnat name: \S{1,80} id: \S{6,64}/,

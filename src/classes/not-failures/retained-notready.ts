@@ -8,7 +8,7 @@ export const retainedNotready: FailureClass = {
     "After a reboot every pod shows an old NotReady sandbox beside the Ready one, and a finished pod keeps its last. The kubelet keeps them for their logs. Nothing is wrong.",
   mechanism:
     "The kubelet's garbage collection keeps the newest sandbox of every existing pod and any sandbox that still has containers.",
-  signatures: [],
+  signatures: () => [],
   inSnapshot: {
     visible: true,
     how: "A NotReady sandbox of a finished pod, or one beside a Ready sandbox of the same pod with a higher attempt.",

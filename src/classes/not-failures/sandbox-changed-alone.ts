@@ -7,7 +7,7 @@ export const sandboxChangedAlone: FailureClass = {
   explanation:
     "The kubelet noticed that the pod's sandbox is gone or different and makes a new one. After a reboot every pod says this once. Only when it repeats for minutes is there a cause, and that stands in another line.",
   mechanism: "The kubelet compares the newest sandbox with what the pod needs and announces the replacement.",
-  signatures: [],
+  signatures: () => [],
   inSnapshot: { visible: false, why: "It is an announcement, not a state." },
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },

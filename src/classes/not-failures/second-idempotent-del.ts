@@ -7,7 +7,7 @@ export const secondIdempotentDel: FailureClass = {
   explanation:
     "The runtime calls the teardown twice by design. The second time multus finds that its notes are already gone and says so. After a first teardown that succeeded this means nothing.",
   mechanism: "StopPodSandbox and RemovePodSandbox both run DEL; multus removed its cache on the first.",
-  signatures: [
+  signatures: () => [
     {
       text: "Multus: failed to get the cached delegates file: open /var/lib/cni/multus/<id>: no such file or directory, cannot properly delete",
       pattern: /failed to get the cached delegates file/,

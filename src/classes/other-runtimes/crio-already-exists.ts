@@ -7,7 +7,7 @@ export const crioAlreadyExists: FailureClass = {
   explanation:
     "An old CRI-O still knows a sandbox or container of this name from before a restart and cannot make a second. Today's CRI-O deletes what it cannot restore.",
   mechanism: "On start old releases reserved the names of sandboxes they then failed to load.",
-  signatures: [
+  signatures: () => [
     {
       text: 'pod sandbox with name "<n>" already exists',
       pattern: /pod sandbox with name \S{1,400} already exists/,

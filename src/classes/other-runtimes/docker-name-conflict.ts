@@ -8,7 +8,7 @@ export const dockerNameConflict: FailureClass = {
     "Docker still has a container of the name that the kubelet wants to use, usually one from before a crash, or one that a clock step made the kubelet forget.",
   mechanism:
     "dockershim and cri-dockerd build the name from pod, uid and attempt; docker allows each name once, whether the container runs or not.",
-  signatures: [
+  signatures: () => [
     {
       text: 'Conflict. The container name "/k8s_POD_…" is already in use by container "<id>". You have to remove (or rename) that container …',
       pattern: /container name \/?k8s_\S{1,400} is already in use by container/,

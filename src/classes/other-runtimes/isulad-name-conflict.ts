@@ -7,7 +7,7 @@ export const isuladNameConflict: FailureClass = {
   explanation:
     "iSulad still has a sandbox of this name from before a power cut and refuses a second one. The kubelet asks for the same attempt because it does not see, or misjudges, the first.",
   mechanism: "iSulad keeps names across restarts; static pods keep their uid and so their name.",
-  signatures: [
+  signatures: () => [
     {
       text: 'Conflict. The name "k8s_POD_…" is already in use by sandbox <id>. You have to remove that sandbox to be able to reuse that name.',
       pattern:

@@ -8,7 +8,7 @@ export const staleProcNetns: FailureClass = {
     "An old CRI-O or docker remembers a pod's network by the number of its first process. That process is gone, or worse, after a reboot the number belongs to another one, and taking the network down hits the wrong namespace, the host's included.",
   mechanism:
     "The namespace path was /proc/<pid>/ns/net. After a reboot the pid is reused; DEL then ran in the host's namespace and took lo down.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to Statfs "/proc/<pid>/ns/net": no such file or directory',
       pattern:

@@ -15,7 +15,7 @@ export const chainedPluginBinaryMissing: FailureClass = {
     "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
   mechanism:
     "libcni looks the type of each plugin up in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
-  signatures: [
+  signatures: () => [
     {
       text: 'plugin type="<t>" name="<t>" failed (delete): failed to find plugin "<t>" in path [<dirs>]',
       pattern: /failed to find plugin \S{1,80} in path/,

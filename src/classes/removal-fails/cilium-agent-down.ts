@@ -8,7 +8,7 @@ export const ciliumAgentDown: FailureClass = {
     "Cilium's plugin cannot reach the cilium agent of this node. Older versions fail at once; newer ones write removals into a queue and fail only when that queue is full or locked. Everything clears when the agent is back.",
   mechanism:
     "The plugin talks to /var/run/cilium/cilium.sock. With the deletion queue, DEL is stored as a file below the state directory, at most 256 of them, and replayed when the agent starts.",
-  signatures: [
+  signatures: () => [
     {
       text: "unable to connect to Cilium daemon: failed to create cilium agent client after 30.000000 seconds timeout: … Is the agent running?",
       pattern: /unable to connect to cilium|failed to create cilium agent client/,

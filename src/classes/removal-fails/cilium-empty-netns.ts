@@ -8,7 +8,7 @@ export const ciliumEmptyNetns: FailureClass = {
     "After a reboot the pod's network namespace no longer exists. This version of cilium takes that for an error instead of for work already done, so the pod stays Terminating.",
   mechanism:
     "DEL runs with an empty namespace path; the plugin tries to open it and fails. containerd's go-cni takes the text for success, CRI-O does not.",
-  signatures: [
+  signatures: () => [
     {
       text: 'plugin type="cilium-cni" failed (delete): opening netns pinned at : open : no such file or directory: stat netns path "": …',
       pattern: /opening netns pinned at|stat netns path ?: stat/,

@@ -9,7 +9,7 @@ export const cniDaemonSocketDown: FailureClass = {
     "The plugin only forwards the request to an agent on the same node, and the agent does not listen: kube-ovn, antrea, aws-node, ovn-kubernetes, weave and others work like that. The fault is the agent's pod, not the sandbox.",
   mechanism:
     "The plugin dials a unix socket or a local port. Under containerd the two answers differ: right after a reboot “no such file or directory” is taken for success and nothing is freed; “connection refused” is not, and loops.",
-  signatures: [
+  signatures: () => [
     {
       text: "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory",
       pattern: /kube-ovn-daemon\.sock|antrea\/cni\.sock|ovn-cni-server\.sock|spiderpool\.sock: connect/,

@@ -9,7 +9,7 @@ export const cniDelNeedsApiserver: FailureClass = {
     "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circle: the API's service address needs a network that needs the API. It ends by itself once the API is reachable from the host.",
   mechanism:
     "Calico, multus and others look up pods or cluster settings over the service address on ADD and DEL. While kube-proxy or the network itself is down that address leads nowhere.",
-  signatures: [
+  signatures: () => [
     {
       text: 'error getting ClusterInformation: Get "https://<service-ip>:443/…": dial tcp …: i/o timeout | connection refused',
       pattern: /error getting clusterinformation: (?:get|an error|context)/,

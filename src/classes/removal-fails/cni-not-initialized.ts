@@ -13,7 +13,7 @@ export const cniNotInitialized: FailureClass = {
     "The runtime has no network configuration it could use: the network add-on is not installed, not started yet, was removed, or the runtime missed that its file appeared. Without it sandboxes can neither be made nor, on older runtimes, be removed.",
   mechanism:
     "The runtime loads the first file of its CNI directory and watches it. A file moved into place raises no write event and stays unseen; a directory deleted and made anew loses the watch (up to 2.0 silently, from 2.1 the CRI service exits).",
-  signatures: [
+  signatures: () => [
     {
       text: "cni plugin not initialized / cni config uninitialized / cni config not initialized",
       pattern: /cni (?:plugin|config) (?:is )?(?:not |un)initialized/,

@@ -8,7 +8,7 @@ export const cniVersionMismatch: FailureClass = {
     "The configuration asks for a CNI version that the plugin does not know, or names none at all. Pods may even start, and only their removal fails.",
   mechanism:
     "containerd 1.6 and later validate the version on DEL. An empty cniVersion, or one newer than the plugin, is an error there.",
-  signatures: [
+  signatures: () => [
     {
       text: 'incompatible CNI versions; config is "<v>", plugin supports [<list>]',
       pattern: /incompatible cni versions/,

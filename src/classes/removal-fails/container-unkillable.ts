@@ -9,7 +9,7 @@ export const containerUnkillable: FailureClass = {
     "The runtime sent the kill and waits for the container's end, which never comes: the process hangs in the kernel, is a zombie or frozen, or its end was missed. The pod stays Terminating.",
   mechanism:
     "StopContainer waits for an exit event. An uninterruptible process, a frozen cgroup or a lost event leaves it waiting until the deadline, every time.",
-  signatures: [
+  signatures: () => [
     {
       text: 'an error occurs during waiting for container "<id>" to be killed: wait container "<id>": context deadline exceeded',
       pattern:

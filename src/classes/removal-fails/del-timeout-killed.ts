@@ -14,7 +14,7 @@ export const delTimeoutKilled: FailureClass = {
     "Taking the pod's network down takes longer than the caller waits, so the plugin is killed half way and everything starts again from the beginning. Something on the node is slow: a lock, the API, an overrun daemon. Shorter deadlines make it worse.",
   mechanism:
     "The kubelet waits two minutes for StopPodSandbox, crictl two seconds by default. When the deadline passes libcni kills the plugin, which dies without a message.",
-  signatures: [
+  signatures: () => [
     {
       text: "netplugin failed with no error message: signal: killed | context deadline exceeded",
       pattern: /netplugin failed with no error message: (?:signal: killed|context (?:deadline exceeded|canceled))/,

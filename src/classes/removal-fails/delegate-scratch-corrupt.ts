@@ -12,7 +12,7 @@ export const delegateScratchCorrupt: FailureClass = {
   explanation:
     "A power cut emptied the file in which flannel's plugin keeps what it passed on to the bridge plugin. Older versions fail every removal because of it; newer ones report success and leave the address allocated.",
   mechanism: "/var/lib/cni/flannel/<id> is a plain write. DEL reads it to call its delegate and cannot parse it.",
-  signatures: [
+  signatures: () => [
     {
       text: "failed to parse netconf: unexpected end of JSON input",
       pattern: /failed to parse netconf: (?:unexpected end|invalid character)/,

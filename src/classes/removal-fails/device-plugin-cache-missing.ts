@@ -8,7 +8,7 @@ export const devicePluginCacheMissing: FailureClass = {
     "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin says error instead of done.",
   mechanism:
     "The plugin reads <id>-<interface> from its own directory on DEL and returns the read error, against the CNI rule that DEL of something absent succeeds.",
-  signatures: [
+  signatures: () => [
     {
       text: "error reading cached NetConf in /var/lib/cni/sriov with name <id>-<interface>",
       pattern: /error reading cached ne/,

@@ -8,7 +8,7 @@ export const ipamRecordMissing: FailureClass = {
     "The pod's address or port was given back earlier, and the plugin treats “there is nothing to free” as an error. The removal loops although nothing is left to remove.",
   mechanism:
     "A failed ADD had already undone its own work. DEL then finds no reservation and errors, against the CNI rule. The text holds no “not found”, so go-cni does not take it for success either.",
-  signatures: [
+  signatures: () => [
     {
       text: "Error deallocating IP: Did not find reserved IP for container <id>",
       pattern: /did not find reserved ip for container|error deallocating ip/,

@@ -11,7 +11,7 @@ export const iptablesPortmap: FailureClass = {
     "The plugin that maps host ports cannot change the firewall: another process holds the iptables lock, the rule is already gone, or the program is not on the host at all. After a reboot hundreds of removals compete with kube-proxy for that lock.",
   mechanism:
     "portmap runs iptables for both families on every DEL, mapping or not. The lock is global to the node; parallel teardowns of one sandbox delete each other's chains.",
-  signatures: [
+  signatures: () => [
     {
       text: "could not teardown ipv4 dnat|snat: running [<iptables> …]: exit status <n>: …",
       pattern: /could not (?:tear ?down|set ?up) ipv[46] (?:dnat|snat)|unable to (?:setup|create) (?:dnat|snat|chain)/,

@@ -14,7 +14,7 @@ export const libcniResultCacheCorrupt: FailureClass = {
     "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime wants to read it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown for ever, and no amount of crictl rmp --force helps while the file is there.",
   mechanism:
     "libcni writes <network>-<id>-<interface> without fsync or rename, so a crash can leave it empty. With cniVersion 0.4.0 or newer DEL reads it back as the previous result; libcni before 1.2 treats a file it cannot decode as fatal.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to get network "<net>" cached result: decoding version from network config: unexpected end of JSON input',
       pattern: /failed to get network \S{1,120} cached/,

@@ -18,7 +18,7 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     "The first removal of this pod's network failed, and multus threw its notes away all the same. As the pod still exists in the API, multus now rebuilds the configuration from there, without the details that only existed at creation time (device ids, for example), and the network plugin refuses it every time.",
   mechanism:
     "CmdDel deletes its cache after the first DEL even when that failed, unless retryDeleteOnError is set. With the cache missing and the pod in the API under the same uid, delegates are rebuilt from the API; with both missing DEL succeeds.",
-  signatures: [
+  signatures: () => [
     {
       text: 'specify either "device", "hwaddr", "kernelpath" or "pciBusID"',
       pattern: /specify either device, ?hwaddr, ?kernelpath/,

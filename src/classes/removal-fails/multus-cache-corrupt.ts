@@ -13,7 +13,7 @@ export const multusCacheCorrupt: FailureClass = {
     "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without telling the networks, so their addresses leak.",
   mechanism:
     "multus writes /var/lib/cni/multus/<id> without fsync. Up to 3.9 an unreadable file makes DEL fail for ever; from 4.0.0 DEL logs it and returns success before any delegate is called.",
-  signatures: [
+  signatures: () => [
     {
       text: "Multus: failed to load netconf: unexpected end of JSON input",
       pattern: /failed to load netconf: (?:unexpected end|invalid character)/,

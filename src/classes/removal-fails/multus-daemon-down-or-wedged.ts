@@ -9,7 +9,7 @@ export const multusDaemonDownOrWedged: FailureClass = {
     "Every network call on this node goes through the multus daemon, and the daemon does not answer: it is out of memory, cannot be installed because its own binary is in use, or drowns in retries. Pods neither start nor stop while the node stays Ready.",
   mechanism:
     "00-multus.conf stays first in the directory while the daemon cannot start. Each waiting shim keeps the binary busy, so the init container's copy fails with “Text file busy”; the stock memory limit of 50 MiB is too small for a node full of retries.",
-  signatures: [
+  signatures: () => [
     {
       text: "CmdAdd (shim): timed out waiting for the condition",
       pattern:

@@ -9,7 +9,7 @@ export const multusLossyConflist: FailureClass = {
     "This version of multus forgets the plugin's own settings when it reads a configuration list from a file. Creating works, removing gets a stripped configuration and the plugin refuses it: kube-ovn misses its socket, calico its kubeconfig.",
   mechanism:
     "LoadDelegateNetConfFromConfList re-marshals only the fields it knows. ADD uses the full bytes, DEL the stripped ones. Not an effect of a missing cache.",
-  signatures: [
+  signatures: () => [
     {
       text: 'plugin type="kube-ovn" failed (delete): Invalid Configuration; server_socket is required in cni.conf, <dump>',
       pattern: /server_socket is required in cni\.conf/,

@@ -8,7 +8,7 @@ export const sandboxFilesBusy: FailureClass = {
     "The sandbox itself is stopped, but its files cannot be removed because another container holds a copy of one of its mounts. The sandbox stays listed until that container lets go.",
   mechanism:
     "The shm or rootfs mount was propagated into another mount namespace; unmount or rmdir in the host's answers EBUSY or ENOTEMPTY.",
-  signatures: [
+  signatures: () => [
     {
       text: "failed to cleanup sandbox files: …",
       pattern: /failed to (?:clean ?up|unmount) sandbox files|failed to cleanup image mounts for sandbox/,

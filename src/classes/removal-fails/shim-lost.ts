@@ -8,7 +8,7 @@ export const shimLost: FailureClass = {
     "The small process that stands between the runtime and the pod is gone, while the runtime still believes in the pod. Every request to stop it ends at a closed connection. A restart of the runtime makes it notice.",
   mechanism:
     "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
-  signatures: [
+  signatures: () => [
     { text: "ttrpc: closed", pattern: /ttrpc: (?:server )?closed/, level: "cause", confidence: 0.85 },
     {
       text: "failed to get sandbox container: … / failed to get pod sandbox container: …",

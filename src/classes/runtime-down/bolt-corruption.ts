@@ -9,7 +9,7 @@ export const boltCorruption: FailureClass = {
   explanation:
     "A power cut or a sick disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made anew.",
   mechanism: "meta.db is a bbolt file; a torn page makes bbolt panic while opening or walking it.",
-  signatures: [
+  signatures: () => [
     {
       text: "panic: invalid page type: <n>: <n>",
       pattern: /invalid page type: \d/,

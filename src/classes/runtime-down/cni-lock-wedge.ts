@@ -8,7 +8,7 @@ export const cniLockWedge: FailureClass = {
     "A network plugin hangs while the CNI configuration changed. From then on every network call and every status question waits behind it; the node turns NotReady with “container runtime is down”, although crictl pods still answers.",
   mechanism:
     "go-cni holds a read lock for the whole run of a plugin. A reload asks for the write lock, and Go then lets no further reader in: Run, Stop and Status block together.",
-  signatures: [
+  signatures: () => [
     {
       text: "Status from runtime service failed: rpc error: code = DeadlineExceeded …",
       pattern: /status from runtime service failed[^]{0,200}?deadline ?exceeded/,

@@ -7,7 +7,7 @@ export const recoverDuplicateContainerName: FailureClass = {
   explanation:
     "containerd finds two containers with the same name in its database and gives up. This is the late bill for a restart with a full disk (A6): one container was forgotten then, and the kubelet made a second.",
   mechanism: "As D1, for container names.",
-  signatures: [
+  signatures: () => [
     {
       text: 'level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve container name …',
       pattern: /failed to recover state: failed to reserve container name/,

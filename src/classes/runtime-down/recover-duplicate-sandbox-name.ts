@@ -7,7 +7,7 @@ export const recoverDuplicateSandboxName: FailureClass = {
   explanation:
     "containerd finds two sandboxes with the same name in its database, gives up, and is started again for ever. Nothing runs on the node until one of the two records is gone. The usual advice, to move the whole directory away, also throws away all images.",
   mechanism: "Recovery reserves each stored name; a conflict is returned as an error and ends the process.",
-  signatures: [
+  signatures: () => [
     {
       text: 'level=fatal msg="Failed to run CRI service" error="failed to recover state: failed to reserve sandbox name …',
       pattern: /failed to recover state: failed to reserve sandbox name/,

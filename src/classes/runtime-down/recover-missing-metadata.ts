@@ -7,7 +7,7 @@ export const recoverMissingMetadata: FailureClass = {
   explanation:
     "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record by themselves.",
   mechanism: "The record was first saved without metadata and completed later; a crash in between leaves it half.",
-  signatures: [
+  signatures: () => [
     {
       text: 'failed to recover state: failed to get metadata for stored sandbox "<id>": not found',
       pattern: /failed to get metadata for stored sandbox/,

@@ -14,7 +14,7 @@ export const volumeAttachmentStuck: FailureClass = {
     "The cluster asked for a volume to be attached to this node, and minutes later it still is not. Every pod that mounts it waits in ContainerCreating. Often the volume hangs on another node, or the driver's attacher itself is down.",
   mechanism:
     "The attach/detach controller makes a VolumeAttachment, and the driver's external-attacher carries it out and writes the result into its status. When the attacher is away, its storage refuses, or the volume is still attached where a dead node had it, the status stays at attached: false and is tried again with a growing pause.",
-  signatures: [
+  signatures: () => [
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : timed out waiting for external-attacher of <driver> CSI driver to attach volume <handle>',
       pattern: /timed out waiting for external-attacher of \S{1,128} csi driver to attach volume/,

@@ -1,0 +1,32 @@
+import type { PodRef, SandboxId } from "../../snapshot/ids.ts";
+import type { KnownPod } from "../../snapshot/types.ts";
+import { isHeldInCluster } from "../cluster-holds.ts";
+import type { Step } from "../step.ts";
+import type { NodeView } from "../view.ts";
+
+/** A pod made anew has another uid, and with it another name: nobody holds that one. */
+export const RECREATE_BY_CONSENT: readonly string[] = [
+  "Delete the pod: its controller makes a new one, whose name nobody holds.",
+  "Say so by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
+];
+
+/** Only one that somebody brings back: never a bare pod, a static one, or one that is opted out. */
+export function recreation(pod: PodRef | undefined, holder: SandboxId, view: NodeView): readonly Step[] {
+  const { kubernetes, node } = view.snapshot;
+  if (pod === undefined || kubernetes.source !== "api" || isHeldInCluster(pod, view)) return [];
+  const { controller, objectUid } = knownPod(pod, view) ?? {};
+  if (controller === undefined || objectUid !== undefined) return [];
+  const { namespace, name, uid } = pod;
+  return [{ kind: "kick-pod", namespace, name, uid, node: kubernetes.nodeName ?? node, holder }];
+}
+
+/** Whether the cluster says that this pod is over: then its name may be held for as long as it likes. */
+export function isNobodysName(pod: PodRef | undefined, view: NodeView): boolean {
+  if (pod === undefined || view.snapshot.kubernetes.source !== "api") return false;
+  const known = knownPod(pod, view);
+  return known === undefined || known.terminating === true;
+}
+
+function knownPod({ uid }: PodRef, { snapshot }: NodeView): KnownPod | undefined {
+  return snapshot.kubernetes.source === "none" ? undefined : snapshot.kubernetes.pods.find((pod) => pod.uid === uid);
+}
