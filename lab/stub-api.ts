@@ -1,16 +1,18 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PodRef } from "../src/snapshot/ids.ts";
 import type { LabNode } from "./node.ts";
 import { until } from "./poll.ts";
+import { makeAuthority } from "./stub-api/certificates.ts";
+import type { Mood } from "./stub-api/faults.ts";
 
 /**
- * A small API server inside the node: lists with field selectors and pages, single objects, DELETE with a uid. Objects
- * are kept on the node's disk; the server is a process and must be started after each boot.
+ * A small API server inside the node. Objects are kept on the node's disk; the server is a process and must be started
+ * after each boot.
  */
 const PORT = 8001;
-const STUB_API_URL = `http://127.0.0.1:${PORT}`;
 export const STUB_KUBECONFIG = "/etc/lab-api/kubeconfig";
 
 const STATE_DIR = "/var/lib/lab-api";
@@ -18,12 +20,17 @@ const READY_FILE = "/run/lab-api.pid";
 const SERVER = join(import.meta.dirname, "stub-api/server.ts");
 const START_MS = 60_000;
 
-export async function startStubApi(node: LabNode): Promise<void> {
-  await node.writeFile(STUB_KUBECONFIG, JSON.stringify(kubeconfig()));
+/** How the server shows who it is: not at all, or with a certificate that a clock finds in order or not. */
+export type StubIdentity = "none" | "valid" | "not-yet-valid" | "expired";
+
+export async function startStubApi(node: LabNode, identity: StubIdentity = "none"): Promise<void> {
+  const trust = await identify(node, identity);
+  const server = `${trust === undefined ? "http" : "https"}://127.0.0.1:${PORT}`;
+  await node.writeFile(STUB_KUBECONFIG, JSON.stringify(kubeconfig(server, trust)));
   await apiHas(node, "/api/v1/namespaces/default", { metadata: { name: "default" } });
   await apiHas(node, `/api/v1/nodes/${node.hostname}`, nodeObject(node));
-  const server = `${process.execPath} ${SERVER} ${STATE_DIR} ${PORT} ${READY_FILE}`;
-  await node.check(["sh", "-c", `setsid ${server} </dev/null >>/var/log/lab-api.log 2>&1 &`]);
+  const program = `${process.execPath} ${SERVER} ${STATE_DIR} ${PORT} ${READY_FILE}`;
+  await node.check(["sh", "-c", `setsid ${program} </dev/null >>/var/log/lab-api.log 2>&1 &`]);
   await until("the stub API listens", START_MS, () => (existsSync(node.livePath(READY_FILE)) ? true : undefined));
 }
 
@@ -32,9 +39,9 @@ export async function stopStubApi(node: LabNode): Promise<void> {
   await rm(node.livePath(READY_FILE), { force: true });
 }
 
-/** How the API behaves from now on: well, silent, or answering everything with this code. */
-export async function setApiMood(node: LabNode, mood: "well" | "hang" | "401" | "500"): Promise<void> {
-  await node.writeFile(`${STATE_DIR}/mood`, mood === "well" ? "" : mood);
+/** How the API behaves from now on. */
+export function setApiMood(node: LabNode, mood: Mood): Promise<void> {
+  return node.writeFile(`${STATE_DIR}/mood`, mood);
 }
 
 /** Any object by its address, such as `/api/v1/namespaces/default/pods/web`. */
@@ -99,11 +106,36 @@ function nodeObject(node: LabNode): object {
   return { kind: "Node", apiVersion: "v1", metadata: { name: node.hostname }, status: { nodeInfo: { machineID } } };
 }
 
-function kubeconfig(): unknown {
+const HOUR_MS = 60 * 60 * 1000;
+
+const VALIDITY: Readonly<Record<Exclude<StubIdentity, "none">, object>> = {
+  valid: {},
+  "not-yet-valid": { validFromMs: HOUR_MS },
+  expired: { validUntilMs: -HOUR_MS },
+};
+
+/** Gives the certificate of who vouches for the server. */
+async function identify(node: LabNode, identity: StubIdentity): Promise<string | undefined> {
+  await Promise.all(["crt", "key"].map((part) => rm(node.path(`${STATE_DIR}/tls.${part}`), { force: true })));
+  if (identity === "none") return undefined;
+  const dir = mkdtempSync(join(tmpdir(), "lab-api-"));
+  try {
+    const authority = makeAuthority(dir, "lab");
+    const { cert, key } = authority.issue("/CN=lab-api", { san: "IP:127.0.0.1", ...VALIDITY[identity] });
+    await node.writeFile(`${STATE_DIR}/tls.crt`, cert);
+    await node.writeFile(`${STATE_DIR}/tls.key`, key);
+    return authority.cert;
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+function kubeconfig(server: string, trust: string | undefined): unknown {
+  const ca = trust === undefined ? {} : { "certificate-authority-data": Buffer.from(trust).toString("base64") };
   return {
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: "lab", cluster: { server: STUB_API_URL } }],
+    clusters: [{ name: "lab", cluster: { server, ...ca } }],
     users: [{ name: "lab", user: {} }],
     contexts: [{ name: "lab", context: { cluster: "lab", user: "lab" } }],
     "current-context": "lab",

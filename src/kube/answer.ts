@@ -10,17 +10,20 @@ export interface Answer {
   readonly retryAfter: number | undefined;
 }
 
-export interface Connection {
-  get(path: string, accept: string, signal: AbortSignal): Promise<Answer>;
-  delete(path: string, options: unknown, signal: AbortSignal): Promise<Answer>;
-  close(): void;
+/** One request. */
+export interface Asked {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly accept?: string;
+  readonly content?: { readonly type: string; readonly body: string };
 }
 
-interface Asked {
-  readonly method: "GET" | "DELETE";
-  readonly path: string;
-  readonly accept: string;
-  readonly body?: string;
+export interface Connection {
+  /** The whole answer. */
+  ask(asked: Asked, signal: AbortSignal): Promise<Answer>;
+  /** An answer that goes on for as long as both sides like; a refusal is given whole. */
+  follow(asked: Asked, signal: AbortSignal): Promise<Answer | AsyncIterable<Buffer>>;
+  close(): void;
 }
 
 /** A node's pods are a few MB at most; whatever exceeds this would take more memory than the whole program may. */
@@ -41,13 +44,17 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
   const http = process.getBuiltinModule("node:http");
   const agent = isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true });
 
-  function ask({ method, path, accept, body }: Asked, signal: AbortSignal): Promise<Answer> {
+  function send<Received>(
+    { method, path, accept = "application/json", content }: Asked,
+    signal: AbortSignal,
+    receive: (response: IncomingMessage) => Promise<Received>,
+  ): Promise<Received> {
     const headers = {
       accept,
       "user-agent": "unghost",
-      ...(body === undefined
+      ...(content === undefined
         ? {}
-        : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
+        : { "content-type": content.type, "content-length": String(Buffer.byteLength(content.body)) }),
       ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }),
     };
     // A server may live below a path, as Rancher's clusters do.
@@ -55,22 +62,32 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
     const options: RequestOptions = { method, agent, headers, signal };
     return new Promise((resolve, reject) => {
       const fail = (error: unknown): void => reject(asKubeError(error, access, signal));
-      const receive = (response: IncomingMessage): void => {
-        receiveAnswer(response, maxBytes).then(resolve, (error: unknown) => {
+      const take = (response: IncomingMessage): void => {
+        receive(response).then(resolve, (error: unknown) => {
           request.destroy();
           fail(error);
         });
       };
-      const request = isTls ? https.request(url, { ...options, ...tls }, receive) : http.request(url, options, receive);
+      const request = isTls ? https.request(url, { ...options, ...tls }, take) : http.request(url, options, take);
       request.once("error", fail);
-      request.end(body);
+      request.end(content?.body);
     });
   }
 
+  async function* chunksOf(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {
+    try {
+      yield* response;
+    } catch (error) {
+      throw asKubeError(error, access, signal);
+    }
+  }
+
   return {
-    get: (path, accept, signal) => ask({ method: "GET", path, accept }, signal),
-    delete: (path, options, signal) =>
-      ask({ method: "DELETE", path, accept: "application/json", body: JSON.stringify(options) }, signal),
+    ask: (asked, signal) => send(asked, signal, (response) => receiveAnswer(response, maxBytes)),
+    follow: (asked, signal) =>
+      send<Answer | AsyncIterable<Buffer>>(asked, signal, async (response) =>
+        response.statusCode === 200 ? chunksOf(response, signal) : await receiveAnswer(response, maxBytes),
+      ),
     close: () => agent.destroy(),
   };
 }

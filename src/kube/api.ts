@@ -1,31 +1,80 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import type { ApiAccess } from "./access.ts";
-import { type Answer, type Connection, connect } from "./answer.ts";
+import { type Answer, type Asked, type Connection, connect } from "./answer.ts";
 import { KubeError, type KubeErrorKind } from "./kube-error.ts";
+import { type WatchEvent, watchEvents } from "./watch-events.ts";
 
-/** Speaks with one API server until a deadline that all its requests share. */
+/**
+ * Speaks with one API server until a deadline that all its requests share. What changes something is asked once and never
+ * again: whoever writes says on which version of the object, and decides what a conflict means.
+ */
 export interface Api {
   get(path: string, accept?: string): Promise<unknown>;
-  /** Asked once and never again: whoever deletes says on which version of the object. */
+  create(path: string, body: unknown): Promise<unknown>;
+  replace(path: string, body: unknown): Promise<unknown>;
+  patch(path: string, body: unknown, kind: PatchKind): Promise<unknown>;
   delete(path: string, options: unknown): Promise<unknown>;
+  /** What happens to the objects of a list, for as long as the server likes. It has no deadline but the signal. */
+  watch(path: string, signal: AbortSignal, options?: WatchOptions): AsyncIterable<WatchEvent>;
   close(): void;
 }
+
+export interface WatchOptions {
+  readonly accept?: string;
+  /** Told when the server has taken the watch: on a quiet one the first event may be minutes away. */
+  readonly onOpen?: () => void;
+}
+
+export type PatchKind = "merge" | "strategic" | "json";
+
+const PATCH_TYPES: Readonly<Record<PatchKind, string>> = {
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  json: "application/json-patch+json",
+};
 
 export interface ApiLimits {
   readonly timeoutMs: number;
   readonly maxBytes?: number;
 }
 
-const JSON_ACCEPT = "application/json";
+const JSON_TYPE = "application/json";
 
 export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): Api {
   const connection = connect(access, maxBytes);
   const deadline: Deadline = { signal: AbortSignal.timeout(timeoutMs), endsAt: performance.now() + timeoutMs };
+
+  async function write(
+    method: "POST" | "PUT" | "PATCH" | "DELETE",
+    path: string,
+    body: unknown,
+    type: string = JSON_TYPE,
+  ): Promise<unknown> {
+    const content = { type, body: JSON.stringify(body) };
+    return understand(await connection.ask({ method, path, content }, deadline.signal), path, access);
+  }
+
+  async function* watch(
+    path: string,
+    signal: AbortSignal,
+    { accept = JSON_TYPE, onOpen }: WatchOptions = {},
+  ): AsyncGenerator<WatchEvent> {
+    const asked: Asked = { method: "GET", path: `${path}${path.includes("?") ? "&" : "?"}watch=true`, accept };
+    const answer = await connection.follow(asked, signal);
+    if ("status" in answer) throw refusal(answer, path, access);
+    onOpen?.();
+    yield* watchEvents(answer);
+  }
+
   return {
-    get: async (path, accept = JSON_ACCEPT) =>
-      understand(await patiently(connection, path, accept, deadline), path, access),
-    delete: async (path, options) => understand(await connection.delete(path, options, deadline.signal), path, access),
+    get: async (path, accept = JSON_TYPE) =>
+      understand(await patiently(connection, { method: "GET", path, accept }, deadline), path, access),
+    create: (path, body) => write("POST", path, body),
+    replace: (path, body) => write("PUT", path, body),
+    patch: (path, body, kind) => write("PATCH", path, body, PATCH_TYPES[kind]),
+    delete: (path, options) => write("DELETE", path, options),
+    watch,
     close: () => connection.close(),
   };
 }
@@ -38,28 +87,41 @@ interface Deadline {
 const BACK_OFF_MS = 300;
 
 /** A server that is overloaded or starting up says so: it is asked once more, after as long as it wants or a moment. */
-async function patiently(connection: Connection, path: string, accept: string, deadline: Deadline): Promise<Answer> {
-  const first = await connection.get(path, accept, deadline.signal);
+async function patiently(connection: Connection, asked: Asked, deadline: Deadline): Promise<Answer> {
+  const first = await connection.ask(asked, deadline.signal);
   if (first.status !== 429 && first.status < 500) return first;
   const waitMs = first.retryAfter === undefined ? BACK_OFF_MS * (1 + Math.random()) : first.retryAfter * 1000;
   if (performance.now() + waitMs >= deadline.endsAt) return first;
   await sleep(waitMs);
-  return await connection.get(path, accept, deadline.signal);
+  return await connection.ask(asked, deadline.signal);
 }
 
-function understand({ status, body }: Answer, path: string, access: ApiAccess): unknown {
-  const who = `the API server ${access.server.origin} (by ${access.from})`;
-  const [what = path] = path.split("?");
-  if (status !== 200 && status !== 202) {
-    const said = statusMessage(body);
-    const hint = status === 401 ? expiryHint(access) : "";
-    throw new KubeError(kindOf(status), `${who} answered ${status} to ${what}${said ? `: ${said}` : ""}${hint}`);
-  }
+function understand(answer: Answer, path: string, access: ApiAccess): unknown {
+  if (answer.status < 200 || answer.status > 202) throw refusal(answer, path, access);
   try {
-    return JSON.parse(body);
+    return JSON.parse(answer.body);
   } catch (error) {
-    throw new KubeError("unreadable", `${who} answered ${what} with something that is not JSON`, error);
+    throw new KubeError(
+      "unreadable",
+      `${nameOf(access)} answered ${pathOf(path)} with something that is not JSON`,
+      error,
+    );
   }
+}
+
+function refusal({ status, body, retryAfter }: Answer, path: string, access: ApiAccess): KubeError {
+  const said = statusMessage(body);
+  const hint = status === 401 ? expiryHint(access) : "";
+  const message = `${nameOf(access)} answered ${status} to ${pathOf(path)}${said ? `: ${said}` : ""}${hint}`;
+  return new KubeError(kindOf(status), message, undefined, retryAfter);
+}
+
+function nameOf({ server, from }: ApiAccess): string {
+  return `the API server ${server.origin} (by ${from})`;
+}
+
+function pathOf(path: string): string {
+  return path.split("?", 1)[0] ?? path;
 }
 
 function kindOf(status: number): KubeErrorKind {

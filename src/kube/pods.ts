@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError, unlessMissing } from "./kube-error.ts";
 import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
 import { podState } from "./pod-state.ts";
 
@@ -22,7 +22,7 @@ interface PodName {
 /** Past the server's cache; undefined where there is no such pod. */
 export async function getPod(api: Api, { namespace, name }: PodName): Promise<FreshPod | undefined> {
   const path = podPath({ namespace, name });
-  const object = await orUndefined(api.get(path));
+  const object = await unlessMissing(api.get(path));
   if (object === undefined) return undefined;
   const result = v.safeParse(PodSchema, object);
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no pod`);
@@ -47,18 +47,9 @@ export async function isNamespaceIgnored(api: Api, namespace: string): Promise<b
 /** Deletes this very pod and no namesake, in its own time. */
 export async function deletePod(api: Api, pod: PodName & { readonly uid: string }): Promise<void> {
   const options = { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: pod.uid } };
-  await orUndefined(api.delete(podPath(pod), options));
+  await unlessMissing(api.delete(podPath(pod), options));
 }
 
 function podPath({ namespace, name }: PodName): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-}
-
-async function orUndefined(asking: Promise<unknown>): Promise<unknown> {
-  try {
-    return await asking;
-  } catch (error) {
-    if (error instanceof KubeError && error.kind === "not-found") return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import type { Api } from "./api.ts";
 import { type AttacherLease, attacherLease } from "./attacher-lease.ts";
-import { KubeError, orKubeError } from "./kube-error.ts";
+import { KubeError, orKubeError, unlessMissing } from "./kube-error.ts";
 import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
 
@@ -14,8 +14,19 @@ export interface UnattachedVolume extends ApiAttachment {
   readonly unknown: readonly string[];
 }
 
-/** Each costs a request: a node that waits for more than this has one trouble, not that many. */
+/** Each costs requests: a node that waits for more than this has one trouble, not that many. */
 const MOST_FOLLOWED = 20;
+
+/** Each has a volume and an attacher to ask for. */
+export const MOST_LOOKUPS = 2 * MOST_FOLLOWED;
+
+/** How far attachments are followed to their volumes and attachers, each of which costs a request. */
+export interface Following {
+  /** Requests that may be made for single objects; asked when the first is wanted. */
+  readonly most: () => number;
+  /** Volumes that were looked up before: whose claim one is does not change while it is wanted anywhere. */
+  readonly volumes: Map<string, ApiVolume>;
+}
 
 interface Waiting {
   readonly phase?: string;
@@ -31,45 +42,57 @@ export async function readUnattached(
   api: Api,
   node: string,
   pods: readonly Waiting[],
+  following: Following,
 ): Promise<readonly UnattachedVolume[] | undefined> {
   if (!pods.some(({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating)))
     return undefined;
-  const all = await orNothing(listAttachments(api, { fresh: false }));
-  const here = (all ?? []).filter((one) => one.node === node && !one.attached);
-  const leases = new Map<string, Promise<AttacherLease | KubeError | undefined>>();
-  const leaseOf = (attacher: string): Promise<AttacherLease | KubeError | undefined> => {
-    const asked = leases.get(attacher) ?? orKubeError(attacherLease(api, attacher, { fresh: false }));
-    leases.set(attacher, asked);
-    return asked;
-  };
-  return await Promise.all(
-    here.slice(0, MOST_FOLLOWED).map(async (one) => {
-      const { volume: name, attacher } = one;
-      const [volume, lease] = await Promise.all([
-        name === undefined ? undefined : orKubeError(getVolume(api, name)),
-        leaseOf(attacher),
-      ]);
-      const elsewhere = (all ?? []).filter(
-        (other) => other.attached && other.node !== node && name !== undefined && other.volume === name,
-      );
-      return {
-        ...one,
-        ...(volume instanceof KubeError || volume?.claim === undefined ? {} : { claim: volume.claim }),
-        attachedTo: elsewhere.map((other) => other.node),
-        ...(lease === undefined || lease instanceof KubeError ? {} : { lease }),
-        unknown: [
-          ...(volume instanceof KubeError ? [`whose claim it is cannot be told: ${volume.message}`] : []),
-          ...(lease instanceof KubeError ? [`whether its attacher works cannot be told: ${lease.message}`] : []),
-        ],
-      };
-    }),
+  const all = (await unlessMissing(listAttachments(api, { fresh: false }))) ?? [];
+  const here = all.filter((one) => one.node === node && !one.attached).slice(0, MOST_FOLLOWED);
+  const ask = withinBudget(following.most());
+  // Volumes come first: what was learnt of them is kept, and the next look has its requests for the leases.
+  const volumes = await lookUp(
+    here.flatMap(({ volume }) => volume ?? []),
+    async (name) => {
+      const volume = following.volumes.get(name) ?? (await ask(() => getVolume(api, name)));
+      if (!(volume instanceof KubeError)) following.volumes.set(name, volume);
+      return volume;
+    },
   );
+  const leases = await lookUp(
+    here.map(({ attacher }) => attacher),
+    (attacher) => ask(() => attacherLease(api, attacher, { fresh: false })),
+  );
+  return here.map((one) => {
+    const volume = one.volume === undefined ? undefined : volumes.get(one.volume);
+    const lease = leases.get(one.attacher);
+    const elsewhere = all.filter(
+      (other) => other.attached && other.node !== node && one.volume !== undefined && other.volume === one.volume,
+    );
+    return {
+      ...one,
+      ...(volume instanceof KubeError || volume?.claim === undefined ? {} : { claim: volume.claim }),
+      attachedTo: elsewhere.map((other) => other.node),
+      ...(lease === undefined || lease instanceof KubeError ? {} : { lease }),
+      unknown: [
+        ...(volume instanceof KubeError ? [`whose claim it is cannot be told: ${volume.message}`] : []),
+        ...(lease instanceof KubeError ? [`whether its attacher works cannot be told: ${lease.message}`] : []),
+      ],
+    };
+  });
 }
 
-/** A server without the storage API has no attachments. */
-async function orNothing<T>(asking: Promise<T>): Promise<T | undefined> {
-  const answer = await orKubeError(asking);
-  if (!(answer instanceof KubeError)) return answer;
-  if (answer.kind === "not-found") return undefined;
-  throw answer;
+async function lookUp<T>(
+  names: readonly string[],
+  one: (name: string) => Promise<T | KubeError>,
+): Promise<ReadonlyMap<string, T | KubeError>> {
+  return new Map(await Promise.all([...new Set(names)].map(async (name) => [name, await one(name)] as const)));
+}
+
+function withinBudget(most: number): <T>(asking: () => Promise<T>) => Promise<T | KubeError> {
+  let left = most;
+  return async (asking) => {
+    left -= 1;
+    if (left < 0) return new KubeError("busy", "it was not asked for this time, to spare the API server");
+    return await orKubeError(asking());
+  };
 }

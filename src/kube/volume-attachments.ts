@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError, unlessMissing } from "./kube-error.ts";
 import { listAll } from "./list.ts";
 
 const PATH = "/apis/storage.k8s.io/v1/volumeattachments";
@@ -54,15 +54,11 @@ export async function getAttachment(
   name: string,
 ): Promise<{ readonly object: unknown; readonly attachment: ApiAttachment } | undefined> {
   const path = pathOf(name);
-  try {
-    const object = await api.get(path);
-    const result = v.safeParse(AttachmentSchema, object);
-    if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
-    return { object, attachment: toAttachment(result.output) };
-  } catch (error) {
-    if (error instanceof KubeError && error.kind === "not-found") return undefined;
-    throw error;
-  }
+  const object = await unlessMissing(api.get(path));
+  if (object === undefined) return undefined;
+  const result = v.safeParse(AttachmentSchema, object);
+  if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no VolumeAttachment`);
+  return { object, attachment: toAttachment(result.output) };
 }
 
 /** This very object and no other version of it: whatever happened to it in between makes a conflict. */

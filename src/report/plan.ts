@@ -90,7 +90,9 @@ function stepInWords(step: Step): string {
     case "await-socket":
       return "wait for its socket";
     case "kick-pod":
-      return "restart the pods that crashed for want of it";
+      return step.holder === undefined
+        ? "restart the pods that crashed for want of it"
+        : "delete the pod, so that its controller makes a new one under a name that nobody holds";
     case "delete-lease":
       return "delete the containerd lease";
     case "delete-volume-attachment":

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { FileText, ReadText } from "../kube/access.ts";
-import { type CredentialsPlace, findCredentials } from "../kube/places.ts";
+import { type CredentialsPlace, findCredentials, KUBELET_KUBECONFIGS } from "../kube/places.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { readRegularFile } from "./safe-fs.ts";
 
@@ -21,6 +21,18 @@ export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): Cl
   const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
   if (credentials === undefined) return undefined;
   return { credentials, readText: readTextBelow(credentials.kind === "kubelet" ? root : "/") };
+}
+
+/** Whom a kubelet may let in: itself, as it was started or where its distribution has it, else our service account. */
+export function credentialsForKubelet(
+  { root, env }: Pick<ClusterPlaces, "root" | "env">,
+  own: string | undefined,
+): ClusterCredentials | undefined {
+  const places = [...(own === undefined ? [] : [own]), ...KUBELET_KUBECONFIGS];
+  const path = places.find((place) => existsSync(resolveOnHost(root, place, "follow")));
+  if (path !== undefined) return { credentials: { kind: "kubelet", path }, readText: readTextBelow(root) };
+  const found = clusterCredentials({ root, env, kubeconfig: undefined });
+  return found?.credentials.kind === "service-account" ? found : undefined;
 }
 
 function readTextBelow(root: string): ReadText {

@@ -16,31 +16,51 @@ const EMBEDDED: Readonly<Record<string, string>> = {
   kubelite: "/var/snap/microk8s/common/run/containerd.sock",
 };
 
+export interface RunningKubelet {
+  readonly pid: number;
+  readonly comm: string;
+  readonly argv: readonly string[];
+}
+
+/** The kubelets of this node, embedded ones too: one, as a rule. */
+export async function runningKubelets(root: string, signal: AbortSignal): Promise<readonly RunningKubelet[]> {
+  const table = valueOr(await readProcessTable({ root, signal }), undefined);
+  const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "kubelet" || comm in EMBEDDED);
+  const kubelets = await Promise.all(
+    candidates.map(async ({ pid, comm }) => {
+      const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
+      const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
+      return read.kind === "content" ? { pid, comm, argv: splitNul(read.text) } : undefined;
+    }),
+  );
+  return kubelets.filter((kubelet) => kubelet !== undefined);
+}
+
 /** The endpoint of the kubelet that runs on this node, from its command line or the configuration file named there. */
 export async function endpointOfRunningKubelet(root: string, signal: AbortSignal): Promise<SaidEndpoint | undefined> {
-  const table = valueOr(await readProcessTable({ root, signal }), undefined);
-  for (const { pid, comm } of table?.processes ?? []) {
-    if (comm !== "kubelet" && !(comm in EMBEDDED)) continue;
-    const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
-    const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
-    if (read.kind !== "content") continue;
-    const text = endpointIn(splitNul(read.text), root) ?? EMBEDDED[comm];
+  for (const { pid, comm, argv } of await runningKubelets(root, signal)) {
+    const text = endpointIn(argv, root) ?? EMBEDDED[comm];
     if (text !== undefined) return { text, by: `${comm} (pid ${pid})`, inHost: true };
   }
   return undefined;
 }
 
 function endpointIn(argv: readonly string[], root: string): string | undefined {
-  const flag = valueOf(argv, "container-runtime-endpoint");
+  const flag = flagOf(argv, "container-runtime-endpoint");
   if (flag !== undefined) return flag;
-  const config = basename(argv[0] ?? "") === "kubelet" ? valueOf(argv, "config") : undefined;
+  const config = configOf(argv);
   return config === undefined
     ? undefined
     : settingIn(resolveOnHost(root, config, "follow"), "containerRuntimeEndpoint");
 }
 
+/** The configuration file that a kubelet was given. Whoever embeds one means something else by that flag. */
+export function configOf(argv: readonly string[]): string | undefined {
+  return basename(argv[0] ?? "") === "kubelet" ? flagOf(argv, "config") : undefined;
+}
+
 /** Go programs take `--flag=value`, `--flag value`, and both with one dash. */
-function valueOf(argv: readonly string[], flag: string): string | undefined {
+export function flagOf(argv: readonly string[], flag: string): string | undefined {
   for (const [index, argument] of argv.entries()) {
     const bare = argument.replace(/^--?/, "");
     if (bare === argument) continue;

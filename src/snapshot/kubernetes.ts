@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClusterFacts } from "../kube/cluster.ts";
+import type { ClusterQuestion } from "../kube/cluster.ts";
+import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
+import type { ClusterMirror } from "../kube/mirror.ts";
 import { clusterCredentials } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
+import { readKubeletPods } from "./kubelet-pods.ts";
 import { isSameMachine } from "./same-machine.ts";
 import type { Source } from "./source.ts";
 import type { KnownPod, Kubernetes } from "./types.ts";
@@ -17,9 +20,11 @@ export interface KubernetesPlaces {
   readonly timeoutMs: number;
   /** Whether the runtime shows anything dead: on a well node less is asked. */
   readonly isSick?: Promise<boolean>;
+  /** Of whoever runs long: asked instead of the API server. */
+  readonly mirror?: ClusterMirror;
 }
 
-/** Which pods Kubernetes wants here, from whoever can be asked: the API server, else kubelet's own directories. */
+/** Which pods Kubernetes wants here, from whoever can be asked: the API server, else the kubelet and its directories. */
 export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
   if (places.noKube) return { source: "none" };
   const asking = askApi(places);
@@ -28,34 +33,45 @@ export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernet
     kubeletRoots: [places.kubeletRoot],
     podLogs: DEFAULT_POD_LOGS,
   });
-  const api = await asking;
-  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, api?.reason);
+  const [api, spoken] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);
+  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, spoken, api?.reason);
 }
 
-type ApiAnswer =
-  | { readonly kind: "answered"; readonly facts: ClusterFacts }
-  | { readonly kind: "failed"; readonly reason: string };
+/**
+ * Where the API server does not answer, or has not for half of the time that there is. A kubelet that has not reached
+ * it since its start knows of static pods alone: its word adds to its directories, and cannot do without them.
+ */
+async function askKubeletInstead(
+  asking: Promise<ClusterAnswer | undefined>,
+  dirs: Source<readonly KubeletPod[]>,
+  { root, env, timeoutMs }: KubernetesPlaces,
+): Promise<readonly KnownPod[]> {
+  if (dirs.status !== "read") return [];
+  const half = timeoutMs / 2;
+  const early = await Promise.race([asking, sleep(half, undefined, { ref: false })]);
+  return early?.kind === "answered" ? [] : await readKubeletPods({ root, env, timeoutMs: half });
+}
 
 /** undefined where nobody gave us credentials, which is ordinary. */
-async function askApi(places: KubernetesPlaces): Promise<ApiAnswer | undefined> {
-  const { root, kubeconfig, env, node, timeoutMs, isSick = Promise.resolve(true) } = places;
+async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefined> {
+  const { root, kubeconfig, env, node, timeoutMs, mirror } = places;
+  const isSick = soonKnown(places.isSick ?? Promise.resolve(true), timeoutMs);
   const found = clusterCredentials({ root, kubeconfig, env });
   if (found === undefined) return undefined;
-  const { credentials, readText } = found;
-  // Loaded only when there is a cluster to ask.
-  const { askCluster } = await import("../kube/cluster.ts");
-  const answer = await askCluster({
-    credentials,
-    readText,
-    node,
-    limits: { timeoutMs },
-    isSick: soonKnown(isSick, timeoutMs),
-  });
+  const answer = await (mirror === undefined
+    ? askOnce({ ...found, node, limits: { timeoutMs }, isSick })
+    : mirror.ask({ isSick }));
   // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
-  if (answer.kind === "failed" || credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
+  if (answer.kind === "failed" || found.credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
     return answer;
   const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
   return { kind: "failed", reason };
+}
+
+async function askOnce(question: ClusterQuestion): Promise<ClusterAnswer> {
+  // Loaded only when there is a cluster to ask.
+  const { askCluster } = await import("../kube/cluster.ts");
+  return await askCluster(question);
 }
 
 /** A runtime that takes its time must not use up the API's: then everything is asked for. */
@@ -91,11 +107,15 @@ function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readon
   return dirs.value.filter(({ uid }) => MANIFEST_HASH.test(uid) && !mirrored.has(uid));
 }
 
-function fromKubelet(dirs: Source<readonly KubeletPod[]>, apiProblem: string | undefined): Kubernetes {
+function fromKubelet(
+  dirs: Source<readonly KubeletPod[]>,
+  spoken: readonly KnownPod[],
+  apiProblem: string | undefined,
+): Kubernetes {
   const because = apiProblem === undefined ? {} : { error: apiProblem };
   switch (dirs.status) {
     case "read":
-      return { source: "kubelet", pods: dirs.value, ...because };
+      return { source: "kubelet", pods: joined(dirs.value, spoken), ...because };
     case "absent":
       return { source: "none", ...because };
     case "failed": {
@@ -103,4 +123,10 @@ function fromKubelet(dirs: Source<readonly KubeletPod[]>, apiProblem: string | u
       return { source: "none", error: problems.join("; ") };
     }
   }
+}
+
+/** What the kubelet says of a pod is more than its directory tells. */
+function joined(dirs: readonly KubeletPod[], spoken: readonly KnownPod[]): readonly KnownPod[] {
+  const said = new Set(spoken.map(({ uid }) => uid));
+  return [...spoken, ...dirs.filter(({ uid }) => !said.has(uid))];
 }

@@ -1,8 +1,10 @@
+import type { ClusterMirror } from "../kube/mirror.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { distributionOf } from "../runtime/distributions.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { findRuntime } from "../runtime/find.ts";
+import { openChannel } from "../runtime/grpc-channel.ts";
 import { readBoot } from "./boot.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
@@ -30,6 +32,8 @@ export interface ObserveOptions {
   readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
+  /** Of whoever looks again and again: what the cluster says, kept by watching it. */
+  readonly mirror?: ClusterMirror;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -57,8 +61,9 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     };
     return await observeWith(options, env, "", Promise.resolve(undefined), Promise.resolve(nothing));
   }
-  const cri = openCri(found.path);
-  const containerd = openContainerd(found.path);
+  const channel = openChannel(found.path);
+  const cri = openCri(found.path, channel);
+  const containerd = openContainerd(found.path, channel);
   try {
     const call: Call = { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
     const greeting = greet(cri, call);
@@ -66,8 +71,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const snapshot = await observeWith(options, env, found.path, greeting, runtime);
     return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, call)));
   } finally {
-    cri.close();
-    containerd.close();
+    channel.close();
   }
 }
 

@@ -114,3 +114,22 @@ export function parseListeningSockets(text: string): readonly ListeningSocket[] 
   }
   return sockets;
 }
+
+export interface ListeningPort {
+  readonly port: number;
+  readonly inode: string;
+}
+
+const TCP_LISTEN = "0A";
+/** 127.0.0.1, every address, and the same of IPv6, in the kernel's byte order. */
+const ON_LOOPBACK: ReadonlySet<string> = new Set(["0100007F", "00000000", "0".repeat(32)]);
+
+/** /proc/net/tcp and tcp6, of which those that 127.0.0.1 leads to: `sl local_address rem_address st … inode` */
+export function parseListeningPorts(text: string): readonly ListeningPort[] {
+  return text.split("\n").flatMap((line) => {
+    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
+    const [address = "", port = ""] = local.split(":");
+    if (state !== TCP_LISTEN || inode === undefined || !ON_LOOPBACK.has(address)) return [];
+    return [{ port: Number.parseInt(port, 16), inode }];
+  });
+}

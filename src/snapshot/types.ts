@@ -275,7 +275,7 @@ export interface LogLine {
   readonly text: string;
 }
 
-/** Which truth about pods could be had. In this order of trust: the API server, kubelet's own directories, nothing. */
+/** Which truth about pods could be had. In this order of trust: the API server, kubelet and its directories, nothing. */
 export type Kubernetes =
   | {
       readonly source: "api";

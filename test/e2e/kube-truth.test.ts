@@ -8,6 +8,7 @@ import {
   apiKnows,
   askedOfApi,
   STUB_KUBECONFIG,
+  type StubIdentity,
   setApiMood,
   startStubApi,
   stopStubApi,
@@ -57,11 +58,24 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       const node = await start();
       const twenty = await twentyDead(node);
       const kept = { ready: [], kept: [...twenty.finished, ...twenty.static] };
+      const restartAs = async (identity: StubIdentity): Promise<void> => {
+        await setApiMood(node, "well");
+        if (identity === "expired") await stopStubApi(node);
+        await startStubApi(node, identity);
+      };
       const troubles: readonly (readonly [string, () => Promise<void>, RegExp])[] = [
         ["answers 500", () => setApiMood(node, "500"), /answered 500/],
         ["refuses the token", () => setApiMood(node, "401"), /answered 401/],
         ["hangs", () => setApiMood(node, "hang"), /did not answer in time/],
+        ["asks for patience without end", () => setApiMood(node, "429"), /answered 429/],
+        ["breaks off", () => setApiMood(node, "cut"), /broke off|cannot be reached/],
         ["is not there", () => stopStubApi(node), /cannot be reached/],
+        [
+          "has a certificate of the future, or this clock is behind",
+          () => restartAs("not-yet-valid"),
+          /not yet valid/i,
+        ],
+        ["has a certificate of the past", () => restartAs("expired"), /expired/i],
       ];
       for (const [, begin, error] of troubles) {
         await begin();

@@ -12,6 +12,7 @@ import { deleteVolumeAttachment } from "../../src/heal/steps/delete-volume-attac
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
 import { read } from "../../src/snapshot/source.ts";
+import { fakeApi } from "../kube/fake-api.ts";
 import { listOf, podObject } from "../kube/stub-server.ts";
 import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../kube/volume-objects.ts";
 import { makeWorkshop, type Workshop } from "./workshop.ts";
@@ -56,8 +57,7 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
     looks += lease === "renewed" ? 1 : 0;
     return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, looks)).toISOString())];
   };
-  return {
-    deleted,
+  const api = fakeApi({
     get: (path) => {
       const [plain = ""] = path.split("?");
       const name = plain.split("/").at(-1) ?? "";
@@ -77,8 +77,8 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
       attachments = afterDelete === "anew" ? [attachmentObject({ uid: "uid-2" })] : [];
       return Promise.resolve({});
     },
-    close: () => undefined,
-  };
+  });
+  return { ...api, deleted };
 }
 
 function usedBy(node: string, phase = "Pending", claimName = "data"): object {

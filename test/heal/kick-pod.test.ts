@@ -2,10 +2,14 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../src/classes/finding.ts";
 import { readHistory } from "../../src/heal/history.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
-import type { NodeTools } from "../../src/heal/node-tools.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
 import { kickPod } from "../../src/heal/steps/kick-pod.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../src/snapshot/ids.ts";
+import { read } from "../../src/snapshot/source.ts";
+import { fakeApi } from "../kube/fake-api.ts";
 import { podObject } from "../kube/stub-server.ts";
 import { makeWorkshop, type Workshop } from "./workshop.ts";
 
@@ -23,6 +27,7 @@ const FINDING: Finding = {
 };
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];
 const CRASHING = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
+const HOLDER = sandboxId("a".repeat(64));
 const IGNORE = { "unghost.dev/ignore": "true" };
 
 interface Parts {
@@ -44,8 +49,7 @@ function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[
   const object = podObject({ name: STEP.name, uid, node, annotations: marks });
   const deletion = parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp };
   const pod = { ...object, metadata: { ...object.metadata, ownerReferences: owners, ...deletion }, status };
-  return {
-    deleted,
+  const api = fakeApi({
     get: (path) => {
       if (!path.includes("/pods/"))
         return Promise.resolve({ metadata: { name: "default", labels: parts.namespaceMarks ?? {} } });
@@ -57,21 +61,36 @@ function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[
       isGone = true;
       return Promise.resolve({});
     },
-    close: () => undefined,
-  };
+  });
+  return { ...api, deleted };
 }
 
 let workshop: Workshop | undefined;
 afterEach(() => workshop?.remove());
 
-async function kick(api: Api | undefined) {
+/** What the runtime and the process table say of the sandbox that holds a pod's name. */
+interface Runtime {
+  readonly isListed?: boolean;
+  readonly isReady?: boolean;
+  readonly hasPlugin?: boolean;
+}
+
+async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = STEP, runtime: Runtime = {}) {
   workshop = await makeWorkshop();
+  const plugins = runtime.hasPlugin ? [{ sandboxId: HOLDER }] : [];
+  const ofPod = runtime.isReady ? [{ state: PodSandboxState.SANDBOX_READY }] : [];
   const tools = {
     journal: workshop.journal,
     interruption: uninterrupted(),
     cluster: () => Promise.resolve(api),
+    facts: {
+      sandbox: () => Promise.resolve(runtime.isListed ? { id: HOLDER } : undefined),
+      processes: () => Promise.resolve(read({ plugins })),
+    },
+    cri: { listPodSandbox: () => Promise.resolve(ofPod) },
+    waits: DEFAULT_WAITS,
   } satisfies Partial<Record<keyof NodeTools, unknown>>;
-  const result = await kickPod(STEP, FINDING, tools as unknown as NodeTools);
+  const result = await kickPod(step, FINDING, tools as unknown as NodeTools);
   await workshop.journal.close();
   return { result, history: (await readHistory(workshop.stateDir.journal)).records };
 }
@@ -116,5 +135,39 @@ describe("restarting a pod", () => {
     ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed"],
   ])("says so where %s", async (_what, api, kind) => {
     expect((await kick(api)).result.kind).toBe(kind);
+  });
+});
+
+describe("re-creating a pod whose name is held", () => {
+  const HELD = { ...STEP, holder: HOLDER };
+  const creating = { status: { phase: "Pending", containerStatuses: [] } };
+
+  test("deletes it while the holder is in the making and nothing explains why", async () => {
+    const api = cluster(creating);
+
+    const { result } = await kick(api, HELD);
+
+    expect(result.kind).toBe("done");
+    expect(api.deleted).toHaveLength(2);
+  });
+
+  test.each<readonly [string, Runtime]>([
+    ["the holder is listed by now", { isListed: true }],
+    ["the pod has got a sandbox after all", { isReady: true }],
+    ["a plugin's process explains it", { hasPlugin: true }],
+  ])("touches nothing where %s", async (_what, runtime) => {
+    const api = cluster(creating);
+
+    expect([(await kick(api, HELD, runtime)).result.kind, api.deleted]).toEqual(["unneeded", []]);
+  });
+
+  test.each<readonly [string, Parts]>([
+    ["has no controller", { owners: [] }],
+    ["is opted out", { marks: IGNORE }],
+    ["is in a namespace that is opted out", { namespaceMarks: IGNORE }],
+  ])("is refused where it %s", async (_what, parts) => {
+    const api = cluster({ ...creating, ...parts });
+
+    expect([(await kick(api, HELD)).result.kind, api.deleted]).toEqual(["refused", []]);
   });
 });

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { makeAuthority } from "../../lab/stub-api/certificates.ts";
 import type { FileText, ReadText } from "../../src/kube/access.ts";
 import { kubeconfigAccess } from "../../src/kube/kubeconfig.ts";
-import { makeAuthority } from "./certificates.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "unghost-kubeconfig-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

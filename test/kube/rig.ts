@@ -1,9 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Authority, makeAuthority } from "../../lab/stub-api/certificates.ts";
 import type { ReadText } from "../../src/kube/access.ts";
-import { askCluster, type ClusterAnswer, type ClusterFacts } from "../../src/kube/cluster.ts";
-import { type Authority, makeAuthority } from "./certificates.ts";
+import { askCluster } from "../../src/kube/cluster.ts";
+import type { ClusterAnswer, ClusterFacts } from "../../src/kube/cluster-facts.ts";
 import {
   type Asked,
   listOf,

@@ -2,7 +2,7 @@ import { createServer as createHttp, type IncomingMessage, type Server, type Ser
 import { createServer as createHttps } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
-import type { KeyPair } from "./certificates.ts";
+import type { KeyPair } from "../../lab/stub-api/certificates.ts";
 
 export interface Asked {
   readonly path: string;

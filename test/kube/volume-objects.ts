@@ -8,6 +8,8 @@ export const LEASES = "/apis/coordination.k8s.io/v1/leases";
 export interface AttachmentParts {
   readonly name?: string;
   readonly uid?: string;
+  readonly volume?: string;
+  readonly attacher?: string;
   readonly node?: string;
   readonly createdAt?: string;
   readonly finalizers?: readonly string[];
@@ -28,7 +30,11 @@ export function attachmentObject(parts: AttachmentParts) {
       finalizers: parts.finalizers ?? ["external-attacher/driver-example"],
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
     },
-    spec: { attacher: DRIVER, nodeName: node, source: { persistentVolumeName: VOLUME } },
+    spec: {
+      attacher: parts.attacher ?? DRIVER,
+      nodeName: node,
+      source: { persistentVolumeName: parts.volume ?? VOLUME },
+    },
     status: "status" in parts ? parts.status : { attached: false },
   };
 }

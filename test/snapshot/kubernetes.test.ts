@@ -1,5 +1,6 @@
 import { symlinkSync } from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import type { ClusterMirror } from "../../src/kube/mirror.ts";
 import { readKubernetes } from "../../src/snapshot/kubernetes.ts";
 import { base64, makeRig, NAMESPACES, NODE, ordinary, PODS } from "../kube/rig.ts";
 import { listOf, nodeObject, podObject, type Reply } from "../kube/stub-server.ts";
@@ -25,10 +26,12 @@ interface Case {
   readonly kubeconfig?: string;
   readonly noKube?: boolean;
   readonly timeoutMs?: number;
+  readonly mirror?: ClusterMirror;
 }
 
-function look(root: string, { kubeconfig, noKube = false, timeoutMs = 20_000 }: Case = {}) {
-  return readKubernetes({ root, kubeconfig, noKube, timeoutMs, node: "n1", kubeletRoot: "/var/lib/kubelet", env: {} });
+function look(root: string, { kubeconfig, noKube = false, timeoutMs = 20_000, mirror }: Case = {}) {
+  const places = { root, kubeconfig, noKube, timeoutMs, node: "n1", kubeletRoot: "/var/lib/kubelet", env: {} };
+  return readKubernetes({ ...places, ...(mirror === undefined ? {} : { mirror }) });
 }
 
 const KUBELET_POD = { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" };
@@ -143,6 +146,27 @@ describe("with the API", () => {
 
     expect(kubernetes.source).toBe(source);
     if (source === "kubelet") expect(kubernetes.error).toContain("is another machine");
+  });
+
+  test("a mirror of it is asked instead, where there is one", async () => {
+    const { url, asked } = await rig.serve();
+    const pod = { namespace: "default", name: "mirrored", uid: UID, terminating: false, ignored: false };
+    const node = { machineId: "3a6f", bootId: "", ignored: false, paused: false };
+    const facts = { nodeName: "n1", pods: [pod], node, ignoredNamespaces: [], gaps: [] };
+    const mirror = {
+      ask: () => Promise.resolve({ kind: "answered", facts } as const),
+      onChange: () => () => undefined,
+      close: () => undefined,
+    };
+    const here = fill(tempDir(), { kubeconfig: kubeconfigFor(url), "etc/machine-id": "3a6f\n" });
+    const elsewhere = fill(tempDir(), { kubeconfig: kubeconfigFor(url), "etc/machine-id": "77\n" });
+
+    expect(await look(here, { kubeconfig: `${here}/kubeconfig`, mirror })).toMatchObject({
+      source: "api",
+      pods: [{ name: "mirrored" }],
+    });
+    expect(await look(elsewhere, { kubeconfig: `${elsewhere}/kubeconfig`, mirror })).toMatchObject({ source: "none" });
+    expect(asked).toEqual([]);
   });
 
   test("kubelet's own credentials are found on the host, through the links as the host has them", async () => {

@@ -3,6 +3,8 @@ import type { Step } from "../../classes/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import type { SandboxId } from "../../snapshot/ids.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
@@ -10,7 +12,10 @@ type KickStep = Extract<Step, { kind: "kick-pod" }>;
 
 const DEADLINE_MS = 30_000;
 
-/** Deletes a pod that crashed for want of what is there again, so that its controller starts it without the back-off. */
+/**
+ * Deletes a pod, so that its controller makes it anew: one that crashed for want of what is there again, to spare it the
+ * back-off; or one whose name is held by a creation that never ends.
+ */
 export async function kickPod(step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
@@ -32,7 +37,8 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
   const objection = isHeld ? "its namespace is opted out by unghost.dev/ignore" : objectionTo(pod, step);
   if (objection !== undefined) return { kind: "refused", reason: objection };
   // It may have come up by itself meanwhile: then nothing is left to hurry.
-  if (pod.waiting?.includes("CrashLoopBackOff") !== true) return { kind: "unneeded" };
+  const isStuck = step.holder === undefined ? isCrashLooping(pod) : await isNameHeld(step, step.holder, tools);
+  if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
     try {
@@ -45,6 +51,21 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
         : { kind: "failed", reason: error.message };
     }
   });
+}
+
+function isCrashLooping({ waiting }: FreshPod): boolean {
+  return waiting?.includes("CrashLoopBackOff") === true;
+}
+
+/** The holder is still in the making, no process of a plugin explains it, and the pod has not got a sandbox after all. */
+async function isNameHeld({ uid }: KickStep, holder: SandboxId, { cri, facts, waits }: NodeTools): Promise<boolean> {
+  const [listed, processes, ofPod] = await Promise.all([
+    facts.sandbox(holder),
+    facts.processes(),
+    cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, { timeoutMs: waits.lookMs }),
+  ]);
+  if (listed !== undefined || ofPod.some(({ state }) => state === PodSandboxState.SANDBOX_READY)) return false;
+  return processes.status === "read" && !processes.value.plugins.some(({ sandboxId }) => sandboxId === holder);
 }
 
 function objectionTo(pod: FreshPod, { node }: KickStep): string | undefined {

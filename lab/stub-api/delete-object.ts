@@ -1,0 +1,29 @@
+import type { Address } from "./address.ts";
+import { isRecord, type Refusal } from "./api-object.ts";
+import type { Store } from "./store.ts";
+import { missing, type Written } from "./write-object.ts";
+
+/** What does not fit its preconditions is a conflict; what has finalizers is only marked, and its owners let go of it. */
+export function remove(store: Store, address: Address, body: unknown): Written | Refusal {
+  const object = store.get(address.path);
+  if (object === undefined) return missing(address);
+  const { metadata } = object;
+  const preconditions = isRecord(body) && isRecord(body["preconditions"]) ? body["preconditions"] : {};
+  for (const [field, label] of [
+    ["uid", "UID"],
+    ["resourceVersion", "ResourceVersion"],
+  ] as const) {
+    const wanted = preconditions[field];
+    if (wanted === undefined || wanted === metadata[field]) continue;
+    const message = `Precondition failed: ${label} in precondition: ${JSON.stringify(wanted)}, ${label} in object meta: ${metadata[field] ?? ""}`;
+    return { code: 409, reason: "Conflict", message };
+  }
+  const { finalizers = [] } = metadata;
+  if (finalizers.length === 0) {
+    store.remove(address.path);
+    return { code: 200, object };
+  }
+  const deletionTimestamp = metadata["deletionTimestamp"] ?? new Date().toISOString();
+  const marked = { ...object, metadata: { ...metadata, deletionTimestamp } };
+  return { code: 200, object: store.put(address.path, marked) };
+}

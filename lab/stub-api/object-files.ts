@@ -1,0 +1,68 @@
+import { globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type ApiObject, isApiObject } from "./api-object.ts";
+import type { Store } from "./store.ts";
+
+/**
+ * Keeps a store and a directory the same: objects are files named by their paths, so that a lab node has them over a
+ * power cut, and whoever plays a user or a controller just writes a file. Gives what takes in the files' changes.
+ */
+export function keepInFiles(store: Store, dir: string): () => void {
+  const seen = new Map<string, string>();
+  const fileOf = (path: string): string => join(dir, `${path}.json`);
+  const markOf = (file: string): string => {
+    const { mtimeMs, size, ino } = statSync(file);
+    return `${mtimeMs} ${size} ${ino}`;
+  };
+
+  function takeIn(): void {
+    const files = globSync("**/*.json", { cwd: dir });
+    for (const file of files) {
+      const path = `/${file.replace(/\.json$/, "")}`;
+      const full = join(dir, file);
+      const mark = markOf(full);
+      const object = seen.get(path) === mark ? undefined : objectIn(full);
+      if (object === undefined) continue;
+      seen.set(path, mark);
+      store.put(path, object);
+    }
+    const there = new Set(files.map((file) => `/${file.replace(/\.json$/, "")}`));
+    for (const path of [...seen.keys()].filter((one) => !there.has(one))) {
+      seen.delete(path);
+      store.remove(path);
+    }
+  }
+
+  takeIn();
+  let isOwnChange = false;
+  store.onChange(({ path, after }) => {
+    if (isOwnChange) return;
+    if (after === undefined) {
+      rmSync(fileOf(path), { force: true });
+      seen.delete(path);
+      return;
+    }
+    mkdirSync(dirname(fileOf(path)), { recursive: true });
+    writeFileSync(fileOf(path), JSON.stringify(after));
+    seen.set(path, markOf(fileOf(path)));
+  });
+  return () => {
+    isOwnChange = true;
+    try {
+      takeIn();
+    } finally {
+      isOwnChange = false;
+    }
+  };
+}
+
+/** Undefined while somebody is still writing it: then the next look has it whole. */
+function objectIn(file: string): ApiObject | undefined {
+  try {
+    const object: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return isApiObject(object) ? object : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

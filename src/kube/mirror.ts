@@ -1,0 +1,149 @@
+import type { ReadText } from "./access.ts";
+import { type Api, type ApiLimits, openApi } from "./api.ts";
+import { isKubelet, nodeName, openAccess, orFailed, readAll } from "./cluster.ts";
+import type { ClusterAnswer } from "./cluster-facts.ts";
+import { readCsiDrivers } from "./csi-node.ts";
+import { type PodEvent, readEvents } from "./events.ts";
+import { KubeError } from "./kube-error.ts";
+import type { CredentialsPlace } from "./places.ts";
+import { readFacts, type Standing } from "./read-facts.ts";
+import { IGNORED_NAMESPACES, NODES, PODS } from "./resources.ts";
+import { MOST_LOOKUPS } from "./unattached-volumes.ts";
+import type { ApiVolume } from "./volumes.ts";
+import { type WatchedList, watchList } from "./watched-list.ts";
+
+/** The cluster's truth about this node for whoever runs long: listed once, then watched. */
+export interface ClusterMirror {
+  /** As askCluster answers, mostly without asking anybody. */
+  ask(question: { readonly isSick?: Promise<boolean> }): Promise<ClusterAnswer>;
+  /** Called when what the cluster says of this node has changed. Gives back how to stop. */
+  onChange(listener: () => void): () => void;
+  close(): void;
+}
+
+export interface MirrorOptions {
+  readonly credentials: CredentialsPlace;
+  readonly readText: ReadText;
+  /** The node's name, unless the credentials know better. */
+  readonly node: string;
+  readonly limits: ApiLimits;
+  readonly trust?: Trust;
+}
+
+/** For how long what was heard is believed. */
+export interface Trust {
+  /** A watch that breaks is back within this, as a rule; what it said so far holds meanwhile. */
+  readonly brokenMs: number;
+  /** A watch may have died without a word: what was not confirmed for this long is asked for again. */
+  readonly silentMs: number;
+  /** The same where something is dead: there a pod that is missing here counts as gone. */
+  readonly silentWhileSickMs: number;
+}
+
+const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileSickMs: 5_000 };
+
+/** What one look may cost the API server; the first one may cost more. */
+const REQUESTS_A_LOOK = 3;
+/** No server has events in its cache: on a sick cluster every list of them is work. Evidence may be this old. */
+const EVENTS_MS = 30_000;
+const MOST_VOLUMES = 1000;
+
+export function openClusterMirror(options: MirrorOptions): ClusterMirror {
+  const { credentials, readText, node, limits, trust = TRUST } = options;
+  const listeners = new Set<() => void>();
+  const onChange = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const converse = async () => {
+    const access = await openAccess(credentials, readText);
+    return { access, api: openApi(access, limits), node: nodeName(access, node) };
+  };
+  const watching = { open: converse, openMs: limits.timeoutMs, onChange };
+  const pods = watchList(PODS, watching);
+  const nodes = watchList(NODES, watching);
+  const volumes = new Map<string, ApiVolume>();
+  let namespaces: WatchedList<string> | undefined;
+  let events: { readonly said: readonly PodEvent[]; readonly until: number } = {
+    said: [],
+    until: Number.NEGATIVE_INFINITY,
+  };
+  let drivers: readonly string[] = [];
+  let looks = 0;
+
+  async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
+    await list.begun;
+    const items = list.items(trust.brokenMs);
+    if (items instanceof KubeError) throw items;
+    return items;
+  }
+
+  function standing(name: string, isSick: Promise<boolean>, { api, left }: Budgeted): Standing {
+    return {
+      pods: async () => {
+        const known = await current(pods);
+        const longest = (await isSick) ? trust.silentWhileSickMs : trust.silentMs;
+        if (pods.silentMs() < longest) return known;
+        return await readAll(api, PODS, name, pods.version());
+      },
+      node: async () => {
+        const [found] = await current(nodes);
+        if (found === undefined) throw new KubeError("not-found", `the cluster has no node "${name}"`);
+        return found;
+      },
+      ignoredNamespaces: async () => (namespaces === undefined ? [] : await current(namespaces)),
+      events: async (waiting) => {
+        if (performance.now() > events.until) {
+          events = { said: await readEvents(api, waiting), until: performance.now() + EVENTS_MS };
+        }
+        return events.said;
+      },
+      csiDrivers: async () => {
+        // Drivers come and go with their installation: what was true last time does while a request is wanted elsewhere.
+        if (left() > 1) drivers = await readCsiDrivers(api, name);
+        return drivers;
+      },
+    };
+  }
+
+  async function ask(isSick: Promise<boolean>): Promise<ClusterAnswer> {
+    const { access, api, node: name } = await converse();
+    looks += 1;
+    const budgeted = withBudget(api, looks === 1 ? MOST_LOOKUPS : REQUESTS_A_LOOK);
+    // No kubelet may read them.
+    if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
+    if (volumes.size > MOST_VOLUMES) volumes.clear();
+    try {
+      const question = { name, isKubelet: isKubelet(access), isSick, following: { most: budgeted.left, volumes } };
+      const facts = await readFacts(budgeted.api, standing(name, isSick, budgeted), question);
+      return { kind: "answered", facts };
+    } finally {
+      api.close();
+    }
+  }
+
+  return {
+    ask: ({ isSick = Promise.resolve(true) }) => orFailed(() => ask(isSick)),
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => {
+      for (const list of [pods, nodes, namespaces]) list?.close();
+    },
+  };
+}
+
+interface Budgeted {
+  readonly api: Api;
+  /** Requests that may still be made. */
+  readonly left: () => number;
+}
+
+function withBudget(api: Api, most: number): Budgeted {
+  let asked = 0;
+  const get: Api["get"] = (path, accept) => {
+    asked += 1;
+    return api.get(path, accept);
+  };
+  return { api: { ...api, get }, left: () => most - asked };
+}

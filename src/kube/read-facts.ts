@@ -1,0 +1,70 @@
+import type { Api } from "./api.ts";
+import type { ApiNode, ApiPod, ClusterFacts } from "./cluster-facts.ts";
+import { mayBePlugins, withPlugins } from "./csi-node.ts";
+import type { PodEvent } from "./events.ts";
+import { KubeError, orKubeError } from "./kube-error.ts";
+import { type Following, readUnattached } from "./unattached-volumes.ts";
+
+/** What stands in the cluster, asked for now or known from watching it. */
+export interface Standing {
+  pods(): Promise<readonly ApiPod[]>;
+  node(): Promise<ApiNode>;
+  ignoredNamespaces(): Promise<readonly string[]>;
+  events(pods: readonly ApiPod[]): Promise<readonly PodEvent[]>;
+  /** Asked only where a pod may be a node plugin and nothing else tells. */
+  csiDrivers(): Promise<readonly string[]>;
+}
+
+export interface FactsQuestion {
+  /** What the cluster calls the node. */
+  readonly name: string;
+  /** Asked with a kubelet's own credentials. */
+  readonly isKubelet: boolean;
+  readonly isSick: Promise<boolean>;
+  readonly following: Following;
+}
+
+/** All that the cluster says of a node, of which only what matters now is asked for. */
+export async function readFacts(api: Api, standing: Standing, question: FactsQuestion): Promise<ClusterFacts> {
+  const { name, isKubelet, isSick, following } = question;
+  const [pods, node] = await Promise.all([standing.pods(), orKubeError(standing.node())]);
+  // No kubelet may read namespaces or events: that need not be tried.
+  const someWait = !isKubelet && pods.some(isWaiting);
+  const isWanted = !isKubelet && (someWait || (await isSick));
+  const [namespaces, events] = await Promise.all([
+    isWanted ? orKubeError(standing.ignoredNamespaces()) : [],
+    someWait ? orKubeError(standing.events(pods)) : undefined,
+  ]);
+  // One more way to know a plugin: where it cannot be asked for, the others have to do.
+  const drivers = mayBePlugins(pods).length > 0 && (await isSick) ? await orKubeError(standing.csiDrivers()) : [];
+  const gaps: string[] = [];
+  if (node instanceof KubeError) {
+    // An empty list of a node that the cluster may not even know would call every pod here gone.
+    if (pods.length === 0) {
+      throw new KubeError(
+        node.kind,
+        `the cluster lists no pod of a node "${name}" and cannot confirm that there is one: ${node.message}; say with --node what the cluster calls this machine`,
+      );
+    }
+    gaps.push(`whether unghost is paused or told to ignore this node is not known: ${node.message}`);
+  }
+  if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
+  const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, name, pods, following));
+  if (unattached instanceof KubeError)
+    gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
+  return {
+    nodeName: name,
+    pods: drivers instanceof KubeError ? pods : withPlugins(pods, drivers),
+    ...(unattached === undefined || unattached instanceof KubeError ? {} : { unattached }),
+    ...(node instanceof KubeError ? {} : { node }),
+    // Evidence alone: what may be done does not change without it.
+    ...(events === undefined || events instanceof KubeError ? {} : { events }),
+    ignoredNamespaces: namespaces instanceof KubeError ? [] : namespaces,
+    gaps,
+  };
+}
+
+/** Something that should be up is not: then the cluster may have said why. */
+function isWaiting({ phase, terminating, waiting }: ApiPod): boolean {
+  return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined;
+}

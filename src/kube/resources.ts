@@ -1,0 +1,73 @@
+import type * as v from "valibot";
+import type { ApiNode, ApiPod } from "./cluster-facts.ts";
+import { claimsOf, isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
+import { podState } from "./pod-state.ts";
+
+/** What is to be known of a node's surroundings, however it is come by: listed once, or listed and then watched. */
+export interface Resource<Parsed, Item> {
+  readonly path: string;
+  readonly query: (node: string) => Readonly<Record<string, string>>;
+  /** Names and marks alone, which the server strips the rest off for. */
+  readonly metadataOnly: boolean;
+  readonly schema: v.GenericSchema<unknown, Parsed>;
+  /** What tells one from the other as long as they exist. */
+  readonly keyOf: (object: Parsed) => string;
+  /** Undefined for what is of no interest, whatever the server selected. */
+  readonly reduce: (object: Parsed, node: string) => Item | undefined;
+}
+
+export const PODS: Resource<v.InferOutput<typeof PodSchema>, ApiPod> = {
+  path: "/api/v1/pods",
+  query: (node) => ({ fieldSelector: `spec.nodeName=${node}` }),
+  metadataOnly: false,
+  schema: PodSchema,
+  keyOf: ({ metadata }) => `${metadata.namespace}/${metadata.name}`,
+  reduce: (pod, node) => (pod.spec?.nodeName === node ? toApiPod(pod) : undefined),
+};
+
+export const NODES: Resource<v.InferOutput<typeof NodeSchema>, ApiNode> = {
+  path: "/api/v1/nodes",
+  query: (node) => ({ fieldSelector: `metadata.name=${node}` }),
+  metadataOnly: false,
+  schema: NodeSchema,
+  keyOf: ({ metadata }) => metadata.name,
+  reduce: (node, name) => (node.metadata.name === name ? toApiNode(node) : undefined),
+};
+
+/** The names of those that carry unghost.dev/ignore. */
+export const IGNORED_NAMESPACES: Resource<v.InferOutput<typeof NamespaceSchema>, string> = {
+  path: "/api/v1/namespaces",
+  query: () => ({}),
+  metadataOnly: true,
+  schema: NamespaceSchema,
+  keyOf: ({ metadata }) => metadata.name,
+  reduce: ({ metadata }) => (isIgnored(metadata) ? metadata.name : undefined),
+};
+
+export function toApiPod(pod: v.InferOutput<typeof PodSchema>): ApiPod {
+  const { metadata, status } = pod;
+  const claims = claimsOf(pod);
+  return {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    uid: sandboxUid(pod),
+    ...(status?.phase ? { phase: status.phase } : {}),
+    terminating: Boolean(metadata.deletionTimestamp),
+    ignored: isIgnored(metadata),
+    ...(claims.length === 0 ? {} : { claims }),
+    ...podState(pod),
+  };
+}
+
+export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>): ApiNode {
+  return {
+    machineId: status?.nodeInfo?.machineID ?? "",
+    bootId: status?.nodeInfo?.bootID ?? "",
+    ignored: isIgnored(metadata),
+    paused: isPaused(metadata),
+  };
+}
+
+/** For whoever wants names and marks alone: a server that knows it strips the rest off, any other gives all. */
+export const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+export const METADATA_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";

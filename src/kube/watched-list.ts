@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import * as v from "valibot";
+import type { Api } from "./api.ts";
+import { backOffMs } from "./back-off.ts";
+import { KubeError, orKubeError } from "./kube-error.ts";
+import { listWithVersion } from "./list.ts";
+import { METADATA_LIST, METADATA_WATCH, type Resource } from "./resources.ts";
+import type { WatchEvent } from "./watch-events.ts";
+
+/** What a list says, kept up to date by a watch. Only the reduced items are kept, never the objects. */
+export interface WatchedList<Item> {
+  /** Resolves when it has been listed, or could not be. */
+  readonly begun: Promise<void>;
+  /** The items; or why there are none to be trusted, once it has been out of touch for longer than that. */
+  items(graceMs: number): readonly Item[] | KubeError;
+  /** The last version that was heard of. */
+  version(): string | undefined;
+  /** Milliseconds since the server was last heard. */
+  silentMs(): number;
+  close(): void;
+}
+
+export interface WatchedListOptions {
+  /** Opens a conversation with the credentials as they are at that moment: they are renewed while a watch runs. */
+  readonly open: () => Promise<{ readonly api: Api; readonly node: string }>;
+  /** How long a server may take to begin with a watch. */
+  readonly openMs: number;
+  readonly onChange: () => void;
+}
+
+/** The server ends a watch after five to ten minutes, as with other clients: so they do not all come back at once. */
+const WATCH_SECONDS = 300;
+/** A server that does not end it when it should is not there any more. */
+const OVERTIME_MS = 10_000;
+/** What breaks sooner than this is one more failure in a row. */
+const STEADY_MS = 10_000;
+
+export function watchList<Parsed, Item>(
+  resource: Resource<Parsed, Item>,
+  { open, openMs, onChange }: WatchedListOptions,
+): WatchedList<Item> {
+  const kept = new Map<string, Item>();
+  const stop = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  let version: string | undefined;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let trouble: { readonly since: number; readonly error: KubeError } | undefined = {
+    since: Number.NEGATIVE_INFINITY,
+    error: new KubeError("unreachable", `${resource.path} has not been listed yet`),
+  };
+
+  function heard(): void {
+    heardAt = performance.now();
+    trouble = undefined;
+    begun.resolve();
+  }
+
+  function keep(key: string, item: Item | undefined): void {
+    if (isDeepStrictEqual(kept.get(key), item)) return;
+    if (item === undefined) kept.delete(key);
+    else kept.set(key, item);
+    onChange();
+  }
+
+  async function list(api: Api, node: string): Promise<void> {
+    const { path, query, schema, metadataOnly, keyOf, reduce } = resource;
+    const accept = metadataOnly ? { accept: METADATA_LIST } : {};
+    const listed = await listWithVersion(api, { path, query: query(node), item: schema, ...accept });
+    const now = new Map(listed.items.map((object) => [keyOf(object), reduce(object, node)]));
+    for (const key of [...kept.keys()].filter((one) => !now.has(one))) keep(key, undefined);
+    for (const [key, item] of now) keep(key, item);
+    version = listed.resourceVersion;
+    heard();
+  }
+
+  async function follow(api: Api, node: string): Promise<void> {
+    const seconds = Math.round(WATCH_SECONDS * (1 + Math.random()));
+    const query = { ...resource.query(node), resourceVersion: version ?? "", timeoutSeconds: String(seconds) };
+    const parameters = new URLSearchParams({ ...query, allowWatchBookmarks: "true" });
+    const late = new AbortController();
+    const giveUp = (): void => late.abort();
+    let timer = setTimeout(giveUp, openMs);
+    const onOpen = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, seconds * 1000 + OVERTIME_MS);
+      heard();
+    };
+    const options = { onOpen, ...(resource.metadataOnly ? { accept: METADATA_WATCH } : {}) };
+    const signal = AbortSignal.any([stop.signal, late.signal]);
+    try {
+      for await (const event of api.watch(`${resource.path}?${parameters.toString()}`, signal, options)) {
+        version = take(event, node) ?? version;
+        heard();
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Gives the version that the event stands for. */
+  function take({ type, object }: WatchEvent, node: string): string | undefined {
+    if (type === "ERROR") throw watchError(object);
+    if (type !== "BOOKMARK") {
+      const parsed = v.safeParse(resource.schema, object);
+      if (!parsed.success) throw new KubeError("unreadable", `the watch of ${resource.path} sent something else`);
+      keep(resource.keyOf(parsed.output), type === "DELETED" ? undefined : resource.reduce(parsed.output, node));
+    }
+    return versionOf(object);
+  }
+
+  /** Until the server ends the watch in good order. */
+  async function converse(): Promise<void> {
+    const { api, node } = await open();
+    try {
+      if (version === undefined) await list(api, node);
+      await follow(api, node);
+    } finally {
+      api.close();
+    }
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    while (!stop.signal.aborted) {
+      const startedAt = performance.now();
+      const isTakenUp = version !== undefined;
+      const error = await orKubeError(converse());
+      if (stop.signal.aborted) return;
+      const isExpired = error instanceof KubeError && error.kind === "expired";
+      // Every watch from before meets a restarted server like that: it is well, and was only asked for too much.
+      const isForgotten = isExpired && isTakenUp;
+      failures = isForgotten || performance.now() - startedAt > STEADY_MS ? 0 : failures + 1;
+      if (error instanceof KubeError) {
+        // It takes the watch before it says so: what is kept is as old as the watch before that one.
+        const since = isExpired ? Number.NEGATIVE_INFINITY : (trouble?.since ?? performance.now());
+        trouble = { since, error };
+        // What happened in between can no longer be told, or not be understood: only a new list knows.
+        if (isExpired || error.kind === "unreadable") version = undefined;
+        begun.resolve();
+      }
+      const retryAfter = error instanceof KubeError ? error.retryAfterSeconds : undefined;
+      await pause(backOffMs(failures, retryAfter), stop.signal);
+    }
+  }
+
+  // A mistake of ours: what is kept must not be believed for ever because of it.
+  run().catch((error: unknown) => {
+    trouble = { since: Number.NEGATIVE_INFINITY, error: new KubeError("unusable", String(error), error) };
+    begun.resolve();
+  });
+  return {
+    begun: begun.promise,
+    items: (graceMs) =>
+      trouble === undefined || performance.now() - trouble.since < graceMs ? [...kept.values()] : trouble.error,
+    version: () => version,
+    silentMs: () => performance.now() - heardAt,
+    close: () => stop.abort(),
+  };
+}
+
+const ObjectSchema = v.object({ metadata: v.object({ resourceVersion: v.string() }) });
+const StatusSchema = v.object({ code: v.nullish(v.number()), message: v.nullish(v.string()) });
+
+function versionOf(object: unknown): string | undefined {
+  const parsed = v.safeParse(ObjectSchema, object);
+  return parsed.success ? parsed.output.metadata.resourceVersion : undefined;
+}
+
+function watchError(status: unknown): KubeError {
+  const parsed = v.safeParse(StatusSchema, status);
+  const { code, message } = parsed.success ? parsed.output : {};
+  return new KubeError(code === 410 ? "expired" : "busy", `the watch was ended: ${message ?? "without a word"}`);
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

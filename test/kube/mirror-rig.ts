@@ -1,0 +1,121 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, vi } from "vitest";
+import type { Mood } from "../../lab/stub-api/faults.ts";
+import { type StubApi, serveStubApi } from "../../lab/stub-api/serve.ts";
+import { openStore, type Store } from "../../lab/stub-api/store.ts";
+import type { ApiPod, ClusterFacts } from "../../src/kube/cluster-facts.ts";
+import { type ClusterMirror, openClusterMirror, type Trust } from "../../src/kube/mirror.ts";
+import { nodeObject, podObject } from "./stub-server.ts";
+
+const HANG_GUARD_MS = 30_000;
+
+/** A cluster in memory, its server, and a mirror of one of its nodes. */
+export interface MirrorRig {
+  readonly store: Store;
+  readonly api: StubApi;
+  readonly mirror: ClusterMirror;
+  readonly kubeconfig: string;
+  readonly changes: () => number;
+  setMood(mood: Mood): void;
+  /** The token that the server takes from now on, and the one that the node has. */
+  setTokens(tokens: { readonly server: string; readonly file: string }): void;
+  facts(isSick?: boolean): Promise<ClusterFacts>;
+  failure(isSick?: boolean): Promise<string | undefined>;
+  /** Until the mirror shows it. */
+  until(shown: (pods: readonly ApiPod[]) => boolean): Promise<void>;
+  /** Requests since it was last asked for. */
+  takeRequests(): readonly string[];
+}
+
+export interface MirrorRigOptions {
+  readonly trust?: Trust;
+  readonly fill?: (store: Store) => void;
+  readonly user?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+}
+
+export async function mirrorRig({ trust, fill, user, timeoutMs = 20_000 }: MirrorRigOptions = {}): Promise<MirrorRig> {
+  const dir = mkdtempSync(join(tmpdir(), "unghost-mirror-"));
+  const store = openStore();
+  let mood: Mood = "well";
+  let token = "first";
+  writeFileSync(join(dir, "token"), token);
+  store.put("/api/v1/nodes/n1", nodeObject());
+  store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
+  putPod(store, "web-1");
+  fill?.(store);
+  const api = await serveStubApi({ store, mood: () => mood, token: () => (user === undefined ? token : undefined) });
+  const kubeconfig = {
+    "current-context": "c",
+    contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+    clusters: [{ name: "c", cluster: { server: api.url } }],
+    users: [{ name: "u", user: user ?? { tokenFile: "token" } }],
+  };
+  writeFileSync(join(dir, "kubeconfig"), JSON.stringify(kubeconfig));
+  const mirror = openClusterMirror({
+    credentials: { kind: "kubeconfig", path: join(dir, "kubeconfig") },
+    readText: (path) => ({ kind: "text", text: readFileSync(path, "utf8") }),
+    node: "n1",
+    limits: { timeoutMs },
+    ...(trust === undefined ? {} : { trust }),
+  });
+  let changes = 0;
+  mirror.onChange(() => {
+    changes += 1;
+  });
+  onTestFinished(async () => {
+    mirror.close();
+    await api.close();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  const ask = (isSick: boolean) => mirror.ask({ isSick: Promise.resolve(isSick) });
+  let taken = 0;
+  return {
+    store,
+    api,
+    mirror,
+    kubeconfig: join(dir, "kubeconfig"),
+    changes: () => changes,
+    setMood: (next) => {
+      mood = next;
+    },
+    setTokens: ({ server, file }) => {
+      token = server;
+      writeFileSync(join(dir, "token"), file);
+    },
+    facts: async (isSick = false) => {
+      const answer = await ask(isSick);
+      if (answer.kind === "failed") throw new Error(answer.reason);
+      return answer.facts;
+    },
+    failure: async (isSick = false) => {
+      const answer = await ask(isSick);
+      return answer.kind === "failed" ? answer.reason : undefined;
+    },
+    until: async (shown) => {
+      const check = async (): Promise<void> => {
+        const answer = await ask(false);
+        expect(answer.kind === "answered" && shown(answer.facts.pods)).toBe(true);
+      };
+      await vi.waitFor(check, { timeout: HANG_GUARD_MS, interval: 20 });
+    },
+    takeRequests: () => {
+      const since = api.requests.slice(taken);
+      taken = api.requests.length;
+      return since;
+    },
+  };
+}
+
+/** Believes what it heard for as long as any test takes. */
+export const TRUSTING: Trust = { brokenMs: 60_000, silentMs: 600_000, silentWhileSickMs: 600_000 };
+
+export function putPod(store: Store, name: string, parts: object = {}): void {
+  store.put(podPath(name), { ...podObject({ name, uid: `uid-${name}` }), ...parts });
+}
+
+export function podPath(name: string): string {
+  return `/api/v1/namespaces/default/pods/${name}`;
+}
