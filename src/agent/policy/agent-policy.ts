@@ -9,6 +9,8 @@ export interface AgentPolicy {
   /** Acting is allowed within these only; none: always. */
   readonly maintenanceWindows: readonly MaintenanceWindow[];
   readonly ignoredNamespaces: readonly string[];
+  /** A pod whose name is held by something that nothing shows may be deleted, for its controller to make it anew. */
+  readonly recreatePods: boolean;
   /** The most subjects that one healing touches. */
   readonly cap: number;
   readonly fleet: FleetPolicy;

@@ -32,6 +32,7 @@ export function defaultAgentPolicy(): AgentPolicy {
     scanEveryMs: MINUTE_MS,
     maintenanceWindows: [],
     ignoredNamespaces: [],
+    recreatePods: false,
     cap: 250,
     fleet: { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 },
   };

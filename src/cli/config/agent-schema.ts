@@ -99,6 +99,7 @@ export const AgentSection = v.pipe(
     defaults: v.nullish(section({ mode: v.nullish(oneOf(["observe"])), ...BUDGET })),
     maintenanceWindows: v.nullish(v.array(Window, "expected a list of windows, each with from and to")),
     ignoreNamespaces: v.nullish(listOf(namespace())),
+    recreatePods: v.nullish(truth()),
     cap: v.nullish(wholeNumber(1, 10_000)),
     fleet: v.nullish(
       section({

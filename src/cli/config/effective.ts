@@ -56,6 +56,7 @@ function agentValues(config: Inspected): readonly EffectiveValue[] {
     ),
     value(["maintenanceWindows"], policy.maintenanceWindows.map(windowAsWritten)),
     value(["ignoreNamespaces"], policy.ignoredNamespaces),
+    value(["recreatePods"], policy.recreatePods),
     value(["cap"], policy.cap),
     value(["fleet", "slots"], fleet.slots),
     value(["fleet", "namespace"], fleet.namespace),

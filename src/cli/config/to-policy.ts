@@ -31,6 +31,7 @@ export function policyFrom(settings: AgentSettings): AgentPolicy {
     scanEveryMs: settings.scanEvery ?? defaults.scanEveryMs,
     maintenanceWindows: settings.maintenanceWindows?.map(windowFrom) ?? defaults.maintenanceWindows,
     ignoredNamespaces: settings.ignoreNamespaces ?? defaults.ignoredNamespaces,
+    recreatePods: settings.recreatePods ?? defaults.recreatePods,
     cap: settings.cap ?? defaults.cap,
     fleet: {
       slots: fleet?.slots ?? defaults.fleet.slots,

@@ -64,3 +64,18 @@ test("classes that heal by nature need no consent, and what was asked to be skip
   expect(policy.consented?.size).toBe(0);
   expect(policy.skip).toEqual(["shim-leak", "pod-gone"]);
 });
+
+test.each([
+  { recreatePods: true, mode: "heal", consented: true },
+  { recreatePods: true, mode: "observe", consented: false },
+  { recreatePods: false, mode: "heal", consented: false },
+] as const)(
+  "that a pod is made anew needs its own word: $recreatePods, mode $mode",
+  ({ recreatePods, mode, consented }) => {
+    const id = "sandbox-name-held-by-inflight-run";
+
+    const policy = healPolicyOf({ ...withMode(id, mode), recreatePods }, AT_ONCE);
+
+    expect(policy.consented?.has(id)).toBe(consented);
+  },
+);
