@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .PHONY: help setup gen build lint test unit e2e demo bench chaos docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
-# The status page brings the catalogue's words along, and shares a few with the rest.
-PAGE_SOURCES = $(shell find src/agent/page src/classes -type f -not -path '*/gen/*') \
+# The status page shares a few words with the rest.
+PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
 	src/agent/timeline-runs.ts src/report/subject-words.ts src/snapshot/duration-words.ts
 
 help: ## this list

@@ -4,17 +4,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
-import { classes } from "../src/classes/index.ts";
 
 const PAGE_DIR = "src/agent/page";
 const OUT_DIR = `${PAGE_DIR}/gen`;
 
-const words = classes.map(({ id, code, title, explanation }) => [id, { code, title, explanation }] as const);
-
-const script = await bundle(`${PAGE_DIR}/main.tsx`, {
-  UNGHOST_VERSION: JSON.stringify(manifest.version),
-  UNGHOST_CLASSES: JSON.stringify(Object.fromEntries(words)),
-});
+const script = await bundle(`${PAGE_DIR}/main.tsx`, { UNGHOST_VERSION: JSON.stringify(manifest.version) });
 const style = await bundle(`${PAGE_DIR}/page.css`, {});
 const html = filled(filled(compact(readFileSync(`${PAGE_DIR}/page.html`, "utf8")), "style", style), "script", script);
 

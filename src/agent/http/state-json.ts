@@ -1,9 +1,31 @@
+import { classById } from "../../classes/index.ts";
 import type { AgentState } from "../state.ts";
 import { runsOf } from "../timeline-runs.ts";
 
-/** The state as the page reads it: dates as ISO strings, maps as plain objects, the timeline in stretches. */
+/** What people call a failure class, and what it means for them. */
+export interface ClassWords {
+  readonly code: string;
+  readonly title: string;
+  readonly explanation: string;
+}
+
+/**
+ * The state as the page reads it: dates as ISO strings, maps as plain objects, the timeline in stretches, and the words
+ * for the classes that are spoken of: all of them would be a third of the page.
+ */
 export function stateJson(state: AgentState): string {
-  return JSON.stringify({ ...state, timeline: runsOf(state.timeline) }, (_key, value: unknown) =>
-    value instanceof Map ? Object.fromEntries(value) : value,
+  const shown = { ...state, timeline: runsOf(state.timeline), classWords: wordsFor(state) };
+  return JSON.stringify(shown, (_key, value: unknown) => (value instanceof Map ? Object.fromEntries(value) : value));
+}
+
+function wordsFor({ sightings, heals }: AgentState): Readonly<Record<string, ClassWords>> {
+  const ids = new Set([...sightings.map(({ finding }) => finding.class), ...heals.map((heal) => heal.class)]);
+  return Object.fromEntries(
+    [...ids].flatMap((id) => {
+      const known = classById(id);
+      if (known === undefined) return [];
+      const { code, title, explanation } = known;
+      return [[id, { code, title, explanation }]];
+    }),
   );
 }

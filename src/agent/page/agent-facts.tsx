@@ -1,5 +1,5 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import { nodeClock } from "./live.ts";
+import { live } from "./live.ts";
 import { nodeFacts } from "./sources.ts";
 import type { WireState } from "./wire.ts";
 import { secondsInWords } from "./words.ts";
@@ -9,7 +9,7 @@ export function AgentFacts({ agent }: { readonly agent: WireState }) {
   const facts = [
     ...(scan === undefined ? [] : nodeFacts(scan.report, scan.counts)),
     { name: "Agent", value: agent.version },
-    { name: "Up for", value: durationInWords((nodeClock.value - Date.parse(agent.startedAt)) / 1000) },
+    { name: "Up for", value: durationInWords((live().nodeClock - Date.parse(agent.startedAt)) / 1000) },
     { name: "Looks", value: `${totals.scans}${totals.scansFailed > 0 ? `, ${totals.scansFailed} failed` : ""}` },
     ...(scan === undefined ? [] : [{ name: "Last look took", value: secondsInWords(scan.seconds) }]),
     { name: "Breaker", value: breaker.open ? "open" : "closed" },

@@ -3,14 +3,14 @@ import { Connection } from "./connection-state.tsx";
 import { Blocked, Findings } from "./findings.tsx";
 import { GhostMark } from "./ghost-mark.tsx";
 import { Heals } from "./heals.tsx";
-import { state } from "./live.ts";
+import { live } from "./live.ts";
 import { Notices } from "./notice-list.tsx";
 import { Sources } from "./source-table.tsx";
 import { Timeline } from "./timeline-section.tsx";
 import { VerdictCard } from "./verdict-card.tsx";
 
 export function App() {
-  const agent = state.value;
+  const { state: agent } = live();
   return (
     <>
       <header class="top">

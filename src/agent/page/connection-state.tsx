@@ -1,16 +1,16 @@
-import { clock, link } from "./live.ts";
+import { live } from "./live.ts";
 import { ago, timeOfDay } from "./words.ts";
 
 /** Whether what is shown is how it is now. Only the change is announced, not the passing seconds. */
 export function Connection() {
-  const { value } = link;
-  const lastSeenMs = value.kind === "lost" ? value.lastSeenMs : undefined;
+  const { link, clock } = live();
+  const lastSeenMs = link.kind === "lost" ? link.lastSeenMs : undefined;
   return (
-    <p class={`link ${value.kind}`}>
-      <span role="status">{WORDS[value.kind]}</span>
+    <p class={`link ${link.kind}`}>
+      <span role="status">{WORDS[link.kind]}</span>
       {lastSeenMs === undefined ? undefined : (
         <span>
-          , last seen {timeOfDay(lastSeenMs, clock.value)} ({ago(lastSeenMs, clock.value)})
+          , last seen {timeOfDay(lastSeenMs, clock)} ({ago(lastSeenMs, clock)})
         </span>
       )}
     </p>

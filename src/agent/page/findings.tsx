@@ -1,4 +1,4 @@
-import { classWords } from "./built-in.ts";
+import { classWords } from "./class-words.ts";
 import { Finding } from "./finding.tsx";
 import { Fold } from "./fold.tsx";
 import { blockedBy, type Group, groupsOf } from "./groups.ts";

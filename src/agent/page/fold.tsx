@@ -1,5 +1,5 @@
-import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 
 interface FoldProps {
   readonly class: string;
@@ -10,11 +10,11 @@ interface FoldProps {
 
 /** A <details> whose content exists only while it is open. */
 export function Fold({ class: name, summary, startsOpen = false, children }: FoldProps) {
-  const isOpen = useSignal(startsOpen);
+  const [isOpen, setOpen] = useState(startsOpen);
   return (
-    <details class={name} open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+    <details class={name} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{summary}</summary>
-      {isOpen.value ? children() : undefined}
+      {isOpen ? children() : undefined}
     </details>
   );
 }

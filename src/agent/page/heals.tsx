@@ -1,4 +1,4 @@
-import { classWords } from "./built-in.ts";
+import { classWords } from "./class-words.ts";
 import { More } from "./more.tsx";
 import { At } from "./time.tsx";
 import type { WireHeal } from "./wire.ts";

@@ -1,15 +1,22 @@
-import { computed, signal } from "@preact/signals";
 import { clockAheadMs } from "./agent-clock.ts";
 import { type Link, listen, type OpenStream } from "./connection.ts";
 import { readState, type WireState } from "./wire.ts";
 
-export const state = signal<WireState | undefined>(undefined);
-export const link = signal<Link>({ kind: "connecting" });
-/** This machine's clock, once a second. */
-export const clock = signal(Date.now());
-const aheadMs = signal(0);
-/** The node's clock: everything that the agent dates is dated by it. */
-export const nodeClock = computed(() => clock.value - aheadMs.value);
+/** What the page shows, at this moment. */
+export interface Live {
+  readonly state: WireState | undefined;
+  readonly link: Link;
+  /** This machine's clock, once a second. */
+  readonly clock: number;
+  /** The node's clock: everything that the agent dates is dated by it. */
+  readonly nodeClock: number;
+}
+
+let shown: Live = { state: undefined, link: { kind: "connecting" }, clock: Date.now(), nodeClock: Date.now() };
+
+export function live(): Live {
+  return shown;
+}
 
 const openEvents: OpenStream = (hear, fail) => {
   const events = new EventSource("/api/events");
@@ -18,19 +25,18 @@ const openEvents: OpenStream = (hear, fail) => {
   return () => events.close();
 };
 
-export function goLive(): void {
-  setInterval(() => {
-    clock.value = Date.now();
-  }, 1000);
+/** Follows the agent. Whoever draws the page is told after each change, and once a second. */
+export function goLive(onChange: () => void): void {
+  let aheadMs = 0;
+  function show(next: Partial<Pick<Live, "state" | "link">>): void {
+    const clock = Date.now();
+    if (next.state !== undefined) aheadMs = clockAheadMs(shown.state, next.state, clock) ?? aheadMs;
+    shown = { ...shown, ...next, clock, nodeClock: clock - aheadMs };
+    onChange();
+  }
+  setInterval(() => show({}), 1000);
   listen(openEvents, {
-    onLink: (next) => {
-      link.value = next;
-    },
-    onMessage: (data) => {
-      const next = readState(data);
-      clock.value = Date.now();
-      aheadMs.value = clockAheadMs(state.value, next, clock.value) ?? aheadMs.value;
-      state.value = next;
-    },
+    onLink: (link) => show({ link }),
+    onMessage: (data) => show({ state: readState(data) }),
   });
 }

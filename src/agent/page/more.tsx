@@ -1,5 +1,5 @@
-import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 
 interface MoreProps<Item> {
   readonly items: readonly Item[];
@@ -10,13 +10,13 @@ interface MoreProps<Item> {
 
 /** A list's beginning, and more of it on demand: hundreds of findings must not make a page that no phone can scroll. */
 export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
-  const shown = useSignal(step);
-  const left = items.length - shown.value;
+  const [shown, setShown] = useState(step);
+  const left = items.length - shown;
   return (
     <>
-      {children(items.slice(0, shown.value))}
+      {children(items.slice(0, shown))}
       {left <= 0 ? undefined : (
-        <button type="button" onClick={() => (shown.value += step)}>
+        <button type="button" onClick={() => setShown(shown + step)}>
           Show {Math.min(step, left)} more of {left} {name}
         </button>
       )}

@@ -1,4 +1,4 @@
-import { nodeClock } from "./live.ts";
+import { live } from "./live.ts";
 import { ago, timeOfDay } from "./words.ts";
 
 /** A moment on the node's clock, as its age; the time itself is in the title. */
@@ -6,7 +6,7 @@ export function Ago({ at }: { readonly at: string }) {
   const ms = Date.parse(at);
   return (
     <time dateTime={at} title={new Date(ms).toLocaleString()}>
-      {ago(ms, nodeClock.value)}
+      {ago(ms, live().nodeClock)}
     </time>
   );
 }
@@ -15,7 +15,7 @@ export function At({ at }: { readonly at: string }) {
   const ms = Date.parse(at);
   return (
     <time dateTime={at} title={new Date(ms).toLocaleString()}>
-      {timeOfDay(ms, nodeClock.value)}
+      {timeOfDay(ms, live().nodeClock)}
     </time>
   );
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { TimelinePoint } from "../state.ts";
-import { nodeClock } from "./live.ts";
+import { live } from "./live.ts";
 import { type Chart, chartOf, DAY_S, LANES } from "./timeline.ts";
 
 interface TimelineChartProps {
@@ -44,7 +44,7 @@ export function TimelineChart({ points, label, onPointed }: TimelineChartProps) 
 function drawn(element: HTMLElement, chart: Chart, onPointed: TimelineChartProps["onPointed"]): uPlot {
   const style = getComputedStyle(element);
   const colour = (name: string): string => style.getPropertyValue(name);
-  const now = nodeClock.peek() / 1000;
+  const now = live().nodeClock / 1000;
   const font = `12px ${style.fontFamily}`;
   const laneColours = ["--good", "--bad", "--busy", "--unsure"].map(colour);
   const bottom = (chart.lanes.at(-1) ?? 0) - chart.top * 0.2;

@@ -1,5 +1,4 @@
-import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { TimelinePoint } from "../state.ts";
 import { pointsOf, type TimelineRun } from "../timeline-runs.ts";
 import { Fold } from "./fold.tsx";
@@ -15,14 +14,14 @@ const TIME = new Intl.DateTimeFormat(undefined, {
 
 export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
   const points = useMemo(() => pointsOf(runs), [runs]);
-  const pointed = useSignal<number | undefined>(undefined);
-  const at = points.find(({ minute }) => minute === pointed.value);
+  const [pointed, setPointed] = useState<number | undefined>(undefined);
+  const at = points.find(({ minute }) => minute === pointed);
   const words = `The last 24 hours: ${dayInWords(points)}.`;
   return (
     <section aria-labelledby="timeline">
       <h2 id="timeline">Last 24 hours</h2>
       <div class="card">
-        <TimelineChart points={points} label={words} onPointed={(minute) => (pointed.value = minute)} />
+        <TimelineChart points={points} label={words} onPointed={setPointed} />
         <p class="quiet">{at === undefined ? words : `${TIME.format(at.minute * 1000)}: ${minuteInWords(at)}.`}</p>
         <Fold class="hours" summary="Hour by hour">
           {() => <Hours points={points} />}

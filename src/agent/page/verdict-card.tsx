@@ -1,13 +1,13 @@
-import { link, state } from "./live.ts";
+import { live } from "./live.ts";
 import { Ago } from "./time.tsx";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 const NOT_YET: Verdict = { tone: "unsure", headline: "Connecting", detail: "Waiting for the agent's first message." };
 
 export function VerdictCard() {
-  const agent = state.value;
+  const { state: agent, link } = live();
   const { tone, headline, detail } = agent === undefined ? NOT_YET : verdictOf(agent);
-  const isStale = link.value.kind === "lost" && agent !== undefined;
+  const isStale = link.kind === "lost" && agent !== undefined;
   return (
     <section class={`verdict ${tone}${isStale ? " stale" : ""}`} aria-labelledby="verdict">
       <div aria-live="polite" aria-atomic="true">

@@ -1,3 +1,4 @@
+import type { ClassWords } from "../http/state-json.ts";
 import type { AgentState } from "../state.ts";
 import type { TimelineRun } from "../timeline-runs.ts";
 
@@ -12,7 +13,10 @@ type Wire<T> = T extends Date
         ? { readonly [Key in keyof T]: Wire<T[Key]> }
         : T;
 
-export type WireState = Omit<Wire<AgentState>, "timeline"> & { readonly timeline: readonly TimelineRun[] };
+export type WireState = Omit<Wire<AgentState>, "timeline"> & {
+  readonly timeline: readonly TimelineRun[];
+  readonly classWords: Readonly<Record<string, ClassWords>>;
+};
 export type WireSighting = WireState["sightings"][number];
 export type WireHeal = WireState["heals"][number];
 export type WireReport = NonNullable<WireState["scan"]>["report"];

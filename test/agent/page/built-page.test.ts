@@ -30,6 +30,7 @@ describe("the page as it is built", () => {
     const compressed = Buffer.from(PAGE.gzip, "base64");
 
     expect(gunzipSync(compressed).toString()).toBe(PAGE.html);
-    expect(compressed.length).toBeLessThan(60 * KB);
+    expect(Buffer.byteLength(PAGE.html)).toBeLessThan(96 * KB);
+    expect(compressed.length).toBeLessThan(40 * KB);
   });
 });
