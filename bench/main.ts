@@ -1,5 +1,6 @@
 /** `make bench`: what unghost costs, side by side with crictl where there is one. Ends with 1 when a bar is missed. */
 import { resolve } from "node:path";
+import { benchAgent } from "./agent-idle.ts";
 import { benchCrowdedNode } from "./crowded.ts";
 import { benchEmptyNode } from "./empty-node.ts";
 import { benchHeal } from "./heal.ts";
@@ -12,6 +13,7 @@ const benchmarks = [
   () => benchCrowdedNode(unghost, "ready"),
   () => benchCrowdedNode(unghost, "dead"),
   () => benchHeal(unghost),
+  () => benchAgent(unghost),
 ];
 
 for (const benchmark of benchmarks) {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileNetwork } from "./cni-files.ts";
 import { bootProc, writeUptime } from "./proc-files.ts";
-import { type SimulatedRuntime, startSimulated } from "./runtime.ts";
+import { type SimulatedOptions, type SimulatedRuntime, startSimulated } from "./runtime.ts";
 
 /** The first boot lies an hour back, so that sandboxes "made earlier" were made in it. */
 const FIRST_UPTIME_SECONDS = 3600;
@@ -17,7 +17,7 @@ export interface SimulatedNode extends SimulatedRuntime {
   readonly root: string;
 }
 
-export async function startSimulatedNode(): Promise<SimulatedNode> {
+export async function startSimulatedNode(options: Pick<SimulatedOptions, "version"> = {}): Promise<SimulatedNode> {
   const root = mkdtempSync(join(tmpdir(), "unghost-sim-"));
   mkdirSync(join(root, "run/containerd"), { recursive: true });
   let bootedAt = Date.now() - FIRST_UPTIME_SECONDS * 1000;
@@ -27,6 +27,7 @@ export async function startSimulatedNode(): Promise<SimulatedNode> {
   const runtime = await startSimulated({
     socket: join(root, "run/containerd/containerd.sock"),
     network: fileNetwork(root),
+    ...options,
   });
   return {
     ...runtime,

@@ -6,6 +6,7 @@ import { clusterOpener, type OpenCluster } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Store } from "./store.ts";
+import { sayWhoTells } from "./who-tells.ts";
 
 export interface ClusterSideOptions {
   readonly store: Store;
@@ -42,6 +43,7 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 export function clusterSide(options: ClusterSideOptions): ClusterSide {
   const { store, places } = options;
   const open = places === undefined ? undefined : clusterOpener(places);
+  const tellSource = sayWhoTells(options.say);
   let nodeName = options.node;
   let opening: Promise<Opened> | undefined;
 
@@ -90,6 +92,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
       return answer;
     },
     saw: ({ kubernetes }) => {
+      tellSource(kubernetes);
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
       void opening?.then(({ gate }) => followBreaker(gate));
     },

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { type Healing, healNode } from "../heal/heal-node.ts";
-import { type HealSession, openHealSession } from "../heal/session.ts";
+import { inSession, type Planned, type Seen } from "../heal/in-session.ts";
+import type { HealSession } from "../heal/session.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
@@ -14,7 +15,6 @@ import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
 import { observe } from "../snapshot/observe.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
-import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
 import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
@@ -30,11 +30,6 @@ export interface HealFlags extends NodeFlags {
   readonly yes?: boolean;
   readonly allDead?: boolean;
   readonly noKick?: boolean;
-}
-
-interface Seen {
-  readonly snapshot: Snapshot;
-  readonly diagnosis: Diagnosis;
 }
 
 /** Shows the plan, asks on a terminal, heals, verifies. */
@@ -57,7 +52,8 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
     return ExitCode.unknown;
   }
-  const { plan } = planned(seen, policy);
+  const planFor = (diagnosis: Diagnosis): Plan => planHealing(diagnosis, policy);
+  const plan = planFor(seen.diagnosis);
   if (settings.output === "table")
     io.stdout(renderPlan(plan, { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose }));
   if (flags.dryRun !== true && seen.diagnosis.findings.length > 0 && nodeHolds(seen.diagnosis.view).paused) {
@@ -84,52 +80,38 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
       return ExitCode.refused;
     }
   }
-  return await healWith({ ...seen, plan }, { settings, policy, look }, io);
-}
-
-interface Planned extends Seen {
-  readonly plan: Plan;
+  return await healWith({ ...seen, plan }, { settings, plan: planFor, look }, io);
 }
 
 interface Surroundings {
   readonly settings: NodeSettings;
-  readonly policy: HealPolicy;
+  readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly look: () => Promise<Seen>;
 }
 
-/** Whoever has to wait for the lock waits longer than this; by then another run may have changed what was seen. */
-const WAITED_MS = 150;
-
 async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<ExitCode> {
-  const { settings, policy, look } = around;
-  const askedAt = performance.now();
-  const session = await openHealSession({ ...sessionOptions(settings), sleep });
-  if (!session.ok) {
-    io.stderr(`Nothing was touched: ${session.refusal.message} ${session.refusal.next}\n`);
-    return ExitCode.refused;
-  }
-  try {
-    tellRecoveries(session.value.recoveries, io);
-    const isStale = session.value.recoveries.length > 0 || performance.now() - askedAt > WAITED_MS;
-    const now = isStale ? planned(await look(), policy) : shown;
-    const healing = await healInSession(session.value, now, around, io);
-    for (const warning of session.value.journal.warnings) io.stderr(`${warning}\n`);
+  const options = { ...around, session: { ...sessionOptions(around.settings), sleep } };
+  const healed = await inSession(shown, options, async (session, now) => {
+    tellRecoveries(session.recoveries, io);
+    const healing = await healInSession(session, now, around, io);
+    for (const warning of session.journal.warnings) io.stderr(`${warning}\n`);
     await tell(healing, around, io);
     return exitOf(healing.diagnosis);
-  } finally {
-    await session.value.close();
-  }
+  });
+  if (healed.ok) return healed.value;
+  io.stderr(`Nothing was touched: ${healed.refusal.message} ${healed.refusal.next}\n`);
+  return ExitCode.refused;
 }
 
 async function healInSession(
   session: HealSession,
-  { snapshot, plan }: Planned,
-  { settings, policy, look }: Surroundings,
+  now: Planned,
+  { settings, plan, look }: Surroundings,
   io: Io,
 ): Promise<Healing> {
   const table = settings.output === "table";
   const shown = progress({
-    total: plan.actions.length,
+    total: now.plan.actions.length,
     colour: wantsColour(io),
     live: table && io.stdoutIsTerminal,
     columns: io.columns,
@@ -137,38 +119,31 @@ async function healInSession(
   });
   const interruption = interruptedBySignals(io);
   try {
-    return await healNode(
-      { snapshot, plan },
-      {
-        session,
-        policy,
-        concurrency: settings.concurrency,
-        cniCacheDir: settings.cniCacheDir,
-        ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
-        look,
-        sleep,
-        interruption,
-        onResult: (result) => shown.report(result),
-        onSlow: (action) => shown.waiting(action),
-      },
-    );
+    return await healNode(now, {
+      session,
+      plan,
+      concurrency: settings.concurrency,
+      cniCacheDir: settings.cniCacheDir,
+      ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
+      look,
+      sleep,
+      interruption,
+      onResult: (result) => shown.report(result),
+      onSlow: (action) => shown.waiting(action),
+    });
   } finally {
     interruption.dispose();
     shown.end();
   }
 }
 
-async function tell(healing: Healing, { settings, policy }: Surroundings, io: Io): Promise<void> {
-  const report = healingReport(healing, planHealing(healing.diagnosis, policy));
+async function tell(healing: Healing, { settings, plan }: Surroundings, io: Io): Promise<void> {
+  const report = healingReport(healing, plan(healing.diagnosis));
   if (settings.output !== "table") {
     io.stdout(await formatDocument(report, settings.output));
     return;
   }
   io.stdout(renderSummary(report, { colour: wantsColour(io), columns: io.columns }));
-}
-
-function planned(seen: Seen, policy: HealPolicy): Planned {
-  return { ...seen, plan: planHealing(seen.diagnosis, policy) };
 }
 
 function exitOf({ verdict }: Diagnosis): ExitCode {

@@ -3,13 +3,16 @@ import type { Io } from "./io.ts";
 
 /** A network plugin that is cut short may leave half of its work behind: what is under way gets this long to end. */
 const GRACE_MS = 5000;
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
  * Turns Ctrl-C and the service manager's TERM into an orderly end: the first begins nothing more, the second gives up what
  * is under way, a third ends the process as usual. Until `dispose` is called.
  */
-export function interruptedBySignals(io: Pick<Io, "stderr">): Interruption & { readonly dispose: () => void } {
+export function interruptedBySignals(
+  io: Pick<Io, "stderr">,
+  signals = SIGNALS,
+): Interruption & { readonly dispose: () => void } {
   const stop = new AbortController();
   const giveUp = new AbortController();
   let grace: NodeJS.Timeout | undefined;
@@ -28,9 +31,9 @@ export function interruptedBySignals(io: Pick<Io, "stderr">): Interruption & { r
   }
   function dispose(): void {
     clearTimeout(grace);
-    for (const signal of SIGNALS) process.off(signal, onSignal);
+    for (const signal of signals) process.off(signal, onSignal);
   }
 
-  for (const signal of SIGNALS) process.on(signal, onSignal);
+  for (const signal of signals) process.on(signal, onSignal);
   return { stop: stop.signal, giveUp: giveUp.signal, dispose };
 }

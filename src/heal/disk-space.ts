@@ -57,6 +57,7 @@ function full(directory: string, seen: string): ReturnType<typeof refuse> {
   return refuse(
     `The file system of ${directory} is full or nearly so (${seen}).`,
     "Free some space there, or choose a --state-dir on another file system.",
+    "disk",
   );
 }
 

@@ -1,12 +1,12 @@
 import type { Finding } from "../classes/finding.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { type Plan, type PlannedAction, planHealing } from "../plan/plan.ts";
-import type { HealPolicy } from "../plan/policy.ts";
+import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
 import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
+import { departures } from "./departures.ts";
 import { freshFacts } from "./fresh-facts.ts";
 import { type Interruption, uninterrupted } from "./interruption.ts";
 import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
@@ -17,7 +17,8 @@ import { stormBrake } from "./storm-brake.ts";
 
 export interface HealNodeOptions {
   readonly session: HealSession;
-  readonly policy: HealPolicy;
+  /** What may be done about what a later look shows. */
+  readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
@@ -64,7 +65,7 @@ export async function healNode(
     for (const action of plan.actions) tried.add(action.finding.id).add(whatIsDone(action));
     const now = await options.look();
     seen = now;
-    const next = planHealing(now.diagnosis, options.policy);
+    const next = options.plan(now.diagnosis);
     const isNew = (action: PlannedAction) => !tried.has(action.finding.id) && !tried.has(whatIsDone(action));
     plan = { ...next, actions: next.actions.filter(isNew) };
     if (plan.actions.length === 0 || round === ROUNDS || interruption.stop.aborted) {
@@ -128,6 +129,7 @@ function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: I
     containerd,
     ...(cluster === undefined ? {} : { cluster }),
     facts: freshFacts({ root: session.hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
+    departed: departures({ cri, containerd, lookMs: waits.lookMs }),
     conf,
     binDirs: conf?.binDirs ?? valueOr(snapshot.cri, undefined)?.cniDirs?.bin ?? [],
     cniCacheDirs,

@@ -2,7 +2,11 @@
 export interface Refusal {
   readonly message: string;
   readonly next: string;
+  readonly kind?: RefusalKind;
 }
+
+/** What passes by itself, for whoever tries again: another run is at work, or there is no room for the journal. */
+export type RefusalKind = "lock" | "disk";
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
@@ -10,6 +14,10 @@ export function ok<T>(value: T): Outcome<T> {
   return { ok: true, value };
 }
 
-export function refuse(message: string, next: string): { readonly ok: false; readonly refusal: Refusal } {
-  return { ok: false, refusal: { message, next } };
+export function refuse(
+  message: string,
+  next: string,
+  kind?: RefusalKind,
+): { readonly ok: false; readonly refusal: Refusal } {
+  return { ok: false, refusal: kind === undefined ? { message, next } : { message, next, kind } };
 }

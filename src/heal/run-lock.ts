@@ -45,7 +45,7 @@ export async function acquireRunLock(options: RunLockOptions): Promise<Outcome<R
         removeLitter(path, options.own, lock);
         return ok(lock);
       }
-      if (waited >= waitMs) return refuse(...busy(path, attempt.by));
+      if (waited >= waitMs) return busy(path, attempt.by);
       await sleep(pollMs);
     }
   } catch (thrown) {
@@ -168,9 +168,10 @@ function unlinkIfThere(path: string): void {
   }
 }
 
-function busy(path: string, holder: Holder): [string, string] {
-  return [
+function busy(path: string, holder: Holder): ReturnType<typeof refuse> {
+  return refuse(
     `Another unghost run is under way: process ${holder.pid} holds ${path}.`,
     `Wait for it to end. Should no such run exist (it ran in a container that is gone), remove ${path}.`,
-  ];
+    "lock",
+  );
 }

@@ -52,8 +52,11 @@ export function watchList<Parsed, Item>(
 
   function heard(): void {
     heardAt = performance.now();
+    const isBack = trouble !== undefined;
     trouble = undefined;
     begun.resolve();
+    // The same as before, but it may be believed again.
+    if (isBack) onChange();
   }
 
   function keep(key: string, item: Item | undefined): void {

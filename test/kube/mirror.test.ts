@@ -158,6 +158,20 @@ describe("a watch that breaks", () => {
     expect(performance.now() - backAt).toBeLessThan(lastWaitMs);
   });
 
+  test("is told of when it is back, for what it says may be believed again", async () => {
+    const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
+    await rig.facts();
+    rig.setMood("500");
+    await rig.api.cut();
+    await vi.waitFor(async () => expect(await rig.failure()).toBeDefined(), waiting);
+    const before = rig.changes();
+
+    rig.setMood("well");
+    await rig.until((pods) => pods.length === 1);
+
+    expect(rig.changes()).toBeGreaterThan(before);
+  });
+
   test("comes back with the credentials as they are by then", async () => {
     const rig = await mirrorRig();
     await rig.facts();

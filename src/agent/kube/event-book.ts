@@ -15,17 +15,12 @@ export interface Entry {
 }
 
 export interface EventBook {
-  add(draft: Draft, node: string): void;
+  add(draft: Draft, node: string, at: Date): void;
   /** Entries with something to write, and those whose time has come first. */
   open(): readonly Entry[];
   dueMs(entry: Entry): number;
   written(entry: Entry, count: number, firstAt: Date): void;
   forget(entry: Entry): void;
-}
-
-export interface BookClock {
-  readonly clock: () => number;
-  readonly now: () => Date;
 }
 
 const FIRST_GAP_MS = 5 * 60_000;
@@ -35,14 +30,14 @@ const LONGEST_GAP_MS = 60 * 60_000;
 const MOST_ENTRIES = 300;
 
 /** Counts what happens again on the event that is there, ever more seldom, in place of making new ones. */
-export function eventBook({ clock, now }: BookClock): EventBook {
+export function eventBook(clock: () => number): EventBook {
   const entries = new Map<string, Entry>();
   const keyOf = ({ namespace, name }: EventPlace): string => `${namespace}/${name}`;
   const dueMs = ({ written, gapMs }: Entry): number => (written === undefined ? 0 : written.atMs + gapMs);
 
   return {
     dueMs,
-    add: (draft, node) => {
+    add: (draft, node, at) => {
       const place = eventPlace(draft, node);
       const before = entries.get(keyOf(place));
       // Put at the end: what was not heard of for longest is forgotten first.
@@ -50,8 +45,8 @@ export function eventBook({ clock, now }: BookClock): EventBook {
       entries.set(keyOf(place), {
         place,
         draft,
-        firstAt: before?.firstAt ?? now(),
-        lastAt: now(),
+        firstAt: before?.firstAt ?? at,
+        lastAt: at,
         ...(before?.written === undefined ? {} : { written: before.written }),
         unwritten: (before?.unwritten ?? 0) + draft.count,
         gapMs: before?.gapMs ?? FIRST_GAP_MS,

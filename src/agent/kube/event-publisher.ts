@@ -27,10 +27,12 @@ const HOUR_MS = 60 * 60_000;
 const SPARE = 15;
 
 export function eventPublisher({ openCluster, nodeName, timing }: PublisherOptions): EventPublisher {
-  const { clock, random } = timing;
-  const book = eventBook(timing);
+  const { clock, now, random } = timing;
+  const book = eventBook(clock);
   let gathered: News[] = [];
   let gatheredSinceMs = 0;
+  /** When it happened: an API that is down may be told of it much later. */
+  let happenedAt = now();
   let budget = { left: BUDGET, atMs: clock() };
   let failures = 0;
   let notBeforeMs = 0;
@@ -41,7 +43,7 @@ export function eventPublisher({ openCluster, nodeName, timing }: PublisherOptio
 
   function settle(): void {
     if (gathered.length === 0 || clock() < gatheredSinceMs + GATHER_MS) return;
-    for (const draft of draftsOf(gathered, budgetNow() >= SPARE)) book.add(draft, nodeName());
+    for (const draft of draftsOf(gathered, budgetNow() >= SPARE)) book.add(draft, nodeName(), happenedAt);
     gathered = [];
   }
 
@@ -78,7 +80,10 @@ export function eventPublisher({ openCluster, nodeName, timing }: PublisherOptio
       const news = newsOf(event);
       if (news === undefined) return;
       settle();
-      if (gathered.length === 0) gatheredSinceMs = clock();
+      if (gathered.length === 0) {
+        gatheredSinceMs = clock();
+        happenedAt = now();
+      }
       gathered.push(news);
     },
     dueMs,

@@ -37,8 +37,10 @@ async function bump(api: Api, entry: Entry, { count, firstAt }: WrittenEvent): P
   return await unlessMissing(api.patch(path, eventChange(draft, { ...event, lastAt }), "merge").then(() => event));
 }
 
+/** By a patch of nothing, which gives it as it stands: a kubelet's own credentials may patch events and not get them. */
 async function read(api: Api, place: EventPlace): Promise<WrittenEvent | undefined> {
-  const object = await unlessMissing(api.get(`${eventsPath(place)}/${encodeURIComponent(place.name)}`));
+  const path = `${eventsPath(place)}/${encodeURIComponent(place.name)}`;
+  const object = await unlessMissing(api.patch(path, {}, "merge"));
   if (object === undefined) return undefined;
   const result = v.safeParse(EventSchema, object);
   if (!result.success) throw new KubeError("unreadable", "the API server's answer is no event");

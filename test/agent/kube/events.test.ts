@@ -58,8 +58,8 @@ describe("an event", () => {
         type: "Warning",
         reason: "GhostDetected",
         count: 1,
-        firstTimestamp: "2026-03-01T12:00:03Z",
-        lastTimestamp: "2026-03-01T12:00:03Z",
+        firstTimestamp: "2026-03-01T12:00:01Z",
+        lastTimestamp: "2026-03-01T12:00:01Z",
       }),
     ]);
     await agent.close();
@@ -125,6 +125,24 @@ describe("an event", () => {
     await next.close();
   });
 
+  test("of an earlier agent is counted on with a kubelet's credentials, too, which may read no event", async () => {
+    const agent = await lookedAgent();
+    agent.cluster.before = (request) => {
+      if (/^GET .*\/events/.test(request)) throw new KubeError("forbidden", 'cannot get resource "events"');
+    };
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+    await agent.close();
+
+    const next = agent.show();
+    agent.store.tell(detected());
+    await agent.time.pass(3000);
+
+    expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
+    expect(agent.said).toEqual([]);
+    await next.close();
+  });
+
   test("that the API has forgotten is made anew", async () => {
     const agent = await lookedAgent();
     agent.store.tell(detected());
@@ -163,6 +181,10 @@ describe("an event", () => {
     await agent.time.pass(7 * MINUTE);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    expect(agent.events().map((event) => event["lastTimestamp"])).toEqual([
+      "2026-03-01T12:00:01Z",
+      "2026-03-01T12:00:01Z",
+    ]);
     expect(agent.said.filter((line) => line.startsWith("events"))).toEqual([
       "events cannot be written, it is tried again: connection refused",
       "events cannot be written: no longer so",

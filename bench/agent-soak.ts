@@ -1,0 +1,33 @@
+/**
+ * A day of an evil node in minutes: random faults against the agent on a simulated node.
+ * `node bench/agent-soak.ts [FAULTS] [SEED]`. Ends with 1 when a bar is missed.
+ */
+import { resolve } from "node:path";
+import { soak } from "./agent-soak-run.ts";
+import { type Bar, isMissed, render } from "./result.ts";
+
+const MOST_COMPLAINTS = 0;
+const MOST_MB = 60;
+/** The last tenth of the run beside the second one: in the first, everything is met for the first time. */
+const MOST_GROWTH = 1.05;
+
+const [faults = "10000", seed = String(Date.now() % 1_000_000)] = process.argv.slice(2);
+const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
+
+const { complaints, rounds } = await soak({ unghost, faults: Number(faults), seed: Number(seed) });
+const megabytes = rounds.map(({ rssMb }) => rssMb);
+const tenth = Math.max(1, Math.floor(megabytes.length / 10));
+const growth = median(megabytes.slice(-tenth)) / median(megabytes.slice(tenth, 2 * tenth));
+const bars: readonly Bar[] = [
+  { name: "complaints", value: complaints.length, most: MOST_COMPLAINTS },
+  { name: "memory at the end, MB", value: median(megabytes.slice(-tenth)), most: MOST_MB },
+  { name: "memory, last tenth / second tenth", value: growth, most: MOST_GROWTH },
+];
+process.stdout.write(
+  render({ title: `${faults} random faults against the agent, seed ${seed}`, rows: [], bars, notes: complaints }),
+);
+process.exitCode = bars.some(isMissed) ? 1 : 0;
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
+}

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { DiagnosisPolicy } from "../classes/policy.ts";
+import { diagnose } from "../diagnose/diagnose.ts";
+import { settleEarlierRuns } from "../heal/earlier-runs.ts";
+import type { Seen } from "../heal/in-session.ts";
+import type { Interruption } from "../heal/interruption.ts";
+import type { SessionOptions } from "../heal/session.ts";
+import { describeError } from "../heal/system-error.ts";
+import { unfinishedRemovals } from "../heal/unfinished.ts";
+import { findRuntime } from "../runtime/find.ts";
+import { endpointOfRunningKubelet } from "../snapshot/kubelet-process.ts";
+import { type ObserveOptions, observe } from "../snapshot/observe.ts";
+import { clusterSide } from "./cluster-side.ts";
+import { openCycle } from "./cycle.ts";
+import type { Policies } from "./decisions.ts";
+import { type FacesOptions, openFaces } from "./faces.ts";
+import { healWithSession } from "./heal-with-session.ts";
+import { runLoop } from "./loop.ts";
+import { openPace } from "./pace.ts";
+import type { AgentPolicy } from "./policy/agent-policy.ts";
+import { healPolicyOf } from "./policy/heal-policy.ts";
+import type { Store } from "./store.ts";
+import { keepTimeline } from "./timeline-file.ts";
+import type { Hint } from "./triggers/trigger.ts";
+import { openTriggers } from "./triggers/triggers.ts";
+
+export interface AgentOptions {
+  readonly store: Store;
+  readonly log: Logger;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly observe: ObserveOptions;
+  readonly diagnosis: DiagnosisPolicy;
+  /** The one in force: it may change from one look to the next, which the event `config` tells. */
+  readonly policy: () => AgentPolicy;
+  readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
+  readonly concurrency: number;
+  readonly faces: Omit<FacesOptions, "store" | "readyWithinMs" | "onListening" | "say">;
+  readonly interruption: Interruption;
+}
+
+/** One that is late may be on its way; two that are late are not. */
+const SCANS_TO_BE_READY = 2.5;
+
+/** Runs until it is interrupted. Whatever goes wrong on the way is told and survived. */
+export async function runAgent(options: AgentOptions): Promise<void> {
+  const { store, log, interruption, session, env } = options;
+  const pace = openPace({ scanEveryMs: options.policy().scanEveryMs, random: Math.random });
+  const onHint = ({ from, urgency }: Hint): void => {
+    log.debug({ from }, "hint");
+    pace.hint(urgency);
+  };
+  const unfinished = await finishEarlierRuns(options);
+  const cluster = clusterSide({
+    ...options.observe,
+    store,
+    places: options.observe.noKube ? undefined : { ...options.observe, root: options.observe.hostRoot, env },
+    policy: options.policy,
+    say: (said) => log.info({ said }, "cluster"),
+    onChange: () => onHint({ from: "cluster", urgency: "soon" }),
+  });
+  const triggers = openTriggers({
+    ...options.observe,
+    findSocket: () => findSocket(options.observe, env),
+    onHint,
+    onLost: (error) => log.error({ reason: describeError(error) }, "runtime events are not followed any more"),
+  });
+  const policies = (): Policies => {
+    const agent = options.policy();
+    return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
+  };
+  const look = async (): Promise<Seen> => {
+    const mirror = await cluster.mirror();
+    const snapshot = await observe({ ...options.observe, ...(mirror && { mirror }) }, env);
+    triggers.saw(snapshot);
+    cluster.saw(snapshot);
+    return { snapshot, diagnosis: diagnose(snapshot, policies().heal) };
+  };
+  const onWarning = (warning: string): void => log.warn({ warning }, "journal");
+  const cycle = openCycle({
+    store,
+    policies,
+    look,
+    heal: (shown, order) =>
+      healWithSession(shown, order, { ...options, ...options.observe, cluster: cluster.open, onWarning }),
+    gate: (actions) => cluster.gate(actions),
+    ownPodUid: env["POD_UID"],
+    onDue: (atMs) => pace.dueAt(atMs),
+  });
+  const stopListening = store.onEvent(({ kind }) => {
+    if (kind !== "config") return;
+    pace.scanEvery(options.policy().scanEveryMs);
+    pace.hint("now");
+  });
+  const readyWithinMs = (): number => SCANS_TO_BE_READY * options.policy().scanEveryMs + options.observe.timeoutMs;
+  const faces = openFaces({
+    ...options.faces,
+    store,
+    readyWithinMs,
+    onListening: (address) => log.info({ address }, "listening"),
+    say: (problem) => log.warn({ problem }, "not shown to the outside as it should be"),
+  });
+  const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>
+    log.warn({ problem }, "timeline not kept"),
+  );
+  try {
+    await runLoop({ pace, store, cycle: () => cycle.run(), stop: interruption.stop });
+    await cycle.idle();
+  } finally {
+    stopListening();
+    triggers.close();
+    await Promise.all([timeline.close(), faces.close(), cluster.close()]);
+  }
+}
+
+/** What an earlier run left open is settled before the first look; what it began to remove is known to this one. */
+async function finishEarlierRuns({ session, log }: AgentOptions): Promise<ReadonlySet<string>> {
+  try {
+    const settled = await settleEarlierRuns({ ...session, sleep, lockWaitMs: 0 });
+    if (!settled.ok) log.warn({ reason: settled.refusal.message }, "what an earlier run left open stays so for now");
+    else if (settled.value.length > 0) log.info({ recoveries: settled.value }, "settled what an earlier run left open");
+    return await unfinishedRemovals(session.stateDir, session.uid);
+  } catch (thrown) {
+    // The next healing meets the same directory, and shows its refusal until somebody repairs it.
+    log.error({ reason: describeError(thrown) }, "the journal of earlier runs cannot be read");
+    return new Set();
+  }
+}
+
+async function findSocket(where: ObserveOptions, env: AgentOptions["env"]): Promise<string | undefined> {
+  const { runtimeEndpoint: endpoint, hostRoot, timeoutMs } = where;
+  const runningKubelet = () => endpointOfRunningKubelet(hostRoot, AbortSignal.timeout(timeoutMs));
+  const found = await findRuntime({ endpoint, env, hostRoot, timeoutMs, runningKubelet });
+  return found.kind === "found" ? found.path : undefined;
+}

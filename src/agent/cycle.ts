@@ -1,0 +1,194 @@
+import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { FleetAnswer } from "../fleet/gate.ts";
+import type { Healing } from "../heal/heal-node.ts";
+import type { Planned, Seen } from "../heal/in-session.ts";
+import type { Outcome, Refusal } from "../heal/outcome.ts";
+import type { ActionResult } from "../heal/run-action.ts";
+import { describeError } from "../heal/system-error.ts";
+import type { Plan, PlannedAction } from "../plan/plan.ts";
+import { buildReport } from "../report/build.ts";
+import { countsOf } from "./counts.ts";
+import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
+import { GrowthMeter } from "./growth.ts";
+import { EMPTY_LEDGER, type Ledger, recordAttempts } from "./policy/attempts.ts";
+import type { Moment } from "./policy/ledger.ts";
+import { clusterHold, standsOf } from "./standings.ts";
+import type { Hold } from "./state.ts";
+import { afterBegin, afterDeciding, afterHealing, afterHold, afterLook, type Change } from "./state-changes.ts";
+import type { Store } from "./store.ts";
+
+export interface HealOrder {
+  readonly look: () => Promise<Seen>;
+  readonly plan: (diagnosis: Diagnosis) => Plan;
+  /** All that must hold does, and these are about to be treated. */
+  readonly onBegin: (actions: readonly PlannedAction[]) => void;
+  readonly onResult: (result: ActionResult) => void;
+}
+
+export interface CycleTools {
+  readonly store: Store;
+  readonly policies: () => Policies;
+  readonly look: () => Promise<Seen>;
+  readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
+  /** What the rest of the fleet says to it. */
+  readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
+  readonly ownPodUid: string | undefined;
+  /** Something becomes due then, by performance.now(). */
+  readonly onDue: (atMs: number) => void;
+}
+
+export interface Cycle {
+  /** One look, and the beginning of a healing where one may begin. */
+  run(): Promise<void>;
+  /** Settles when nothing is being healed. */
+  idle(): Promise<void>;
+}
+
+/** Another run is over within moments, mostly; a disk is not emptied that fast. */
+const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
+
+interface TimedLook extends Seen {
+  readonly seconds: number;
+}
+
+/**
+ * Observe, diagnose, decide, heal, tell. Looks go on while a healing is under way: one sandbox that hangs for the
+ * runtime's two minutes must not make the agent blind. There is one healing at a time.
+ */
+export function openCycle(tools: CycleTools): Cycle {
+  const { store, ownPodUid } = tools;
+  const growth = new GrowthMeter();
+  let ledger: Ledger = EMPTY_LEDGER;
+  let healing: Promise<void> | undefined;
+  /** What stopped the last healing before it began, and when that is tried again. */
+  let held: { readonly hold: Hold; readonly untilMs: number } | undefined;
+
+  function apply({ state, events }: Change): void {
+    store.update(() => state);
+    for (const event of events) store.tell(event);
+  }
+
+  async function look(): Promise<TimedLook> {
+    const startedAt = performance.now();
+    const seen = await tools.look();
+    return { ...seen, seconds: (performance.now() - startedAt) / 1000 };
+  }
+
+  function absorb({ seconds, ...seen }: TimedLook): void {
+    const report = buildReport(seen.snapshot, seen.diagnosis);
+    const counts = countsOf(seen, report);
+    const now = momentNow();
+    apply(afterLook(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
+  }
+
+  function decisions(diagnosis: Diagnosis): NodeDecisions {
+    const { sightings } = store.state();
+    return decisionsFor(diagnosis, { policies: tools.policies(), ledger, sightings, ownPodUid, now: momentNow() });
+  }
+
+  const runnable = (diagnosis: Diagnosis): Plan => runnablePlan(decisions(diagnosis));
+
+  /** Gives each finding its standing. True when something may be healed now. */
+  function settle({ diagnosis }: Seen): boolean {
+    const { decided, leftAlone, dueAtMs } = decisions(diagnosis);
+    const mayRun = decided.some(({ decision }) => decision.kind === "run");
+    if (!mayRun) held = undefined;
+    const paused = clusterHold(diagnosis.view);
+    const hold = paused ?? held?.hold;
+    apply(afterHold(store.state(), hold));
+    apply(afterDeciding(store.state(), standsOf(decided, leftAlone, hold)));
+    if (dueAtMs !== undefined) tools.onDue(dueAtMs);
+    if (held !== undefined) tools.onDue(held.untilMs);
+    return mayRun && paused === undefined && (held === undefined || held.untilMs <= performance.now());
+  }
+
+  function holdBack(hold: Hold, milliseconds: number, seen: Seen): void {
+    held = { hold, untilMs: performance.now() + milliseconds };
+    settle(seen);
+  }
+
+  async function heal(seen: Seen): Promise<void> {
+    const answer = await tools.gate(runnable(seen.diagnosis).actions);
+    if (answer.kind === "go") {
+      try {
+        await treat(seen, runnable);
+      } finally {
+        await answer.release();
+      }
+      return;
+    }
+    const harmless = new Set(answer.meanwhile.map(({ finding }) => finding.id));
+    const meanwhile = (diagnosis: Diagnosis): Plan => onlyThese(runnable(diagnosis), harmless);
+    const last = harmless.size === 0 ? seen : await treat(seen, meanwhile);
+    holdBack({ reason: answer.reason, because: answer.because }, RETRY_MS.other, last);
+  }
+
+  /** Gives what was seen last. */
+  async function treat(seen: Seen, plan: (diagnosis: Diagnosis) => Plan): Promise<Seen> {
+    const begun: PlannedAction[] = [];
+    const results: ActionResult[] = [];
+    let last: TimedLook = { ...seen, seconds: 0 };
+    const order: HealOrder = {
+      plan,
+      look: async () => {
+        last = await look();
+        return last;
+      },
+      onBegin: (actions) => {
+        begun.push(...actions);
+        held = undefined;
+        apply(afterBegin(store.state(), actions));
+      },
+      onResult: (result) => results.push(result),
+    };
+    try {
+      const healed = await tools.heal({ ...seen, plan: plan(seen.diagnosis) }, order);
+      if (!healed.ok) {
+        holdBack(holdFor(healed.refusal), RETRY_MS[healed.refusal.kind ?? "other"], seen);
+        return seen;
+      }
+      record(healed.value.results);
+      absorb({ ...healed.value, seconds: last.seconds });
+      settle(healed.value);
+      return healed.value;
+    } catch (thrown) {
+      const ended = new Set(results.map(({ action }) => action));
+      const cutShort = begun.filter((action) => !ended.has(action));
+      const reason = describeError(thrown);
+      record([...results, ...cutShort.map((action) => ({ action, outcome: "failed", reason, seconds: 0 }) as const)]);
+      settle(last);
+      return last;
+    }
+  }
+
+  function record(results: readonly ActionResult[]): void {
+    ledger = recordAttempts(ledger, results, tools.policies().agent, performance.now());
+    apply(afterHealing(store.state(), results, momentNow()));
+  }
+
+  return {
+    run: async () => {
+      const seen = await look();
+      absorb(seen);
+      if (healing !== undefined || !settle(seen)) return;
+      healing = heal(seen).finally(() => {
+        healing = undefined;
+      });
+    },
+    idle: async () => {
+      await healing;
+    },
+  };
+}
+
+function momentNow(): Moment {
+  return { ms: performance.now(), wallClock: new Date() };
+}
+
+function holdFor({ kind, message, next }: Refusal): Hold {
+  return { reason: kind ?? "guard", because: `${message} ${next}` };
+}
+
+function onlyThese(plan: Plan, ids: ReadonlySet<string>): Plan {
+  return { ...plan, actions: plan.actions.filter(({ finding }) => ids.has(finding.id)) };
+}

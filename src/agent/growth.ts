@@ -1,0 +1,55 @@
+import { crashLoops } from "../diagnose/crash-loops.ts";
+import type { Seen } from "../heal/in-session.ts";
+import { valueOr } from "../snapshot/source.ts";
+
+/** What has come since the look before. */
+export interface Growth {
+  readonly crashRestarts: number;
+  readonly kernelStalls: number;
+}
+
+interface Baseline {
+  readonly boot: string;
+  /** By pod and container: how often it had restarted when last seen. */
+  readonly restarts: ReadonlyMap<string, number>;
+  readonly stalls: number | undefined;
+}
+
+/**
+ * Turns what each look counts since boot into what is new. What happened before the first look is nobody's news, and a
+ * loop that comes to rest and starts again is not counted twice. After a boot everything is new.
+ */
+export class GrowthMeter {
+  #before: Baseline | undefined;
+
+  take({ snapshot, diagnosis }: Seen): Growth {
+    const before = this.#before;
+    const boot = valueOr(snapshot.boot, undefined)?.id ?? before?.boot ?? "";
+    const isSameBoot = before === undefined || before.boot === boot;
+    const known = before !== undefined && isSameBoot ? before.restarts : new Map<string, number>();
+    const loops = crashLoops(diagnosis.view).map(
+      ({ pod, container, restartsSinceBoot }) => [`${pod.uid} ${container ?? ""}`, restartsSinceBoot] as const,
+    );
+    const crashRestarts = loops.reduce((sum, [key, now]) => sum + Math.max(0, now - (known.get(key) ?? 0)), 0);
+
+    const stalls = snapshot.kernel?.status === "read" ? snapshot.kernel.value.stalls.count : undefined;
+    const stallsBefore = isSameBoot ? before?.stalls : 0;
+    const kernelStalls = stalls === undefined || stallsBefore === undefined ? 0 : Math.max(0, stalls - stallsBefore);
+
+    // A look that could not see the pods forgets none of them.
+    const pods = snapshot.cri.status === "read" ? diagnosis.view.sandboxesOfPod : undefined;
+    const kept = [...known].filter(([key]) => pods === undefined || pods.has(podOf(key)));
+    this.#before = {
+      boot,
+      restarts: new Map([...kept, ...loops.map(([key, now]) => [key, Math.max(now, known.get(key) ?? 0)] as const)]),
+      stalls: stalls === undefined ? stallsBefore : Math.max(stalls, stallsBefore ?? 0),
+    };
+    return before === undefined ? NONE : { crashRestarts, kernelStalls };
+  }
+}
+
+const NONE: Growth = { crashRestarts: 0, kernelStalls: 0 };
+
+function podOf(key: string): string {
+  return key.slice(0, key.indexOf(" "));
+}

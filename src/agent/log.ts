@@ -1,0 +1,79 @@
+import { type Logger, pino } from "pino";
+import type { AgentEvent, HealRecord, Sighting } from "./state.ts";
+import type { Watched } from "./store.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** JSON lines, one at a time and at once: an agent that is killed has said all that it had to say. */
+export function openLog(level: LogLevel, write: (line: string) => void): Logger {
+  const formatters = { level: (label: string) => ({ level: label }) };
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, { write });
+}
+
+/** A node with thousands of ghosts has one story, not thousands: more lines of a kind than this a minute are counted. */
+const MOST_LINES = 50;
+const PERIOD_MS = 60_000;
+
+/** Logs what the agent tells: one line for each change, and never more than somebody would read. */
+export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => void {
+  const kinds = new Map<AgentEvent["kind"], { sinceMs: number; lines: number; left: number }>();
+
+  return store.onEvent((event) => {
+    const now = performance.now();
+    const kind = kinds.get(event.kind) ?? { sinceMs: now, lines: 0, left: 0 };
+    kinds.set(event.kind, kind);
+    if (now - kind.sinceMs >= PERIOD_MS) {
+      if (kind.left > 0) log.warn({ event: event.kind, count: kind.left }, "more of the same was not logged");
+      Object.assign(kind, { sinceMs: now, lines: 0, left: 0 });
+    }
+    if (event.kind !== "scanned" && kind.lines >= MOST_LINES) kind.left++;
+    else {
+      kind.lines++;
+      logEvent(event, log);
+    }
+  });
+}
+
+function logEvent(event: AgentEvent, log: Logger): void {
+  switch (event.kind) {
+    case "scanned":
+      return log.debug({ seconds: event.seconds }, "scanned");
+    case "scan-failed":
+      return log.error({ reason: event.reason }, "scan failed");
+    case "detected":
+      return log.info(about(event.sighting), "ghost detected");
+    case "gone":
+      return log.info(about(event.sighting), "ghost gone by itself");
+    case "healed":
+      return log.info(healed(event.record), "ghost healed");
+    case "heal-failed":
+      return log.warn(healed(event.record), "healing failed");
+    case "refused": {
+      const { reason, because, sighting } = event;
+      return log.info({ reason, because, ...(sighting && about(sighting)) }, "not healed");
+    }
+    case "given-up": {
+      const { standing } = event.sighting;
+      const why = standing.kind === "given-up" ? { because: standing.because, next: standing.next } : {};
+      return log.error({ ...about(event.sighting), ...why }, "given up: a person must look at it");
+    }
+    case "breaker":
+      return log.warn({ ...event.breaker }, event.breaker.open ? "breaker opened" : "breaker closed");
+    case "config":
+      if (event.problem === undefined) return log.info("configuration in force");
+      return log.error({ problem: event.problem }, "configuration refused: the one before stays in force");
+  }
+}
+
+function about({ finding }: Sighting): object {
+  const { id, class: classId, summary, subject } = finding;
+  return { class: classId, finding: id, summary, ...podField(subject.pod) };
+}
+
+function healed({ finding, class: classId, outcome, reason, journalId, seconds, pod }: HealRecord): object {
+  return { class: classId, finding, outcome, reason, journalId, seconds, ...podField(pod) };
+}
+
+function podField(pod: { readonly namespace: string; readonly name: string } | undefined): object {
+  return pod === undefined ? {} : { pod: `${pod.namespace}/${pod.name}` };
+}

@@ -1,0 +1,36 @@
+import { describeError } from "../heal/system-error.ts";
+import type { Pace } from "./pace.ts";
+import type { Store } from "./store.ts";
+
+/** What began with the event is often not over when it is looked at: a network being taken down, a stop that fails late. */
+const SECOND_GLANCE_MS = 2000;
+
+export interface LoopOptions {
+  readonly pace: Pace;
+  readonly store: Store;
+  readonly cycle: () => Promise<void>;
+  /** Nothing further is begun. */
+  readonly stop: AbortSignal;
+}
+
+/** Looks whenever it is time to, until it is asked to stop. Whatever a look throws is told, counted and waited off. */
+export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promise<void> {
+  for (;;) {
+    const { hinted } = await pace.wait(stop);
+    if (stop.aborted) return;
+    const before = process.cpuUsage();
+    try {
+      await cycle();
+      const { user, system } = process.cpuUsage(before);
+      pace.looked((user + system) / 1000);
+      if (hinted) pace.dueAt(performance.now() + SECOND_GLANCE_MS);
+    } catch (thrown) {
+      pace.failed();
+      store.update((state) => ({
+        ...state,
+        totals: { ...state.totals, scansFailed: state.totals.scansFailed + 1 },
+      }));
+      store.tell({ kind: "scan-failed", reason: describeError(thrown) });
+    }
+  }
+}

@@ -1,0 +1,128 @@
+export interface PaceOptions {
+  /** The slow look that is a net under the hints. */
+  readonly scanEveryMs: number;
+  /** 0 ≤ x < 1, as Math.random. */
+  readonly random: () => number;
+}
+
+/** When to look next. Hints may come in floods, looks may not. */
+export interface Pace {
+  /** Something happened: look soon. `now` is for what cannot be followed by more of its kind. */
+  hint(urgency?: "soon" | "now"): void;
+  /** Something becomes due at that time, by performance.now(). The earliest counts. */
+  dueAt(atMs: number): void;
+  /** A look has ended, and cost so much of the processor. */
+  looked(cpuMs: number): void;
+  /** A look failed for a reason of its own: the next one waits, longer each time. */
+  failed(): void;
+  scanEvery(milliseconds: number): void;
+  /** Settles when it is time to look, or when the signal ends it all. Says whether a hint asked for the look. */
+  wait(signal: AbortSignal): Promise<{ readonly hinted: boolean }>;
+}
+
+/** One event is rarely alone: a pod that stops exits, leaves its network and is deleted within moments. */
+const DEBOUNCE_MS = 250;
+/** Looks that were asked for by hints take at most this share of one processor in the long run. */
+const SHARE = 0.05;
+/** What may be spent at once after a quiet time: a node that was well for a minute is answered without delay. */
+const BURST_MS = 2000;
+const JITTER = 0.2;
+const FIRST_BACK_OFF_MS = 1000;
+const LONGEST_BACK_OFF_MS = 60_000;
+
+export function openPace(options: PaceOptions): Pace {
+  let { scanEveryMs } = options;
+  let netAtMs = 0;
+  let hintedAtMs: number | undefined;
+  let dueMs: number | undefined;
+  let failures = 0;
+  let notBeforeMs = 0;
+  let wake: (() => void) | undefined;
+  /** Processor time that hinted looks may still spend; it comes back by and by. */
+  let budget = { ms: BURST_MS, atMs: performance.now() };
+
+  function budgetNow(): number {
+    return Math.min(BURST_MS, budget.ms + (performance.now() - budget.atMs) * SHARE);
+  }
+
+  function affordableAtMs(): number {
+    const left = budgetNow();
+    return left > 0 ? 0 : performance.now() - left / SHARE;
+  }
+
+  function nextAtMs(): number {
+    const asked = Math.min(hintedAtMs ?? Number.POSITIVE_INFINITY, dueMs ?? Number.POSITIVE_INFINITY);
+    return Math.max(notBeforeMs, Math.min(netAtMs, Math.max(asked, affordableAtMs())));
+  }
+
+  function askFor(atMs: number): void {
+    wake?.();
+    wake = undefined;
+    hintedAtMs = atMs;
+  }
+
+  return {
+    hint: (urgency = "soon") => {
+      const atMs = performance.now() + (urgency === "now" ? 0 : DEBOUNCE_MS);
+      if (hintedAtMs === undefined || atMs < hintedAtMs) askFor(atMs);
+    },
+    dueAt: (atMs) => {
+      if (dueMs !== undefined && dueMs <= atMs) return;
+      dueMs = atMs;
+      wake?.();
+    },
+    looked: (cpuMs) => {
+      budget = { ms: budgetNow() - cpuMs, atMs: performance.now() };
+      failures = 0;
+      netAtMs = performance.now() + jittered(scanEveryMs, options.random);
+    },
+    failed: () => {
+      failures++;
+      notBeforeMs = performance.now() + Math.min(FIRST_BACK_OFF_MS * 2 ** (failures - 1), LONGEST_BACK_OFF_MS);
+    },
+    scanEvery: (milliseconds) => {
+      if (milliseconds === scanEveryMs) return;
+      scanEveryMs = milliseconds;
+      netAtMs = Math.min(netAtMs, performance.now() + milliseconds);
+      wake?.();
+    },
+    wait: async (signal) => {
+      while (!signal.aborted) {
+        const ms = nextAtMs() - performance.now();
+        if (ms <= 0) break;
+        await sleepUnlessWoken(ms, signal, (waker) => {
+          wake = waker;
+        });
+      }
+      const hinted = hintedAtMs !== undefined;
+      wake = undefined;
+      hintedAtMs = undefined;
+      dueMs = undefined;
+      return { hinted };
+    },
+  };
+}
+
+function jittered(milliseconds: number, random: () => number): number {
+  return milliseconds * (1 - JITTER + 2 * JITTER * random());
+}
+
+/** Timers take no more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+function sleepUnlessWoken(
+  milliseconds: number,
+  signal: AbortSignal,
+  register: (wake: () => void) => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(milliseconds, LONGEST_TIMER_MS));
+    signal.addEventListener("abort", end, { once: true });
+    register(end);
+  });
+}

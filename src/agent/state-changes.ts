@@ -1,0 +1,154 @@
+import type { ActionResult } from "../heal/run-action.ts";
+import type { PlannedAction } from "../plan/plan.ts";
+import type { NodeReport } from "../report/node-report.ts";
+import type { Growth } from "./growth.ts";
+import type { Moment } from "./policy/ledger.ts";
+import { UNDECIDED, updateSightings, withStandings } from "./sightings.ts";
+import type { Stand } from "./standings.ts";
+import type { AgentEvent, AgentState, HealRecord, Hold, NodeCounts, Sighting } from "./state.ts";
+import { addToTimeline } from "./timeline.ts";
+
+/** What something that happened makes of the state, and what there is to tell about it. */
+export interface Change {
+  readonly state: AgentState;
+  readonly events: readonly AgentEvent[];
+}
+
+export interface Look {
+  readonly report: NodeReport;
+  readonly counts: NodeCounts;
+  readonly growth: Growth;
+  readonly seconds: number;
+  readonly now: Moment;
+}
+
+export function afterLook(state: AgentState, { report, counts, growth, seconds, now }: Look): Change {
+  const { sightings, appeared, gone } = updateSightings(state.sightings, report, now);
+  const { totals } = state;
+  return {
+    state: {
+      ...state,
+      scan: { report, counts, seconds, endedAtMs: now.ms },
+      sightings,
+      totals: {
+        ...totals,
+        scans: totals.scans + 1,
+        crashRestarts: totals.crashRestarts + growth.crashRestarts,
+        kernelStalls: totals.kernelStalls + growth.kernelStalls,
+      },
+      timeline: addToTimeline(state.timeline, { at: now.wallClock, ghosts: report.findings.length, ...growth }),
+    },
+    events: [
+      { kind: "scanned", seconds },
+      ...appeared.map((sighting) => ({ kind: "detected", sighting }) as const),
+      ...gone.map((sighting) => ({ kind: "gone", sighting }) as const),
+    ],
+  };
+}
+
+/** Each finding's new standing. Told is only what has changed: a wait is no news at every look. */
+export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Stand>): Change {
+  const events = state.sightings.flatMap((before): readonly AgentEvent[] => {
+    const stand = stands.get(before.finding.id);
+    if (stand === undefined || isSameStanding(before, stand)) return [];
+    const { standing, attempts, refusal } = stand;
+    const sighting = { ...before, standing, attempts };
+    if (standing.kind === "given-up") return [{ kind: "given-up", sighting }];
+    if (refusal === undefined || !("because" in standing)) return [];
+    return [{ kind: "refused", reason: refusal, because: standing.because, sighting }];
+  });
+  const plain = new Map([...stands].map(([id, { standing, attempts }]) => [id, { standing, attempts }]));
+  return counted({ ...state, sightings: withStandings(state.sightings, plain) }, events);
+}
+
+/** Nothing at all is touched, for a reason that lies in none of the findings; or nothing holds any more. */
+export function afterHold(state: AgentState, hold: Hold | undefined): Change {
+  if (hold === undefined) return { state: withoutHold(state), events: [] };
+  if (state.hold?.reason === hold.reason && state.hold.because === hold.because) return { state, events: [] };
+  return counted({ ...state, hold }, [{ kind: "refused", ...hold }]);
+}
+
+function withoutHold(state: AgentState): AgentState {
+  if (state.hold === undefined) return state;
+  const { hold: _over, ...rest } = state;
+  return rest;
+}
+
+/** These are being treated now. */
+export function afterBegin(state: AgentState, actions: readonly PlannedAction[]): Change {
+  const ids = new Set(actions.map(({ finding }) => finding.id));
+  const sightings = state.sightings.map(
+    (sighting): Sighting => (ids.has(sighting.finding.id) ? { ...sighting, standing: { kind: "healing" } } : sighting),
+  );
+  return { state: { ...withoutHold(state), sightings }, events: [] };
+}
+
+const MOST_HEALS = 100;
+
+/** What was healed is gone by its verification; a sighting that goes without a word of ours is told as gone. */
+export function afterHealing(state: AgentState, results: readonly ActionResult[], now: Moment): Change {
+  const sightings = new Map(state.sightings.map((sighting) => [sighting.finding.id, sighting]));
+  const records = results.map((result) => recordOf(result, now.wallClock));
+  const count = (of: HealRecord["outcome"]): number => records.filter(({ outcome }) => outcome === of).length;
+  const heals = new Map(state.totals.heals);
+  for (const { class: id, outcome } of records) {
+    const key = `${id} ${outcome}`;
+    heals.set(key, (heals.get(key) ?? 0) + 1);
+  }
+  const healed = new Set(records.filter(({ outcome }) => outcome === "healed").map(({ finding }) => finding));
+  const after: AgentState = {
+    ...state,
+    sightings: state.sightings.filter(({ finding }) => !healed.has(finding.id)).map(noLongerHealing),
+    heals: [...records.toReversed(), ...state.heals].slice(0, MOST_HEALS),
+    totals: { ...state.totals, heals },
+    timeline: addToTimeline(state.timeline, {
+      at: now.wallClock,
+      ghosts: state.sightings.length,
+      healed: count("healed"),
+      failed: count("failed"),
+    }),
+  };
+  return counted(
+    after,
+    records.map((record) => told(record, sightings.get(record.finding))),
+  );
+}
+
+function noLongerHealing(sighting: Sighting): Sighting {
+  return sighting.standing.kind === "healing" ? { ...sighting, standing: UNDECIDED } : sighting;
+}
+
+function told(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
+  const about = sighting === undefined ? {} : { sighting };
+  if (record.outcome === "healed") return { kind: "healed", record, ...about };
+  if (record.outcome === "failed") return { kind: "heal-failed", record, ...about };
+  return { kind: "refused", reason: "guard", because: record.reason ?? record.outcome, ...about };
+}
+
+function recordOf({ action, outcome, reason, journalId, seconds }: ActionResult, at: Date): HealRecord {
+  const { id, class: classId, summary, subject } = action.finding;
+  const pod = "pod" in subject ? subject.pod : undefined;
+  return {
+    at,
+    finding: id,
+    class: classId,
+    summary,
+    ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid } }),
+    outcome,
+    ...(reason === undefined ? {} : { reason }),
+    ...(journalId === undefined ? {} : { journalId }),
+    seconds,
+  };
+}
+
+function counted(state: AgentState, events: readonly AgentEvent[]): Change {
+  const reasons = events.flatMap((event) => (event.kind === "refused" ? [event.reason] : []));
+  if (reasons.length === 0) return { state, events };
+  const refusals = new Map(state.totals.refusals);
+  for (const reason of reasons) refusals.set(reason, (refusals.get(reason) ?? 0) + 1);
+  return { state: { ...state, totals: { ...state.totals, refusals } }, events };
+}
+
+function isSameStanding({ standing: one }: Sighting, { standing: other }: Stand): boolean {
+  return one.kind === other.kind && ("because" in one ? one.because : "") === ("because" in other ? other.because : "");
+}

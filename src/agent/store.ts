@@ -1,0 +1,37 @@
+import type { AgentEvent, AgentState } from "./state.ts";
+
+/** Holds the agent's state. Whoever shows it subscribes; nobody but the loop changes it. */
+export interface Store {
+  state(): AgentState;
+  update(change: (state: AgentState) => AgentState): void;
+  tell(event: AgentEvent): void;
+  /** Called after each change, and with each event. Gives back how to stop. */
+  onChange(listener: (state: AgentState) => void): () => void;
+  onEvent(listener: (event: AgentEvent) => void): () => void;
+}
+
+/** What shows the state; the loop does not care whether anybody listens. */
+export type Watched = Pick<Store, "state" | "onChange" | "onEvent">;
+
+export function openStore(initial: AgentState): Store {
+  let current = initial;
+  const changeListeners = new Set<(state: AgentState) => void>();
+  const eventListeners = new Set<(event: AgentEvent) => void>();
+  return {
+    state: () => current,
+    update: (change) => {
+      current = change(current);
+      for (const listener of changeListeners) listener(current);
+    },
+    tell: (event) => {
+      for (const listener of eventListeners) listener(event);
+    },
+    onChange: (listener) => subscribe(changeListeners, listener),
+    onEvent: (listener) => subscribe(eventListeners, listener),
+  };
+}
+
+function subscribe<Listener>(listeners: Set<Listener>, listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}

@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import * as v from "valibot";
+import { openStateDir } from "../heal/state-dir.ts";
+import { describeError } from "../heal/system-error.ts";
+import { writeDurably } from "../heal/write-durably.ts";
+import { parseJson } from "../snapshot/json.ts";
+import { readRegularFile } from "../snapshot/safe-fs.ts";
+import type { TimelinePoint } from "./state.ts";
+import type { Watched } from "./store.ts";
+import { MOST_POINTS } from "./timeline.ts";
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const TimelineFile = v.object({
+  apiVersion: v.literal("unghost.dev/v1"),
+  kind: v.literal("Timeline"),
+  points: v.array(
+    v.object({
+      minute: count,
+      ghosts: count,
+      healed: count,
+      failed: count,
+      crashRestarts: count,
+      kernelStalls: count,
+    }),
+  ),
+});
+
+export type ReadTimeline =
+  | { readonly points: readonly TimelinePoint[] }
+  /** What is wrong with it. It will be written anew. */
+  | { readonly problem: string };
+
+/** What the agent before this one remembered of the last day. */
+export function readTimeline(stateDir: string, now: Date): ReadTimeline {
+  const path = join(stateDir, "timeline.json");
+  const file = readRegularFile(path);
+  if (file.kind === "gone") return { points: [] };
+  if (file.kind !== "content") return { problem: `${path} ${file.reason}` };
+  const parsed = v.safeParse(TimelineFile, parseJson(file.text));
+  if (!parsed.success) return { problem: `${path} is not a timeline that this version knows` };
+  const seconds = now.getTime() / 1000;
+  const isOfLastDay = ({ minute }: TimelinePoint): boolean => minute <= seconds && minute > seconds - MOST_POINTS * 60;
+  return { points: parsed.output.points.filter(isOfLastDay).slice(-MOST_POINTS) };
+}
+
+/** Gives what went wrong: a timeline that cannot be kept is a pity and nothing more. */
+async function writeTimeline(
+  stateDir: string,
+  uid: number,
+  points: readonly TimelinePoint[],
+): Promise<string | undefined> {
+  const opened = await openStateDir(stateDir, uid);
+  if (!opened.ok) return opened.refusal.message;
+  try {
+    const document = { apiVersion: "unghost.dev/v1", kind: "Timeline", points };
+    await writeDurably(join(opened.value.root, "timeline.json"), `${JSON.stringify(document)}\n`);
+    return undefined;
+  } catch (thrown) {
+    return `the timeline could not be kept: ${describeError(thrown)}`;
+  }
+}
+
+const KEEP_EVERY_MS = 5 * 60_000;
+
+/** Writes the timeline down now and then while it changes, and at the end. */
+export function keepTimeline(
+  store: Watched,
+  stateDir: string,
+  uid: number,
+  onProblem: (problem: string) => void,
+): { close(): Promise<void> } {
+  let kept = store.state().timeline;
+
+  async function keep(): Promise<void> {
+    const { timeline } = store.state();
+    if (timeline === kept) return;
+    const problem = await writeTimeline(stateDir, uid, timeline);
+    if (problem === undefined) kept = timeline;
+    else onProblem(problem);
+  }
+
+  const timer = setInterval(() => void keep(), KEEP_EVERY_MS);
+  timer.unref();
+  return {
+    close: async () => {
+      clearInterval(timer);
+      await keep();
+    },
+  };
+}

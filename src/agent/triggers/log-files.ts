@@ -1,0 +1,81 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { couldConcernSandboxes } from "../../snapshot/log-filter.ts";
+import type { OnHint } from "./trigger.ts";
+
+/** Follows logs that are files of their own. */
+export interface LogWatch {
+  /** Which files there are to follow. */
+  refresh(paths: readonly string[]): void;
+  close(): void;
+}
+
+interface Position {
+  readonly identity: string;
+  readonly size: number;
+}
+
+/** A log is looked at once a second, however fast it grows. */
+const EVERY_MS = 1000;
+/** Of a flood only the newest is read: it repeats itself. */
+const MOST_BYTES = 64 * 1024;
+
+export function watchLogFiles(onHint: OnHint): LogWatch {
+  const positions = new Map<string, Position | undefined>();
+
+  function lookAt(path: string): void {
+    const before = positions.get(path);
+    const { now, text } = readNew(path, before);
+    positions.set(path, now);
+    // What stood there before we came was read by the first look.
+    if (before !== undefined && text.split("\n").some(couldConcernSandboxes)) {
+      onHint({ from: `lines in ${path}`, urgency: "soon" });
+    }
+  }
+
+  const timer = setInterval(() => {
+    for (const path of positions.keys()) lookAt(path);
+  }, EVERY_MS);
+  timer.unref();
+  return {
+    refresh: (paths) => {
+      for (const path of positions.keys()) {
+        if (!paths.includes(path)) positions.delete(path);
+      }
+      for (const path of paths) {
+        if (!positions.has(path)) lookAt(path);
+      }
+    },
+    close: () => clearInterval(timer),
+  };
+}
+
+const NOTHING = { now: undefined, text: "" } as const;
+
+/** What was written since the position; a file that was replaced or cut short is new from its start. */
+function readNew(
+  path: string,
+  before: Position | undefined,
+): { readonly now: Position | undefined; readonly text: string } {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    // Not there (yet), or not ours to read: then it hints at nothing.
+    return NOTHING;
+  }
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile()) return NOTHING;
+    const now = { identity: `${stats.dev}:${stats.ino}`, size: stats.size };
+    if (before === undefined) return { now, text: "" };
+    const isSame = before.identity === now.identity && before.size <= now.size;
+    if (isSame && before.size === now.size) return { now, text: "" };
+    const from = Math.max(isSame ? before.size : 0, now.size - MOST_BYTES);
+    const bytes = Buffer.alloc(now.size - from);
+    return { now, text: bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, from)) };
+  } catch {
+    return NOTHING;
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
+import { type CriClient, openCri } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { TaskExit } from "../../runtime/gen/containerd/events.ts";
+import { ContainerEventType } from "../../runtime/gen/runtime/v1/cri.ts";
+import type { OnHint } from "./trigger.ts";
+
+export interface RuntimeEventsOptions {
+  /** Where the runtime's socket is now; undefined while none is found. */
+  readonly findSocket: () => Promise<string | undefined>;
+  readonly onHint: OnHint;
+  readonly signal: AbortSignal;
+}
+
+/** Between two tries to reach a runtime that is down. A stat and a refused connection cost nothing. */
+const RETRY_MS = 250;
+const PROBE_MS = 2000;
+/** Every call has a deadline, streams too: after this they are opened anew. */
+const STREAM_MS = 3_600_000;
+
+/**
+ * Follows the runtime from start to end to start. Whenever it answers after it did not, the node is worth a look at once:
+ * it may have lost power.
+ */
+export async function followRuntime({ findSocket, onHint, signal }: RuntimeEventsOptions): Promise<void> {
+  while (!signal.aborted) {
+    const path = await findSocket();
+    if (path !== undefined && (await answers(path, signal))) {
+      onHint({ from: "runtime answers", urgency: "now" });
+      await followUntilItEnds(path, onHint, signal);
+      if (!signal.aborted) onHint({ from: "runtime gone", urgency: "soon" });
+    }
+    await sleep(RETRY_MS, undefined, { signal }).catch(ignoreAbort);
+  }
+}
+
+async function answers(path: string, signal: AbortSignal): Promise<boolean> {
+  const cri = openCri(path);
+  try {
+    await cri.version({ timeoutMs: PROBE_MS, signal });
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError) return false;
+    throw error;
+  } finally {
+    cri.close();
+  }
+}
+
+async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSignal): Promise<void> {
+  const containerd = openContainerd(path);
+  const cri = openCri(path);
+  try {
+    if (await hasEnded(followContainerd(containerd, onHint, signal))) return;
+    if (await hasEnded(followCri(cri, onHint, signal))) return;
+    // A runtime without any stream: that it goes away is noticed all the same.
+    while (!signal.aborted && (await answers(path, signal))) {
+      await sleep(PROBE_MS, undefined, { signal }).catch(ignoreAbort);
+    }
+  } finally {
+    containerd.close();
+    cri.close();
+  }
+}
+
+/** False where the runtime does not offer the stream at all. */
+async function hasEnded(following: Promise<void>): Promise<boolean> {
+  try {
+    await following;
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError) return error.kind !== "unsupported";
+    throw error;
+  }
+}
+
+/** Ends of tasks, and records that go. Starts are left out: nothing that has just started is stuck. */
+const CONTAINERD_FILTERS = [
+  'topic=="/tasks/exit"',
+  'topic=="/containers/delete"',
+  'topic~="^/sandboxes/(exit|delete)"',
+];
+
+async function followContainerd(client: ContainerdClient, onHint: OnHint, signal: AbortSignal): Promise<void> {
+  for await (const { topic, event } of client.events(CONTAINERD_FILTERS, { timeoutMs: STREAM_MS, signal })) {
+    if (topic === "/tasks/exit" && isExec(event?.value)) continue;
+    onHint({ from: `containerd ${topic}`, urgency: "soon" });
+  }
+}
+
+/** A probe that runs a command in a container every few seconds ends a task of its own each time. */
+function isExec(bytes: Uint8Array | undefined): boolean {
+  if (bytes === undefined) return false;
+  const { containerId, id } = TaskExit.decode(bytes);
+  return id !== containerId;
+}
+
+async function followCri(client: CriClient, onHint: OnHint, signal: AbortSignal): Promise<void> {
+  for await (const { containerEventType } of client.containerEvents({ timeoutMs: STREAM_MS, signal })) {
+    const isEnd =
+      containerEventType === ContainerEventType.CONTAINER_STOPPED_EVENT ||
+      containerEventType === ContainerEventType.CONTAINER_DELETED_EVENT;
+    if (isEnd) onHint({ from: "CRI container event", urgency: "soon" });
+  }
+}
+
+/** Being asked to end is the one way in which such a sleep fails; whoever sleeps looks at the signal next. */
+function ignoreAbort(error: unknown): void {
+  if (!(error instanceof Error) || error.name !== "AbortError") throw error;
+}

@@ -1,0 +1,12 @@
+/**
+ * Something that may have happened to the node. A trigger only says that a look is worth while; the look decides. So none
+ * of them needs to be complete or right, and all of them may be missing.
+ */
+export interface Hint {
+  /** Which trigger it was, for the log. */
+  readonly from: string;
+  /** `now`: no more of its kind follow in the next moments that would be worth waiting for. */
+  readonly urgency: "soon" | "now";
+}
+
+export type OnHint = (hint: Hint) => void;

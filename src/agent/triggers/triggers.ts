@@ -1,0 +1,41 @@
+import type { Snapshot } from "../../snapshot/types.ts";
+import { watchDirectories } from "./directories.ts";
+import { watchLogFiles } from "./log-files.ts";
+import { placesOf } from "./places.ts";
+import { followRuntime } from "./runtime-events.ts";
+import type { OnHint } from "./trigger.ts";
+
+export interface TriggersOptions {
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly findSocket: () => Promise<string | undefined>;
+  readonly onHint: OnHint;
+  /** A trigger has ended for a reason that nobody thought of. The slow scan goes on. */
+  readonly onLost: (error: unknown) => void;
+}
+
+/** Everything on the node itself that hints at a look. */
+export interface Triggers {
+  /** Where to watch changes with the node: called with what each look saw. */
+  saw(snapshot: Pick<Snapshot, "cni" | "runtime">): void;
+  close(): void;
+}
+
+export function openTriggers({ findSocket, onHint, onLost, ...where }: TriggersOptions): Triggers {
+  const stop = new AbortController();
+  const directories = watchDirectories(onHint);
+  const logs = watchLogFiles(onHint);
+  followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
+  return {
+    saw: (snapshot) => {
+      const places = placesOf(snapshot, where);
+      directories.refresh(places.directories);
+      logs.refresh(places.logFiles);
+    },
+    close: () => {
+      stop.abort();
+      directories.close();
+      logs.close();
+    },
+  };
+}

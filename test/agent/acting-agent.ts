@@ -1,0 +1,86 @@
+import { type Cycle, type HealOrder, openCycle } from "../../src/agent/cycle.ts";
+import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
+import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
+import { healPolicyOf } from "../../src/agent/policy/heal-policy.ts";
+import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
+import { openStore } from "../../src/agent/store.ts";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { FleetAnswer } from "../../src/fleet/gate.ts";
+import type { Healing } from "../../src/heal/heal-node.ts";
+import type { Planned } from "../../src/heal/in-session.ts";
+import { type Outcome, ok } from "../../src/heal/outcome.ts";
+import type { ActionOutcome, ActionResult } from "../../src/heal/run-action.ts";
+import type { Plan, PlannedAction } from "../../src/plan/plan.ts";
+import type { Snapshot } from "../../src/snapshot/types.ts";
+import { AT_ONCE, type NodeParts, snapshotOf } from "../support/snapshot-builder.ts";
+import { freshState } from "./metrics/agent-state.ts";
+
+const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
+
+/** An agent's cycle over hand-made nodes. Nothing is really healed: the test says what becomes of each healing. */
+export interface ActingAgent {
+  readonly cycle: Cycle;
+  /** What the next looks see. */
+  node: NodeParts;
+  sources: Partial<Snapshot>;
+  policy: AgentPolicy;
+  gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
+  heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
+  readonly healed: Plan[];
+  readonly due: number[];
+  readonly events: AgentEvent[];
+  state(): AgentState;
+  /** One look, and the healing that it may begin. */
+  round(): Promise<void>;
+}
+
+export function actingAgent(options: { readonly ownPodUid?: string } = {}): ActingAgent {
+  const store = openStore(freshState());
+  const agent: Omit<ActingAgent, "cycle" | "round" | "state"> = {
+    node: {},
+    sources: {},
+    policy: defaultAgentPolicy(),
+    gate: () => Promise.resolve(GO),
+    heal: (shown, order) => healing(agent.healed, shown, order, "healed", () => ({})),
+    healed: [],
+    due: [],
+    events: [],
+  };
+  store.onEvent((event) => agent.events.push(event));
+  const cycle = openCycle({
+    store,
+    policies: () => ({ agent: agent.policy, heal: healPolicyOf(agent.policy, AT_ONCE) }),
+    look: async () => {
+      const snapshot = snapshotOf(agent.node, agent.sources);
+      return { snapshot, diagnosis: diagnose(snapshot, AT_ONCE) };
+    },
+    heal: (shown, order) => agent.heal(shown, order),
+    gate: (actions) => agent.gate(actions),
+    ownPodUid: options.ownPodUid,
+    onDue: (atMs) => agent.due.push(atMs),
+  });
+  return Object.assign(agent, {
+    cycle,
+    state: () => store.state(),
+    round: async () => {
+      await cycle.run();
+      await cycle.idle();
+    },
+  });
+}
+
+/** A healing in which everything ends alike, on a node that then looks like this. */
+export async function healing(
+  healed: Plan[],
+  { plan }: Planned,
+  order: HealOrder,
+  outcome: ActionOutcome,
+  after: () => NodeParts,
+): Promise<Outcome<Healing>> {
+  order.onBegin(plan.actions);
+  healed.push(plan);
+  const snapshot = snapshotOf(after());
+  const results = plan.actions.map((action): ActionResult => ({ action, outcome, seconds: 0.1 }));
+  for (const result of results) order.onResult(result);
+  return ok({ results, snapshot, diagnosis: diagnose(snapshot, AT_ONCE) });
+}

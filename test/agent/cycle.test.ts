@@ -1,0 +1,262 @@
+import { describe, expect, test } from "vitest";
+import type { ClassPolicy } from "../../src/agent/policy/agent-policy.ts";
+import { refuse } from "../../src/heal/outcome.ts";
+import { failed } from "../../src/snapshot/source.ts";
+import {
+  addressOf,
+  containerOf,
+  idOf,
+  LOST,
+  type NodeParts,
+  recordOf,
+  sandboxOf,
+} from "../support/snapshot-builder.ts";
+import { type ActingAgent, actingAgent, healing } from "./acting-agent.ts";
+
+const CLASS = "dead-after-crash";
+const GHOST = `${CLASS}/${idOf("a")}`;
+/** Died with the node an hour ago. */
+const ghostly: NodeParts = {
+  sandboxes: [sandboxOf("a", { createdSecondsAgo: 7200 })],
+  containers: [containerOf("a", { exit: LOST })],
+  records: [recordOf("a")],
+  addresses: [addressOf("a", "10.88.0.2")],
+};
+
+function withClass(agent: ActingAgent, change: Partial<ClassPolicy>): void {
+  const known = agent.policy.classes.get(CLASS);
+  if (known === undefined) throw new Error(`there is no class ${CLASS}`);
+  agent.policy = { ...agent.policy, classes: new Map(agent.policy.classes).set(CLASS, { ...known, ...change }) };
+}
+
+function kinds({ events }: ActingAgent): readonly string[] {
+  return events.map(({ kind }) => kind).filter((kind) => kind !== "scanned");
+}
+
+function standing(agent: ActingAgent): string | undefined {
+  return agent.state().sightings[0]?.standing.kind;
+}
+
+describe("one cycle", () => {
+  test("what is found is healed, told, counted and gone", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+
+    await agent.round();
+
+    expect(agent.healed.map(({ actions }) => actions.map(({ finding }) => finding.id))).toEqual([[GHOST]]);
+    expect(kinds(agent)).toEqual(["detected", "healed"]);
+    const { sightings, totals, heals, timeline } = agent.state();
+    expect(sightings).toEqual([]);
+    expect(totals.heals.get(`${CLASS} healed`)).toBe(1);
+    expect(heals).toMatchObject([{ finding: GHOST, outcome: "healed" }]);
+    expect(timeline.reduce((sum, { healed }) => sum + healed, 0)).toBe(1);
+  });
+
+  test("what goes by itself is told as gone", async () => {
+    const agent = actingAgent();
+    withClass(agent, { minAgeMs: 60_000 });
+    agent.node = ghostly;
+    await agent.round();
+
+    agent.node = {};
+    await agent.round();
+
+    expect(kinds(agent)).toEqual(["detected", "refused", "gone"]);
+  });
+
+  test("a wait is told once, however often it is looked at, and the look is asked for when it ends", async () => {
+    const agent = actingAgent();
+    withClass(agent, { minAgeMs: 60_000 });
+    agent.node = ghostly;
+
+    for (let count = 0; count < 5; count++) await agent.round();
+
+    expect(kinds(agent)).toEqual(["detected", "refused"]);
+    expect(agent.state().totals.refusals.get("min-age")).toBe(1);
+    const firstSeen = agent.state().sightings[0]?.firstSeenMs ?? 0;
+    expect(agent.due).toContain(firstSeen + 60_000);
+    expect(standing(agent)).toBe("waiting");
+  });
+
+  test("a class that is only observed is shown and never touched", async () => {
+    const agent = actingAgent();
+    withClass(agent, { mode: "observe" });
+    agent.node = ghostly;
+
+    await agent.round();
+
+    expect([agent.healed, standing(agent)]).toEqual([[], "observed"]);
+  });
+
+  test("gives up after its budget, loudly and once", async () => {
+    const agent = actingAgent();
+    withClass(agent, { attempts: 2, coolDownMs: 0 });
+    agent.node = ghostly;
+    agent.heal = (shown, order) => healing(agent.healed, shown, order, "failed", () => ghostly);
+
+    for (let count = 0; count < 5; count++) await agent.round();
+
+    expect(agent.healed).toHaveLength(2);
+    expect(kinds(agent).filter((kind) => kind === "given-up")).toHaveLength(1);
+    expect(agent.state().sightings[0]?.standing).toMatchObject({ kind: "given-up", next: expect.any(String) });
+  });
+
+  test.each([
+    ["lock", refuse("Another run is under way.", "Wait.", "lock")],
+    ["disk", refuse("The disk is full.", "Free some space.", "disk")],
+    ["guard", refuse("The state directory is a link.", "Give another.")],
+  ] as const)(
+    "a session that is refused (%s) is shown, told once, tried again and then forgotten",
+    async (reason, refusal) => {
+      const agent = actingAgent();
+      agent.node = ghostly;
+      const heal = agent.heal;
+      agent.heal = () => Promise.resolve(refusal);
+
+      for (let count = 0; count < 3; count++) await agent.round();
+
+      expect(agent.state().hold).toEqual({ reason, because: `${refusal.refusal.message} ${refusal.refusal.next}` });
+      expect(agent.state().totals.refusals.get(reason)).toBe(2);
+      expect(agent.due.at(-1)).toBeGreaterThan(performance.now());
+      expect(standing(agent)).toBe("waiting");
+      agent.heal = heal;
+      agent.node = {};
+      await agent.round();
+      expect(agent.state().hold).toBeUndefined();
+    },
+  );
+
+  test("a healing that throws is a failed attempt of what it had begun, and the agent goes on", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    agent.heal = ({ plan }, { onBegin }) => {
+      onBegin(plan.actions);
+      throw new Error("nobody thought of this");
+    };
+
+    await agent.round();
+
+    expect(agent.events).toContainEqual(
+      expect.objectContaining({
+        kind: "heal-failed",
+        record: expect.objectContaining({ reason: "nobody thought of this" }),
+      }),
+    );
+    expect(standing(agent)).toBe("waiting");
+  });
+
+  test("a look that throws leaves everything as it was", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    withClass(agent, { mode: "observe" });
+    await agent.round();
+    const before = agent.state();
+    Object.defineProperty(agent, "node", {
+      get: () => {
+        throw new Error("no look");
+      },
+    });
+
+    await expect(agent.cycle.run()).rejects.toThrow("no look");
+
+    expect(agent.state()).toBe(before);
+  });
+
+  test("while the runtime cannot be seen, nothing counts as gone, and first sight stays first sight", async () => {
+    const agent = actingAgent();
+    withClass(agent, { mode: "observe" });
+    agent.node = ghostly;
+    await agent.round();
+    const [before] = agent.state().sightings;
+
+    agent.node = {};
+    agent.sources = {
+      cri: failed("down"),
+      runtime: { endpoint: "", reachable: false, name: "", version: "" },
+    };
+    await agent.round();
+    agent.node = ghostly;
+    agent.sources = {};
+    await agent.round();
+
+    expect(kinds(agent)).toEqual(["detected", "refused"]);
+    expect(agent.state().sightings[0]?.firstSeenMs).toBe(before?.firstSeenMs);
+  });
+
+  test("looks go on while a healing hangs, one healing at a time", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
+    agent.heal = async (shown, order) => {
+      order.onBegin(shown.plan.actions);
+      await hanging;
+      return healing(agent.healed, shown, order, "healed", () => ({}));
+    };
+    await agent.cycle.run();
+
+    agent.node = {};
+    await agent.cycle.run();
+    await agent.cycle.run();
+
+    expect(agent.state().totals.scans).toBe(3);
+    expect(standing(agent)).toBe("healing");
+    end();
+    await agent.cycle.idle();
+    expect(kinds(agent)).toEqual(["detected", "healed"]);
+    expect(agent.healed).toHaveLength(1);
+  });
+
+  test("while the fleet says no, only what disturbs nobody is done; the rest waits and says for what", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    agent.gate = () =>
+      Promise.resolve({ kind: "wait", reason: "breaker", because: "half of the fleet is ill", meanwhile: [] });
+
+    for (let count = 0; count < 3; count++) await agent.round();
+
+    expect(agent.healed).toEqual([]);
+    expect(agent.state().hold).toEqual({ reason: "breaker", because: "half of the fleet is ill" });
+    expect(kinds(agent)).toEqual(["detected", "refused", "refused"]);
+  });
+
+  test("gives its place in the fleet back whatever becomes of the healing", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    let released = 0;
+    agent.gate = () =>
+      Promise.resolve({
+        kind: "go",
+        release: async () => {
+          released++;
+        },
+      });
+    agent.heal = () => Promise.reject(new Error("broken"));
+
+    await agent.round();
+
+    expect(released).toBe(1);
+  });
+
+  test("nothing is touched on a node that is paused", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    agent.sources = {
+      kubernetes: { source: "api", pods: [], holds: { paused: true, node: false, namespaces: [] } },
+    };
+
+    await agent.round();
+
+    expect(agent.healed).toEqual([]);
+    expect(agent.state().hold?.reason).toBe("paused");
+  });
+
+  test("its own pod is never treated", async () => {
+    const agent = actingAgent({ ownPodUid: "a" });
+    agent.node = ghostly;
+
+    await agent.round();
+
+    expect([agent.healed, standing(agent)]).toEqual([[], "observed"]);
+  });
+});

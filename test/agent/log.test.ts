@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { type LogLevel, logEvents, openLog } from "../../src/agent/log.ts";
+import type { AgentEvent } from "../../src/agent/state.ts";
+import { openStore } from "../../src/agent/store.ts";
+import { freshState, sightingOf } from "./metrics/agent-state.ts";
+
+function logged(events: readonly AgentEvent[], level: LogLevel = "info"): readonly Record<string, unknown>[] {
+  const lines: string[] = [];
+  const store = openStore(freshState());
+  const stop = logEvents(
+    store,
+    openLog(level, (line) => lines.push(line)),
+  );
+  for (const event of events) store.tell(event);
+  stop();
+  store.tell({ kind: "scan-failed", reason: "after the end" });
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+const detected: AgentEvent = { kind: "detected", sighting: sightingOf("dead-after-crash") };
+
+describe("the log", () => {
+  test("is one JSON object a line, with a constant message and the rest in fields", () => {
+    expect(logged([detected])).toEqual([
+      expect.objectContaining({
+        level: "info",
+        time: expect.stringMatching(/^\d{4}-/),
+        msg: "ghost detected",
+        class: "dead-after-crash",
+        finding: expect.stringContaining("dead-after-crash"),
+      }),
+    ]);
+  });
+
+  test("what somebody must look at is an error, and says what to do", () => {
+    const standing = { kind: "given-up", because: "3 attempts did not heal it", next: "Restart the runtime." } as const;
+    const [line] = logged([{ kind: "given-up", sighting: sightingOf("dead-after-crash", 0, standing) }]);
+
+    expect(line).toMatchObject({ level: "error", because: standing.because, next: standing.next });
+  });
+
+  test("looks are for those who debug", () => {
+    const scanned: AgentEvent = { kind: "scanned", seconds: 0.1 };
+
+    expect([logged([scanned]), logged([scanned], "debug").length]).toEqual([[], 1]);
+  });
+
+  test("thousands of ghosts at once do not make thousands of lines, and do not drown other news", () => {
+    const flood = Array.from({ length: 5000 }, () => detected);
+
+    const lines = logged([...flood, { kind: "scan-failed", reason: "boom" }]);
+
+    expect(lines.length).toBeLessThan(100);
+    expect(lines.at(-1)).toMatchObject({ msg: "scan failed", reason: "boom" });
+  });
+});

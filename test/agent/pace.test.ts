@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { openPace, type Pace } from "../../src/agent/pace.ts";
+
+const EVERY_MS = 60_000;
+
+const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] as const;
+
+beforeEach(() => vi.useFakeTimers({ toFake: [...FAKED] }));
+afterEach(() => vi.useRealTimers());
+
+/** Looks as long as it is told to, each look at the cost of so much processor time; gives the moments of all looks. */
+function looking(of: Pace, costMs = 0): { readonly at: number[]; readonly stop: AbortController } {
+  const at: number[] = [];
+  const stop = new AbortController();
+  void (async () => {
+    for (;;) {
+      await of.wait(stop.signal);
+      if (stop.signal.aborted) return;
+      at.push(performance.now());
+      of.looked(costMs);
+    }
+  })();
+  return { at, stop };
+}
+
+function pace(random = 0.5): Pace {
+  return openPace({ scanEveryMs: EVERY_MS, random: () => random });
+}
+
+async function pass(milliseconds: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(milliseconds);
+}
+
+describe("pace", () => {
+  test("looks at once, and then as often as the net says", async () => {
+    const { at } = looking(pace());
+
+    await pass(3 * EVERY_MS);
+
+    expect(at).toHaveLength(4);
+    expect((at[3] ?? 0) - (at[0] ?? 0)).toBeCloseTo(3 * EVERY_MS);
+  });
+
+  test.each([
+    [0, 0.8],
+    [0.999, 1.2],
+  ])("spreads the looks of many nodes: chance %s makes it %s times the period", async (random, times) => {
+    const { at } = looking(pace(random));
+
+    await pass(2 * EVERY_MS);
+
+    expect(((at[1] ?? 0) - (at[0] ?? 0)) / EVERY_MS).toBeCloseTo(times, 2);
+  });
+
+  test("many hints at once are one look, a moment after the first", async () => {
+    const hinted = pace();
+    const { at } = looking(hinted);
+    await pass(10_000);
+
+    for (let count = 0; count < 100; count++) hinted.hint();
+    await pass(1000);
+
+    expect(at).toHaveLength(2);
+  });
+
+  test("a hint that cannot wait is looked at without delay, also where another hint waits", async () => {
+    const hinted = pace();
+    const { at } = looking(hinted);
+    await pass(10_000);
+
+    hinted.hint();
+    hinted.hint("now");
+    await pass(0);
+
+    expect(at).toHaveLength(2);
+  });
+
+  test("a flood of hints gets a twentieth of a processor, however long it lasts", async () => {
+    const hinted = pace();
+    const costMs = 50;
+    const { at } = looking(hinted, costMs);
+    const flood = setInterval(() => hinted.hint("now"), 10);
+
+    for (let minute = 0; minute < 20; minute++) await pass(60_000);
+    clearInterval(flood);
+    const share = (at.length * costMs) / (20 * 60_000);
+
+    expect(share).toBeGreaterThan(0.04);
+    expect(share).toBeLessThan(0.06);
+  });
+
+  test("after a quiet time several hints in a row are all answered at once", async () => {
+    const hinted = pace();
+    const { at } = looking(hinted, 100);
+    await pass(50_000);
+    const before = at.length;
+
+    for (let count = 0; count < 10; count++) {
+      hinted.hint("now");
+      await pass(1);
+    }
+
+    expect(at.length - before).toBe(10);
+  });
+
+  test("looks when something becomes due, the earliest first", async () => {
+    const waiting = pace();
+    const { at } = looking(waiting);
+    await pass(1);
+    const startedAt = performance.now();
+
+    waiting.dueAt(startedAt + 9000);
+    waiting.dueAt(startedAt + 3000);
+    await pass(5000);
+
+    expect(at.map((ms) => Math.round(ms - startedAt))).toContain(3000);
+    expect(at).toHaveLength(2);
+  });
+
+  test("waits longer after each failure, a minute at most, and a success ends that", async () => {
+    const failing = pace();
+    const at: number[] = [];
+    const stop = new AbortController();
+    void (async () => {
+      for (;;) {
+        await failing.wait(stop.signal);
+        if (stop.signal.aborted) return;
+        at.push(performance.now());
+        failing.failed();
+      }
+    })();
+
+    await pass(10 * 60_000);
+    const gaps = at.slice(1).map((ms, index) => ms - (at[index] ?? 0));
+
+    expect(gaps.slice(0, 3)).toEqual([1000, 2000, 4000]);
+    expect(Math.max(...gaps)).toBe(60_000);
+    stop.abort();
+  });
+
+  test("a shorter period holds from the next moment on", async () => {
+    const changed = pace();
+    const { at } = looking(changed);
+    await pass(1);
+
+    changed.scanEvery(1000);
+    await pass(10_500);
+
+    expect(at).toHaveLength(11);
+  });
+
+  test("ends its wait when it is asked to stop", async () => {
+    const stopped = pace();
+    const { stop, at } = looking(stopped);
+    await pass(1);
+
+    stop.abort();
+    await pass(10 * EVERY_MS);
+
+    expect(at).toHaveLength(1);
+  });
+});

@@ -1,0 +1,71 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { openStore } from "../../src/agent/store.ts";
+import { addToTimeline } from "../../src/agent/timeline.ts";
+import { keepTimeline, readTimeline } from "../../src/agent/timeline-file.ts";
+import { fill, tempDir } from "../snapshot/temp-dir.ts";
+import { freshState } from "./metrics/agent-state.ts";
+
+const NOW = new Date("2026-03-01T12:00:00Z");
+const uid = process.getuid?.() ?? 0;
+
+/** Keeps one point, written at that time, and gives what went wrong. */
+async function kept(stateDir: string, at: Date = NOW): Promise<readonly string[]> {
+  const problems: string[] = [];
+  const store = openStore(freshState());
+  const keeper = keepTimeline(store, stateDir, uid, (problem) => problems.push(problem));
+  store.update((state) => ({ ...state, timeline: addToTimeline([], { at, ghosts: 7 }) }));
+  await keeper.close();
+  return problems;
+}
+
+describe("the timeline's file", () => {
+  test("what was kept at the end is there at the next start", async () => {
+    const stateDir = join(tempDir(), "state");
+
+    expect(await kept(stateDir)).toEqual([]);
+
+    expect(readTimeline(stateDir, NOW)).toMatchObject({ points: [{ ghosts: 7 }] });
+    expect(statSync(join(stateDir, "timeline.json")).mode & 0o077).toBe(0);
+  });
+
+  test("what is older than a day, or from the future, is left out", async () => {
+    const stateDir = join(tempDir(), "state");
+    await kept(stateDir);
+
+    expect(readTimeline(stateDir, new Date(NOW.getTime() + 25 * 3_600_000))).toEqual({ points: [] });
+    expect(readTimeline(stateDir, new Date(NOW.getTime() - 3_600_000))).toEqual({ points: [] });
+  });
+
+  test("an agent that was never here begins with nothing", () => {
+    expect(readTimeline(tempDir(), NOW)).toEqual({ points: [] });
+  });
+
+  test.each([
+    ["cut off", '{"apiVersion":"unghost.dev/v1","kind":"Timel'],
+    ["another kind", '{"apiVersion":"unghost.dev/v1","kind":"BootReport","points":[]}'],
+    ["negative counts", '{"apiVersion":"unghost.dev/v1","kind":"Timeline","points":[{"minute":-1}]}'],
+    ["empty", ""],
+  ])("a file that is damaged (%s) is said and passed over", (_how, text) => {
+    const stateDir = fill(tempDir(), { "timeline.json": text });
+
+    expect(readTimeline(stateDir, NOW)).toEqual({ problem: expect.stringContaining("timeline.json") });
+  });
+
+  test("a directory that cannot be used is said, and harms nothing", async () => {
+    const notOne = join(fill(tempDir(), { state: "a file" }), "state");
+
+    expect(await kept(notOne)).toEqual([expect.stringContaining("not a directory")]);
+    expect(readFileSync(notOne, "utf8")).toBe("a file");
+  });
+
+  test("a directory in the file's place is said, and stays", async () => {
+    const stateDir = tempDir();
+    mkdirSync(join(stateDir, "timeline.json"));
+    writeFileSync(join(stateDir, "timeline.json/mine"), "");
+
+    expect(await kept(stateDir)).toEqual([expect.stringContaining("could not be kept")]);
+    expect(readTimeline(stateDir, NOW)).toEqual({ problem: expect.stringContaining("timeline.json") });
+  });
+});

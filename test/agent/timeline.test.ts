@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import type { TimelinePoint } from "../../src/agent/state.ts";
+import { addToTimeline, MOST_POINTS } from "../../src/agent/timeline.ts";
+
+const START_MS = Date.parse("2026-03-01T12:00:00Z");
+
+function at(minutes: number): Date {
+  return new Date(START_MS + minutes * 60_000);
+}
+
+function ghostsAt(minutes: readonly number[]): readonly TimelinePoint[] {
+  let timeline: readonly TimelinePoint[] = [];
+  for (const minute of minutes) timeline = addToTimeline(timeline, { at: at(minute), ghosts: minute });
+  return timeline;
+}
+
+describe("timeline", () => {
+  test("a minute remembers the most ghosts at a time and the sum of what happened", () => {
+    const first = addToTimeline([], { at: at(0), ghosts: 3 });
+    const second = addToTimeline(first, { at: at(0.2), ghosts: 0, healed: 2, failed: 1, crashRestarts: 4 });
+    const third = addToTimeline(second, { at: at(0.9), ghosts: 1, healed: 1, kernelStalls: 1 });
+
+    expect(third).toEqual([
+      { minute: START_MS / 1000, ghosts: 3, healed: 3, failed: 1, crashRestarts: 4, kernelStalls: 1 },
+    ]);
+  });
+
+  test("is the same list while nothing changes, so that nobody copies it for nothing", () => {
+    const timeline = addToTimeline([], { at: at(0), ghosts: 3 });
+
+    expect(addToTimeline(timeline, { at: at(0.5), ghosts: 2 })).toBe(timeline);
+  });
+
+  test("minutes between two looks are like the one before; a long absence stays a gap", () => {
+    const timeline = ghostsAt([1, 4, 30]);
+
+    expect(timeline.map(({ minute, ghosts }) => [(minute - START_MS / 1000) / 60, ghosts])).toEqual([
+      [1, 1],
+      [2, 1],
+      [3, 1],
+      [4, 4],
+      [30, 30],
+    ]);
+  });
+
+  test("holds a day and no more", () => {
+    const timeline = ghostsAt(Array.from({ length: MOST_POINTS + 100 }, (_, minute) => minute));
+
+    expect(timeline).toHaveLength(MOST_POINTS);
+    expect(timeline.at(-1)?.ghosts).toBe(MOST_POINTS + 99);
+  });
+
+  test("after a step of the clock to the past it goes on from there, in order", () => {
+    const timeline = ghostsAt([1, 2, 3, 2]);
+
+    expect(timeline.map(({ minute }) => (minute - START_MS / 1000) / 60)).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,54 @@
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type DirectoryWatch, watchDirectories } from "../../../src/agent/triggers/directories.ts";
+import { tempDir } from "../../snapshot/temp-dir.ts";
+import { type Hints, hints } from "./hints.ts";
+
+function watching(): { readonly watch: DirectoryWatch; readonly seen: Hints; readonly dir: string } {
+  const seen = hints();
+  const watch = watchDirectories(seen.onHint);
+  onTestFinished(() => watch.close());
+  return { watch, seen, dir: join(tempDir(), "results") };
+}
+
+describe("a watch on directories", () => {
+  test("hints when a file comes, is cut short or goes", async () => {
+    const { watch, seen, dir } = watching();
+    mkdirSync(dir);
+    watch.refresh([dir]);
+
+    writeFileSync(join(dir, "file"), "content");
+    await seen.next(/results/);
+    truncateSync(join(dir, "file"), 0);
+    await seen.next(/results/);
+    rmSync(join(dir, "file"));
+    await seen.next(/results/);
+  });
+
+  test("takes up a directory that comes later, and one that was made anew", async () => {
+    const { watch, seen, dir } = watching();
+    watch.refresh([dir]);
+    mkdirSync(dir);
+    watch.refresh([dir]);
+    writeFileSync(join(dir, "one"), "");
+    await seen.next(/results/);
+
+    rmSync(dir, { recursive: true });
+    mkdirSync(dir);
+    watch.refresh([dir]);
+    seen.all.splice(0);
+    writeFileSync(join(dir, "two"), "");
+
+    await seen.next(/results/);
+  });
+
+  test("a path that is no directory, or nothing at all, is passed over", () => {
+    const { watch, seen, dir } = watching();
+    writeFileSync(dir, "");
+
+    watch.refresh([dir, "/nowhere/at/all"]);
+
+    expect(seen.all).toEqual([]);
+  });
+});
