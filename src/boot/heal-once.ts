@@ -51,7 +51,7 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
       { snapshot: first.snapshot, plan },
       {
         session: session.value,
-        plan: (diagnosis) => planHealing(diagnosis, policy),
+        plan: (found) => planHealing(found, policy),
         concurrency: options.concurrency,
         cniCacheDir: options.observe.cniCacheDir,
         waits,
