@@ -170,6 +170,17 @@ describe("boot --after", () => {
     expect(stdout).toContain("failed");
     expect(code).toBe(0);
   });
+
+  eachRuntime("gives up at its deadline when the runtime takes every call and answers none", async (runtime) => {
+    const node = await start({ runtime });
+    await node.check(["pkill", "-STOP", "-x", "containerd"]);
+
+    const { code, stdout } = await boot(node, "--after", "--deadline", "2s");
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("the deadline came before healing was done");
+    expect(bootReport(node).outcome).toBe("failed");
+  });
 });
 
 describe("boot --repair", () => {
