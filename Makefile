@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e demo bench chaos docs clean
+.PHONY: help setup gen build lint test unit e2e demo bench chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -61,6 +61,9 @@ bench: setup build ## speed and memory, side by side with crictl where it can be
 
 chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n choose others
 	node bench/chaos.ts $(ROUNDS) $(SEED)
+
+soak: setup build ## a day of random faults against an agent on a simulated node; FAULTS=n SEED=n choose others
+	node bench/agent-soak.ts $(FAULTS) $(SEED)
 
 docs: setup ## regenerate docs/classes.md, docs/schema and the PrometheusRule
 	node scripts/class-docs.ts

@@ -86,6 +86,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     gate: (actions) => cluster.gate(actions),
     ownPodUid: env["POD_UID"],
     onDue: (atMs) => pace.dueAt(atMs),
+    onLost: (error) => log.error({ reason: describeError(error) }, "a healing ended unexpectedly"),
   });
   const stopListening = store.onEvent(({ kind }) => {
     if (kind !== "config") return;

@@ -1,4 +1,5 @@
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
+import { describeError } from "../heal/system-error.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../snapshot/cluster-credentials.ts";
@@ -45,17 +46,24 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   const open = places === undefined ? undefined : clusterOpener(places);
   const tellSource = sayWhoTells(options.say);
   let nodeName = options.node;
-  let opening: Promise<Opened> | undefined;
+  let isAnswering = false;
+  let opening: Promise<void> | undefined;
+  let opened: Opened | undefined;
 
   /** A node that boots has its credentials a while after its agent: they are looked for until they are there. */
-  function opened(): Promise<Opened> | undefined {
-    if (opening !== undefined || places === undefined || open === undefined) return opening;
-    const credentials = clusterCredentials(places);
-    if (credentials !== undefined) opening = openAll(open, credentials);
-    return opening;
+  async function openOnce(): Promise<void> {
+    if (opening === undefined && places !== undefined && open !== undefined) {
+      const credentials = clusterCredentials(places);
+      if (credentials !== undefined) opening = openAll(open, credentials).catch(withoutIt);
+    }
+    await opening;
   }
 
-  async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<Opened> {
+  function withoutIt(error: unknown): void {
+    options.say(`the cluster is asked anew by each look, and shown nothing: ${describeError(error)}`);
+  }
+
+  async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {
     // Loaded here alone: a node without a cluster is spared their memory.
     const [{ openClusterMirror }, { openFleetGate }, { openKubeFace }, { REAL_TIMING: timing }] = await Promise.all([
       import("../kube/mirror.ts"),
@@ -67,7 +75,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
     mirror.onChange(options.onChange);
     const common = { openCluster, timing, say };
-    return {
+    opened = {
       mirror,
       gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet }),
       face: openKubeFace({ ...common, nodeName: () => nodeName, watched: store }),
@@ -83,23 +91,27 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
 
   return {
     open,
-    mirror: async () => (await opened())?.mirror,
+    mirror: async () => {
+      await openOnce();
+      return opened?.mirror;
+    },
     gate: async (actions) => {
-      const gate = (await opening)?.gate;
-      if (gate === undefined) return GO;
-      const answer = await gate.ask(actions);
-      followBreaker(gate);
+      // What has just not answered a look is not waited for once more; a breaker that is open stays so.
+      if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
+      const answer = await opened.gate.ask(actions);
+      followBreaker(opened.gate);
       return answer;
     },
     saw: ({ kubernetes }) => {
       tellSource(kubernetes);
+      isAnswering = kubernetes.source === "api";
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
-      void opening?.then(({ gate }) => followBreaker(gate));
+      if (opened !== undefined) followBreaker(opened.gate);
     },
     close: async () => {
-      const all = await opening;
-      all?.mirror.close();
-      await Promise.all([all?.gate.close(), all?.face.close()]);
+      await opening;
+      opened?.mirror.close();
+      await Promise.all([opened?.gate.close(), opened?.face.close()]);
     },
   };
 }

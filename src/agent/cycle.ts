@@ -35,6 +35,8 @@ export interface CycleTools {
   readonly ownPodUid: string | undefined;
   /** Something becomes due then, by performance.now(). */
   readonly onDue: (atMs: number) => void;
+  /** A healing ended in a way that nobody thought of. */
+  readonly onLost: (error: unknown) => void;
 }
 
 export interface Cycle {
@@ -171,9 +173,11 @@ export function openCycle(tools: CycleTools): Cycle {
       const seen = await look();
       absorb(seen);
       if (healing !== undefined || !settle(seen)) return;
-      healing = heal(seen).finally(() => {
-        healing = undefined;
-      });
+      healing = heal(seen)
+        .catch(tools.onLost)
+        .finally(() => {
+          healing = undefined;
+        });
     },
     idle: async () => {
       await healing;

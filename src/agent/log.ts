@@ -7,7 +7,16 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 /** JSON lines, one at a time and at once: an agent that is killed has said all that it had to say. */
 export function openLog(level: LogLevel, write: (line: string) => void): Logger {
   const formatters = { level: (label: string) => ({ level: label }) };
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, { write });
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters };
+  return pino(options, { write: (line) => writeIfPossible(line, write) });
+}
+
+function writeIfPossible(line: string, write: (line: string) => void): void {
+  try {
+    write(line);
+  } catch {
+    // A full disk under the log, and nowhere else to say so: healing goes on.
+  }
 }
 
 /** A node with thousands of ghosts has one story, not thousands: more lines of a kind than this a minute are counted. */

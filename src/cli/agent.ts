@@ -3,6 +3,7 @@ import { initialState } from "../agent/initial-state.ts";
 import { logEvents, openLog } from "../agent/log.ts";
 import { openStore } from "../agent/store.ts";
 import { readTimeline } from "../agent/timeline-file.ts";
+import { describeError } from "../heal/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { AgentFlags } from "./config/agent-flags.ts";
 import { readAgentPolicy } from "./config/read-agent-policy.ts";
@@ -43,7 +44,9 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     );
     store.tell(problem === undefined ? { kind: "config" } : { kind: "config", problem });
   }
-  const onReload = (): void => void reload();
+  const onReload = (): void => {
+    reload().catch((error: unknown) => log.error({ reason: describeError(error) }, "configuration not read"));
+  };
 
   const interruption = interruptedBySignals(io, ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", onReload);

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
 import { isKubelet, nodeName, openAccess, orFailed, readAll } from "./cluster.ts";
-import type { ClusterAnswer } from "./cluster-facts.ts";
+import type { ApiPod, ClusterAnswer } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
 import { type PodEvent, readEvents } from "./events.ts";
-import { KubeError } from "./kube-error.ts";
+import { KubeError, orKubeError } from "./kube-error.ts";
 import type { CredentialsPlace } from "./places.ts";
 import { readFacts, type Standing } from "./read-facts.ts";
 import { IGNORED_NAMESPACES, NODES, PODS } from "./resources.ts";
@@ -42,6 +43,10 @@ export interface Trust {
 
 const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileSickMs: 5_000 };
 
+/** A server that is well answers this from its cache at once: healing must not wait for one that hangs. */
+const CONFIRM_MS = 1500;
+/** It is not asked again by each look that follows. */
+const UNCONFIRMED_MS = 15_000;
 /** What one look may cost the API server; the first one may cost more. */
 const REQUESTS_A_LOOK = 3;
 /** No server has events in its cache: on a sick cluster every list of them is work. Evidence may be this old. */
@@ -68,6 +73,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     until: Number.NEGATIVE_INFINITY,
   };
   let drivers: readonly string[] = [];
+  let unconfirmed: { readonly error: KubeError; readonly until: number } | undefined;
   let looks = 0;
 
   async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
@@ -77,13 +83,23 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     return items;
   }
 
+  async function confirm(api: Api, name: string): Promise<readonly ApiPod[]> {
+    if (unconfirmed !== undefined && performance.now() < unconfirmed.until) throw unconfirmed.error;
+    const asked = orKubeError(readAll(api, PODS, name, pods.version()));
+    const late = new KubeError("timeout", `the API server did not confirm within ${CONFIRM_MS} ms which pods are here`);
+    const answer = await Promise.race([asked, sleep(CONFIRM_MS, late, { ref: false })]);
+    if (!(answer instanceof KubeError)) return answer;
+    unconfirmed = { error: answer, until: performance.now() + UNCONFIRMED_MS };
+    throw answer;
+  }
+
   function standing(name: string, isSick: Promise<boolean>, { api, left }: Budgeted): Standing {
     return {
       pods: async () => {
         const known = await current(pods);
         const longest = (await isSick) ? trust.silentWhileSickMs : trust.silentMs;
         if (pods.silentMs() < longest) return known;
-        return await readAll(api, PODS, name, pods.version());
+        return await confirm(api, name);
       },
       node: async () => {
         const [found] = await current(nodes);

@@ -51,8 +51,8 @@ export function watchList<Parsed, Item>(
   };
 
   function heard(): void {
+    const isBack = trouble !== undefined && Number.isFinite(heardAt);
     heardAt = performance.now();
-    const isBack = trouble !== undefined;
     trouble = undefined;
     begun.resolve();
     // The same as before, but it may be believed again.

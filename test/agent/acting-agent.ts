@@ -28,6 +28,7 @@ export interface ActingAgent {
   heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   readonly healed: Plan[];
   readonly due: number[];
+  readonly lost: unknown[];
   readonly events: AgentEvent[];
   state(): AgentState;
   /** One look, and the healing that it may begin. */
@@ -44,6 +45,7 @@ export function actingAgent(options: { readonly ownPodUid?: string } = {}): Acti
     heal: (shown, order) => healing(agent.healed, shown, order, "healed", () => ({})),
     healed: [],
     due: [],
+    lost: [],
     events: [],
   };
   store.onEvent((event) => agent.events.push(event));
@@ -58,6 +60,7 @@ export function actingAgent(options: { readonly ownPodUid?: string } = {}): Acti
     gate: (actions) => agent.gate(actions),
     ownPodUid: options.ownPodUid,
     onDue: (atMs) => agent.due.push(atMs),
+    onLost: (error) => agent.lost.push(error),
   });
   return Object.assign(agent, {
     cycle,

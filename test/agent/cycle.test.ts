@@ -238,6 +238,18 @@ describe("one cycle", () => {
     expect(released).toBe(1);
   });
 
+  test("whatever else breaks while it heals is told, and the next look comes", async () => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    agent.gate = () => Promise.reject(new Error("the gate fell down"));
+
+    await agent.round();
+    await agent.round();
+
+    expect(agent.lost.map(String)).toEqual(["Error: the gate fell down", "Error: the gate fell down"]);
+    expect(agent.state().totals.scans).toBe(2);
+  });
+
   test("nothing is touched on a node that is paused", async () => {
     const agent = actingAgent();
     agent.node = ghostly;

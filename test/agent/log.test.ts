@@ -39,6 +39,14 @@ describe("the log", () => {
     expect(line).toMatchObject({ level: "error", because: standing.because, next: standing.next });
   });
 
+  test("a log that cannot be written harms nobody", () => {
+    const log = openLog("info", () => {
+      throw new Error("ENOSPC");
+    });
+
+    expect(() => log.info("something")).not.toThrow();
+  });
+
   test("looks are for those who debug", () => {
     const scanned: AgentEvent = { kind: "scanned", seconds: 0.1 };
 

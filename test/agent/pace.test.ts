@@ -75,7 +75,7 @@ describe("pace", () => {
     expect(at).toHaveLength(2);
   });
 
-  test("a flood of hints gets a twentieth of a processor, however long it lasts", async () => {
+  test("a flood of hints gets less than a twentieth of a processor, however long it lasts, and is not left unanswered", async () => {
     const hinted = pace();
     const costMs = 50;
     const { at } = looking(hinted, costMs);
@@ -85,13 +85,13 @@ describe("pace", () => {
     clearInterval(flood);
     const share = (at.length * costMs) / (20 * 60_000);
 
-    expect(share).toBeGreaterThan(0.04);
-    expect(share).toBeLessThan(0.06);
+    expect(share).toBeGreaterThan(0.02);
+    expect(share).toBeLessThan(0.05);
   });
 
   test("after a quiet time several hints in a row are all answered at once", async () => {
     const hinted = pace();
-    const { at } = looking(hinted, 100);
+    const { at } = looking(hinted, 50);
     await pass(50_000);
     const before = at.length;
 

@@ -57,7 +57,11 @@ describe("wrong usage ends with 64 and one sentence that names the place", () =>
   test.each([
     ["an unknown key", "timeout: 3s\n\n# why\nhaunted: true\n", /config\.yaml:4:1: unknown key "haunted"; known are/],
     ["a value of the wrong kind", "output: json\ntimeout: [1, 2]\n", /config\.yaml:2:1: timeout: expected text/],
-    ["a value that makes no sense", "output: json\n\nminAge: old\n", /config\.yaml:3:1: minAge: "old" is not a duration/],
+    [
+      "a value that makes no sense",
+      "output: json\n\nminAge: old\n",
+      /config\.yaml:3:1: minAge: "old" is not a duration/,
+    ],
     ["no YAML", "timeout: 3s\nonly: [one\nskip: two\n", /config\.yaml:\d+:\d+: \S/],
     ["a list", "- timeout\n", /config\.yaml: expected settings as "key: value" lines/],
   ])("%s in the configuration file", async (_, content, sentence) => {

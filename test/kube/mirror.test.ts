@@ -289,6 +289,20 @@ describe("truth that may be stale", () => {
     expect((await rig.facts(false)).pods).toHaveLength(1);
   });
 
+  test("keeps nobody waiting for a server that hangs, and not each look anew", async () => {
+    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 }, timeoutMs: HANG_GUARD_MS });
+    await rig.facts();
+    await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
+    rig.setMood("hang");
+    rig.takeRequests();
+
+    const startedAt = performance.now();
+    for (let look = 0; look < 5; look++) expect(await rig.failure(true)).toMatch(/did not confirm/);
+
+    expect(performance.now() - startedAt).toBeLessThan(HANG_GUARD_MS / 2);
+    expect(rig.takeRequests()).toHaveLength(1);
+  });
+
   test("of a node that the cluster does not have calls no pod gone", async () => {
     const rig = await mirrorRig({
       fill: (store) => {

@@ -34,11 +34,11 @@ export function newsOf(event: AgentEvent): News | undefined {
     case "given-up": {
       const { standing } = event.sighting;
       if (standing.kind !== "given-up") return undefined;
-      return ofSighting("GhostHealFailed", event.sighting, `given up: ${fullStop(standing.because)} ${standing.next}`);
+      return ofSighting("GhostHealFailed", event.sighting, `Given up: ${fullStop(standing.because)} ${standing.next}`);
     }
     case "refused":
       if (event.sighting === undefined || !REFUSALS_TOLD.has(event.reason)) return undefined;
-      return ofSighting("GhostHealRefused", event.sighting, `not touched: ${event.because}`);
+      return ofSighting("GhostHealRefused", event.sighting, `Not touched: ${event.because}`);
     default:
       return undefined;
   }

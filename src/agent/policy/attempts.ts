@@ -1,5 +1,6 @@
 import type { Finding } from "../../classes/finding.ts";
 import type { ActionOutcome, ActionResult } from "../../heal/run-action.ts";
+import { sha256Of } from "../../heal/sha256.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 
 /** One healing of one subject that was begun. */
@@ -90,9 +91,12 @@ export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: C
   return last.atMs + Math.max(coolDownMs, Math.min(doubled, LONGEST_COOL_DOWN_MS));
 }
 
-/** Tells a new thing under an old name (a pid, an attachment, a namespace file made again) from the one that failed. */
+/**
+ * Tells a new thing under an old name (a pid, an attachment, a namespace file made again) from the one that failed. Only
+ * compared, and kept for thousands of subjects: its hash is enough.
+ */
 function subjectIdentity({ subject, cure }: Finding): string {
-  return JSON.stringify([subject, cure], (_key, value: unknown) =>
-    typeof value === "bigint" ? value.toString() : value,
+  return sha256Of(
+    JSON.stringify([subject, cure], (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value)),
   );
 }

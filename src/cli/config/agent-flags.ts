@@ -16,7 +16,7 @@ export interface AgentFlags {
 export const agentFlags = {
   scanEvery: text("The slow full look under the events (default 60s)", "DURATION"),
   observeOnly: onOff("Show everything, touch nothing"),
-  listen: text("Where metrics and the status page are served (default 127.0.0.1:20258)", "HOST:PORT"),
+  listen: text("Where metrics and the status page are served (default 127.0.0.1:20258; empty: nowhere)", "HOST:PORT"),
   tlsCert: text("Serve over TLS, with this certificate", "FILE"),
   tlsKey: text("The certificate's key", "FILE"),
   tokenFile: text("Answer only to the bearer token in this file", "FILE"),
