@@ -27,7 +27,7 @@ export const EMPTY_LEDGER: Ledger = new Map();
 /** However long the failures go on, it is tried again after this. */
 const LONGEST_COOL_DOWN_MS = 3_600_000;
 /** More findings than a broken node has. Without a bound a flood of them would fill the memory of an agent that runs for years. */
-const MOST_ENTRIES = 10_000;
+const MOST_ENTRIES = 2000;
 
 /** Writes down what became of a healing. What no decision can depend upon any more is dropped on the way. */
 export function recordAttempts(
