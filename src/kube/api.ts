@@ -43,7 +43,11 @@ const JSON_TYPE = "application/json";
 
 export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): Api {
   const connection = connect(access, maxBytes);
-  const deadline: Deadline = { signal: AbortSignal.timeout(timeoutMs), endsAt: performance.now() + timeoutMs };
+  // What is left of a caller's time is no whole number, and Node takes no other.
+  const deadline: Deadline = {
+    signal: AbortSignal.timeout(Math.ceil(timeoutMs)),
+    endsAt: performance.now() + timeoutMs,
+  };
 
   async function write(
     method: "POST" | "PUT" | "PATCH" | "DELETE",

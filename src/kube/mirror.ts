@@ -43,8 +43,8 @@ export interface Trust {
 
 const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileSickMs: 5_000 };
 
-/** A server that is well answers this from its cache at once: healing must not wait for one that hangs. */
-const CONFIRM_MS = 1500;
+/** A server that is well answers from its cache at once: healing must not wait for one that hangs, or is starting. */
+const ANSWER_MS = 1500;
 /** It is not asked again by each look that follows. */
 const UNCONFIRMED_MS = 15_000;
 /** What one look may cost the API server; the first one may cost more. */
@@ -77,7 +77,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   let looks = 0;
 
   async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
-    await list.begun;
+    await Promise.race([list.begun, sleep(ANSWER_MS, undefined, { ref: false })]);
     const items = list.items(trust.brokenMs);
     if (items instanceof KubeError) throw items;
     return items;
@@ -86,8 +86,8 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   async function confirm(api: Api, name: string): Promise<readonly ApiPod[]> {
     if (unconfirmed !== undefined && performance.now() < unconfirmed.until) throw unconfirmed.error;
     const asked = orKubeError(readAll(api, PODS, name, pods.version()));
-    const late = new KubeError("timeout", `the API server did not confirm within ${CONFIRM_MS} ms which pods are here`);
-    const answer = await Promise.race([asked, sleep(CONFIRM_MS, late, { ref: false })]);
+    const late = new KubeError("timeout", `the API server did not confirm within ${ANSWER_MS} ms which pods are here`);
+    const answer = await Promise.race([asked, sleep(ANSWER_MS, late, { ref: false })]);
     if (!(answer instanceof KubeError)) return answer;
     unconfirmed = { error: answer, until: performance.now() + UNCONFIRMED_MS };
     throw answer;

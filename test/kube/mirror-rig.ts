@@ -34,12 +34,15 @@ export interface MirrorRigOptions {
   readonly fill?: (store: Store) => void;
   readonly user?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
+  /** How the server is from the start. */
+  readonly mood?: Mood;
 }
 
-export async function mirrorRig({ trust, fill, user, timeoutMs = 20_000 }: MirrorRigOptions = {}): Promise<MirrorRig> {
+export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorRig> {
+  const { trust, fill, user, timeoutMs = 20_000 } = options;
   const dir = mkdtempSync(join(tmpdir(), "unghost-mirror-"));
   const store = openStore();
-  let mood: Mood = "well";
+  let { mood = "well" } = options;
   let token = "first";
   writeFileSync(join(dir, "token"), token);
   store.put("/api/v1/nodes/n1", nodeObject());

@@ -245,6 +245,15 @@ describe("truth that may be stale", () => {
     expect(await rig.failure()).toMatch(/did not answer in time|has not been listed yet/);
   });
 
+  test("is not waited for when a server that is starting takes its time with the first list", async () => {
+    const rig = await mirrorRig({ timeoutMs: HANG_GUARD_MS, mood: "hang" });
+
+    const startedAt = performance.now();
+    expect(await rig.failure()).toMatch(/has not been listed yet/);
+
+    expect(performance.now() - startedAt).toBeLessThan(HANG_GUARD_MS / 2);
+  });
+
   test("is confirmed where something is dead and the watch has been silent", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 } });
     await rig.facts();

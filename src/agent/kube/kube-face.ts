@@ -37,17 +37,22 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
     return isProven() ? conditionOf(watched.state(), timing.clock()) : undefined;
   }
 
+  /** What is healed while a node boots is told once its API server is up, too. */
+  function eventsDueMs(): number {
+    return isProven() ? events.dueMs() : Number.POSITIVE_INFINITY;
+  }
+
   async function write(): Promise<void> {
     const now = wanted();
     if (now !== undefined && condition.dueMs(now) <= timing.clock()) tellCondition(await condition.write(now));
-    if (events.dueMs() <= timing.clock()) tellEvents(await events.write());
+    if (eventsDueMs() <= timing.clock()) tellEvents(await events.write());
   }
 
   /** How long there is nothing to do. */
   async function turn(): Promise<number> {
     try {
       await write();
-      return Math.min(condition.dueMs(wanted()), events.dueMs()) - timing.clock();
+      return Math.min(condition.dueMs(wanted()), eventsDueMs()) - timing.clock();
     } catch (error) {
       say(`showing this node's state to the cluster failed: ${describeError(error)}`);
       return LONGEST_SLEEP_MS;
@@ -65,7 +70,6 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
   const stopListening = [
     watched.onChange(() => wake.abort()),
     watched.onEvent((event) => {
-      if (!isProven()) return;
       events.tell(event);
       wake.abort();
     }),

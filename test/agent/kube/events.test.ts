@@ -194,6 +194,22 @@ describe("an event", () => {
 });
 
 describe("after a power cut", () => {
+  test("what was healed before the API server was up is told as soon as it has answered a look", async () => {
+    const agent = shownAgent();
+    const face = agent.show();
+    agent.looked([], { kubernetes: { source: "kubelet", error: "connection refused" } });
+    agent.store.tell({ kind: "healed", record: healRecord() });
+    await agent.time.pass(10 * MINUTE);
+    const before = agent.cluster.requests.length;
+
+    agent.looked();
+    await agent.time.pass(3000);
+
+    expect(before).toBe(0);
+    expect(told(agent)).toEqual(["GhostHealed Node n1 ×1", "GhostHealed Pod web-0 ×1"]);
+    await face.close();
+  });
+
   test("one event tells of all, and one of their healing", async () => {
     const agent = await lookedAgent();
     for (let index = 0; index < 31; index++)

@@ -1,0 +1,53 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
+import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
+import { openStore } from "../../src/agent/store.ts";
+import type { Kubernetes } from "../../src/snapshot/types.ts";
+import { ENDING } from "../fleet/actions.ts";
+import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
+import { freshState } from "./metrics/agent-state.ts";
+
+const NO_HOLDS = { paused: false, node: false, namespaces: [] };
+const ANSWERING: Kubernetes = { source: "api", nodeName: "n1", pods: [], holds: NO_HOLDS };
+const SILENT: Kubernetes = { source: "kubelet", pods: [], error: "the API server did not answer in time" };
+
+async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: ClusterSide }> {
+  const rig = await mirrorRig();
+  const side = clusterSide({
+    store: openStore(freshState()),
+    places: { root: "/", kubeconfig: rig.kubeconfig, env: {} },
+    node: "n1",
+    timeoutMs: 20_000,
+    policy: defaultAgentPolicy,
+    say: () => undefined,
+    onChange: () => undefined,
+  });
+  onTestFinished(() => side.close());
+  await side.mirror();
+  return { rig, side };
+}
+
+function leaseRequests({ api }: MirrorRig): readonly string[] {
+  return api.requests.filter((request) => request.includes("/leases"));
+}
+
+describe("the fleet's word", () => {
+  test("is asked for where the API server has answered the look", async () => {
+    const { rig, side } = await openedSide();
+    side.saw({ kubernetes: ANSWERING });
+
+    const answer = await side.gate([ENDING]);
+    if (answer.kind === "go") await answer.release();
+
+    expect(leaseRequests(rig)).not.toEqual([]);
+  });
+
+  test("is not waited for where it has not: the node heals itself", async () => {
+    const { rig, side } = await openedSide();
+    rig.setMood("hang");
+    side.saw({ kubernetes: SILENT });
+
+    expect(await side.gate([ENDING])).toMatchObject({ kind: "go" });
+    expect(leaseRequests(rig)).toEqual([]);
+  });
+});
