@@ -156,7 +156,7 @@ function startAgent(unghost: string, { root }: SimulatedNode): SoakedAgent {
     end: async () => {
       child.kill("SIGTERM");
       const [code, signal] = await ended;
-      const said = stderr.replace(/^\s*Stopping: .*$/m, "").trim();
+      const said = stderr.trim();
       return [
         ...(code === 0 ? [] : [`the agent ended with ${code ?? signal}`]),
         ...(said === "" ? [] : [`the agent said on stderr: ${said}`]),

@@ -48,7 +48,9 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     reload().catch((error: unknown) => log.error({ reason: describeError(error) }, "configuration not read"));
   };
 
-  const interruption = interruptedBySignals(io, ["SIGINT", "SIGTERM"]);
+  // Between lines of JSON there must be nothing else.
+  const said = { stderr: (text: string) => log.info({ said: text.trim() }, "asked to end") };
+  const interruption = interruptedBySignals(said, ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", onReload);
   const stopWatching = watchConfigFile(configPath(askedConfigFile(flags, io.env)), onReload);
   try {
