@@ -11,7 +11,6 @@ import {
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
-import { until } from "../../lab/poll.ts";
 import {
   apiHas,
   apiKnows,
@@ -22,9 +21,9 @@ import {
   STUB_KUBECONFIG,
   startStubApi,
 } from "../../lab/stub-api.ts";
-import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { PodRef } from "../../src/snapshot/ids.ts";
-import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { untilStopped } from "./as-kubelet.ts";
 import { expectAlive, heal, unghostIn } from "./healed-node.ts";
 import { runKubelet } from "./scanned-node.ts";
 import { reportOf } from "./unghost.ts";
@@ -129,15 +128,7 @@ async function brokenStorage(node: LabNode): Promise<Broken> {
 
 /** Kubelet's part: it stops the ghost as soon as that works, and starts the plugin anew, which listens again. */
 async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
-  await until("kubelet's own stop has succeeded", HANG_GUARD_MS, async () => {
-    try {
-      await node.cri.stopPodSandbox(sandboxId, CALL);
-      return true;
-    } catch (error) {
-      if (error instanceof RuntimeError) return undefined;
-      throw error;
-    }
-  });
+  await untilStopped(node, sandboxId);
   const containers = CSI_PLUGIN.containers.map((container) => ({ ...container, attempt: 1 }));
   const pod = await runPod(node, { ...ref, attempt: ref.attempt + 1, containers });
   await rm(node.livePath("/run/lab-csi.ready"), { force: true });

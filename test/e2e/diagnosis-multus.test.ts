@@ -1,36 +1,14 @@
 import { describe, expect } from "vitest";
-import { consumedMultusCache, emptyMultusCache, multusDeadlock, runMultusPod } from "../../lab/faults/multus.ts";
+import { consumedMultusCache, multusDeadlock } from "../../lab/faults/multus.ts";
 import { useMultus } from "../../lab/multus.ts";
-import { startStubApi } from "../../lab/stub-api.ts";
-import { ensureMultus } from "../../lab/tools.ts";
-import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import {
-  company,
-  expectUntouched,
-  keptPods,
-  kubeletKnows,
-  named,
-  readyPods,
-  scan,
-  WITH_KUBELET,
-} from "./scanned-node.ts";
+import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
+import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
+import { company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
 
-const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };
-const skipped = multus.available ? "" : `: skipped, ${multus.reason}`;
-
-describe.skipIf(!multus.available)(`scan of a node with multus${skipped}`, { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("names the cache that a power cut emptied", async (runtime) => {
     const node = await start({ runtime });
-    const kept = await keptPods(node);
-    await useMultus(node);
-    const emptied = await runMultusPod(node, { name: "emptied", containers: [{ name: "main" }] });
-    const dead = await runMultusPod(node, { name: "dead" });
-
-    await node.powerCut();
-    await emptyMultusCache(node, emptied);
-    await node.powerOn();
-    await startStubApi(node);
-    const ready = await readyPods(node, runMultusPod);
+    const { emptied, dead, ready, kept } = await multusPowerCut(node);
 
     const report = await scan(node);
     expect(named(report)).toEqual(

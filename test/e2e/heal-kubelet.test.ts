@@ -2,9 +2,8 @@ import { describe, expect } from "vitest";
 import { emptyFlannelScratch, useFlannel } from "../../lab/faults/flannel-scratch.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, runPod } from "../../lab/pods.ts";
-import { until } from "../../lab/poll.ts";
-import { RuntimeError } from "../../src/runtime/errors.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { untilStopped } from "./as-kubelet.ts";
 import { cniFiles, expectAlive, expectGone, heal, healAll, isQuarantined } from "./healed-node.ts";
 import { kubeletKnows, runKubelet } from "./scanned-node.ts";
 
@@ -75,14 +74,6 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
 
 /** Kubelet's part: stops the dead sandbox until that works, and makes the pod anew under the next attempt. */
 async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
-  await until("kubelet's own stop has succeeded", HANG_GUARD_MS, async () => {
-    try {
-      await node.cri.stopPodSandbox(sandboxId, CALL);
-      return true;
-    } catch (error) {
-      if (error instanceof RuntimeError) return undefined;
-      throw error;
-    }
-  });
+  await untilStopped(node, sandboxId);
   return await runPod(node, { ...ref, attempt: ref.attempt + 1, containers: restarted });
 }

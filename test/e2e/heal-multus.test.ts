@@ -1,18 +1,14 @@
 import { readdirSync } from "node:fs";
 import { describe, expect } from "vitest";
-import { consumedMultusCache, emptyMultusCache, multusDeadlock, runMultusPod } from "../../lab/faults/multus.ts";
+import { consumedMultusCache, multusDeadlock } from "../../lab/faults/multus.ts";
 import { MULTUS_CACHE_DIR, useMultus } from "../../lab/multus.ts";
 import type { LabNode } from "../../lab/node.ts";
-import { startStubApi } from "../../lab/stub-api.ts";
-import { ensureMultus } from "../../lab/tools.ts";
-import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { AT_ONCE, cniFiles, expectAlive, expectGone, heal, healAll } from "./healed-node.ts";
-import { company, keptPods, kubeletKnows, readyPods } from "./scanned-node.ts";
+import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
+import { company, kubeletKnows } from "./scanned-node.ts";
 
-const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: false as const, reason: NO_REAL_NODE };
-const skipped = multus.available ? "" : `: skipped, ${multus.reason}`;
-
-describe.skipIf(!multus.available)(`heal of a node with multus${skipped}`, { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("ends the deadlock of a delegate that refuses every DEL", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
@@ -31,15 +27,7 @@ describe.skipIf(!multus.available)(`heal of a node with multus${skipped}`, { tim
 
   eachRuntime("gives back what delegates held when the cache was lost to a power cut", async (runtime) => {
     const node = await start({ runtime });
-    const kept = await keptPods(node);
-    await useMultus(node);
-    const emptied = await runMultusPod(node, { name: "emptied", containers: [{ name: "main" }] });
-    const dead = await runMultusPod(node, { name: "dead" });
-    await node.powerCut();
-    await emptyMultusCache(node, emptied);
-    await node.powerOn();
-    await startStubApi(node);
-    const ready = await readyPods(node, runMultusPod);
+    const { emptied, dead, ready, kept } = await multusPowerCut(node);
 
     const { code, report } = await heal(node);
 

@@ -3,23 +3,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
 import type { Step } from "../../src/classes/step.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
 import type { NodeTools } from "../../src/heal/node-tools.ts";
 import { type ActionSurroundings, runAction } from "../../src/heal/run-action.ts";
+import { FINDING } from "./workshop.ts";
 
-const FINDING: Finding = {
-  id: "dead-after-crash/x",
-  class: "dead-after-crash",
-  severity: "critical",
-  subject: { type: "node" },
-  summary: "",
-  evidence: [],
-  blocks: [],
-  treatment: { automatic: true, reversible: false, steps: [] },
-  cure: [],
-};
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
 
 let root = "";

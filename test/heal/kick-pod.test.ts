@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
 import { readHistory } from "../../src/heal/history.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
 import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
@@ -11,20 +10,9 @@ import { sandboxId } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
 import { fakeApi } from "../kube/fake-api.ts";
 import { podObject } from "../kube/stub-server.ts";
-import { makeWorkshop, type Workshop } from "./workshop.ts";
+import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
 
 const STEP = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "uid-1", node: "n1" } as const;
-const FINDING: Finding = {
-  id: "dead-after-crash/x",
-  class: "dead-after-crash",
-  severity: "critical",
-  subject: { type: "node" },
-  summary: "",
-  evidence: [],
-  blocks: [],
-  treatment: { automatic: true, reversible: false, steps: [] },
-  cure: [],
-};
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];
 const CRASHING = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
 const HOLDER = sandboxId("a".repeat(64));

@@ -5,11 +5,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { isOpen, readHistory } from "../../src/heal/history.ts";
-import { ownIdentity } from "../../src/heal/process-identity.ts";
 import type { Recovery } from "../../src/heal/recover.ts";
 import { openHealSession } from "../../src/heal/session.ts";
 import { stateDirLayout } from "../../src/heal/state-dir.ts";
-import { otherFileSystem, valueOf } from "./workshop.ts";
+import { otherFileSystem, sessionOf, valueOf } from "./workshop.ts";
 
 const FILES = 12;
 const KILLS = 15;
@@ -34,18 +33,7 @@ async function runAndKill(stateDir: string, caches: string, afterMs: number): Pr
 }
 
 async function settle(stateDir: string): Promise<readonly Recovery[]> {
-  const session = valueOf(
-    await openHealSession({
-      stateDir,
-      hostRoot: "/",
-      uid: process.getuid?.() ?? 0,
-      own: ownIdentity(),
-      clock: () => new Date(),
-      random: Math.random,
-      sleep,
-      lockWaitMs: 0,
-    }),
-  );
+  const session = valueOf(await openHealSession(sessionOf(stateDir)));
   await session.close();
   return session.recoveries;
 }

@@ -1,12 +1,16 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Finding } from "../../src/classes/finding.ts";
 import type { FileIdentity } from "../../src/heal/file-identity.ts";
 import type { HealContext } from "../../src/heal/heal-context.ts";
 import { identifyFile } from "../../src/heal/identify-file.ts";
 import { type JournalOptions, openJournal } from "../../src/heal/journal.ts";
 import type { JournalAction } from "../../src/heal/journal-entry.ts";
 import { type JournalId, journalIds } from "../../src/heal/journal-id.ts";
+import { ownIdentity } from "../../src/heal/process-identity.ts";
+import type { SessionOptions } from "../../src/heal/session.ts";
 import { openStateDir } from "../../src/heal/state-dir.ts";
 
 /** A clock that starts at a fixed moment and moves on by a second whenever it is read. */
@@ -29,6 +33,19 @@ export const WHY = {
   class: "result-cache-corrupt",
   subject: { type: "file", path: "/var/lib/cni/results/example" },
 } as const;
+
+/** For steps that only write down why they are taken. */
+export const FINDING: Finding = {
+  id: "dead-after-crash/x",
+  class: "dead-after-crash",
+  severity: "critical",
+  subject: { type: "node" },
+  summary: "",
+  evidence: [],
+  blocks: [],
+  treatment: { automatic: true, reversible: false, steps: [] },
+  cure: [],
+};
 
 export const STOP: JournalAction = { kind: "stop-sandbox", sandboxId: "f".repeat(64) };
 
@@ -89,4 +106,18 @@ export function otherFileSystem(): string | undefined {
     }
   }
   return undefined;
+}
+
+/** A session of this very process that waits for nobody. */
+export function sessionOf(stateDir: string): SessionOptions {
+  return {
+    stateDir,
+    hostRoot: "/",
+    uid: process.getuid?.() ?? 0,
+    own: ownIdentity(),
+    clock: () => new Date(),
+    random: Math.random,
+    sleep,
+    lockWaitMs: 0,
+  };
 }
