@@ -35,8 +35,8 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
   try {
-    for (const step of action.steps) {
-      const objection = objectionTo(step, surroundings);
+    for (const [index, step] of action.steps.entries()) {
+      const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
       if (objection !== undefined) {
         outcome = "skipped";
         reason = objection;
@@ -78,7 +78,10 @@ async function runAfterwards(action: PlannedAction, { tools }: ActionSurrounding
   return objections.length === 0 ? undefined : objections.join("; ");
 }
 
-/** Why a step is not even begun. */
+/**
+ * Why a step is not even begun. What follows a removal is not asked for it: a run that is to end still looks after what it
+ * has begun.
+ */
 function objectionTo(step: Step, { tools, brake }: ActionSurroundings): string | undefined {
   return reasonToHold(tools.interruption, callsPlugins(step) ? brake : undefined);
 }
