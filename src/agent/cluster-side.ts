@@ -1,3 +1,4 @@
+import type { BreakerState } from "../fleet/breaker.ts";
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
 import { describeError } from "../heal/system-error.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
@@ -77,14 +78,12 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     const common = { openCluster, timing, say };
     opened = {
       mirror,
-      gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet }),
+      gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet, onBreaker }),
       face: openKubeFace({ ...common, nodeName: () => nodeName, watched: store }),
     };
   }
 
-  function followBreaker(gate: FleetGate): void {
-    const breaker = gate.breaker();
-    if (breaker.open === store.state().breaker.open) return;
+  function onBreaker(breaker: BreakerState): void {
     store.update((state) => ({ ...state, breaker }));
     store.tell({ kind: "breaker", breaker });
   }
@@ -98,15 +97,12 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     gate: async (actions) => {
       // What has just not answered a look is not waited for once more; a breaker that is open stays so.
       if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
-      const answer = await opened.gate.ask(actions);
-      followBreaker(opened.gate);
-      return answer;
+      return await opened.gate.ask(actions);
     },
     saw: ({ kubernetes }) => {
       tellSource(kubernetes);
       isAnswering = kubernetes.source === "api";
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
-      if (opened !== undefined) followBreaker(opened.gate);
     },
     close: async () => {
       await opening;

@@ -11,7 +11,8 @@ export interface BreakerWatchOptions {
   readonly policy: () => FleetPolicy;
   readonly node: () => string;
   readonly timing: Timing;
-  readonly say: (message: string) => void;
+  /** It has opened, or closed again. */
+  readonly onTurn: (state: BreakerState) => void;
 }
 
 export interface BreakerWatch {
@@ -26,7 +27,7 @@ const COUNT_MS = 15_000;
 /** While it is open, somebody has to see that things have calmed down, also when this node wants nothing any more. */
 const LOOK_AGAIN_MS = 30_000;
 
-export function openBreaker({ openCluster, policy, node, timing, say }: BreakerWatchOptions): BreakerWatch {
+export function openBreaker({ openCluster, policy, node, timing, onTurn }: BreakerWatchOptions): BreakerWatch {
   const ended = new AbortController();
   let state = CLOSED;
   let countedAtMs = Number.NEGATIVE_INFINITY;
@@ -52,7 +53,7 @@ export function openBreaker({ openCluster, policy, node, timing, say }: BreakerW
     const before = state;
     state = next;
     if (next.open === before.open) return;
-    say(next.open ? `the fleet's breaker is open: ${next.because ?? ""}` : "the fleet's breaker is closed again");
+    onTurn(next);
     if (next.open) watching = watchUntilClosed();
   }
 

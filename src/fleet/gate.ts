@@ -16,6 +16,8 @@ export interface FleetGateOptions {
   readonly node: () => string;
   readonly timing: Timing;
   readonly say: (message: string) => void;
+  /** The breaker has opened, or closed again. */
+  readonly onBreaker: (state: BreakerState) => void;
 }
 
 export type FleetAnswer =
@@ -47,8 +49,8 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
  * Fails open: an API that is down, refuses or hangs never keeps a node from healing itself. Only a breaker that was
  * found open holds on for a while, for the API may be down for the same reason.
  */
-export function openFleetGate({ openCluster, policy, node, timing, say }: FleetGateOptions): FleetGate {
-  const breaker = openBreaker({ openCluster, policy, node, timing, say });
+export function openFleetGate({ openCluster, policy, node, timing, say, onBreaker }: FleetGateOptions): FleetGate {
+  const breaker = openBreaker({ openCluster, policy, node, timing, onTurn: onBreaker });
   const slots = openSlots({ openCluster, node, timing, say });
   let leftAloneUntilMs = 0;
   let lastTrouble: KubeErrorKind | undefined;

@@ -32,7 +32,7 @@ test("when the whole fleet turns ill within a second, a few nodes act once, then
     const store = openStore(freshState());
     const common = { openCluster: cluster.open, timing, say: () => undefined };
     openKubeFace({ ...common, nodeName: () => node, watched: store });
-    const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY });
+    const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY, onBreaker: () => undefined });
     breakers.push(() => gate.breaker().open);
     for (;;) {
       await timing.sleep(random() * 1000, forEver);

@@ -13,7 +13,7 @@ describe("the agent's role", () => {
     const common = { openCluster: cluster.open, timing: time.timing(), say: () => undefined };
     for (let start = 0; start < 2; start++) {
       const face = show();
-      const gate = openFleetGate({ ...common, node: () => "n1", policy: () => policy });
+      const gate = openFleetGate({ ...common, node: () => "n1", policy: () => policy, onBreaker: () => undefined });
       looked([sighting()]);
       store.tell({ kind: "detected", sighting: sighting() });
       const answer = await gate.ask([ENDING]);
