@@ -13,11 +13,13 @@ import {
   haunt,
   isWrite,
   kubeletReports,
+  metric,
   nodeInCluster,
   policy,
   scans,
   startAgent,
 } from "./clustered-agent.ts";
+import { crowd } from "./crowded-cluster.ts";
 import { unghostIn } from "./healed-node.ts";
 import { GUARD_MS } from "./unghost.ts";
 
@@ -104,5 +106,28 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
       eventsOf(node).includes("GhostHealed Pod web ×1") ? true : undefined,
     );
     expect(ghostsOf(node)).toMatchObject({ status: "False" });
+  });
+
+  test("a crowded cluster costs a look three requests at most, and little memory", async () => {
+    const { node, pod } = await nodeInCluster();
+    await crowd(node);
+    await haunt(node, pod);
+    const agent = await startAgent(node, "observe");
+    await condition(node, "GhostSandboxesPresent");
+    await scans(node, 3);
+    const looks = async (): Promise<number> => (await metric(node, "unghost_scan_duration_seconds_count")) ?? 0;
+
+    const before = await looks();
+    await askedOfApi(node);
+    await scans(node, 20);
+    const asked = (await askedOfApi(node)).length;
+    const after = await looks();
+
+    // A request may belong to a look that was not over when they were counted.
+    expect(asked).toBeLessThanOrEqual(3 * (after - before + 1));
+    const status = await node.check(["cat", `/proc/${agent}/status`]);
+    const megabytes = Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+    console.log(`${asked} requests in ${after - before} looks, ${megabytes.toFixed(0)} MB at the peak`);
+    expect(megabytes).toBeLessThan(100);
   });
 });

@@ -4,7 +4,6 @@ import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
 import {
-  apiHas,
   apiKnows,
   askedOfApi,
   STUB_KUBECONFIG,
@@ -14,6 +13,7 @@ import {
   stopStubApi,
 } from "../../lab/stub-api.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { crowd } from "./crowded-cluster.ts";
 import { cniFiles, expectAlive, expectGone, heal, listedIds, unghostIn } from "./healed-node.ts";
 import { kubeletKnows } from "./scanned-node.ts";
 import { reportOf, UNGHOST } from "./unghost.ts";
@@ -124,9 +124,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
     test("a crowded cluster costs no more requests than a small one, and little memory", async () => {
       const node = await start();
       await startStubApi(node);
-      const refs = Array.from({ length: 110 }, (_, index) => podRef({ name: `pod-${index}` }));
-      for (const ref of refs) await apiKnows(node, ref, { status: { phase: "Pending" } });
-      for (let index = 0; index < 5000; index++) await complaint(node, refs[index % refs.length]?.name ?? "", index);
+      await crowd(node);
       await finishedPod(node, { name: "deleted" });
       await askedOfApi(node);
       const command = [UNGHOST, "scan", "-o", "json", "--timeout", "60s", ...WITH_API];
@@ -150,18 +148,6 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 );
 
 /** As kubelet complains of a pod that cannot be made. */
-async function complaint(node: LabNode, pod: string, index: number): Promise<void> {
-  const name = `${pod}.${index}`;
-  await apiHas(node, `/api/v1/namespaces/default/events/${name}`, {
-    metadata: { name, namespace: "default" },
-    involvedObject: { kind: "Pod", namespace: "default", name: pod },
-    type: "Warning",
-    reason: "FailedCreatePodSandBox",
-    message: `Failed to create pod sandbox: ${"rpc error: code = Unknown desc = failed to setup network ".repeat(10)}`,
-    count: index,
-  });
-}
-
 function resource(request: string): string {
   return /\/v1\/([a-z]+)/.exec(request)?.[1] ?? request;
 }
