@@ -28,7 +28,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   const { service } = first;
   let { policy } = first;
 
-  const session = sessionOptions(settings);
+  const session = { ...sessionOptions(settings), memory: { settledAs: undefined } };
   const log = openLog(service.logLevel, io.stdout);
   const remembered = readTimeline(session.stateDir, new Date());
   if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins anew");

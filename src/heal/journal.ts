@@ -72,6 +72,8 @@ export class Journal {
   #rotateAt: number;
   #broken: ReturnType<typeof refuse> | undefined;
   #closed = false;
+  /** Begun here, by what is on the disk, and not ended. */
+  readonly #open = new Set<JournalId>();
   readonly #warnings: string[] = [];
 
   constructor(options: JournalOptions, file: AppendFile) {
@@ -96,8 +98,7 @@ export class Journal {
    * nothing, because whether the change took effect is for a scan to tell in any case.
    */
   ended(id: JournalId, outcome: DoneOutcome, detail?: string): void {
-    const line = formatEntry(this.#stamped({ event: "done", id, outcome, detail }));
-    this.#waiting.push({ line, urgent: false, settle: () => undefined });
+    this.#wait({ event: "done", id, outcome, detail }, false, () => undefined);
     this.#flushSoon();
   }
 
@@ -118,6 +119,15 @@ export class Journal {
     return this.#warnings;
   }
 
+  /**
+   * Names the journal as this run leaves it; undefined when something begun is not ended, or a line may be torn. It only
+   * ever grows or is replaced: while it still has this name, nobody has written to it since.
+   */
+  get settledAs(): string | undefined {
+    const { identity, size, cutOff } = this.#file;
+    return this.#open.size > 0 || cutOff ? undefined : `${identity}:${size}`;
+  }
+
   async close(): Promise<void> {
     while (this.#flushing !== undefined || this.#waiting.length > 0) await (this.#flushing ??= this.#flush());
     clearTimeout(this.#soon);
@@ -128,11 +138,26 @@ export class Journal {
   }
 
   #append(draft: Draft): Promise<Outcome<void>> {
-    const line = formatEntry(this.#stamped(draft));
     return new Promise((settle) => {
-      this.#waiting.push({ line, urgent: true, settle });
+      this.#wait(draft, true, settle);
       this.#flushing ??= this.#flush();
     });
+  }
+
+  #wait(draft: Draft, urgent: boolean, settle: Waiting["settle"]): void {
+    this.#waiting.push({
+      line: formatEntry(this.#stamped(draft)),
+      urgent,
+      settle: (outcome) => {
+        if (outcome.ok && "id" in draft) this.#noteOnDisk(draft);
+        settle(outcome);
+      },
+    });
+  }
+
+  #noteOnDisk({ event, id }: Pick<Extract<Draft, { id: JournalId }>, "event" | "id">): void {
+    if (event === "begin" || event === "undoing") this.#open.add(id);
+    else this.#open.delete(id);
   }
 
   #flushSoon(): void {
@@ -212,6 +237,8 @@ export class Journal {
 
 interface AppendFile {
   readonly handle: FileHandle;
+  /** Tells it from every other file. */
+  readonly identity: string;
   size: number;
   /** The last line has no newline: what comes next must start on a fresh one. */
   cutOff: boolean;
@@ -226,7 +253,8 @@ async function openForAppending(path: string): Promise<AppendFile> {
     const last = Buffer.alloc(1);
     if (stats.size > 0) await handle.read(last, 0, 1, stats.size - 1);
     await syncDirectory(dirname(path));
-    return { handle, size: stats.size, cutOff: stats.size > 0 && last.toString() !== "\n" };
+    const { dev, ino, size } = stats;
+    return { handle, identity: `${dev}:${ino}`, size, cutOff: size > 0 && last.toString() !== "\n" };
   } catch (thrown) {
     await handle.close();
     throw thrown;

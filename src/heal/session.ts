@@ -1,6 +1,6 @@
 import { ensureRoom, type RoomNeeded } from "./disk-space.ts";
 import type { HealContext } from "./heal-context.ts";
-import { type Journal, openJournal } from "./journal.ts";
+import { openJournal } from "./journal.ts";
 import { journalIds } from "./journal-id.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
@@ -21,6 +21,13 @@ export interface SessionOptions {
   /** How long to wait while another run holds the lock. */
   readonly lockWaitMs: number;
   readonly room?: RoomNeeded;
+  /** For a process that opens one session after the other. */
+  readonly memory?: SessionMemory;
+}
+
+/** What a process knows of its own last session: with a journal that is as it left it, nothing can be unfinished. */
+export interface SessionMemory {
+  settledAs: string | undefined;
 }
 
 /** The right to change the node, held until closed. */
@@ -56,22 +63,28 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     return journal;
   }
   const context: HealContext = { stateDir: stateDir.value, journal: journal.value, hostRoot };
-  const close = () => closeSession(journal.value, lock.value.release);
+  const { memory = { settledAs: undefined } } = options;
+  const isAsLeft = memory.settledAs !== undefined && memory.settledAs === journal.value.settledAs;
+  memory.settledAs = undefined;
+  let isSettled = isAsLeft;
+  const close = async () => {
+    try {
+      await journal.value.close();
+      if (isSettled) memory.settledAs = journal.value.settledAs;
+    } finally {
+      lock.value.release();
+    }
+  };
   try {
-    return ok({ ...context, recoveries: await recoverOpenEntries(context), close });
+    // A long journal takes as long to read as a healing to do.
+    const recoveries = isAsLeft ? [] : await recoverOpenEntries(context);
+    isSettled = recoveries.every(({ how }) => how !== "unsettled");
+    return ok({ ...context, recoveries, close });
   } catch (thrown) {
     await close();
     return refuse(
       `What earlier runs left in ${stateDir.value.root} cannot be read: ${describeError(thrown)}.`,
       "Repair that directory first; until then nothing is changed.",
     );
-  }
-}
-
-async function closeSession(journal: Journal, release: () => void): Promise<void> {
-  try {
-    await journal.close();
-  } finally {
-    release();
   }
 }
