@@ -46,10 +46,19 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
   return read({ places, lines: lines.slice(-KEPT_LINES) }, oddities);
 }
 
+/** From the newest line back, and no further than needed. */
 function concerning(place: string, text: string): LogLine[] {
-  return text
-    .split("\n")
-    .filter(couldConcernSandboxes)
-    .slice(-KEPT_LINES)
-    .map((line) => ({ place, text: line }));
+  const lines: LogLine[] = [];
+  for (let end = text.length; end >= 0 && lines.length < KEPT_LINES; ) {
+    const start = end === 0 ? 0 : text.lastIndexOf("\n", end - 1) + 1;
+    const line = text.slice(start, end);
+    if (couldConcernSandboxes(line)) lines.push({ place, text: copyOf(line) });
+    end = start - 1;
+  }
+  return lines.reverse();
+}
+
+/** A part of a string keeps the whole of it in memory, and a line may stand in a report long after its log was read. */
+function copyOf(line: string): string {
+  return Buffer.from(line).toString();
 }
