@@ -1,5 +1,4 @@
 import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import { errorCode } from "./safe-fs.ts";
 
@@ -53,6 +52,8 @@ export async function readProcFileWithin(milliseconds: number, path: string, max
 
 async function readInBackground(path: string, maxBytes: number): Promise<ProcRead> {
   try {
+    // Loaded only when it comes to that: most nodes have nothing asleep like this, and loading takes milliseconds.
+    const { open } = await import("node:fs/promises");
     await using file = await open(path, "r");
     const buffer = Buffer.alloc(maxBytes);
     const { bytesRead } = await file.read(buffer, 0, maxBytes, null);
