@@ -16,6 +16,8 @@ import type { NodeTools } from "./node-tools.ts";
 export type StepResult =
   | {
       readonly kind: "done";
+      /** How, where there are several ways. */
+      readonly detail?: string;
       readonly journalId?: JournalId | undefined;
       /** Must run when the action ends, however it ends. */
       readonly cleanUp?: () => Promise<void>;
@@ -48,8 +50,13 @@ export async function journaled(
   if (!begun.ok) return { kind: "refused", reason: `${begun.refusal.message} ${begun.refusal.next}` };
   const journalId = begun.value;
   const result = await attempted(change);
-  tools.journal.ended(journalId, DONE_OUTCOME[result.kind], "reason" in result ? result.reason : undefined);
+  tools.journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
   return result.kind === "healed" || result.kind === "unneeded" ? result : { ...result, journalId };
+}
+
+function wordsOf(result: StepResult): string | undefined {
+  if ("reason" in result) return result.reason;
+  return result.kind === "done" ? result.detail : undefined;
 }
 
 const DONE_OUTCOME = {

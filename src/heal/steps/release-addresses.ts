@@ -1,4 +1,5 @@
-import { basename } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { LeaseRef, Step } from "../../classes/step.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
@@ -6,7 +7,8 @@ import { mapLimited } from "../../runtime/map-limited.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
-import { cniDel } from "../cni-exec.ts";
+import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
+import { collectGarbage } from "../cni-gc.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { whoKnows } from "../prove.ts";
@@ -26,14 +28,16 @@ export async function releaseAddresses(
   const knower = await whoKnows(sandboxId, tools);
   if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
   const inUse = await addressesOfReadyPods(tools);
+  // Before any of them is released: one call may free all that the sandbox holds.
+  const running = held.find(({ address }) => inUse.has(address));
+  if (running !== undefined) {
+    return { kind: "refused", reason: `${running.address} is the address of a pod that runs` };
+  }
   let last: StepResult = { kind: "unneeded" };
   for (const lease of held) {
-    if (inUse.has(lease.address)) {
-      return { kind: "refused", reason: `${lease.address} is the address of a pod that runs` };
-    }
     const { network, address } = lease;
     last = await journaled(tools, finding, { kind: "release-address", network, address, owner: sandboxId }, () =>
-      release(sandboxId, lease, tools),
+      release(sandboxId, lease, inUse, tools),
     );
     if (last.kind !== "done") return last;
   }
@@ -58,27 +62,62 @@ async function addressesOfReadyPods(tools: NodeTools): Promise<ReadonlySet<strin
 }
 
 /**
- * The whole chain where its configuration is cached, because other plugins may hold something, too; then host-local
- * alone, which frees every address of that id and interface under its own lock, whatever subnet it is told.
+ * The whole chain where its configuration is cached, because other plugins may hold something, too; then GC of those
+ * plugins that have it; then host-local alone.
  */
-async function release(sandboxId: string, lease: LeaseRef, tools: NodeTools): Promise<StepResult> {
+async function release(
+  sandboxId: string,
+  lease: LeaseRef,
+  inUse: ReadonlySet<string>,
+  tools: NodeTools,
+): Promise<StepResult> {
+  const isReleased = () => !isHeldBy(sandboxId, lease, tools);
+  if (isReleased()) return { kind: "done" };
   const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
   const cached = cachedNetwork(sandboxId, lease, tools);
-  const replayed = cached === undefined ? "not cached" : await replayDel(cached, sandboxId, lease.interfaceName, place);
-  if (!isHeldBy(sandboxId, lease, tools)) return { kind: "done" };
+  const replayed = cached && (await replayDel(cached, sandboxId, lease.interfaceName, place));
+  if (isReleased()) return { kind: "done", detail: "by DEL with the cached configuration" };
+
+  const leased = [...inUse].filter((address) => isLeased(address, lease, tools));
+  const collected = await collectGarbage(sandboxId, lease, tools);
+  const harm = await harmDone(leased, lease, tools);
+  if (harm !== undefined) return { kind: "failed", reason: harm };
+  if (isReleased()) return { kind: "done", detail: "by GC" };
+
+  const swept = await hostLocalDel(sandboxId, lease, place);
+  if (isReleased()) return { kind: "done", detail: "by host-local's DEL" };
+  const earlier = [replayed && `DEL as cached: ${replayed}`, collected && `GC: ${collected}`]
+    .filter(Boolean)
+    .join("; ");
+  return {
+    kind: "failed",
+    reason: `${lease.address} could not be released: ${swept ?? "host-local reported success and kept the address"}${earlier && ` (${earlier})`}`,
+  };
+}
+
+/** GC frees what it is not told to keep: should a plugin not listen, nobody else would ever notice. */
+async function harmDone(leased: readonly string[], lease: LeaseRef, tools: NodeTools): Promise<string | undefined> {
+  const freed = leased.filter((address) => !isLeased(address, lease, tools));
+  if (freed.length === 0) return undefined;
+  const inUse = await addressesOfReadyPods(tools);
+  const lost = freed.filter((address) => inUse.has(address));
+  if (lost.length === 0) return undefined;
+  return `GC of ${lease.network} freed ${lost.join(", ")}, of pods that run: delete these pods, so that they get other addresses, and set "disableGC": true for the network`;
+}
+
+function isLeased(address: string, { path }: LeaseRef, { hostRoot }: NodeTools): boolean {
+  return existsSync(resolveOnHost(hostRoot, join(dirname(path), address), "keep"));
+}
+
+/** Frees every address of that id and interface under host-local's own lock, whatever subnet it is told. */
+async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace): Promise<CniFailure> {
   const config = {
     cniVersion: "1.0.0",
     name: lease.network,
     ipam: { type: "host-local", subnet: anySubnetOf(lease.address) },
   };
-  const call = { plugin: "host-local", containerId: sandboxId, interfaceName: lease.interfaceName, config };
-  const failure = await cniDel(call, place);
-  if (!isHeldBy(sandboxId, lease, tools)) return { kind: "done" };
-  const words = failure ?? "host-local reported success and kept the address";
-  return {
-    kind: "failed",
-    reason: `${lease.address} could not be released: ${words}${cached ? ` (${replayed})` : ""}`,
-  };
+  const { interfaceName } = lease;
+  return await cniDel({ plugin: "host-local", containerId: sandboxId, interfaceName, config }, place);
 }
 
 function cachedNetwork(sandboxId: string, lease: LeaseRef, tools: NodeTools): ReturnType<typeof parseCachedNetwork> {
