@@ -1,4 +1,9 @@
-import { runCli } from "./cli/app.ts";
-import { processIo } from "./cli/process-io.ts";
+import { restartForCommand } from "./cli/lean-engine.ts";
+
+restartForCommand(process.argv[2], process.env);
+
+// Only now: what is loaded before a restart is loaded twice.
+const { runCli } = await import("./cli/app.ts");
+const { processIo } = await import("./cli/process-io.ts");
 
 process.exitCode = await runCli(process.argv.slice(2), processIo());

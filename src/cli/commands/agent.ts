@@ -1,7 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import type { AgentCommandFlags } from "../agent.ts";
 import { agentFlags } from "../config/agent-flags.ts";
-import { restartWithout } from "../lean-engine.ts";
 import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
 import type { Context } from "./context.ts";
 
@@ -9,7 +8,6 @@ export const agent = buildCommand<AgentCommandFlags, [], Context>({
   docs: { brief: "Watch this node for ever, and heal what is proven stuck as it appears" },
   parameters: { flags: { ...nodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
   func: async function (flags) {
-    restartWithout("BUN_JSC_useJIT", this.io.env);
     const { runAgentCommand } = await import("../agent.ts");
     this.finish(await runAgentCommand(flags, this.io));
   },

@@ -1,7 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { onOff } from "../flag-kinds.ts";
 import type { HealFlags } from "../heal.ts";
-import { restartWithout } from "../lean-engine.ts";
 import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
 import type { Context } from "./context.ts";
 
@@ -18,7 +17,6 @@ export const heal = buildCommand<HealFlags, [], Context>({
     aliases: { ...nodeFlagAliases, y: "yes" },
   },
   func: async function (flags) {
-    restartWithout("BUN_JSC_useBaselineJIT", this.io.env);
     const { runHeal } = await import("../heal.ts");
     this.finish(await runHeal(flags, this.io));
   },
