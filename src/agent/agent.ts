@@ -11,6 +11,8 @@ import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { findRuntime } from "../runtime/find.ts";
 import { endpointOfRunningKubelet } from "../snapshot/kubelet-process.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
+import { openAttempts } from "./attempts-file.ts";
+import { stampNow } from "./attempts-time.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
@@ -51,6 +53,11 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     pace.hint(urgency);
   };
   const unfinished = await finishEarlierRuns(options);
+  const attempts = openAttempts({
+    ...session,
+    stamp: () => stampNow(session.hostRoot),
+    onProblem: (problem) => log.warn({ problem }, "attempts not kept"),
+  });
   const cluster = clusterSide({
     ...options.observe,
     store,
@@ -63,7 +70,8 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     ...options.observe,
     findSocket: () => findSocket(options.observe, env),
     onHint,
-    onLost: (error) => log.error({ reason: describeError(error) }, "runtime events are not followed any more"),
+    say: (said) => log.info({ said }, "trigger"),
+    onLost: (error) => log.error({ reason: describeError(error) }, "a trigger is not followed any more"),
   });
   const policies = (): Policies => {
     const agent = options.policy();
@@ -80,6 +88,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const cycle = openCycle({
     store,
     policies,
+    attempts: attempts.book,
     look,
     heal: (shown, order) =>
       healWithSession(shown, order, { ...options, ...options.observe, cluster: cluster.open, onWarning }),
@@ -110,7 +119,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   } finally {
     stopListening();
     triggers.close();
-    await Promise.all([timeline.close(), faces.close(), cluster.close()]);
+    await Promise.all([attempts.close(), timeline.close(), faces.close(), cluster.close()]);
   }
 }
 

@@ -10,7 +10,7 @@ import { buildReport } from "../report/build.ts";
 import { countsOf } from "./counts.ts";
 import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
 import { GrowthMeter } from "./growth.ts";
-import { EMPTY_LEDGER, type Ledger, recordAttempts } from "./policy/attempts.ts";
+import type { AttemptBook } from "./policy/attempts.ts";
 import type { Moment } from "./policy/ledger.ts";
 import { clusterHold, standsOf } from "./standings.ts";
 import type { Hold } from "./state.ts";
@@ -28,6 +28,8 @@ export interface HealOrder {
 export interface CycleTools {
   readonly store: Store;
   readonly policies: () => Policies;
+  /** What was tried before, also by earlier processes. */
+  readonly attempts: AttemptBook;
   readonly look: () => Promise<Seen>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   /** What the rest of the fleet says to it. */
@@ -58,9 +60,8 @@ interface TimedLook extends Seen {
  * runtime's two minutes must not make the agent blind. There is one healing at a time.
  */
 export function openCycle(tools: CycleTools): Cycle {
-  const { store, ownPodUid } = tools;
+  const { store, attempts, ownPodUid } = tools;
   const growth = new GrowthMeter();
-  let ledger: Ledger = EMPTY_LEDGER;
   let healing: Promise<void> | undefined;
   /** What stopped the last healing before it began, and when that is tried again. */
   let held: { readonly hold: Hold; readonly untilMs: number } | undefined;
@@ -85,6 +86,7 @@ export function openCycle(tools: CycleTools): Cycle {
 
   function decisions(diagnosis: Diagnosis): NodeDecisions {
     const { sightings } = store.state();
+    const { ledger } = attempts;
     return decisionsFor(diagnosis, { policies: tools.policies(), ledger, sightings, ownPodUid, now: momentNow() });
   }
 
@@ -139,6 +141,7 @@ export function openCycle(tools: CycleTools): Cycle {
       onBegin: (actions) => {
         begun.push(...actions);
         held = undefined;
+        attempts.begin(actions);
         apply(afterBegin(store.state(), actions));
       },
       onResult: (result) => results.push(result),
@@ -164,7 +167,7 @@ export function openCycle(tools: CycleTools): Cycle {
   }
 
   function record(results: readonly ActionResult[]): void {
-    ledger = recordAttempts(ledger, results, tools.policies().agent, performance.now());
+    attempts.record(results, tools.policies().agent, performance.now());
     apply(afterHealing(store.state(), results, momentNow()));
   }
 

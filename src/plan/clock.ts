@@ -2,7 +2,7 @@ import type { NodeView } from "../classes/view.ts";
 import { ZERO_TIME } from "../snapshot/types.ts";
 
 /** No node that runs this was set up before; a clock that says so has lost its battery. */
-const EARLIEST_SANE = new Date("2020-01-01T00:00:00Z");
+export const EARLIEST_SANE = new Date("2020-01-01T00:00:00Z");
 /** The runtime stamps a sandbox a moment before unghost reads the clock. */
 const SLACK_MS = 5000;
 

@@ -1,5 +1,6 @@
 import { type Cycle, type HealOrder, openCycle } from "../../src/agent/cycle.ts";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
+import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { healPolicyOf } from "../../src/agent/policy/heal-policy.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
@@ -35,7 +36,12 @@ export interface ActingAgent {
   round(): Promise<void>;
 }
 
-export function actingAgent(options: { readonly ownPodUid?: string } = {}): ActingAgent {
+export interface ActingAgentOptions {
+  readonly ownPodUid?: string;
+  readonly attempts?: AttemptBook;
+}
+
+export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
   const store = openStore(freshState());
   const agent: Omit<ActingAgent, "cycle" | "round" | "state"> = {
     node: {},
@@ -52,6 +58,7 @@ export function actingAgent(options: { readonly ownPodUid?: string } = {}): Acti
   const cycle = openCycle({
     store,
     policies: () => ({ agent: agent.policy, heal: healPolicyOf(agent.policy, AT_ONCE) }),
+    attempts: options.attempts ?? new AttemptBook(),
     look: async () => {
       const snapshot = snapshotOf(agent.node, agent.sources);
       return { snapshot, diagnosis: diagnose(snapshot, AT_ONCE) };

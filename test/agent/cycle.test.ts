@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ClassPolicy } from "../../src/agent/policy/agent-policy.ts";
+import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { refuse } from "../../src/heal/outcome.ts";
 import { failed } from "../../src/snapshot/source.ts";
 import {
@@ -100,6 +101,39 @@ describe("one cycle", () => {
     expect(agent.healed).toHaveLength(2);
     expect(kinds(agent).filter((kind) => kind === "given-up")).toHaveLength(1);
     expect(agent.state().sightings[0]?.standing).toMatchObject({ kind: "given-up", next: expect.any(String) });
+  });
+
+  test("gives up without a try on what an agent before it has spent the budget of", async () => {
+    const attempts = new AttemptBook();
+    const first = actingAgent({ attempts });
+    withClass(first, { attempts: 2, coolDownMs: 0 });
+    first.node = ghostly;
+    first.heal = (shown, order) => healing(first.healed, shown, order, "failed", () => ghostly);
+    for (let count = 0; count < 2; count++) await first.round();
+
+    const second = actingAgent({ attempts: new AttemptBook(attempts.ledger) });
+    second.policy = first.policy;
+    second.node = ghostly;
+    await second.round();
+
+    expect([first.healed.length, second.healed, standing(second)]).toEqual([2, [], "given-up"]);
+  });
+
+  test("what is under way is on record before its end", async () => {
+    const attempts = new AttemptBook();
+    const agent = actingAgent({ attempts });
+    agent.node = ghostly;
+    const recorded: unknown[] = [];
+    agent.heal = (shown, order) => {
+      const result = healing(agent.healed, shown, order, "healed", () => ({}));
+      recorded.push(attempts.ifEndedNow(0).get(GHOST)?.attempts);
+      return result;
+    };
+
+    await agent.round();
+
+    expect(recorded).toMatchObject([[{ outcome: "interrupted" }]]);
+    expect(attempts.ledger.get(GHOST)?.attempts).toMatchObject([{ outcome: "healed" }]);
   });
 
   test.each([

@@ -1,13 +1,15 @@
 import type { Finding } from "../../classes/finding.ts";
 import type { ActionOutcome, ActionResult } from "../../heal/run-action.ts";
 import { sha256Of } from "../../heal/sha256.ts";
+import type { PlannedAction } from "../../plan/plan.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 
 /** One healing of one subject that was begun. */
 export interface Attempt {
-  /** performance.now() at its end. */
+  /** performance.now() at its end; below zero where it ended before this process began. */
   readonly atMs: number;
-  readonly outcome: ActionOutcome;
+  /** `interrupted`: the agent itself was ended in the middle of it, and nobody saw what became of it. */
+  readonly outcome: ActionOutcome | "interrupted";
   readonly reason?: string;
   /** What exactly was treated: the same id may come to stand for another thing. */
   readonly subject: string;
@@ -22,46 +24,93 @@ export interface LedgerEntry {
 /** By finding id. */
 export type Ledger = ReadonlyMap<string, LedgerEntry>;
 
-export const EMPTY_LEDGER: Ledger = new Map();
-
 /** However long the failures go on, it is tried again after this. */
 const LONGEST_COOL_DOWN_MS = 3_600_000;
 /** More findings than a broken node has. Without a bound a flood of them would fill the memory of an agent that runs for years. */
 const MOST_ENTRIES = 2000;
+/** No budget has more, so nothing that is decided depends upon an attempt before these. */
+export const MOST_ATTEMPTS = 100;
+/** Some errors quote all that a plugin said. */
+const LONGEST_REASON = 500;
 
-/** Writes down what became of a healing. What no decision can depend upon any more is dropped on the way. */
-export function recordAttempts(
-  ledger: Ledger,
-  results: readonly Pick<ActionResult, "action" | "outcome" | "reason">[],
-  policy: AgentPolicy,
-  nowMs: number,
-): Ledger {
-  const entries = new Map(ledger);
-  for (const { action, outcome, reason } of results) {
-    const { finding } = action;
-    const before = entries.get(finding.id)?.attempts ?? [];
-    const attempt: Attempt = {
-      atMs: nowMs,
-      outcome,
-      ...(reason === undefined ? {} : { reason }),
-      subject: subjectIdentity(finding),
-    };
-    // Taken out first, so that the map stays in the order of the last attempt.
-    entries.delete(finding.id);
-    entries.set(finding.id, { class: finding.class, attempts: [...before, attempt] });
+/** The ledger as it is written, in the order of the last attempts: whatever is old is at its front. */
+export class AttemptBook {
+  readonly #entries: Map<string, LedgerEntry>;
+  readonly #onChange: () => void;
+  #underWay: readonly Finding[] = [];
+
+  constructor(remembered: Ledger = new Map(), onChange: () => void = () => undefined) {
+    this.#entries = new Map(remembered);
+    this.#onChange = onChange;
   }
-  return forgetOld(entries, policy, nowMs);
+
+  get ledger(): Ledger {
+    return this.#entries;
+  }
+
+  /** These are about to be treated. They count from their end on, unless this process does not live to see it. */
+  begin(actions: readonly PlannedAction[]): void {
+    this.#underWay = actions.map(({ finding }) => finding);
+    this.#onChange();
+  }
+
+  /** Writes down what became of a healing. What no decision can depend upon any more is dropped on the way. */
+  record(
+    results: readonly Pick<ActionResult, "action" | "outcome" | "reason">[],
+    policy: AgentPolicy,
+    nowMs: number,
+  ): void {
+    this.#underWay = [];
+    for (const { action, outcome, reason } of results) {
+      const { finding } = action;
+      const since = nowMs - rememberedMs(policy.classes.get(finding.class));
+      const before = this.#entries.get(finding.id)?.attempts.filter((attempt) => mayMatter(attempt, since)) ?? [];
+      const attempt = {
+        atMs: nowMs,
+        outcome,
+        ...(reason === undefined ? {} : { reason: reason.slice(0, LONGEST_REASON) }),
+      };
+      put(this.#entries, finding, [...before, { ...attempt, subject: subjectIdentity(finding) }]);
+    }
+    this.#forgetOld(policy, nowMs);
+    this.#onChange();
+  }
+
+  /** What the next process is to know, should this one end now: what is under way has been tried, too. */
+  ifEndedNow(nowMs: number): Ledger {
+    const entries = new Map(this.#entries);
+    const end = { atMs: nowMs, outcome: "interrupted", reason: "unghost was ended in the middle of it" } as const;
+    for (const finding of this.#underWay) {
+      const before = entries.get(finding.id)?.attempts ?? [];
+      put(entries, finding, [...before, { ...end, subject: subjectIdentity(finding) }]);
+    }
+    return entries;
+  }
+
+  #forgetOld(policy: AgentPolicy, nowMs: number): void {
+    for (const [id, { class: classId, attempts }] of this.#entries) {
+      const lastMs = attempts.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY;
+      const isOld = lastMs <= nowMs - rememberedMs(policy.classes.get(classId));
+      if (!isOld && this.#entries.size <= MOST_ENTRIES) return;
+      this.#entries.delete(id);
+    }
+  }
 }
 
-/** Drops attempts that neither budget nor cool-down counts any more, and the oldest of too many entries. */
-export function forgetOld(ledger: Ledger, policy: AgentPolicy, nowMs: number): Ledger {
-  const kept = [...ledger].flatMap(([id, entry]) => {
-    const within = policy.classes.get(entry.class)?.attemptsWithinMs ?? 0;
-    const since = nowMs - Math.max(within, LONGEST_COOL_DOWN_MS);
-    const attempts = entry.attempts.filter(({ atMs }) => atMs > since);
-    return attempts.length === 0 ? [] : [[id, { ...entry, attempts }] as const];
-  });
-  return new Map(kept.slice(-MOST_ENTRIES));
+/** Taken out first, so that the map stays in the order of the last attempt. */
+function put(entries: Map<string, LedgerEntry>, { id, class: classId }: Finding, attempts: readonly Attempt[]): void {
+  entries.delete(id);
+  entries.set(id, { class: classId, attempts: attempts.slice(-MOST_ATTEMPTS) });
+}
+
+/** Neither budget nor cool-down looks further back. */
+function rememberedMs(policy: ClassPolicy | undefined): number {
+  return Math.max(policy?.attemptsWithinMs ?? 0, policy?.coolDownMs ?? 0, LONGEST_COOL_DOWN_MS);
+}
+
+/** What was skipped holds the next attempt off, and means nothing once there is one. */
+function mayMatter({ atMs, outcome }: Attempt, since: number): boolean {
+  return outcome !== "skipped" && atMs > since;
 }
 
 /** The attempts that a budget counts: on this very subject, within the period, and really begun. */
@@ -80,11 +129,15 @@ export function countedAttempts(
   );
 }
 
-/** When the pause after the last attempt is over; it doubles with each failure in a row, and a success ends the row. */
+/**
+ * When the pause after the last attempt is over; it doubles with each failure in a row, and a success ends the row. What
+ * the agent's own end cut short is no reason to wait: it may have been a success.
+ */
 export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: ClassPolicy): number | undefined {
-  const last = entry?.attempts.at(-1);
-  if (entry === undefined || last === undefined) return undefined;
-  const begun = entry.attempts.filter(({ outcome }) => outcome !== "skipped");
+  const ended = entry?.attempts.filter(({ outcome }) => outcome !== "interrupted") ?? [];
+  const last = ended.at(-1);
+  if (last === undefined) return undefined;
+  const begun = ended.filter(({ outcome }) => outcome !== "skipped");
   const lastSuccess = begun.findLastIndex(({ outcome }) => outcome === "healed");
   const failures = begun.length - 1 - lastSuccess;
   const doubled = coolDownMs * 2 ** Math.max(0, failures - 1);

@@ -1,5 +1,7 @@
+import { distributionOf } from "../../runtime/distributions.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import { watchDirectories } from "./directories.ts";
+import { followJournal } from "./journal.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { placesOf } from "./places.ts";
 import { followRuntime } from "./runtime-events.ts";
@@ -10,6 +12,8 @@ export interface TriggersOptions {
   readonly cniCacheDir: string;
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
+  /** What a trigger does without, and why. */
+  readonly say: (said: string) => void;
   /** A trigger has ended for a reason that nobody thought of. The slow scan goes on. */
   readonly onLost: (error: unknown) => void;
 }
@@ -21,21 +25,26 @@ export interface Triggers {
   close(): void;
 }
 
-export function openTriggers({ findSocket, onHint, onLost, ...where }: TriggersOptions): Triggers {
+export function openTriggers({ findSocket, onHint, say, onLost, ...where }: TriggersOptions): Triggers {
   const stop = new AbortController();
   const directories = watchDirectories(onHint);
   const logs = watchLogFiles(onHint);
+  const journal = followJournal({ hostRoot: where.hostRoot, onHint, say, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
   return {
     saw: (snapshot) => {
       const places = placesOf(snapshot, where);
       directories.refresh(places.directories);
       logs.refresh(places.logFiles);
+      // While no runtime is found, nobody knows whose units to follow.
+      const { endpoint } = snapshot.runtime;
+      if (endpoint !== "") journal.refresh(distributionOf(endpoint).units);
     },
     close: () => {
       stop.abort();
       directories.close();
       logs.close();
+      journal.close();
     },
   };
 }

@@ -1,83 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
-import { EMPTY_LEDGER, forgetOld, type Ledger, recordAttempts } from "../../../src/agent/policy/attempts.ts";
-import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
-import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
-import type { Finding } from "../../../src/classes/finding.ts";
+import type { ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
+import { AttemptBook } from "../../../src/agent/policy/attempts.ts";
 import type { Step } from "../../../src/classes/step.ts";
 import { viewOf } from "../../../src/classes/view.ts";
 import type { ActionOutcome } from "../../../src/heal/run-action.ts";
-import type { PlannedAction } from "../../../src/plan/plan.ts";
 import { AT_ONCE, idOf, recordOf, sandboxOf, snapshotOf } from "../../support/snapshot-builder.ts";
-
-const CLASS = "dead-after-crash";
-const TEN_A_MINUTE: ClassPolicy = {
-  mode: "heal",
-  minAgeMs: 0,
-  attempts: 3,
-  attemptsWithinMs: 60_000,
-  coolDownMs: 1000,
-};
-const NOON = new Date("2026-03-01T12:00:00Z");
-const STOP: Step = { kind: "stop-sandbox", sandboxId: idOf("a") };
-
-function actionOn(digit: string, more: Partial<Finding> = {}): PlannedAction {
-  const subject: Finding["subject"] = { type: "sandbox", sandboxId: idOf(digit), pod: sandboxOf(digit).pod };
-  const finding: Finding = {
-    id: `${more.class ?? CLASS}/${idOf(digit)}`,
-    class: CLASS,
-    severity: "critical",
-    subject,
-    summary: "it is dead",
-    evidence: [],
-    blocks: [],
-    treatment: { automatic: true, reversible: false, steps: [] },
-    cure: [],
-    ...more,
-  };
-  return { finding, rank: "rest", steps: [STOP], because: "it is dead", lane: digit };
-}
-
-function policyWith(of: Partial<ClassPolicy>, rest: Partial<AgentPolicy> = {}): AgentPolicy {
-  return { ...defaultAgentPolicy(), classes: new Map([[CLASS, { ...TEN_A_MINUTE, ...of }]]), ...rest };
-}
-
-const ONE = actionOn("a");
-
-interface Asked extends Partial<Omit<Question, "now">> {
-  readonly ms?: number;
-  readonly seenMs?: number;
-  readonly wallClock?: Date;
-}
-
-function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], ...rest }: Asked = {}): Decisions {
-  return decide({
-    actions,
-    sightings: actions.map(({ finding }) => ({ finding: reported(finding), firstSeenMs: seenMs })),
-    ledger: EMPTY_LEDGER,
-    policy: policyWith({}),
-    view: viewOf(snapshotOf(), AT_ONCE),
-    now: { ms, wallClock },
-    ...rest,
-  });
-}
-
-function reported({ cure: _cure, afterwards: _afterwards, ...finding }: Finding) {
-  return { ...finding, evidence: [], blocks: [], treatment: { ...finding.treatment, steps: [] } };
-}
-
-function decisionOf(asked: Asked = {}): Decision | undefined {
-  return ask(asked).decided[0]?.decision;
-}
-
-/** The ledger after these outcomes, at these times, on the one subject. */
-function after(policy: AgentPolicy, ...attempts: readonly (readonly [number, ActionOutcome])[]): Ledger {
-  return attempts.reduce(
-    (ledger, [ms, outcome]) => recordAttempts(ledger, [{ action: ONE, outcome, reason: "still busy" }], policy, ms),
-    EMPTY_LEDGER,
-  );
-}
+import { actionOn } from "../planned-action.ts";
+import { after, ask, decisionOf, NOON, ONE, policyWith } from "./questions.ts";
 
 describe("by mode", () => {
   test("heal: what nothing speaks against is run", () => {
@@ -280,29 +210,6 @@ test("the cap counts what is run, not what has been given up", () => {
   expect(decided.map(({ decision }) => decision.kind)).toEqual(["give-up", "run", "wait"]);
 });
 
-describe("what is forgotten", () => {
-  test("is what no decision can depend upon any more", () => {
-    const policy = policyWith({ attemptsWithinMs: 10 * 3_600_000 });
-    const ledger = after(policy, [0, "failed"]);
-
-    expect(forgetOld(ledger, policy, 10 * 3_600_000 - 1).size).toBe(1);
-    expect(forgetOld(ledger, policy, 10 * 3_600_000).size).toBe(0);
-  });
-
-  test("is the oldest of too many", () => {
-    const results = Array.from({ length: 10_001 }, (_, index) => ({
-      action: actionOn("a", { id: `${CLASS}/${index}` }),
-      outcome: "failed" as const,
-    }));
-
-    const ledger = recordAttempts(EMPTY_LEDGER, results, policyWith({}), 0);
-
-    expect(ledger.size).toBe(2000);
-    expect(ledger.has(`${CLASS}/0`)).toBe(false);
-    expect(ledger.has(`${CLASS}/10000`)).toBe(true);
-  });
-});
-
 describe("whatever happens", () => {
   const anyPolicy = fc.record({
     mode: fc.constant("heal" as const),
@@ -326,13 +233,13 @@ describe("whatever happens", () => {
   ): readonly Run[] {
     const policy = policyWith(of);
     const runs: Run[] = [];
-    let ledger = EMPTY_LEDGER;
+    const book = new AttemptBook();
     let ms = 0;
     for (const { pauseMs, outcome: result } of moments) {
       ms += pauseMs;
-      if (decisionOf({ policy, ledger, ms })?.kind !== "run") continue;
+      if (decisionOf({ policy, ledger: book.ledger, ms })?.kind !== "run") continue;
       runs.push({ ms, outcome: result });
-      ledger = recordAttempts(ledger, [{ action: ONE, outcome: result }], policy, ms);
+      book.record([{ action: ONE, outcome: result }], policy, ms);
     }
     return runs;
   }
@@ -367,7 +274,8 @@ describe("whatever happens", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
         const policy = policyWith(of);
-        let ledger = EMPTY_LEDGER;
+        const book = new AttemptBook();
+        const { ledger } = book;
         let ms = 0;
         for (const { outcome: result } of moments) {
           const first = ask({ policy, ledger, ms });
@@ -376,7 +284,7 @@ describe("whatever happens", () => {
             ms = first.dueAtMs;
             expect(ask({ policy, ledger, ms }).decided[0]?.decision).not.toEqual(first.decided[0]?.decision);
           } else {
-            ledger = recordAttempts(ledger, [{ action: ONE, outcome: result }], policy, ms);
+            book.record([{ action: ONE, outcome: result }], policy, ms);
           }
         }
       }),

@@ -1,0 +1,175 @@
+import { join } from "node:path";
+import * as v from "valibot";
+import { openStateDir } from "../heal/state-dir.ts";
+import { describeError } from "../heal/system-error.ts";
+import { writeDurably } from "../heal/write-durably.ts";
+import { parseJson } from "../snapshot/json.ts";
+import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { msSince, type Stamp } from "./attempts-time.ts";
+import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
+
+/** Some thousand subjects that were tried once. The oldest are left out where that is not enough. */
+const MOST_BYTES = 256 * 1024;
+
+const duration = v.pipe(v.number(), v.finite(), v.minValue(0));
+const AttemptsFile = v.object({
+  apiVersion: v.literal("unghost.dev/v1"),
+  kind: v.literal("Attempts"),
+  written: v.object({
+    at: v.pipe(
+      v.string(),
+      v.transform((text) => new Date(text)),
+      v.date(),
+    ),
+    boot: v.optional(v.object({ id: v.string(), uptimeSeconds: duration })),
+  }),
+  subjects: v.array(
+    v.object({
+      finding: v.string(),
+      class: v.string(),
+      attempts: v.pipe(
+        v.array(
+          v.object({
+            /** Before the file was written: so one clock alone has to be understood by whoever reads it. */
+            secondsBefore: duration,
+            outcome: v.picklist(["healed", "skipped", "failed", "refused", "interrupted"]),
+            reason: v.exactOptional(v.string()),
+            subject: v.string(),
+          }),
+        ),
+        v.maxLength(MOST_ATTEMPTS),
+      ),
+    }),
+  ),
+});
+
+type KeptSubject = v.InferOutput<typeof AttemptsFile>["subjects"][number];
+
+export interface AttemptsOptions {
+  readonly stateDir: string;
+  readonly uid: number;
+  readonly stamp: () => Stamp;
+  /** Told once, until it is another one. What cannot be kept is counted all the same while this process lives. */
+  readonly onProblem: (problem: string) => void;
+}
+
+export interface KeptAttempts {
+  readonly book: AttemptBook;
+  close(): Promise<void>;
+}
+
+/**
+ * The budgets of subjects, as earlier processes left them, and written down whenever one changes: an agent that is killed
+ * again and again must not try one hopeless subject for ever. The journal could not tell: it knows steps and not attempts,
+ * the wall clock alone, and what people did by hand.
+ */
+export function openAttempts(options: AttemptsOptions): KeptAttempts {
+  const { stateDir, stamp, onProblem } = options;
+  const remembered = readAttempts(stateDir, stamp(), performance.now());
+  if ("problem" in remembered) onProblem(remembered.problem);
+  const writer = openWriter(options, () => book.ifEndedNow(performance.now()));
+  const book = new AttemptBook("ledger" in remembered ? remembered.ledger : undefined, writer.changed);
+  return { book, close: writer.close };
+}
+
+type ReadAttempts = { readonly ledger: Ledger } | { readonly problem: string };
+
+function readAttempts(stateDir: string, now: Stamp, nowMs: number): ReadAttempts {
+  const path = join(stateDir, "attempts.json");
+  const file = readRegularFile(path, MOST_BYTES);
+  if (file.kind === "gone") return { ledger: new Map() };
+  if (file.kind !== "content") return { problem: `${path} ${file.reason}: budgets begin anew` };
+  const parsed = v.safeParse(AttemptsFile, parseJson(file.text));
+  if (!parsed.success) return { problem: `${path} holds nothing that this version knows: budgets begin anew` };
+  const { written, subjects } = parsed.output;
+  const writtenMs = nowMs - msSince(written, now);
+  return { ledger: new Map(subjects.map((subject) => [subject.finding, entryOf(subject, writtenMs)])) };
+}
+
+function entryOf({ class: classId, attempts }: KeptSubject, writtenMs: number): LedgerEntry {
+  return {
+    class: classId,
+    attempts: attempts.map(({ secondsBefore, ...rest }) => ({ ...rest, atMs: writtenMs - secondsBefore * 1000 })),
+  };
+}
+
+/** Healings in a row would each write the whole file. The first is written at once, for it may be the one that kills us. */
+const WRITE_EVERY_MS = 5000;
+
+function openWriter(
+  { stateDir, uid, stamp, onProblem }: AttemptsOptions,
+  ledger: () => Ledger,
+): { readonly changed: () => void; readonly close: () => Promise<void> } {
+  let isChanged = false;
+  let pause: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
+  let told: string | undefined;
+
+  async function write(): Promise<void> {
+    isChanged = false;
+    const problem = await writeAttempts(stateDir, uid, { stamp: stamp(), nowMs: performance.now(), ledger: ledger() });
+    if (problem !== undefined && problem !== told) onProblem(problem);
+    told = problem;
+  }
+
+  function writeUnlessPausing(): void {
+    if (!isChanged || pause !== undefined) return;
+    writing = writing.then(write);
+    pause = setTimeout(() => {
+      pause = undefined;
+      writeUnlessPausing();
+    }, WRITE_EVERY_MS);
+    pause.unref();
+  }
+
+  return {
+    changed: () => {
+      isChanged = true;
+      writeUnlessPausing();
+    },
+    close: async () => {
+      clearTimeout(pause);
+      await writing;
+      if (isChanged) await write();
+    },
+  };
+}
+
+interface Writing {
+  readonly stamp: Stamp;
+  readonly nowMs: number;
+  readonly ledger: Ledger;
+}
+
+/** Gives what went wrong. */
+async function writeAttempts(
+  stateDir: string,
+  uid: number,
+  { stamp, nowMs, ledger }: Writing,
+): Promise<string | undefined> {
+  const opened = await openStateDir(stateDir, uid);
+  if (!opened.ok) return opened.refusal.message;
+  try {
+    const head = `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":${JSON.stringify(stamp)},"subjects":[\n`;
+    const tail = "\n]}\n";
+    const subjects = newestWithin(MOST_BYTES - head.length - tail.length, ledger, nowMs);
+    await writeDurably(join(opened.value.root, "attempts.json"), `${head}${subjects.join(",\n")}${tail}`);
+    return undefined;
+  } catch (thrown) {
+    return `attempts could not be kept: ${describeError(thrown)}`;
+  }
+}
+
+/** Oldest first, as in the ledger. */
+function newestWithin(bytes: number, ledger: Ledger, nowMs: number): readonly string[] {
+  const lines: string[] = [];
+  let left = bytes;
+  for (const [finding, { class: classId, attempts }] of [...ledger].toReversed()) {
+    const kept = attempts.map(({ atMs, ...rest }) => ({ ...rest, secondsBefore: Math.max(0, nowMs - atMs) / 1000 }));
+    const line = JSON.stringify({ finding, class: classId, attempts: kept } satisfies KeptSubject);
+    left -= Buffer.byteLength(line) + 2;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  return lines.toReversed();
+}

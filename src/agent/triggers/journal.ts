@@ -1,0 +1,142 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { journalDirectory } from "../../snapshot/journal.ts";
+import { couldConcernSandboxes } from "../../snapshot/log-filter.ts";
+import type { OnHint } from "./trigger.ts";
+
+export interface JournalOptions {
+  readonly hostRoot: string;
+  readonly onHint: OnHint;
+  /** Why the journal is not followed, or not for a while. Told once, until it is something else. */
+  readonly say: (said: string) => void;
+  /** Following has ended for a reason that nobody thought of. */
+  readonly onLost: (error: unknown) => void;
+}
+
+/** Follows what systemd units write to the journal, where there is one. */
+export interface JournalWatch {
+  /** Which units there are to follow. Cheap: called after every look. */
+  refresh(units: readonly string[]): void;
+  close(): void;
+}
+
+/**
+ * journalctl sorts out most of what a well node says: a line that wakes the agent costs it 0.2 ms. A pattern in lower
+ * case matches either.
+ */
+const TROUBLE = "fail|error|panic|reserved|timed out|not yet finished|teardown network for sandbox";
+/** More than this within a second is a flood, and repeats itself. */
+const MOST_BYTES = 64 * 1024;
+const SECOND_MS = 1000;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 300_000;
+/** What was followed for as long has ended for a new reason: the pauses begin anew. */
+const STEADY_MS = 60_000;
+const LONGEST_COMPLAINT = 300;
+
+export function followJournal({ say, onLost, ...options }: JournalOptions): JournalWatch {
+  let followed = "";
+  let stop = new AbortController();
+  let told: string | undefined;
+  const tell = (because: string): void => {
+    if (because !== told) say(`the journal is not followed: ${because}`);
+    told = because;
+  };
+  return {
+    refresh: (units) => {
+      if (units.join() === followed) return;
+      followed = units.join();
+      stop.abort();
+      stop = new AbortController();
+      followUnits(units, { ...options, tell, signal: stop.signal }).catch(onLost);
+    },
+    close: () => stop.abort(),
+  };
+}
+
+interface Following extends Pick<JournalOptions, "hostRoot" | "onHint"> {
+  readonly tell: (because: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** From the start of journalctl to its end to its start, with pauses that grow. */
+async function followUnits(units: readonly string[], { hostRoot, tell, ...following }: Following): Promise<void> {
+  const { signal } = following;
+  let pauseMs = FIRST_PAUSE_MS;
+  while (!signal.aborted) {
+    const startedMs = performance.now();
+    const because = await followUntilItEnds(placeOf(hostRoot), units, following);
+    if (signal.aborted) return;
+    tell(because);
+    if (performance.now() - startedMs >= STEADY_MS) pauseMs = FIRST_PAUSE_MS;
+    // Being asked to end is the one way in which this fails, and the loop sees it.
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+  }
+}
+
+/** Nothing of what was written before: the first look has read it. */
+const ARGS = ["--follow", "--lines=0", "--no-pager", "--quiet", "--output=cat", `--grep=${TROUBLE}`] as const;
+
+type Place =
+  | { readonly kind: "here"; readonly args: readonly string[] }
+  | { readonly kind: "none"; readonly because: string };
+
+/** The node's journal may be mounted into a container; that container's own would be somebody else's. */
+function placeOf(hostRoot: string): Place {
+  const isThere = existsSync(resolveOnHost(hostRoot, "/run/systemd/journal", "follow"));
+  if (!isThere) return { kind: "none", because: "there is none on this node" };
+  if (hostRoot === "/") return { kind: "here", args: [] };
+  const directory = journalDirectory(hostRoot);
+  if (directory === undefined) return { kind: "none", because: `its files are not to be seen below ${hostRoot}` };
+  return { kind: "here", args: [`--directory=${directory}`] };
+}
+
+/** Gives why it has ended, or could not be started. */
+async function followUntilItEnds(
+  place: Place,
+  units: readonly string[],
+  { onHint, signal }: Pick<Following, "onHint" | "signal">,
+): Promise<string> {
+  if (place.kind === "none") return place.because;
+  const args = [...place.args, ...ARGS, ...units.map((unit) => `--unit=${unit}`)];
+  const child = spawn("journalctl", args, { stdio: ["ignore", "pipe", "pipe"], signal });
+  let complaint = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    complaint = (complaint + chunk.toString()).slice(0, LONGEST_COMPLAINT);
+  });
+  const flood = floodMeter();
+  child.stdout.on("data", (chunk: Buffer) => {
+    if (child.killed) return;
+    const isFlood = flood(chunk.length);
+    if (isFlood) {
+      complaint = "it is flooded";
+      child.kill();
+    }
+    // A line that is cut in two by the pipe may be missed: a hint need not be complete.
+    if (isFlood || chunk.toString().split("\n").some(couldConcernSandboxes)) {
+      onHint({ from: "lines in the journal", urgency: "soon" });
+    }
+  });
+  return await new Promise((resolve) => {
+    child.once("error", (error) => resolve(`journalctl could not be run (${error.message})`));
+    child.once("close", (code, name) => resolve(`journalctl ended with ${code ?? name}: ${complaint.trim()}`));
+  });
+}
+
+/** Says whether so many bytes more within the running second are too many. */
+function floodMeter(): (bytes: number) => boolean {
+  let sinceMs = 0;
+  let sum = 0;
+  return (bytes) => {
+    const now = performance.now();
+    if (now - sinceMs > SECOND_MS) {
+      sinceMs = now;
+      sum = 0;
+    }
+    sum += bytes;
+    return sum > MOST_BYTES;
+  };
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
+import { actionOn, CLASS } from "../planned-action.ts";
+import { after, decisionOf, ONE, policyWith } from "./questions.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("what the agent's own end cut short", () => {
+  const policy = policyWith({});
+
+  /** The ledger of a process that was killed at these times, each time in the middle of it. */
+  function killedAt(...times: readonly number[]): Ledger {
+    return times.reduce<Ledger>((ledger, ms) => {
+      const book = new AttemptBook(ledger);
+      book.begin([ONE]);
+      return book.ifEndedNow(ms);
+    }, new Map());
+  }
+
+  test("spends the budget", () => {
+    expect(decisionOf({ policy, ledger: killedAt(0, 1, 2), ms: 3 })).toMatchObject({
+      kind: "give-up",
+      because: "3 attempts within 1m did not heal it; the last one: unghost was ended in the middle of it",
+    });
+  });
+
+  test("is taken up again at once while there is some left", () => {
+    expect(decisionOf({ policy, ledger: killedAt(0, 1), ms: 2 })).toEqual({ kind: "run" });
+  });
+
+  test("does not shorten the pause after an attempt that failed", () => {
+    const book = new AttemptBook(after(policy, [0, "failed"]));
+    book.begin([ONE]);
+
+    expect(decisionOf({ policy, ledger: book.ifEndedNow(500), ms: 501 })).toMatchObject({ dueAtMs: 1000 });
+  });
+
+  test("is nothing once the end was seen", () => {
+    const book = new AttemptBook();
+    book.begin([ONE]);
+    book.record([{ action: ONE, outcome: "healed" }], policy, 10);
+
+    const kept = book.ifEndedNow(20).get(ONE.finding.id)?.attempts;
+
+    expect(kept).toMatchObject([{ outcome: "healed", atMs: 10 }]);
+  });
+});
+
+describe("what is forgotten", () => {
+  test("is what no decision can depend upon any more", () => {
+    const policy = policyWith({ attemptsWithinMs: 10 * HOUR_MS });
+    const book = new AttemptBook(after(policy, [0, "failed"]));
+    const later = (ms: number) => book.record([{ action: actionOn("b"), outcome: "failed" }], policy, ms);
+
+    later(10 * HOUR_MS - 1);
+    expect(book.ledger.has(ONE.finding.id)).toBe(true);
+    later(10 * HOUR_MS);
+    expect([...book.ledger.keys()]).toEqual([actionOn("b").finding.id]);
+  });
+
+  test("is not what a cool-down longer than the period still depends upon", () => {
+    const policy = policyWith({ coolDownMs: 10 * HOUR_MS });
+    const book = new AttemptBook(after(policy, [0, "failed"]));
+
+    book.record([{ action: actionOn("b"), outcome: "failed" }], policy, 9 * HOUR_MS);
+
+    expect(decisionOf({ policy, ledger: book.ledger, ms: 9 * HOUR_MS })).toMatchObject({ reason: "cool-down" });
+  });
+
+  test("is the oldest of too many", () => {
+    const results = Array.from({ length: 10_001 }, (_, index) => ({
+      action: actionOn("a", { id: `${CLASS}/${index}` }),
+      outcome: "failed" as const,
+    }));
+
+    const book = new AttemptBook();
+    book.record(results, policyWith({}), 0);
+
+    expect(book.ledger.size).toBe(2000);
+    expect(book.ledger.has(`${CLASS}/0`)).toBe(false);
+    expect(book.ledger.has(`${CLASS}/10000`)).toBe(true);
+  });
+
+  test("is the oldest of too many attempts on one subject, and what was skipped once it is tried again", () => {
+    const policy = policyWith({ attemptsWithinMs: 100 * HOUR_MS });
+    const often = Array.from({ length: 501 }, (_, ms) => [ms, ms % 2 === 0 ? "healed" : "skipped"] as const);
+
+    const attempts = after(policy, ...often).get(ONE.finding.id)?.attempts ?? [];
+
+    expect(attempts.map(({ atMs }) => atMs)).toEqual(Array.from({ length: 100 }, (_, index) => 302 + 2 * index));
+  });
+});

@@ -1,0 +1,57 @@
+import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-policy.ts";
+import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
+import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
+import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
+import type { Finding } from "../../../src/classes/finding.ts";
+import { viewOf } from "../../../src/classes/view.ts";
+import type { ActionOutcome } from "../../../src/heal/run-action.ts";
+import { AT_ONCE, snapshotOf } from "../../support/snapshot-builder.ts";
+import { actionOn, CLASS } from "../planned-action.ts";
+
+const TEN_A_MINUTE: ClassPolicy = {
+  mode: "heal",
+  minAgeMs: 0,
+  attempts: 3,
+  attemptsWithinMs: 60_000,
+  coolDownMs: 1000,
+};
+export const NOON = new Date("2026-03-01T12:00:00Z");
+
+export function policyWith(of: Partial<ClassPolicy>, rest: Partial<AgentPolicy> = {}): AgentPolicy {
+  return { ...defaultAgentPolicy(), classes: new Map([[CLASS, { ...TEN_A_MINUTE, ...of }]]), ...rest };
+}
+
+export const ONE = actionOn("a");
+
+export interface Asked extends Partial<Omit<Question, "now">> {
+  readonly ms?: number;
+  readonly seenMs?: number;
+  readonly wallClock?: Date;
+}
+
+export function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], ...rest }: Asked = {}): Decisions {
+  return decide({
+    actions,
+    sightings: actions.map(({ finding }) => ({ finding: reported(finding), firstSeenMs: seenMs })),
+    ledger: new Map(),
+    policy: policyWith({}),
+    view: viewOf(snapshotOf(), AT_ONCE),
+    now: { ms, wallClock },
+    ...rest,
+  });
+}
+
+function reported({ cure: _cure, afterwards: _afterwards, ...finding }: Finding) {
+  return { ...finding, evidence: [], blocks: [], treatment: { ...finding.treatment, steps: [] } };
+}
+
+export function decisionOf(asked: Asked = {}): Decision | undefined {
+  return ask(asked).decided[0]?.decision;
+}
+
+/** The ledger after these outcomes, at these times, on the one subject. */
+export function after(policy: AgentPolicy, ...attempts: readonly (readonly [number, ActionOutcome])[]): Ledger {
+  const book = new AttemptBook();
+  for (const [ms, outcome] of attempts) book.record([{ action: ONE, outcome, reason: "still busy" }], policy, ms);
+  return book.ledger;
+}
