@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
+import { ProtocolError } from "./http2/protocol.ts";
 
 /**
  * What went wrong in a call to the runtime, as callers need to tell it apart.
@@ -50,7 +51,7 @@ export interface FailedCall {
 /** Turns whatever a call threw into a RuntimeError. The one place where transport details are understood. */
 export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
-  if (!(thrown instanceof GrpcError)) return unreachable(failed, systemCodeOf(thrown), thrown);
+  if (!(thrown instanceof GrpcError)) return unreachable(failed, thrown);
   const text = thrown.message;
   function because(kind: RuntimeErrorKind, next: string): RuntimeError {
     return new RuntimeError(kind, failed.call, text, next, thrown);
@@ -103,22 +104,13 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
   }
 }
 
-/** What node:http2 says when the other side breaks the protocol. */
-const NOT_HTTP2 = "ERR_HTTP2_ERROR";
-
-/** A stream that never got its connection has ENOENT and its kin for a cause. */
 function systemCodeOf(error: unknown): string | undefined {
-  let current: unknown = error;
-  for (let depth = 0; current instanceof Error && depth < 8; depth++) {
-    const code: unknown = "code" in current ? current.code : undefined;
-    if (typeof code === "string" && (/^E[A-Z]+$/.test(code) || code === NOT_HTTP2)) return code;
-    current = current.cause;
-  }
-  return undefined;
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-function unreachable(failed: FailedCall, systemCode: string | undefined, cause: unknown): RuntimeError {
+function unreachable(failed: FailedCall, cause: unknown): RuntimeError {
   const path = failed.socketPath;
+  const systemCode = systemCodeOf(cause);
   const seen = lookAt(path);
   function because(text: string, next: string): RuntimeError {
     return new RuntimeError("unreachable", failed.call, text, next, cause);
@@ -135,7 +127,7 @@ function unreachable(failed: FailedCall, systemCode: string | undefined, cause: 
   if (seen === "not-a-socket") {
     return because(`${path} is not a socket`, "Name the runtime's socket with --runtime-endpoint.");
   }
-  if (systemCode === NOT_HTTP2) {
+  if (cause instanceof ProtocolError) {
     return because(`what answers at ${path} does not speak gRPC`, "Name the runtime's socket with --runtime-endpoint.");
   }
   if (systemCode === "ECONNREFUSED") return because(`nobody listens at ${path} any more`, DOWN);

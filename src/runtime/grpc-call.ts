@@ -1,5 +1,9 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, constants } from "node:http2";
 import { GrpcError, GrpcStatus, statusIn } from "./grpc-status.ts";
+import type { Connection } from "./http2/connection.ts";
+import type { Headers } from "./http2/hpack-decode.ts";
+import { ErrorCode } from "./http2/protocol.ts";
+import type { HeaderField } from "./http2/static-table.ts";
+import type { Stream, StreamEnd, StreamListener } from "./http2/stream.ts";
 
 /** How long a call may take, and who may end it before. */
 export interface CallBounds {
@@ -7,56 +11,89 @@ export interface CallBounds {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface RunningCall {
-  readonly stream: ClientHttp2Stream;
+/** One request on its way. Its answer goes to `onBytes`; how it ended is known by `ended` alone. */
+export class Call implements StreamListener {
   /** Resolves when the server says OK, rejects with why it does not. Only the first reason counts. */
   readonly ended: Promise<void>;
-  readonly giveUp: (reason: unknown) => void;
+  readonly #connection: Connection;
+  readonly #stream: Stream;
+  readonly #onBytes: (bytes: Uint8Array) => void;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = (): void => this.giveUp(abortError(this.#signal?.reason));
+  readonly #timer: NodeJS.Timeout;
+  readonly #settled = Promise.withResolvers<void>();
+  #said: ReturnType<typeof statusIn>;
+
+  constructor(
+    connection: Connection,
+    headers: readonly HeaderField[],
+    request: Uint8Array,
+    { timeoutMs, signal }: CallBounds,
+    onBytes: (bytes: Uint8Array) => void,
+  ) {
+    this.#connection = connection;
+    this.#onBytes = onBytes;
+    this.#signal = signal;
+    this.ended = this.#settled.promise;
+    // A reader that leaves before the end never asks how the call ended.
+    this.ended.catch(() => undefined);
+    this.#timer = setTimeout(
+      () => this.giveUp(new GrpcError(GrpcStatus.deadlineExceeded, "")),
+      Math.min(timeoutMs, LONGEST_TIMER_MS),
+    );
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    this.#stream = connection.request([...headers, ["grpc-timeout", timeoutHeader(timeoutMs)]], request, this);
+  }
+
+  giveUp(reason: unknown): void {
+    this.#settle(reason);
+    this.#connection.cancel(this.#stream);
+  }
+
+  /** Of the answer's bytes, so many need no place any more. */
+  consumed(bytes: number): void {
+    this.#connection.consumed(this.#stream, bytes);
+  }
+
+  onHeaders(headers: Headers): void {
+    this.#said ??= statusIn(headers);
+  }
+
+  onData(bytes: Uint8Array): void {
+    try {
+      this.#onBytes(bytes);
+    } catch (error) {
+      this.giveUp(error);
+    }
+  }
+
+  onEnd(end: StreamEnd): void {
+    this.#settle(this.#said ?? failureOf(end));
+  }
+
+  #settle(outcome: unknown): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    if (outcome === "ok") this.#settled.resolve();
+    else this.#settled.reject(outcome);
+  }
 }
 
-/** Sends one request. Its answer is read from the stream; how it ended is known by `ended` alone. */
-export function startCall(
-  session: ClientHttp2Session,
-  headers: Readonly<Record<string, string>>,
-  request: Uint8Array,
-  { timeoutMs, signal }: CallBounds,
-): RunningCall {
-  const stream = session.request({ ...headers, "grpc-timeout": timeoutHeader(timeoutMs) });
-  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  // A reader that leaves before the end never asks how the call ended.
-  ended.catch(() => undefined);
-  let said: ReturnType<typeof statusIn>;
-
-  function settle(outcome: unknown): void {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
-    if (outcome === "ok") resolve();
-    else reject(outcome);
+/** What it means that a stream has ended without a status. */
+function failureOf(end: StreamEnd): Error {
+  switch (end.kind) {
+    case "complete":
+      return new GrpcError(GrpcStatus.unavailable, "");
+    case "reset":
+      if (end.errorCode === ErrorCode.noError || end.errorCode === ErrorCode.cancel) {
+        return new GrpcError(GrpcStatus.unavailable, "");
+      }
+      return new Error(`the server gave the call up with error code ${end.errorCode} of HTTP/2`);
+    case "lost":
+      return new GrpcError(GrpcStatus.unavailable, "", { cause: end.cause });
+    case "failed":
+      return end.error;
   }
-  function giveUp(reason: unknown): void {
-    settle(reason);
-    if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL);
-  }
-  function onAbort(): void {
-    giveUp(abortError(signal?.reason));
-  }
-
-  const timer = setTimeout(
-    () => giveUp(new GrpcError(GrpcStatus.deadlineExceeded, "")),
-    Math.min(timeoutMs, LONGEST_TIMER_MS),
-  );
-  signal?.addEventListener("abort", onAbort, { once: true });
-  stream.on("response", (answer) => {
-    said = statusIn(answer);
-  });
-  stream.on("trailers", (trailers) => {
-    said ??= statusIn(trailers);
-  });
-  // A connection that cannot be opened or breaks ends each of its streams with an error or without one.
-  stream.on("error", (error) => settle(said ?? error));
-  stream.on("close", () => settle(said ?? new GrpcError(GrpcStatus.unavailable, "")));
-  stream.end(request);
-  return { stream, ended, giveUp };
 }
 
 /** A signal that is a timer in itself is a deadline as well. */

@@ -1,8 +1,9 @@
-import { type ClientHttp2Session, connect } from "node:http2";
-import { connect as connectSocket, type Socket } from "node:net";
-import { abortError, type CallBounds, type RunningCall, startCall } from "./grpc-call.ts";
+import { Arrivals } from "./grpc-arrivals.ts";
+import { abortError, Call, type CallBounds } from "./grpc-call.ts";
 import { frame, MessageReader } from "./grpc-frames.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
+import { Connection } from "./http2/connection.ts";
+import type { HeaderField } from "./http2/static-table.ts";
 
 /** One remote procedure: where it is, and how its messages are written and read. */
 export interface Method<Request, Response> {
@@ -32,96 +33,77 @@ export function openChannel(path: string): GrpcChannel {
   /** More than one only while the server ends a connection and takes its time for that. */
   const connections = new Set<Connection>();
 
-  function currentSession(): ClientHttp2Session {
-    for (const { session } of connections) {
-      if (!session.closed && !session.destroyed) return session;
+  function currentConnection(): Connection {
+    for (const connection of connections) {
+      if (connection.takesRequests) return connection;
     }
-    const fresh = openConnection(path);
+    const fresh = new Connection(path, { onClosed: () => connections.delete(fresh) });
     connections.add(fresh);
-    fresh.socket.once("close", () => connections.delete(fresh));
-    return fresh.session;
+    return fresh;
   }
 
-  function start<Request, Response>(
-    method: Method<Request, Response>,
+  function start<Request>(
+    method: Method<Request, unknown>,
     request: Request,
     bounds: CallBounds,
-  ): RunningCall {
-    const callHeaders = {
-      ":method": "POST",
-      ":path": method.path,
-      "content-type": "application/grpc",
-      te: "trailers",
-      ...method.headers,
-    };
+    onBytes: (bytes: Uint8Array) => void,
+  ): Call {
     if (bounds.signal?.aborted === true) throw abortError(bounds.signal.reason);
-    return startCall(currentSession(), callHeaders, frame(method.encode(request)), bounds);
+    const message = frame(method.encode(request));
+    return new Call(currentConnection(), headersOf(method), message, bounds, onBytes);
   }
 
   return {
     unary: async (method, request, bounds) => {
-      const { stream, ended, giveUp } = start(method, request, bounds);
       const reader = new MessageReader();
-      const messages: Uint8Array[] = [];
-      stream.on("data", (chunk: Uint8Array) => {
-        try {
-          messages.push(...reader.push(chunk));
-        } catch (error) {
-          giveUp(error);
-        }
+      let answer: Uint8Array | undefined;
+      const call = start(method, request, bounds, (bytes) => {
+        const [message] = reader.push(bytes);
+        answer ??= message;
+        call.consumed(bytes.length);
       });
-      await ended;
+      await call.ended;
       reader.end();
-      const [message] = messages;
-      if (message === undefined) throw new GrpcError(GrpcStatus.internal, "the answer holds no message");
-      return decoded(method, message);
+      if (answer === undefined) throw new GrpcError(GrpcStatus.internal, "the answer holds no message");
+      return decoded(method, answer);
     },
     stream: async function* (method, request, bounds) {
-      const { stream, ended } = start(method, request, bounds);
       const reader = new MessageReader();
+      const arrivals = new Arrivals();
+      const call = start(method, request, bounds, (bytes) => arrivals.push(bytes));
+      const noMore = (): void => arrivals.end();
+      call.ended.then(noMore, noMore);
       try {
-        for await (const chunk of stream) {
-          for (const message of reader.push(chunk as Uint8Array)) yield decoded(method, message);
+        for (let chunks = await arrivals.take(); chunks.length > 0; chunks = await arrivals.take()) {
+          for (const chunk of chunks) {
+            for (const message of reader.push(chunk)) yield decoded(method, message);
+            call.consumed(chunk.length);
+          }
         }
-      } catch (error) {
-        // What the stream throws only tells that it ended, and `ended` tells why.
-        if (!(error instanceof GrpcError)) await ended;
-        throw error;
+        await call.ended;
+        reader.end();
+      } finally {
+        // Without effect where the call has ended by itself.
+        call.giveUp(new GrpcError(GrpcStatus.cancelled, ""));
       }
-      await ended;
-      reader.end();
     },
     close: () => {
-      for (const { session, socket } of connections) {
-        session.destroy();
-        // Without this a session that is closing already would wait for the server to hang up.
-        socket.destroy();
-      }
+      for (const connection of connections) connection.close();
     },
   };
 }
 
-/** The host part is never looked up: the connection goes to the socket. Go servers want a plain name here. */
-const AUTHORITY = "http://localhost";
-
-/** HTTP/2's default of 64 KiB would stop a long list for a round trip at every step. */
-const WINDOW_BYTES = 4 * 1024 * 1024;
-
-interface Connection {
-  readonly session: ClientHttp2Session;
-  readonly socket: Socket;
-}
-
-function openConnection(path: string): Connection {
-  const socket = connectSocket(path);
-  const session = connect(AUTHORITY, {
-    createConnection: () => socket,
-    settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
-  });
-  // Every call in flight learns of it by its own stream, and an idle connection that breaks concerns nobody.
-  session.on("error", () => undefined);
-  session.once("connect", () => session.setLocalWindowSize(WINDOW_BYTES));
-  return { session, socket };
+function headersOf(method: Method<never, unknown>): readonly HeaderField[] {
+  return [
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", method.path],
+    // Nobody looks it up: the connection goes to the socket. Go servers want a plain name here.
+    [":authority", "localhost"],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ...Object.entries(method.headers ?? {}),
+  ];
 }
 
 function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): Response {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingHttpStatusHeader } from "node:http2";
+import type { Headers } from "./http2/hpack-decode.ts";
 
 /** The codes of gRPC that callers tell apart. */
 export const GrpcStatus = {
@@ -13,26 +13,26 @@ export const GrpcStatus = {
   unavailable: 14,
 } as const;
 
-/** A call that was answered with an error, or given up. Broken connections stay the errors that Node made of them. */
+/** A call that was answered with an error, given up or cut off. Connections that fail stay the errors that they are. */
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
   readonly status: number;
 
-  constructor(status: number, message: string) {
-    super(message);
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
     this.status = status;
   }
 }
 
 /** What headers or trailers say about the call; undefined when they leave it open. */
-export function statusIn(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): "ok" | GrpcError | undefined {
-  const status = headers["grpc-status"];
+export function statusIn(headers: Headers): "ok" | GrpcError | undefined {
+  const status = headers.get("grpc-status");
   if (status !== undefined) {
     if (Number(status) === GrpcStatus.ok) return "ok";
-    return new GrpcError(Number(status), percentDecoded(String(headers["grpc-message"] ?? "")));
+    return new GrpcError(Number(status), percentDecoded(headers.get("grpc-message") ?? ""));
   }
-  const http = headers[":status"];
-  if (http === undefined || http === 200) return undefined;
+  const http = headers.get(":status");
+  if (http === undefined || http === "200") return undefined;
   return new GrpcError(GrpcStatus.unavailable, `HTTP status ${http}`);
 }
 

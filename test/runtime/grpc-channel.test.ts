@@ -49,7 +49,7 @@ describe("an answer", () => {
   const peers: [string, (stream: ServerHttp2Stream) => void, object][] = [
     ["reset as cancelled", (stream) => stream.close(constants.NGHTTP2_CANCEL), { status: 14, message: "" }],
     ["reset without an error", (stream) => stream.close(), { status: 14, message: "" }],
-    ["reset with an error", (stream) => stream.close(2), { code: "ERR_HTTP2_STREAM_ERROR" }],
+    ["reset with an error", (stream) => stream.close(2), { message: /error code 2/ }],
     ["reset after its message", resetAfterMessage, { status: 14 }],
     ["without trailers", withoutTrailers, { status: 14, message: "" }],
     ["on a connection that ends", (stream) => stream.session?.destroy(), { status: 14 }],

@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream, type ServerOptions } from "node:http2";
 import type { Socket } from "node:net";
 
 export interface Http2Peer {
@@ -11,9 +11,10 @@ export interface Http2Peer {
 export async function listenHttp2(
   path: string,
   onStream: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
+  options: ServerOptions = {},
 ): Promise<Http2Peer> {
   const sockets = new Set<Socket>();
-  const server = createServer();
+  const server = createServer(options);
   let opened = 0;
   server.on("connection", (socket: Socket) => {
     opened += 1;

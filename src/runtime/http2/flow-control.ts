@@ -1,0 +1,36 @@
+import { ErrorCode, LARGEST_31_BITS, ProtocolError } from "./protocol.ts";
+
+/** How much the other side may still send, and how much of what came it has not been told that it may replace. */
+export class ReceiveWindow {
+  readonly #size: number;
+  #left: number;
+  #consumed = 0;
+
+  constructor(size: number) {
+    this.#size = size;
+    this.#left = size;
+  }
+
+  receive(bytes: number): void {
+    this.#left -= bytes;
+    if (this.#left < 0) throw new ProtocolError(ErrorCode.flowControlError, "more data than was allowed");
+  }
+
+  /** What the other side is to be granted now: nothing before half of the window has been used up. */
+  consume(bytes: number): number {
+    this.#consumed += bytes;
+    if (this.#consumed * 2 < this.#size) return 0;
+    const granted = this.#consumed;
+    this.#consumed = 0;
+    this.#left += granted;
+    return granted;
+  }
+}
+
+/** A window of the other side, after it has granted more. */
+export function grownWindow(window: number, by: number): number {
+  if (window + by > LARGEST_31_BITS) {
+    throw new ProtocolError(ErrorCode.flowControlError, `a window of ${window + by} bytes`);
+  }
+  return window + by;
+}

@@ -1,0 +1,110 @@
+import { DEFAULT_FRAME_SIZE, ErrorCode, Flag, FrameType, ProtocolError } from "./protocol.ts";
+
+export interface Frame {
+  readonly type: number;
+  readonly flags: number;
+  readonly streamId: number;
+  readonly payload: Buffer;
+}
+
+const HEADER_BYTES = 9;
+/** The reserved bit before stream ids and window sizes is not to be looked at. */
+const WITHOUT_RESERVED = 0x7fff_ffff;
+const NOTHING: Buffer = Buffer.alloc(0);
+
+export function encodeFrame(type: number, flags: number, streamId: number, payload: Uint8Array = NOTHING): Buffer {
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
+  bytes.writeUIntBE(payload.length, 0, 3);
+  bytes[3] = type;
+  bytes[4] = flags;
+  bytes.writeUInt32BE(streamId, 5);
+  bytes.set(payload, HEADER_BYTES);
+  return bytes;
+}
+
+/** A frame whose payload is one number: RST_STREAM and WINDOW_UPDATE. */
+export function encodeNumberFrame(type: number, streamId: number, value: number): Buffer {
+  const payload = Buffer.allocUnsafe(4);
+  payload.writeUInt32BE(value);
+  return encodeFrame(type, Flag.none, streamId, payload);
+}
+
+/** That no stream of the server's has been looked at is always true: there are none. */
+export function encodeGoAway(errorCode: number): Buffer {
+  const payload = Buffer.alloc(8);
+  payload.writeUInt32BE(errorCode, 4);
+  return encodeFrame(FrameType.goAway, Flag.none, 0, payload);
+}
+
+export function hasFlag({ flags }: Frame, flag: number): boolean {
+  return (flags & flag) !== 0;
+}
+
+export function readUint31(bytes: Buffer, at: number): number {
+  return bytes.readUInt32BE(at) & WITHOUT_RESERVED;
+}
+
+/** Cuts a stream of bytes into frames, however the network has cut it before. */
+export class FrameReader {
+  /** The beginning of a frame whose rest is still to come. */
+  #begun = NOTHING;
+
+  /** Hands on each frame that the next bytes complete, in order, until one of them throws. */
+  push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
+    let at = 0;
+    while (this.#begun.length > 0 && at < chunk.length) {
+      // Only what it lacks: a chunk can be many times longer than a frame.
+      const part = chunk.subarray(at, at + lacking(this.#begun));
+      at += part.length;
+      const bytes = Buffer.concat([this.#begun, part]);
+      const isWhole = lacking(bytes) === 0;
+      this.#begun = isWhole ? NOTHING : bytes;
+      if (isWhole) onFrame(decodeFrame(bytes));
+    }
+    while (at < chunk.length) {
+      const ahead = chunk.subarray(at);
+      if (lacking(ahead) > 0) {
+        // A copy lets go of the chunk.
+        this.#begun = Buffer.from(ahead);
+        return;
+      }
+      const frame = decodeFrame(ahead);
+      at += HEADER_BYTES + frame.payload.length;
+      onFrame(frame);
+    }
+  }
+}
+
+/** How many bytes more make a frame's header whole, or then its payload; none where more than the frame is there. */
+function lacking(bytes: Buffer): number {
+  if (bytes.length < HEADER_BYTES) return HEADER_BYTES - bytes.length;
+  const length = bytes.readUIntBE(0, 3);
+  // The default is all that we allow: servers in the field send nothing longer.
+  if (length > DEFAULT_FRAME_SIZE) {
+    throw new ProtocolError(
+      ErrorCode.frameSizeError,
+      `a frame of ${length} bytes, at most ${DEFAULT_FRAME_SIZE} allowed`,
+    );
+  }
+  return Math.max(0, HEADER_BYTES + length - bytes.length);
+}
+
+function decodeFrame(bytes: Buffer): Frame {
+  return {
+    type: bytes.readUInt8(3),
+    flags: bytes.readUInt8(4),
+    streamId: readUint31(bytes, 5),
+    payload: bytes.subarray(HEADER_BYTES, HEADER_BYTES + bytes.readUIntBE(0, 3)),
+  };
+}
+
+/** The payload of DATA or HEADERS without what pads it. */
+export function withoutPadding(frame: Frame): Buffer {
+  const { payload } = frame;
+  if (!hasFlag(frame, Flag.padded)) return payload;
+  const padding = payload[0];
+  if (padding === undefined || padding >= payload.length) {
+    throw new ProtocolError(ErrorCode.protocolError, "a frame with more padding than it is long");
+  }
+  return payload.subarray(1, payload.length - padding);
+}

@@ -1,0 +1,48 @@
+import { type Frame, hasFlag, withoutPadding } from "./frames.ts";
+import { ErrorCode, Flag, FrameType, ProtocolError } from "./protocol.ts";
+import { MAX_HEADER_BYTES } from "./settings.ts";
+
+/** A whole header block, and whether it is the last that comes on its stream. */
+export interface HeaderBlock {
+  readonly streamId: number;
+  readonly endStream: boolean;
+  readonly bytes: Buffer;
+}
+
+const PRIORITY_BYTES = 5;
+
+/** Puts header blocks together. One that goes on in CONTINUATION frames does so without any other frame between them. */
+export class HeaderBlocks {
+  #begun: { readonly head: Frame; readonly parts: Buffer[]; bytes: number } | undefined;
+
+  /** Throws where a block that was begun does not go on, or one goes on that was not begun. */
+  expect({ type, streamId }: Frame): void {
+    const goesOn = type === FrameType.continuation;
+    if (this.#begun === undefined ? !goesOn : goesOn && this.#begun.head.streamId === streamId) return;
+    throw new ProtocolError(ErrorCode.protocolError, "a header block that is cut and does not go on");
+  }
+
+  /** Takes HEADERS or CONTINUATION and gives the block that it completes. */
+  push(frame: Frame): HeaderBlock | undefined {
+    const begun = this.#begun ?? { head: frame, parts: [], bytes: 0 };
+    const part = frame.type === FrameType.headers ? fragmentOf(frame) : frame.payload;
+    // Empty ones may come without end.
+    if (part.length > 0) begun.parts.push(part);
+    begun.bytes += part.length;
+    if (begun.bytes > MAX_HEADER_BYTES) {
+      throw new ProtocolError(ErrorCode.enhanceYourCalm, `headers of more than ${MAX_HEADER_BYTES} bytes`);
+    }
+    const isComplete = hasFlag(frame, Flag.endHeaders);
+    this.#begun = isComplete ? undefined : begun;
+    if (!isComplete) return undefined;
+    const { streamId } = frame;
+    return { streamId, endStream: hasFlag(begun.head, Flag.endStream), bytes: Buffer.concat(begun.parts) };
+  }
+}
+
+function fragmentOf(frame: Frame): Buffer {
+  const bytes = withoutPadding(frame);
+  if (!hasFlag(frame, Flag.priority)) return bytes;
+  if (bytes.length < PRIORITY_BYTES) throw new ProtocolError(ErrorCode.frameSizeError, "HEADERS cut off");
+  return bytes.subarray(PRIORITY_BYTES);
+}

@@ -1,0 +1,83 @@
+import { ErrorCode, LARGEST_31_BITS, ProtocolError } from "./protocol.ts";
+import type { Stream } from "./stream.ts";
+
+/** Servers are advised to take no fewer at once; what is too much for one all the same it refuses, and gets again. */
+const MOST_UNASKED = 100;
+
+/** The streams of one connection: those that wait for their turn, and those that are open, by their ids. */
+export class Streams {
+  readonly #waiting = new Set<Stream>();
+  readonly #open = new Map<number, Stream>();
+  #nextId: number;
+  #most = MOST_UNASKED;
+
+  constructor(firstId: number) {
+    this.#nextId = firstId;
+  }
+
+  /** Whether one more can have an id after all that wait. */
+  get hasIds(): boolean {
+    return this.#nextId + 2 * this.#waiting.size <= LARGEST_31_BITS;
+  }
+
+  get usedUp(): boolean {
+    return this.#nextId > LARGEST_31_BITS;
+  }
+
+  get open(): Iterable<Stream> {
+    return this.#open.values();
+  }
+
+  get noneOpen(): boolean {
+    return this.#open.size === 0;
+  }
+
+  allow(most: number): void {
+    this.#most = most;
+  }
+
+  /** Lets it wait, for the first time or once more. */
+  add(stream: Stream): void {
+    this.#open.delete(stream.id);
+    stream.state = "waiting";
+    this.#waiting.add(stream);
+  }
+
+  /** Opens the one that waits longest, if the server takes one more. */
+  openNext(): Stream | undefined {
+    const [stream] = this.#waiting;
+    if (stream === undefined || this.#open.size >= this.#most) return undefined;
+    this.#waiting.delete(stream);
+    stream.state = "open";
+    stream.id = this.#nextId;
+    this.#nextId += 2;
+    this.#open.set(stream.id, stream);
+    return stream;
+  }
+
+  /** Undefined when the stream is over: what was under way then is of no use to anybody. */
+  find(id: number): Stream | undefined {
+    if (id % 2 === 0 || id >= this.#nextId) {
+      throw new ProtocolError(ErrorCode.protocolError, `a frame on stream ${id}, which was never opened`);
+    }
+    return this.#open.get(id);
+  }
+
+  remove(stream: Stream): void {
+    stream.state = "closed";
+    this.#open.delete(stream.id);
+    this.#waiting.delete(stream);
+  }
+
+  removeWaiting(): readonly Stream[] {
+    const removed = [...this.#waiting];
+    for (const stream of removed) this.remove(stream);
+    return removed;
+  }
+
+  removeAll(): readonly Stream[] {
+    const removed = [...this.#open.values(), ...this.#waiting];
+    for (const stream of removed) this.remove(stream);
+    return removed;
+  }
+}

@@ -1,0 +1,277 @@
+import { once } from "node:events";
+import type { ServerHttp2Stream, ServerOptions } from "node:http2";
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CallBounds } from "../../../src/runtime/grpc-call.ts";
+import { type GrpcChannel, type Method, openChannel } from "../../../src/runtime/grpc-channel.ts";
+import { frame } from "../../../src/runtime/grpc-frames.ts";
+import { GrpcStatus } from "../../../src/runtime/grpc-status.ts";
+import { Connection } from "../../../src/runtime/http2/connection.ts";
+import { collect } from "../../support/collect.ts";
+import { listenHttp2 } from "../../support/http2-peer.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { RecordedStream } from "./recorded-stream.ts";
+
+/** Only a guard against hanging. */
+const BOUNDS = { timeoutMs: 30_000 };
+const MIB = 1024 * 1024;
+const HEADERS = { ":status": 200, "content-type": "application/grpc" };
+
+const REQUEST = { ":method": "POST", ":path": "/", ":scheme": "http", ":authority": "localhost" };
+
+/** Messages are bytes as they are. */
+const call: Method<Uint8Array, Uint8Array> = { path: "/call", encode: (bytes) => bytes, decode: (bytes) => bytes };
+
+let dir: ReturnType<typeof tempDir>;
+const cleanUps: (() => Promise<void> | void)[] = [];
+
+beforeEach(() => {
+  dir = tempDir();
+});
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  dir.remove();
+});
+
+async function serving(
+  onStream: Parameters<typeof listenHttp2>[1],
+  options: ServerOptions = {},
+): Promise<{ channel: GrpcChannel; peer: Awaited<ReturnType<typeof listenHttp2>> }> {
+  // Node's own account of memory ends streams that are only long.
+  const peer = await listenHttp2(dir.join("peer.sock"), onStream, { maxSessionMemory: 1000, ...options });
+  const channel = openChannel(dir.join("peer.sock"));
+  cleanUps.push(
+    () => channel.close(),
+    () => peer.close(),
+  );
+  return { channel, peer };
+}
+
+function answer(stream: ServerHttp2Stream, ...messages: readonly Uint8Array[]): void {
+  stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": 0 }));
+  stream.respond(HEADERS, { waitForTrailers: true });
+  for (const message of messages) stream.write(frame(message));
+  stream.end();
+}
+
+/** As one that has read the whole request. */
+async function echo(stream: ServerHttp2Stream): Promise<void> {
+  const received: Uint8Array[] = [];
+  stream.on("data", (chunk: Uint8Array) => received.push(chunk));
+  await once(stream, "end");
+  answer(stream, Buffer.concat(received).subarray(5));
+}
+
+function abortedSoon(): CallBounds {
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 100);
+  return { ...BOUNDS, signal: controller.signal };
+}
+
+function pattern(length: number): Buffer {
+  return Buffer.alloc(
+    length,
+    Uint8Array.from({ length: 251 }, (_, index) => index),
+  );
+}
+
+describe("what another implementation sends", () => {
+  test("as headers is read to the letter", async () => {
+    const name = fc.stringMatching(/^x-[a-z0-9-]{1,20}$/);
+    const value = fc
+      .string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)), maxLength: 300 })
+      .map((text) => text.replaceAll("\x7f", "").trim());
+    let next: Readonly<Record<string, string>> = {};
+    const peer = await listenHttp2(dir.join("headers.sock"), (stream) => {
+      stream.once("wantTrailers", () => stream.sendTrailers(next));
+      stream.respond({ ":status": 200, ...next }, { waitForTrailers: true });
+      stream.end("x");
+    });
+    const connection = new Connection(dir.join("headers.sock"), { onClosed: () => undefined });
+    cleanUps.push(
+      () => connection.close(),
+      () => peer.close(),
+    );
+
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(name, value, { maxKeys: 20 }), async (sent) => {
+        next = sent;
+        const recorded = new RecordedStream();
+        connection.request(Object.entries(REQUEST), Buffer.alloc(1), recorded);
+        expect(await recorded.ended).toEqual({ kind: "complete" });
+        const [head = new Map<string, string>(), trailers = new Map<string, string>()] = recorded.headers;
+
+        const { ":status": status, date, ...others } = Object.fromEntries(head);
+        expect([status, typeof date]).toEqual(["200", "string"]);
+        expect(others).toEqual({ ...sent });
+        expect(Object.fromEntries(trailers)).toEqual({ ...sent });
+      }),
+    );
+  });
+
+  test("as an answer of 20 MB arrives whole", async () => {
+    const message = pattern(20 * MIB);
+    const { channel } = await serving((stream) => answer(stream, message));
+
+    const received = await channel.unary(call, Buffer.alloc(0), BOUNDS);
+
+    expect(message.equals(received)).toBe(true);
+  });
+
+  test("as thousands of small messages arrives whole and in order", async () => {
+    const messages = Array.from({ length: 5000 }, (_, index) => Buffer.from(`message ${index}`));
+    const { channel } = await serving((stream) => answer(stream, ...messages));
+
+    const received = await collect(channel.stream(call, Buffer.alloc(0), BOUNDS));
+
+    expect(received.map((bytes) => Buffer.from(bytes).toString())).toEqual(messages.map(String));
+  });
+});
+
+describe("what another implementation reads", () => {
+  test.each([
+    ["of an ordinary server", {}],
+    ["of a server with small windows", { settings: { initialWindowSize: 1000 } }],
+    ["of a server with large frames", { settings: { maxFrameSize: 100_000 } }],
+    ["of a server without a header table", { settings: { headerTableSize: 0 } }],
+  ])("is a request of 300 KB, through the windows %s", async (_what, options) => {
+    const message = pattern(300_000);
+    const { channel } = await serving((stream) => void echo(stream), options);
+
+    const answers = await Promise.all(Array.from({ length: 5 }, () => channel.unary(call, message, BOUNDS)));
+
+    for (const received of answers) expect(message.equals(received)).toBe(true);
+  });
+
+  test("is no more calls at once than it takes", async () => {
+    let open = 0;
+    let most = 0;
+    const { channel, peer } = await serving(
+      (stream) => {
+        most = Math.max(most, ++open);
+        stream.once("close", () => open--);
+        void echo(stream);
+      },
+      { settings: { maxConcurrentStreams: 10 } },
+    );
+    const texts = Array.from({ length: 200 }, (_, index) => `call ${index}`);
+
+    const answers = await Promise.all(texts.map((text) => channel.unary(call, Buffer.from(text), BOUNDS)));
+
+    expect(answers.map((bytes) => Buffer.from(bytes).toString())).toEqual(texts);
+    expect(most).toBeLessThanOrEqual(10);
+    expect(peer.connections()).toBe(1);
+  });
+});
+
+describe("a call that is given up", () => {
+  test.each([
+    ["by its deadline", () => ({ timeoutMs: 100 }), GrpcStatus.deadlineExceeded],
+    ["by its caller", abortedSoon, GrpcStatus.cancelled],
+  ])("%s is given up at the server, and others go on", async (_what, bounds, status) => {
+    const codes: number[] = [];
+    const { channel, peer } = await serving((stream, headers) => {
+      if (headers[":path"] === call.path) return void echo(stream);
+      stream.once("close", () => codes.push(stream.rstCode));
+      stream.respond(HEADERS);
+      stream.write(frame(Buffer.alloc(MIB)));
+    });
+
+    const endless = { ...call, path: "/endless" };
+    await expect(channel.unary(endless, Buffer.alloc(0), bounds())).rejects.toMatchObject({ status });
+    await expect(channel.unary(call, Buffer.from("still here"), BOUNDS)).resolves.toHaveLength(10);
+
+    expect(codes).toEqual([8]);
+    expect(peer.connections()).toBe(1);
+  });
+
+  test("because its answer cannot be read leaves the others alone", async () => {
+    const { channel, peer } = await serving((stream, headers) => {
+      if (headers[":path"] === call.path) return void echo(stream);
+      stream.respond(HEADERS);
+      stream.write(Buffer.from([1, 0, 0, 0, 0]));
+    });
+
+    const compressed = channel.unary({ ...call, path: "/compressed" }, Buffer.alloc(0), BOUNDS);
+    const others = Promise.all(Array.from({ length: 10 }, () => channel.unary(call, Buffer.alloc(3), BOUNDS)));
+
+    await expect(compressed).rejects.toThrow("compressed");
+    await expect(others).resolves.toHaveLength(10);
+    expect(peer.connections()).toBe(1);
+  });
+});
+
+describe("a server that goes away", () => {
+  test("with a goodbye finishes what it has begun, and new calls find the next one", async () => {
+    const begun = Promise.withResolvers<ServerHttp2Stream>();
+    const { channel, peer } = await serving((stream, headers) => {
+      if (headers[":path"] === "/slow") begun.resolve(stream);
+      else void echo(stream);
+    });
+    const slow = channel.unary({ ...call, path: "/slow" }, Buffer.from("slow"), BOUNDS);
+    const stream = await begun.promise;
+
+    stream.session?.goaway();
+    // One that crosses the goodbye on its way fails: the server has not looked at it.
+    while (peer.connections() === 1) await channel.unary(call, Buffer.alloc(0), BOUNDS).catch(() => undefined);
+    answer(stream, Buffer.from("at last"));
+
+    expect(Buffer.from(await slow).toString()).toBe("at last");
+  });
+
+  test("amid an answer ends every call on it with what it is, and the next call starts anew", async () => {
+    const { channel, peer } = await serving((stream, headers) => {
+      if (headers[":path"] === call.path) return void echo(stream);
+      stream.respond(HEADERS);
+      stream.write(frame(Buffer.alloc(100)), () => stream.session?.socket.destroy());
+    });
+    const dying = { ...call, path: "/dying" };
+
+    const outcomes = await Promise.allSettled([
+      channel.unary(dying, Buffer.alloc(0), BOUNDS),
+      collect(channel.stream(dying, Buffer.alloc(0), BOUNDS)),
+    ]);
+
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { status: GrpcStatus.unavailable } });
+    await expect(channel.unary(call, Buffer.alloc(3), BOUNDS)).resolves.toHaveLength(3);
+    expect(peer.connections()).toBe(2);
+  });
+});
+
+describe("a reader that takes its time", () => {
+  test("holds up its own stream at its window, and nobody else", async () => {
+    const message = pattern(MIB);
+    const count = 40;
+    let handedOver = 0;
+    async function handOver(stream: ServerHttp2Stream): Promise<void> {
+      stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": 0 }));
+      stream.respond(HEADERS, { waitForTrailers: true });
+      for (; handedOver < count; handedOver++) {
+        await new Promise<void>((resolve) => stream.write(frame(message), () => resolve()));
+      }
+      stream.end();
+    }
+    const { channel } = await serving((stream, headers) => {
+      if (headers[":path"] === "/large") answer(stream, pattern(10 * MIB));
+      else void handOver(stream);
+    });
+
+    const reader = channel.stream(call, Buffer.alloc(0), BOUNDS)[Symbol.asyncIterator]();
+    await reader.next();
+    const large = await channel.unary({ ...call, path: "/large" }, Buffer.alloc(0), BOUNDS);
+    for (let turns = 0; turns < 100; turns++) await turn();
+    const handedOverMeanwhile = handedOver;
+    let read = 1;
+    for (let result = await reader.next(); result.done !== true; result = await reader.next()) {
+      expect(message.equals(result.value)).toBe(true);
+      read++;
+    }
+
+    expect(large).toHaveLength(10 * MIB);
+    // Four in the window, one read, and what the server keeps to itself.
+    expect(handedOverMeanwhile).toBeLessThan(10);
+    expect(read).toBe(count);
+  });
+});
