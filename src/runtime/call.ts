@@ -1,6 +1,7 @@
 import { toRuntimeError } from "./errors.ts";
 import type { CallBounds } from "./grpc-call.ts";
 import type { GrpcChannel, Method } from "./grpc-channel.ts";
+import { TextReader } from "./text-reader.ts";
 
 /** Every call to the runtime is bounded: there is no way to make one without a deadline. */
 export type CallOptions = CallBounds;
@@ -8,7 +9,7 @@ export type CallOptions = CallBounds;
 /** What a generator of message codecs gives us for one message type. */
 interface Codec<Message> {
   encode(message: Message): { finish(): Uint8Array };
-  decode(bytes: Uint8Array): Message;
+  decode(reader: TextReader): Message;
   fromPartial(partial: object): Message;
 }
 
@@ -24,7 +25,7 @@ export function method<Request, Response>(
     path: `/${service}/${name}`,
     headers,
     encode: (partial) => request.encode(request.fromPartial(partial)).finish(),
-    decode: (bytes) => response.decode(bytes),
+    decode: (bytes) => response.decode(new TextReader(bytes)),
   };
   return { name, wire };
 }
