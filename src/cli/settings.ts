@@ -146,7 +146,7 @@ export function settingsFrom(raw: RawSettings): NodeSettings {
     minAgeMs: duration(raw("minAge"), 0) ?? 10 * 60_000,
     inflightGraceMs: duration(raw("inflightGrace"), 0) ?? 10 * 60_000,
     volumeAttachmentAgeMs: duration(raw("volumeAttachmentAge"), 0) ?? 5 * 60_000,
-    concurrency: wholeNumber(raw("concurrency"), 1, 256) ?? 8,
+    concurrency: wholeNumber(raw("concurrency"), 1, 256) ?? 32,
     only: list(raw("only")),
     skip: list(raw("skip")),
     verbose: truth(raw("verbose")) ?? false,

@@ -4,6 +4,8 @@
  */
 export interface PoolOptions {
   readonly places: number;
+  /** As many at first; the others have to be given by speedUp(). All of them where it is left out. */
+  readonly firstPlaces?: number;
   readonly patienceMs: number;
   /** Jobs that may go on beside the others. More than this many hung calls at once would be a storm. */
   readonly mostBeside: number;
@@ -16,12 +18,12 @@ export interface Pool {
   one<T>(job: () => Promise<T>): Promise<T>;
   /** Halves the places: the runtime shows that it has too much to do. Jobs under way go on. */
   slowDown(): void;
-  /** Gives one place back, up to as many as there were at first. */
+  /** Gives one place more, up to as many as there are. */
   speedUp(): void;
 }
 
 export function pool(options: PoolOptions): Pool {
-  let places = options.places;
+  let places = Math.min(options.places, options.firstPlaces ?? options.places);
   let busy = 0;
   let beside = 0;
   const waiting: (() => void)[] = [];

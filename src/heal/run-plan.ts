@@ -8,6 +8,7 @@ import { turns } from "./turns.ts";
 /** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
 const MOST_BESIDE = 32;
+const FIRST_AT_A_TIME = 8;
 
 /**
  * More are under way than have their turn at the runtime: while some are removed, the next are proven and announced, and
@@ -31,7 +32,8 @@ export async function runPlan(
 ): Promise<readonly ActionResult[]> {
   const limits = { patienceMs: PATIENCE_MS, mostBeside: MOST_BESIDE };
   const workers = pool({ places: PREPARED_TIMES * concurrency, ...limits });
-  const turn = turns({ places: pool({ places: concurrency, ...limits }), brake, interruption: tools.interruption });
+  const places = pool({ places: concurrency, firstPlaces: FIRST_AT_A_TIME, ...limits });
+  const turn = turns({ places, brake, interruption: tools.interruption });
   const surroundings = { tools: { ...tools, turn }, brake };
 
   async function take(action: PlannedAction): Promise<ActionResult> {

@@ -17,17 +17,24 @@ export interface TurnRules {
 }
 
 export function turns({ places, brake, interruption }: TurnRules): Turn {
-  const load = loadWatch(places);
+  let hadTooMuch = false;
+  const slowDown = (): void => {
+    hadTooMuch = true;
+    places.slowDown();
+  };
+  const load = loadWatch({ slowDown, speedUp: () => places.speedUp() });
 
   async function observed(call: () => Promise<void>): Promise<void> {
     const startedAt = performance.now();
     try {
       await call();
     } catch (error) {
-      if (error instanceof RuntimeError && brake.failed(error.text).contention) places.slowDown();
+      if (error instanceof RuntimeError && brake.failed(error.text).contention) slowDown();
       throw error;
     }
     brake.succeeded();
+    // Few at first, so that a plugin that cannot work is not fed many; each that succeeds makes room for one more.
+    if (!hadTooMuch) places.speedUp();
     load.took(performance.now() - startedAt);
   }
 

@@ -32,7 +32,7 @@ test("without anything said, the defaults of the contract", async () => {
     minAgeMs: 600_000,
     inflightGraceMs: 600_000,
     volumeAttachmentAgeMs: 300_000,
-    concurrency: 8,
+    concurrency: 32,
     only: [],
     skip: [],
     verbose: false,

@@ -90,6 +90,19 @@ describe("a pool", () => {
     expect(begun).toEqual([0, 1, 2, 3]);
   });
 
+  test("begins with fewer places than it has, and gets to all of them one by one", async () => {
+    const { begun, jobs } = handmade(6);
+    const workers = pool({ places: 4, firstPlaces: 2, patienceMs: PATIENCE_MS, mostBeside: 32 });
+    void workers.run(jobs);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun).toHaveLength(2);
+    for (const expected of [3, 4, 4]) {
+      workers.speedUp();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(begun).toHaveLength(expected);
+    }
+  });
+
   test("halves its places when told to slow down, but keeps one, and gets them back one by one", async () => {
     const { begun, jobs, end } = handmade(12);
     const workers = poolOf(4);
