@@ -1,5 +1,8 @@
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { Container } from "../../src/runtime/gen/containerd/containers.ts";
+import { Timestamp } from "../../src/runtime/gen/google/protobuf/timestamp.ts";
 import { parseGoTime } from "../../src/snapshot/go-time.ts";
 import { goTime } from "./metadata-tree.ts";
 
@@ -27,6 +30,28 @@ test("any bytes give a valid date or none", () => {
     fc.property(fc.uint8Array({ maxLength: 20 }), (bytes) => {
       const time = parseGoTime(bytes);
       expect(Number.isNaN(time?.getTime())).toBe(false);
+    }),
+  );
+});
+
+const CREATED_AT = (8 << 3) | 2;
+
+/** As containerd says it in a message, and as it keeps it in its database. */
+function bothWays(seconds: number, nanos: number): readonly (Date | undefined)[] {
+  const timestamp = Timestamp.encode({ seconds: BigInt(seconds), nanos }).finish();
+  const message = new BinaryWriter().uint32(CREATED_AT).bytes(timestamp).finish();
+  const stored = Buffer.from(goTime(new Date(seconds * 1000)));
+  stored.writeInt32BE(nanos, 9);
+  return [Container.decode(message).createdAt, parseGoTime(stored)];
+}
+
+test("a moment is the same from the database and from a message, up to the last nanosecond", () => {
+  const nearTheNextMillisecond = fc.nat(999).map((ms) => ms * 1_000_000 + 999_999);
+  const nanos = fc.oneof(fc.nat(999_999_999), nearTheNextMillisecond);
+  fc.assert(
+    fc.property(fc.integer({ min: 1_500_000_000, max: 3_000_000_000 }), nanos, (seconds, rest) => {
+      const [said, stored] = bothWays(seconds, rest);
+      expect(stored).toEqual(said);
     }),
   );
 });
