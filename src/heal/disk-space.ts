@@ -21,8 +21,10 @@ const DEFAULT_ROOM: RoomNeeded = { freeBytes: 8 * 1024 * 1024, trialBytes: 64 * 
 export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT_ROOM): Promise<Outcome<void>> {
   try {
     const stats = await statfs(directory);
-    const free = stats.bavail * stats.bsize;
-    if (free < needed.freeBytes) return full(directory, `${kib(free)} free, ${kib(needed.freeBytes)} needed`);
+    // Without the number that is free: it changes all the time, and an agent says the same thing only once.
+    if (stats.bavail * stats.bsize < needed.freeBytes) {
+      return full(directory, `less than ${Math.floor(needed.freeBytes / 1024)} KiB are free`);
+    }
     // File systems that make inodes on demand (btrfs, tmpfs without a limit) report none at all.
     if (stats.files > 0 && stats.ffree === 0) return full(directory, "no inode is left");
     await writeTrial(join(directory, "trial"), needed.trialBytes);
@@ -59,8 +61,4 @@ function full(directory: string, seen: string): ReturnType<typeof refuse> {
     "Free some space there, or choose a --state-dir on another file system.",
     "disk",
   );
-}
-
-function kib(bytes: number): string {
-  return `${Math.floor(bytes / 1024)} KiB`;
 }

@@ -59,7 +59,7 @@ describe("ensureRoom", () => {
     });
 
     test.each([
-      ["nearly-full", SMALL, /1024 KiB free, 2048 KiB needed/],
+      ["nearly-full", SMALL, /less than 2048 KiB are free/],
       ["full", SMALL, /the disk is full \(ENOSPC\)/],
       ["read-only", `${SMALL},ro`, /cannot be written, the file system is read-only \(EROFS\)/],
       ["without-inodes", `${SMALL},nr_inodes=1`, /no inode is left/],
