@@ -39,9 +39,9 @@ describe("a process that opens one session after the other", () => {
     await session.journal.begin({ ...WHY, action: STOP });
     await session.close();
     expect(memory.settledAs).toBeUndefined();
-    const { recoveries, close } = await opened();
-    expect(recoveries).toMatchObject([{ kind: "stop-sandbox", how: "interrupted" }]);
-    await close();
+    const next = await opened();
+    expect(next.recoveries).toMatchObject([{ kind: "stop-sandbox", how: "interrupted" }]);
+    await next.close();
     expect(memory.settledAs).toBeDefined();
   });
 
@@ -50,18 +50,18 @@ describe("a process that opens one session after the other", () => {
     const other = await opened({});
     await other.journal.begin({ ...WHY, action: STOP });
     await other.close();
-    const { recoveries, close } = await opened();
-    expect(recoveries).toHaveLength(1);
-    await close();
+    const next = await opened();
+    expect(next.recoveries).toHaveLength(1);
+    await next.close();
   });
 
   test("does not trust a journal whose last line was torn", async () => {
     await healOne();
     const [begun = ""] = readFileSync(join(stateDir, "journal"), "utf8").split("\n");
     appendFileSync(join(stateDir, "journal"), `${begun.replace(/"id":"[^"]+"/, '"id":"000000001-abcd"')}\n{"ev`);
-    const { recoveries, close } = await opened();
-    expect(recoveries).toMatchObject([{ id: "000000001-abcd" }]);
-    await close();
+    const next = await opened();
+    expect(next.recoveries).toMatchObject([{ id: "000000001-abcd" }]);
+    await next.close();
   });
 
   test("remembers nothing while a session is open: it may be killed in it", async () => {
