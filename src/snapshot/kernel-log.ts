@@ -8,7 +8,7 @@ import { absent, read, type Source } from "./source.ts";
 const KMSG = "/dev/kmsg";
 /** The kernel gives one record a read, and refuses a buffer that cannot take it. */
 const RECORD_BYTES = 8192;
-/** Many records are decoded and searched at once: one by one they would take three times as long. */
+/** Many records are decoded and searched at once: one by one they would take twice as long. */
 const CHUNK_BYTES = 8 * RECORD_BYTES;
 /** The ring is read from its oldest record on, and most are smaller: only a flood is cut short. */
 const MOST_BYTES = 1024 * 1024;

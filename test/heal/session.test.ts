@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -32,6 +32,18 @@ describe("a process that opens one session after the other", () => {
     const left = memory.settledAs;
     await (await opened()).close();
     expect(memory.settledAs).toBe(left);
+  });
+
+  test("does not read again what it knows", async () => {
+    const session = await opened();
+    await session.journal.begin({ ...WHY, action: STOP });
+    await session.close();
+    const { dev, ino, size } = statSync(join(stateDir, "journal"));
+    // As if it had been settled: whoever read the journal would see the open entry.
+    memory.settledAs = `${dev}:${ino}:${size}`;
+    const next = await opened();
+    expect(next.recoveries).toEqual([]);
+    await next.close();
   });
 
   test("settles what it left open itself", async () => {

@@ -3,13 +3,13 @@ import { getEventListeners } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type GrpcChannel, type Method, openChannel } from "../../src/runtime/grpc-channel.ts";
 import { frame } from "../../src/runtime/grpc-frames.ts";
 import { GrpcStatus } from "../../src/runtime/grpc-status.ts";
 import { collect } from "../support/collect.ts";
 import { listenHttp2 } from "../support/http2-peer.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { usePeerPlace } from "../support/peer-place.ts";
 
 /** Only a guard against hanging. */
 const BOUNDS = { timeoutMs: 30_000 };
@@ -22,26 +22,16 @@ const echo: Method<string, string> = {
   decode: (bytes) => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
 };
 
-let dir: ReturnType<typeof tempDir>;
-const cleanUps: (() => Promise<void> | void)[] = [];
-
-beforeEach(() => {
-  dir = tempDir();
-});
-
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-  dir.remove();
-});
+const place = usePeerPlace();
 
 async function connected(onStream: Parameters<typeof listenHttp2>[1]) {
-  const peer = await listenHttp2(dir.join("peer.sock"), onStream);
+  const peer = await listenHttp2(place.socket("peer.sock"), onStream);
   return { peer, channel: channelTo("peer.sock", () => peer.close()) };
 }
 
 function channelTo(name: string, cleanUp: () => Promise<void> | void = () => {}): GrpcChannel {
-  const channel = openChannel(dir.join(name));
-  cleanUps.push(() => channel.close(), cleanUp);
+  const channel = openChannel(place.socket(name));
+  place.afterwards(() => channel.close(), cleanUp);
   return channel;
 }
 
@@ -143,7 +133,7 @@ describe("a connection", () => {
     });
 
     const program = join(import.meta.dirname, "fixtures/call-as.ts");
-    const { stdout } = await execute(process.execPath, [program, dir.join("peer.sock"), `${process.getuid?.()}`]);
+    const { stdout } = await execute(process.execPath, [program, place.socket("peer.sock"), `${process.getuid?.()}`]);
 
     expect(JSON.parse(stdout)).toEqual({ kind: "answered" });
   });

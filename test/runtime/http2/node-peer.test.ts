@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerHttp2Stream, ServerOptions } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { CallBounds } from "../../../src/runtime/grpc-call.ts";
 import { type GrpcChannel, type Method, openChannel } from "../../../src/runtime/grpc-channel.ts";
 import { frame } from "../../../src/runtime/grpc-frames.ts";
@@ -10,7 +10,7 @@ import { GrpcStatus } from "../../../src/runtime/grpc-status.ts";
 import { Connection } from "../../../src/runtime/http2/connection.ts";
 import { collect } from "../../support/collect.ts";
 import { listenHttp2 } from "../../support/http2-peer.ts";
-import { tempDir } from "../../support/temp-dir.ts";
+import { usePeerPlace } from "../../support/peer-place.ts";
 import { RecordedStream } from "./recorded-stream.ts";
 
 /** Only a guard against hanging. */
@@ -23,26 +23,16 @@ const REQUEST = { ":method": "POST", ":path": "/", ":scheme": "http", ":authorit
 /** Messages are bytes as they are. */
 const call: Method<Uint8Array, Uint8Array> = { path: "/call", encode: (bytes) => bytes, decode: (bytes) => bytes };
 
-let dir: ReturnType<typeof tempDir>;
-const cleanUps: (() => Promise<void> | void)[] = [];
-
-beforeEach(() => {
-  dir = tempDir();
-});
-
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-  dir.remove();
-});
+const place = usePeerPlace();
 
 async function serving(
   onStream: Parameters<typeof listenHttp2>[1],
   options: ServerOptions = {},
 ): Promise<{ channel: GrpcChannel; peer: Awaited<ReturnType<typeof listenHttp2>> }> {
   // Node's own account of memory ends streams that are only long.
-  const peer = await listenHttp2(dir.join("peer.sock"), onStream, { maxSessionMemory: 1000, ...options });
-  const channel = openChannel(dir.join("peer.sock"));
-  cleanUps.push(
+  const peer = await listenHttp2(place.socket("peer.sock"), onStream, { maxSessionMemory: 1000, ...options });
+  const channel = openChannel(place.socket("peer.sock"));
+  place.afterwards(
     () => channel.close(),
     () => peer.close(),
   );
@@ -84,13 +74,13 @@ describe("what another implementation sends", () => {
       .string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)), maxLength: 300 })
       .map((text) => text.replaceAll("\x7f", "").trim());
     let next: Readonly<Record<string, string>> = {};
-    const peer = await listenHttp2(dir.join("headers.sock"), (stream) => {
+    const peer = await listenHttp2(place.socket("headers.sock"), (stream) => {
       stream.once("wantTrailers", () => stream.sendTrailers(next));
       stream.respond({ ":status": 200, ...next }, { waitForTrailers: true });
       stream.end("x");
     });
-    const connection = new Connection(dir.join("headers.sock"), { onClosed: () => undefined });
-    cleanUps.push(
+    const connection = new Connection(place.socket("headers.sock"), { onClosed: () => undefined });
+    place.afterwards(
       () => connection.close(),
       () => peer.close(),
     );
