@@ -43,11 +43,12 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
-  const look = async (): Promise<Seen> => {
-    const snapshot = await observe(settings, io.env);
+  const look = async (options?: { readonly withoutKernelLog: boolean }): Promise<Seen> => {
+    const snapshot = await observe({ ...settings, ...options }, io.env);
     return { snapshot, diagnosis: diagnose(snapshot, policy) };
   };
-  const seen = await look();
+  // Where nobody is asked, the first report is the one after the healing.
+  const seen = await look({ withoutKernelLog: flags.yes === true && flags.dryRun !== true });
   if (seen.snapshot.cri.status !== "read") {
     await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
     return ExitCode.unknown;

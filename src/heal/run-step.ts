@@ -1,5 +1,6 @@
 import type { Finding } from "../classes/finding.ts";
 import type { Step } from "../classes/step.ts";
+import { isGone } from "./is-gone.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { attempted, type StepResult } from "./step-result.ts";
 import { removeSandbox } from "./steps/remove-sandbox.ts";
@@ -9,12 +10,16 @@ export function runStep(step: Step, finding: Finding, tools: NodeTools): Promise
   return attempted(() => dispatch(step, finding, tools));
 }
 
-/** A step is loaded when it is taken: most healings only remove, and some steps bring half of Node's library along. */
+/**
+ * A step is loaded when it is taken: most healings only remove, and some steps bring half of Node's library along. What
+ * is swept after a removal is mostly gone with it, and that is seen without the step.
+ */
 async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepResult> {
   switch (step.kind) {
     case "remove-sandbox":
       return await removeSandbox(step.sandboxId, finding, tools);
     case "quarantine-file": {
+      if (isGone(step.path, tools)) return { kind: "unneeded" };
       const { quarantineStep } = await import("./steps/quarantine.ts");
       return await quarantineStep(step, finding, tools);
     }
@@ -35,6 +40,7 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
       return await endProcess(step, finding, tools);
     }
     case "release-addresses": {
+      if (step.leases.every(({ path }) => isGone(path, tools))) return { kind: "unneeded" };
       const { releaseAddresses } = await import("./steps/release-addresses.ts");
       return await releaseAddresses(step, finding, tools);
     }

@@ -2,7 +2,6 @@ import { GrpcError, GrpcStatus, statusIn } from "./grpc-status.ts";
 import type { Connection } from "./http2/connection.ts";
 import type { Headers } from "./http2/hpack-decode.ts";
 import { ErrorCode } from "./http2/protocol.ts";
-import type { HeaderField } from "./http2/static-table.ts";
 import type { Stream, StreamEnd, StreamListener } from "./http2/stream.ts";
 
 /** How long a call may take, and who may end it before. */
@@ -26,7 +25,7 @@ export class Call implements StreamListener {
 
   constructor(
     connection: Connection,
-    headers: readonly HeaderField[],
+    headerBlock: Uint8Array,
     request: Uint8Array,
     { timeoutMs, signal }: CallBounds,
     onBytes: (bytes: Uint8Array) => void,
@@ -42,7 +41,7 @@ export class Call implements StreamListener {
       Math.min(timeoutMs, LONGEST_TIMER_MS),
     );
     signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.#stream = connection.request([...headers, ["grpc-timeout", timeoutHeader(timeoutMs)]], request, this);
+    this.#stream = connection.request(headerBlock, request, this);
   }
 
   giveUp(reason: unknown): void {
@@ -104,11 +103,3 @@ export function abortError(reason: unknown): GrpcError {
 
 /** What is above fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** Eight digits are all that a server has to accept. */
-const MOST_IN_HEADER = 99_999_999;
-
-function timeoutHeader(timeoutMs: number): string {
-  const ms = Math.max(1, Math.ceil(timeoutMs));
-  return ms <= MOST_IN_HEADER ? `${ms}m` : `${Math.min(Math.ceil(ms / 1000), MOST_IN_HEADER)}S`;
-}

@@ -1,15 +1,12 @@
 import { Arrivals } from "./grpc-arrivals.ts";
 import { abortError, Call, type CallBounds } from "./grpc-call.ts";
 import { frame, MessageReader } from "./grpc-frames.ts";
+import { headerBlock, type MethodHead } from "./grpc-headers.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { Connection } from "./http2/connection.ts";
-import type { HeaderField } from "./http2/static-table.ts";
 
 /** One remote procedure: where it is, and how its messages are written and read. */
-export interface Method<Request, Response> {
-  readonly path: string;
-  /** Beside those of every call. */
-  readonly headers?: Readonly<Record<string, string>>;
+export interface Method<Request, Response> extends MethodHead {
   readonly encode: (request: Request) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => Response;
 }
@@ -25,6 +22,8 @@ export interface GrpcChannel {
     request: Request,
     bounds: CallBounds,
   ): AsyncIterable<Response>;
+  /** Resolves when what was asked until now is on its way, or never will be. */
+  sent(): Promise<void>;
   /** Ends what is still under way; until then an open connection keeps the process alive. */
   close(): void;
 }
@@ -50,7 +49,7 @@ export function openChannel(path: string): GrpcChannel {
   ): Call {
     if (bounds.signal?.aborted === true) throw abortError(bounds.signal.reason);
     const message = frame(method.encode(request));
-    return new Call(currentConnection(), headersOf(method), message, bounds, onBytes);
+    return new Call(currentConnection(), headerBlock(method, bounds.timeoutMs), message, bounds, onBytes);
   }
 
   return {
@@ -87,23 +86,13 @@ export function openChannel(path: string): GrpcChannel {
         call.giveUp(new GrpcError(GrpcStatus.cancelled, ""));
       }
     },
+    sent: async () => {
+      await Promise.all([...connections].map(({ begun }) => begun));
+    },
     close: () => {
       for (const connection of connections) connection.close();
     },
   };
-}
-
-function headersOf(method: Method<never, unknown>): readonly HeaderField[] {
-  return [
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", method.path],
-    // Nobody looks it up: the connection goes to the socket. Go servers want a plain name here.
-    [":authority", "localhost"],
-    ["content-type", "application/grpc"],
-    ["te", "trailers"],
-    ...Object.entries(method.headers ?? {}),
-  ];
 }
 
 function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): Response {

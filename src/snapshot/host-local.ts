@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { IP_REGEX } from "valibot";
 import { resolveOnHost } from "./host-paths.ts";
 import { eachPaced } from "./pace.ts";
 import {
@@ -71,7 +71,7 @@ async function readLeases(
     function passOver(reason: string): void {
       oddities.push({ path: `${network.dir}/${printable(name)}`, reason });
     }
-    if (isIP(name) === 0) return passOver("its name is no address");
+    if (!IP_REGEX.test(name)) return passOver("its name is no address");
     if (kind !== "file") return passOver(`is ${describeKind(kind)} where a lease belongs`);
     const content = readRegularFile(`${network.opened}/${name}`, MAX_LEASE_BYTES);
     if (content.kind === "gone") return;

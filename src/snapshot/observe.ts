@@ -32,6 +32,8 @@ export interface ObserveOptions {
   readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
+  /** Nobody is going to read what the kernel said: to read it takes as long as to list hundreds of sandboxes. */
+  readonly withoutKernelLog?: boolean;
   /** Of whoever looks again and again: what the cluster says, kept by watching it. */
   readonly mirror?: ClusterMirror;
 }
@@ -68,6 +70,8 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const call: Call = { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
     const greeting = greet(cri, call);
     const runtime = readRuntime(cri, containerd, greeting, call);
+    // The runtime makes up its answers while everything else is read, but only once it has heard the questions.
+    await channel.sent();
     const snapshot = await observeWith(options, env, found.path, greeting, runtime);
     return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, call)));
   } finally {
@@ -103,6 +107,12 @@ async function observeWith(
     return await readCni({ root, cacheDir, multusDir, cniDirs, isContainerd, signal });
   }
 
+  async function kernelFacts() {
+    return options.withoutKernelLog === true
+      ? absent<KernelFacts>("nobody asked")
+      : await readKernelLog({ root, signal });
+  }
+
   // What needs no answer of the runtime comes first: it is read while the runtime makes up its own.
   const isSick = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
@@ -116,7 +126,7 @@ async function observeWith(
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => readProcesses({ root, table: processTable, signal })),
     runtimeFacts.then(({ cri }) =>
-      isRestless(cri) ? readKernelLog({ root, signal }) : absent<KernelFacts>("nothing is dead, and nothing restarts"),
+      isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
     readLogs({ root, distribution, signal }),
     cniFacts(),

@@ -18,7 +18,6 @@ type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
 /** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
 export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
-  if (isGone(step.path, tools)) return { kind: "unneeded" };
   const expected = await identifyFile(tools.hostRoot, step.path);
   if (!expected.ok) return { kind: "refused", reason: expected.refusal.message };
   const objection = await objectionTo(step, tools);
@@ -26,10 +25,6 @@ export async function quarantineStep(step: QuarantineStep, finding: Finding, too
   const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
   if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
   return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
-}
-
-function isGone(path: string, tools: NodeTools): boolean {
-  return readRegularFile(resolveOnHost(tools.hostRoot, path, "keep")).kind === "gone";
 }
 
 async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<string | undefined> {

@@ -1,4 +1,3 @@
-import { connect, type Socket } from "node:net";
 import { BodySender } from "./body-sender.ts";
 import { ReceiveWindow } from "./flow-control.ts";
 import { checkFrame } from "./frame-rules.ts";
@@ -14,13 +13,12 @@ import {
 } from "./frames.ts";
 import { type HeaderBlock, HeaderBlocks } from "./header-blocks.ts";
 import { decodeHeaders } from "./hpack-decode.ts";
-import { encodeHeaders } from "./hpack-encode.ts";
 import { Outbox } from "./outbox.ts";
 import { DEFAULT_WINDOW, ErrorCode, Flag, FrameType, ProtocolError } from "./protocol.ts";
 import { appliedSettings, DEFAULT_SETTINGS, OUR_SETTINGS, type PeerSettings, WINDOW_BYTES } from "./settings.ts";
-import type { HeaderField } from "./static-table.ts";
 import { Stream, type StreamEnd, type StreamListener } from "./stream.ts";
 import { Streams } from "./streams.ts";
+import { openWire, type Wire } from "./wire.ts";
 
 /** What a client says before anything else, and that it can take more than the default at once. */
 const GREETING = Buffer.concat([
@@ -40,7 +38,7 @@ export interface ConnectionOptions {
  * runtime on the same machine, and what one that errs says next means nothing.
  */
 export class Connection {
-  readonly #socket: Socket;
+  readonly #wire: Wire;
   readonly #outbox: Outbox;
   readonly #onClosed: () => void;
   readonly #streams: Streams;
@@ -48,6 +46,7 @@ export class Connection {
   readonly #headerBlocks = new HeaderBlocks();
   readonly #bodies = new BodySender((frame) => this.#outbox.send(frame));
   readonly #window = new ReceiveWindow(WINDOW_BYTES);
+  readonly #begun = Promise.withResolvers<void>();
   /** Unknown until the server's first frame. */
   #settings: PeerSettings | undefined;
   /** Draining: what is under way goes on, and nothing new begins. */
@@ -56,27 +55,33 @@ export class Connection {
   constructor(path: string, { onClosed, firstStreamId = 1 }: ConnectionOptions) {
     this.#onClosed = onClosed;
     this.#streams = new Streams(firstStreamId);
-    this.#socket = connect(path);
-    this.#outbox = new Outbox(this.#socket);
+    let isOpen = false;
+    this.#wire = openWire(path, {
+      onOpen: () => {
+        isOpen = true;
+        this.#begun.resolve();
+      },
+      onBytes: (bytes) => this.#read(bytes),
+      onEnd: (error) => {
+        if (error === undefined) return this.#end({ kind: "lost" });
+        this.#end(isOpen ? { kind: "lost", cause: error } : { kind: "failed", error });
+      },
+    });
+    this.#outbox = new Outbox(this.#wire);
     this.#outbox.send(GREETING);
-    let connected = false;
-    this.#socket.once("connect", () => {
-      connected = true;
-    });
-    this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
-    this.#socket.on("error", (error) => {
-      this.#end(connected ? { kind: "lost", cause: error } : { kind: "failed", error });
-    });
-    this.#socket.on("end", () => this.#end({ kind: "lost" }));
-    this.#socket.on("close", () => this.#end({ kind: "lost" }));
+  }
+
+  /** Resolves when the first requests are on their way, or never will be. */
+  get begun(): Promise<void> {
+    return this.#begun.promise;
   }
 
   get takesRequests(): boolean {
     return this.#state === "open" && this.#streams.hasIds;
   }
 
-  request(headers: readonly HeaderField[], body: Uint8Array, listener: StreamListener): Stream {
-    const stream = new Stream(encodeHeaders(headers), body, listener);
+  request(headerBlock: Uint8Array, body: Uint8Array, listener: StreamListener): Stream {
+    const stream = new Stream(headerBlock, body, listener);
     this.#streams.add(stream);
     this.#openWaiting();
     return stream;
@@ -131,7 +136,8 @@ export class Connection {
   #end(end: StreamEnd): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
-    this.#socket.destroy();
+    this.#wire.close();
+    this.#begun.resolve();
     for (const stream of this.#streams.removeAll()) stream.listener.onEnd(end);
     this.#onClosed();
   }

@@ -1,12 +1,12 @@
-import type { Socket } from "node:net";
+import type { Wire } from "./wire.ts";
 
 /** Collects frames and writes those of one turn together: a system call costs more than all the rest of a small call. */
 export class Outbox {
-  readonly #socket: Socket;
+  readonly #wire: Pick<Wire, "write">;
   #frames: Buffer[] = [];
 
-  constructor(socket: Socket) {
-    this.#socket = socket;
+  constructor(wire: Pick<Wire, "write">) {
+    this.#wire = wire;
   }
 
   send(frame: Buffer): void {
@@ -17,6 +17,6 @@ export class Outbox {
   flush(): void {
     const frames = this.#frames;
     this.#frames = [];
-    if (frames.length > 0 && !this.#socket.destroyed) this.#socket.write(Buffer.concat(frames));
+    if (frames.length > 0) this.#wire.write(Buffer.concat(frames));
   }
 }

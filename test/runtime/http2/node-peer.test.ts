@@ -8,6 +8,7 @@ import { type GrpcChannel, type Method, openChannel } from "../../../src/runtime
 import { frame } from "../../../src/runtime/grpc-frames.ts";
 import { GrpcStatus } from "../../../src/runtime/grpc-status.ts";
 import { Connection } from "../../../src/runtime/http2/connection.ts";
+import { encodeHeaders } from "../../../src/runtime/http2/hpack-encode.ts";
 import { collect } from "../../support/collect.ts";
 import { listenHttp2 } from "../../support/http2-peer.ts";
 import { usePeerPlace } from "../../support/peer-place.ts";
@@ -89,7 +90,7 @@ describe("what another implementation sends", () => {
       fc.asyncProperty(fc.dictionary(name, value, { maxKeys: 20 }), async (sent) => {
         next = sent;
         const recorded = new RecordedStream();
-        connection.request(Object.entries(REQUEST), Buffer.alloc(1), recorded);
+        connection.request(encodeHeaders(Object.entries(REQUEST)), Buffer.alloc(1), recorded);
         expect(await recorded.ended).toEqual({ kind: "complete" });
         const [head = new Map<string, string>(), trailers = new Map<string, string>()] = recorded.headers;
 

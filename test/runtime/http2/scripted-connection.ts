@@ -1,4 +1,5 @@
 import { Connection } from "../../../src/runtime/http2/connection.ts";
+import { encodeHeaders } from "../../../src/runtime/http2/hpack-encode.ts";
 import type { Stream } from "../../../src/runtime/http2/stream.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { RecordedStream } from "./recorded-stream.ts";
@@ -24,7 +25,10 @@ export async function scripted(firstStreamId?: number): Promise<Scripted> {
     connection,
     request: (bodyBytes = 5) => {
       const answer = new RecordedStream();
-      return { answer, stream: connection.request([[":method", "POST"]], Buffer.alloc(bodyBytes), answer) };
+      return {
+        answer,
+        stream: connection.request(encodeHeaders([[":method", "POST"]]), Buffer.alloc(bodyBytes), answer),
+      };
     },
     close: async () => {
       connection.close();
