@@ -12,7 +12,7 @@ export type Departures = (
 ) => Promise<Departure | { readonly held: string }>;
 
 export interface DepartureSources {
-  readonly cri: Pick<CriClient, "listPodSandbox" | "podSandboxState">;
+  readonly cri: Pick<CriClient, "listSandboxStates" | "podSandboxState">;
   readonly containerd: Pick<ContainerdClient, "findContainers"> | undefined;
   readonly lookMs: number;
 }
@@ -79,7 +79,7 @@ async function stillListed(
   call: { readonly timeoutMs: number },
 ): Promise<ReadonlySet<string>> {
   try {
-    return new Set((await cri.listPodSandbox(undefined, call)).map(({ id }) => id));
+    return new Set((await cri.listSandboxStates(call)).map(({ id }) => id));
   } catch (error) {
     if (!(error instanceof RuntimeError && error.kind === "overflow")) throw error;
     const states = await Promise.all(ids.map(async (id) => [id, await cri.podSandboxState(id, call)] as const));

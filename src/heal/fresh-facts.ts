@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import type { Container, PodSandbox } from "../runtime/gen/runtime/v1/cri.ts";
+import type { Container, SandboxState } from "../runtime/gen/runtime/v1/cri.ts";
 import { parseResultName } from "../snapshot/cni-results.ts";
 import { readContainerd, readTasks } from "../snapshot/containerd-facts.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
@@ -23,7 +23,7 @@ export interface FreshFacts {
   /** undefined where the runtime is not containerd. */
   containerd(): Promise<ContainerdFacts | undefined>;
   /** As the runtime lists it; undefined when it does not. */
-  sandbox(id: string): Promise<PodSandbox | undefined>;
+  sandbox(id: string): Promise<SandboxState | undefined>;
   containersOf(sandboxId: string): Promise<readonly Container[]>;
   /** Whatever lies in the places of a sandbox's result files. */
   resultFiles(sandboxId: string): Promise<readonly string[]>;
@@ -34,7 +34,7 @@ export interface FreshFacts {
 export interface FactSources {
   readonly root: string;
   readonly cniCacheDirs: readonly string[];
-  readonly cri: Pick<CriClient, "listPodSandbox" | "listContainers">;
+  readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
   readonly containerd: ContainerdClient | undefined;
   readonly lookMs: number;
 }
@@ -60,7 +60,7 @@ export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: Fact
   }
 
   const sandboxes = shared(async () => {
-    const listed = await unlessTooLarge(() => cri.listPodSandbox(undefined, call));
+    const listed = await unlessTooLarge(() => cri.listSandboxStates(call));
     return listed && new Map(listed.map((sandbox) => [sandbox.id, sandbox]));
   });
   const containers = shared(async () => {

@@ -18,8 +18,8 @@ export interface Pool {
   one<T>(job: () => Promise<T>): Promise<T>;
   /** Halves the places: the runtime shows that it has too much to do. Jobs under way go on. */
   slowDown(): void;
-  /** Gives one place more, up to as many as there are. */
-  speedUp(): void;
+  /** Gives places more, one unless told otherwise, up to as many as there are. */
+  speedUp(by?: number): void;
 }
 
 export function pool(options: PoolOptions): Pool {
@@ -75,8 +75,8 @@ export function pool(options: PoolOptions): Pool {
     slowDown: () => {
       places = Math.max(1, Math.floor(places / 2));
     },
-    speedUp: () => {
-      places = Math.min(options.places, places + 1);
+    speedUp: (by = 1) => {
+      places = Math.min(options.places, places + by);
       admit();
     },
   };

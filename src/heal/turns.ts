@@ -16,6 +16,12 @@ export interface TurnRules {
   readonly interruption: Interruption;
 }
 
+/**
+ * Few at first, so that a plugin that cannot work is not fed many; each that succeeds makes room for some more. Not for
+ * all: a pod in the host's network is removed without any plugin.
+ */
+const MORE_WITH_EACH = 4;
+
 export function turns({ places, brake, interruption }: TurnRules): Turn {
   let hadTooMuch = false;
   const slowDown = (): void => {
@@ -33,8 +39,7 @@ export function turns({ places, brake, interruption }: TurnRules): Turn {
       throw error;
     }
     brake.succeeded();
-    // Few at first, so that a plugin that cannot work is not fed many; each that succeeds makes room for one more.
-    if (!hadTooMuch) places.speedUp();
+    if (!hadTooMuch) places.speedUp(MORE_WITH_EACH);
     load.took(performance.now() - startedAt);
   }
 

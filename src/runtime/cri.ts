@@ -15,6 +15,8 @@ export interface CriClient {
   /** Verbose: the info map names the CNI directories that the runtime really uses. */
   status(options: CallOptions): Promise<api.StatusResponse>;
   listPodSandbox(filter: PodSandboxFilter | undefined, options: CallOptions): Promise<readonly api.PodSandbox[]>;
+  /** Ids and states of all sandboxes: the same list, at a fraction of what it takes to read. */
+  listSandboxStates(options: CallOptions): Promise<readonly api.SandboxState[]>;
   podSandboxStatus(id: string, options: CallOptions): Promise<api.PodSandboxStatusResponse>;
   /** The state alone, at a fraction of the verbose status' cost; undefined where the runtime knows no such sandbox. */
   podSandboxState(id: string, options: CallOptions): Promise<api.PodSandboxState | undefined>;
@@ -45,6 +47,7 @@ const methods = {
   version: method(SERVICE, "Version", api.VersionRequest, api.VersionResponse),
   status: method(SERVICE, "Status", api.StatusRequest, api.StatusResponse),
   listPodSandbox: method(SERVICE, "ListPodSandbox", api.ListPodSandboxRequest, api.ListPodSandboxResponse),
+  listSandboxStates: method(SERVICE, "ListPodSandbox", api.ListPodSandboxRequest, api.SandboxStates),
   podSandboxStatus: method(SERVICE, "PodSandboxStatus", api.PodSandboxStatusRequest, api.PodSandboxStatusResponse),
   listContainers: method(SERVICE, "ListContainers", api.ListContainersRequest, api.ListContainersResponse),
   containerStatus: method(SERVICE, "ContainerStatus", api.ContainerStatusRequest, api.ContainerStatusResponse),
@@ -72,6 +75,7 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
     status: (options) => call(methods.status, { verbose: true }, options),
     listPodSandbox: async (filter, options) =>
       (await call(methods.listPodSandbox, filter ? { filter } : {}, options)).items,
+    listSandboxStates: async (options) => (await call(methods.listSandboxStates, {}, options)).items,
     podSandboxStatus: (id, options) => call(methods.podSandboxStatus, { podSandboxId: id, verbose: true }, options),
     podSandboxState: async (id, options) => {
       try {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { departures } from "../../src/heal/departures.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { Container } from "../../src/runtime/gen/containerd/containers.ts";
-import { PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 
 const removed = (): Promise<undefined> => Promise.resolve(undefined);
 
@@ -15,10 +15,10 @@ function runtime({
   const asked: string[] = [];
   const departed = departures({
     cri: {
-      listPodSandbox: () => {
+      listSandboxStates: () => {
         asked.push("list");
         if (overflows) return Promise.reject(new RuntimeError("overflow", "ListPodSandbox", "", ""));
-        return Promise.resolve(listed.map((id) => PodSandbox.fromPartial({ id })));
+        return Promise.resolve(listed.map((id) => ({ id, state: PodSandboxState.SANDBOX_NOTREADY })));
       },
       podSandboxState: (id) => Promise.resolve(listed.includes(id) ? PodSandboxState.SANDBOX_NOTREADY : undefined),
     },

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { freshFacts } from "../../src/heal/fresh-facts.ts";
 import type { PodSandboxFilter } from "../../src/runtime/cri.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import type { PodSandbox } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { type PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const ID = "a".repeat(64);
@@ -22,12 +22,14 @@ function runtime(listed: readonly string[], tooLarge = false) {
   const asked: (PodSandboxFilter | undefined)[] = [];
   const listPodSandbox = (filter: PodSandboxFilter | undefined) => {
     asked.push(filter);
-    if (tooLarge && filter === undefined) {
-      return Promise.reject(new RuntimeError("overflow", "ListPodSandbox", "larger than max", ""));
-    }
     return Promise.resolve(listed.map((id) => ({ id }) as PodSandbox));
   };
-  const cri = { listPodSandbox, listContainers: () => Promise.resolve([]) };
+  const listSandboxStates = () => {
+    asked.push(undefined);
+    if (tooLarge) return Promise.reject(new RuntimeError("overflow", "ListPodSandbox", "larger than max", ""));
+    return Promise.resolve(listed.map((id) => ({ id, state: PodSandboxState.SANDBOX_NOTREADY })));
+  };
+  const cri = { listPodSandbox, listSandboxStates, listContainers: () => Promise.resolve([]) };
   return { asked, facts: freshFacts({ root: "/", cniCacheDirs: [], cri, containerd: undefined, lookMs: 1000 }) };
 }
 
@@ -66,7 +68,8 @@ describe("fresh facts", () => {
     mkdirSync(join(root, "var/lib/cni/results"), { recursive: true });
     writeFileSync(join(root, `var/lib/cni/results/cbr0-${ID}-eth0`), "");
     mkdirSync(join(root, `var/lib/cni/results/lo-${ID}-lo`));
-    const cri = { listPodSandbox: () => Promise.resolve([]), listContainers: () => Promise.resolve([]) };
+    const none = () => Promise.resolve([]);
+    const cri = { listPodSandbox: none, listSandboxStates: none, listContainers: none };
     const cniCacheDirs = ["/var/lib/cni", "/gone"];
     const facts = freshFacts({ root, cniCacheDirs, cri, containerd: undefined, lookMs: 1000 });
     const found = await facts.resultFiles(ID);

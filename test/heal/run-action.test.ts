@@ -12,7 +12,7 @@ import { turns } from "../../src/heal/turns.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import type { CallOptions } from "../../src/runtime/call.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
 import { makeWorkshop, type Workshop } from "./workshop.ts";
@@ -43,7 +43,7 @@ function node(...answers: readonly (string | undefined)[]) {
   const places = pool({ places: 4, patienceMs: 60_000, mostBeside: 4 });
   const cri: Partial<NodeTools["cri"]> = {
     podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
-    listPodSandbox: () => Promise.resolve(isListed ? [PodSandbox.fromPartial({ id: ID })] : []),
+    listSandboxStates: () => Promise.resolve(isListed ? [{ id: ID, state: PodSandboxState.SANDBOX_NOTREADY }] : []),
     removePodSandbox: (_id: string, { signal }: CallOptions) => {
       const answer = answers[removals++];
       if (answer === "hang") {

@@ -6,7 +6,7 @@ import { type Turn, turns } from "../../src/heal/turns.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 
 const FIRST = 2;
-const MOST = 5;
+const MOST = 12;
 const HANG_GUARD_MS = 60_000;
 
 interface Call {
@@ -44,11 +44,11 @@ async function endFirst(end: (call: Call) => void): Promise<void> {
 }
 
 describe("turns at the runtime", () => {
-  test("are few at first, and one more with each success, up to the limit", async () => {
+  test("are few at first, and some more with each success, up to the limit", async () => {
     ask(20);
     await settled();
     expect(under).toHaveLength(FIRST);
-    for (const expected of [3, 4, 5, 5, 5]) {
+    for (const expected of [6, 10, 12, 12]) {
       await endFirst(({ succeed }) => succeed());
       expect(under).toHaveLength(expected);
     }

@@ -131,6 +131,21 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(await ids({ labelSelector: { "io.kubernetes.pod.namespace": "elsewhere" } })).toEqual([]);
     });
 
+    test("is in the short list with its state", async () => {
+      const ready = await run("ready");
+      const stopped = await run("stopped");
+      await cri.stopPodSandbox(stopped.id, CALL);
+
+      const states = new Map((await cri.listSandboxStates(CALL)).map(({ id, state }) => [id, state]));
+
+      expect(states).toEqual(
+        new Map([
+          [ready.id, PodSandboxState.SANDBOX_READY],
+          [stopped.id, PodSandboxState.SANDBOX_NOTREADY],
+        ]),
+      );
+    });
+
     test("keeps its name through StopPodSandbox and gives it back with RemovePodSandbox", async () => {
       const pod = await run("web");
 
