@@ -15,6 +15,7 @@ import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
 import { observe } from "../snapshot/observe.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
+import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
 import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
@@ -36,6 +37,9 @@ export interface HealFlags extends NodeFlags {
 export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
+  // Where nobody is asked, the first report is the one after the healing.
+  const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
+  const firstSnapshot = observe({ ...settings, withoutKernelLog }, io.env);
   const policy: HealPolicy = {
     ...settings,
     allDead: flags.allDead ?? false,
@@ -43,12 +47,9 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
-  const look = async (options?: { readonly withoutKernelLog: boolean }): Promise<Seen> => {
-    const snapshot = await observe({ ...settings, ...options }, io.env);
-    return { snapshot, diagnosis: diagnose(snapshot, policy) };
-  };
-  // Where nobody is asked, the first report is the one after the healing.
-  const seen = await look({ withoutKernelLog: flags.yes === true && flags.dryRun !== true });
+  const judged = (snapshot: Snapshot): Seen => ({ snapshot, diagnosis: diagnose(snapshot, policy) });
+  const look = async (): Promise<Seen> => judged(await observe(settings, io.env));
+  const seen = judged(await firstSnapshot);
   if (seen.snapshot.cri.status !== "read") {
     await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
     return ExitCode.unknown;

@@ -85,10 +85,10 @@ export async function listAllSandboxes(
   return { items: [...found.values()], coverage: pods ? "hinted" : "whole" };
 }
 
-/** All containers: in one answer, else by state, else by the sandboxes they belong to. */
+/** All containers: in one answer, else by state, else by the sandboxes they belong to, who are asked for only then. */
 export async function listAllContainers(
   cri: Pick<CriClient, "listContainers">,
-  sandboxIds: readonly string[],
+  sandboxIds: () => Promise<readonly string[]>,
   options: CallOptions,
 ): Promise<Listing<Container>> {
   const list = (filter?: ContainerFilter) => unlessTooLarge(() => cri.listContainers(filter, options));
@@ -110,9 +110,10 @@ export async function listAllContainers(
       collect(found, part);
       continue;
     }
-    if (sandboxIds.length === 0) throw unreadable(part, "the list of containers, with no sandbox known to ask for");
+    const ids = await sandboxIds();
+    if (ids.length === 0) throw unreadable(part, "the list of containers, with no sandbox known to ask for");
     coverage = "hinted";
-    for (const items of await mapLimited(sandboxIds, CONCURRENCY, (id) => bySandbox(state, id))) collect(found, items);
+    for (const items of await mapLimited(ids, CONCURRENCY, (id) => bySandbox(state, id))) collect(found, items);
   }
   return { items: [...found.values()], coverage };
 }

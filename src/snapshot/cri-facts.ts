@@ -63,13 +63,10 @@ export async function readCri(
   hints: () => Promise<readonly PodHint[]>,
   options: CallOptions,
 ): Promise<Source<CriFacts>> {
-  const listedSandboxes = await listAllSandboxes(cri, hints, options);
+  const listing = listAllSandboxes(cri, hints, options);
+  const idsListed = async () => (await listing).items.map(({ id }) => id);
+  const [listedSandboxes, listedContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
   const sandboxes = listedSandboxes.items.map(toSandbox);
-  const listedContainers = await listAllContainers(
-    cri,
-    sandboxes.map((sandbox) => sandbox.id),
-    options,
-  );
   const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
   const containers = await mapLimited(listedContainers.items, STATUS_CONCURRENCY, async (container) => {
     const facts = toContainer(container);

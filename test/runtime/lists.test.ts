@@ -87,7 +87,7 @@ describe("lists that overflow one message", () => {
 
     const sandboxes = await listAllSandboxes(cri, recordedPods, CALL);
     const found = sandboxes.items.map((sandbox) => sandbox.id);
-    const containers = await listAllContainers(cri, found, CALL);
+    const containers = await listAllContainers(cri, () => Promise.resolve(found), CALL);
 
     expect(sandboxes.coverage).toBe("hinted");
     expect(found.sort()).toEqual([...ids].sort());
@@ -112,7 +112,7 @@ describe("lists that overflow one message", () => {
 
     const hintless = listAllSandboxes(cri, async () => [], CALL);
     const onePod = listAllSandboxes(cri, async () => [pod], CALL);
-    const containers = listAllContainers(cri, [], CALL);
+    const containers = listAllContainers(cri, () => Promise.resolve([]), CALL);
 
     await expect(hintless).rejects.toMatchObject({
       kind: "overflow",
