@@ -21,10 +21,11 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
     return procError(error);
   }
   try {
-    const buffer = maxBytes <= shared.length ? shared : Buffer.allocUnsafe(maxBytes);
+    let buffer: Buffer = shared;
     let length = 0;
     while (length < maxBytes) {
-      const count = readSync(fd, buffer, length, maxBytes - length, null);
+      if (length === buffer.length) buffer = grown(buffer, maxBytes);
+      const count = readSync(fd, buffer, length, Math.min(buffer.length, maxBytes) - length, null);
       if (count === 0) break;
       length += count;
     }
@@ -34,6 +35,13 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
   } finally {
     closeSync(fd);
   }
+}
+
+/** Only for the few files that need it: to hold as much as may be read had the engine collect garbage at every look. */
+function grown(full: Buffer, most: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(2 * full.length, most));
+  full.copy(larger);
+  return larger;
 }
 
 /**
