@@ -5,26 +5,23 @@
  * the memory is worth that a look takes twice as long.
  * `useBaselineJIT`: code is interpreted, regular expressions are compiled. A healing of half a second is over before
  * compiled code pays for its compilation, and the processors are wanted elsewhere: by the plugins.
- * `useConcurrentGC`: no thread looks for garbage beside the work, for the same reason.
  */
 const TURNED_OFF = new Map([
-  ["agent", ["BUN_JSC_useJIT"]],
-  ["heal", ["BUN_JSC_useBaselineJIT", "BUN_JSC_useConcurrentGC"]],
+  ["agent", "BUN_JSC_useJIT"],
+  ["heal", "BUN_JSC_useBaselineJIT"],
 ]);
 
 /**
- * Starts the process over with the engine that suits the command; it stays the same process. Anybody who sets a switch,
+ * Starts the process over with the engine that suits the command; it stays the same process. Anybody who sets the switch,
  * either way, is heard.
  */
 export function restartForCommand(command: string | undefined, env: Readonly<NodeJS.ProcessEnv>): void {
-  const names = TURNED_OFF.get(command ?? "") ?? [];
+  const name = TURNED_OFF.get(command ?? "");
   if (process.versions["bun"] === undefined || process.execve === undefined) return;
-  const unset = names.filter((name) => env[name] === undefined);
-  if (unset.length === 0) return;
+  if (name === undefined || env[name] !== undefined) return;
   const defined = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  const turnedOff = unset.map((name) => [name, "0"] as const);
   process.execve(process.execPath, [process.execPath, ...process.argv.slice(2)], {
     ...Object.fromEntries(defined),
-    ...Object.fromEntries(turnedOff),
+    [name]: "0",
   });
 }
