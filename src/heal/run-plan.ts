@@ -3,7 +3,7 @@ import type { NodeTools } from "./node-tools.ts";
 import { pool } from "./pool.ts";
 import { type ActionResult, runAction } from "./run-action.ts";
 import type { StormBrake } from "./storm-brake.ts";
-import { turns } from "./turns.ts";
+import { type Turn, turns } from "./turns.ts";
 
 /** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
@@ -12,7 +12,7 @@ const FIRST_AT_A_TIME = 8;
 
 /**
  * More are under way than have their turn at the runtime: while some are removed, the next are proven and announced, and
- * one sync of the journal serves them all.
+ * one sync of the journal serves them all. Only the first few go ahead, so that plugins are at work by then.
  */
 const PREPARED_TIMES = 4;
 
@@ -31,9 +31,15 @@ export async function runPlan(
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
   const limits = { patienceMs: PATIENCE_MS, mostBeside: MOST_BESIDE };
-  const workers = pool({ places: PREPARED_TIMES * concurrency, ...limits });
+  const mostPrepared = PREPARED_TIMES * concurrency;
+  const workers = pool({ places: mostPrepared, firstPlaces: FIRST_AT_A_TIME, ...limits });
   const places = pool({ places: concurrency, firstPlaces: FIRST_AT_A_TIME, ...limits });
-  const turn = turns({ places, brake, interruption: tools.interruption });
+  const atRuntime = turns({ places, brake, interruption: tools.interruption });
+  const turn: Turn = (call) => {
+    const taken = atRuntime(call);
+    workers.speedUp(mostPrepared);
+    return taken;
+  };
   const surroundings = { tools: { ...tools, turn }, brake };
 
   async function take(action: PlannedAction): Promise<ActionResult> {
@@ -43,6 +49,7 @@ export async function runPlan(
       onResult(result);
       return result;
     } finally {
+      workers.speedUp(mostPrepared);
       clearTimeout(slow);
     }
   }
