@@ -3,6 +3,7 @@ import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { type Healing, healNode } from "../heal/heal-node.ts";
 import { inSession, type Planned, type Seen } from "../heal/in-session.ts";
+import { openRuntime, type RuntimeAccess } from "../heal/runtime-access.ts";
 import type { HealSession } from "../heal/session.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
@@ -93,13 +94,17 @@ interface Surroundings {
 
 async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<ExitCode> {
   const options = { ...around, session: { ...sessionOptions(around.settings), sleep } };
+  // What is proven once more before each touch is read while the right to touch is asked for.
+  const runtime = openRuntime(shown.snapshot, around.settings);
+  runtime.facts.begin();
   const healed = await inSession(shown, options, async (session, now) => {
     tellRecoveries(session.recoveries, io);
-    const healing = await healInSession(session, now, around, io);
+    if (now !== shown) runtime.facts.renew();
+    const healing = await healInSession(session, now, { ...around, runtime }, io);
     for (const warning of session.journal.warnings) io.stderr(`${warning}\n`);
     await tell(healing, around, io);
     return exitOf(healing.diagnosis);
-  });
+  }).finally(() => runtime.close());
   if (healed.ok) return healed.value;
   io.stderr(`Nothing was touched: ${healed.refusal.message} ${healed.refusal.next}\n`);
   return ExitCode.refused;
@@ -108,7 +113,7 @@ async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<E
 async function healInSession(
   session: HealSession,
   now: Planned,
-  { settings, plan, look }: Surroundings,
+  { settings, plan, look, runtime }: Surroundings & { readonly runtime: RuntimeAccess },
   io: Io,
 ): Promise<Healing> {
   const table = settings.output === "table";
@@ -123,6 +128,7 @@ async function healInSession(
   try {
     return await healNode(now, {
       session,
+      runtime,
       plan,
       concurrency: settings.concurrency,
       cniCacheDir: settings.cniCacheDir,

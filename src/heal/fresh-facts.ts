@@ -27,6 +27,8 @@ export interface FreshFacts {
   containersOf(sandboxId: string): Promise<readonly Container[]>;
   /** Whatever lies in the places of a sandbox's result files. */
   resultFiles(sandboxId: string): Promise<readonly string[]>;
+  /** Begins to read what every proof needs. */
+  begin(): void;
   /** What is asked from now on has been read from now on. */
   renew(): void;
 }
@@ -68,13 +70,15 @@ export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: Fact
     return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
   });
   const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
+  const processes = shared(async () => {
+    const signal = AbortSignal.timeout(lookMs);
+    const table = await readProcessTable({ root, signal });
+    return await readProcesses({ root, table, signal });
+  });
+  const tasks = shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call)));
   return {
-    processes: shared(async () => {
-      const signal = AbortSignal.timeout(lookMs);
-      const table = await readProcessTable({ root, signal });
-      return await readProcesses({ root, table, signal });
-    }),
-    tasks: shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call))),
+    processes,
+    tasks,
     containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
     sandbox: async (id) => {
       const all = await sandboxes();
@@ -86,6 +90,10 @@ export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: Fact
       return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
     },
     resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
+    begin: () => {
+      // Whoever needs one of them hears of its failure.
+      void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
+    },
     renew: () => {
       renewedAt = performance.now();
     },

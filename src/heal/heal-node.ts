@@ -1,22 +1,21 @@
 import type { Finding } from "../classes/finding.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
-import { openContainerd } from "../runtime/containerd.ts";
-import { openCri } from "../runtime/cri.ts";
 import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
-import { departures } from "./departures.ts";
-import { freshFacts } from "./fresh-facts.ts";
 import { type Interruption, uninterrupted } from "./interruption.ts";
 import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
 import type { ActionResult } from "./run-action.ts";
 import { runPlan } from "./run-plan.ts";
+import { openRuntime, type RuntimeAccess } from "./runtime-access.ts";
 import type { HealSession } from "./session.ts";
 import { stormBrake } from "./storm-brake.ts";
 
 export interface HealNodeOptions {
   readonly session: HealSession;
+  /** Of whoever has opened it already, to read while the session was being opened. */
+  readonly runtime?: RuntimeAccess;
   /** What may be done about what a later look shows. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly concurrency: number;
@@ -55,12 +54,14 @@ export async function healNode(
   let plan = first.plan;
   let seen = { snapshot: first.snapshot };
   for (let round = 1; ; round++) {
-    const tools = openTools(seen.snapshot, options, interruption);
+    const runtime =
+      (round === 1 ? options.runtime : undefined) ??
+      openRuntime(seen.snapshot, { ...options, hostRoot: options.session.hostRoot });
     try {
+      const tools = toolsFor(seen.snapshot, runtime, options, interruption);
       results.push(...(await runPlan(plan, tools, running)));
     } finally {
-      tools.cri.close();
-      tools.containerd?.close();
+      runtime.close();
     }
     for (const action of plan.actions) tried.add(action.finding.id).add(whatIsDone(action));
     const now = await options.look();
@@ -113,26 +114,21 @@ function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
   return { ...result, outcome: "failed", reason: "every step succeeded, and it is still there" };
 }
 
-function openTools(snapshot: Snapshot, options: HealNodeOptions, interruption: Interruption): Omit<NodeTools, "turn"> {
-  const { session, cniCacheDir, sleep, waits = DEFAULT_WAITS, cluster } = options;
-  const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
-  const cri = openCri(path);
-  const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
+function toolsFor(
+  snapshot: Snapshot,
+  runtime: RuntimeAccess,
+  { session, sleep, waits = DEFAULT_WAITS, cluster }: HealNodeOptions,
+  interruption: Interruption,
+): Omit<NodeTools, "turn"> {
   const conf = valueOr(snapshot.cni.conf, undefined);
-  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
-  const cniCacheDirs = multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir];
   return {
+    ...runtime,
     stateDir: session.stateDir,
     journal: session.journal,
     hostRoot: session.hostRoot,
-    cri,
-    containerd,
     ...(cluster === undefined ? {} : { cluster }),
-    facts: freshFacts({ root: session.hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
-    departed: departures({ cri, containerd, lookMs: waits.lookMs }),
     conf,
     binDirs: conf?.binDirs ?? valueOr(snapshot.cri, undefined)?.cniDirs?.bin ?? [],
-    cniCacheDirs,
     waits,
     sleep,
     interruption,

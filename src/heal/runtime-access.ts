@@ -1,0 +1,38 @@
+import { openContainerd } from "../runtime/containerd.ts";
+import { openCri } from "../runtime/cri.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import { departures } from "./departures.ts";
+import { freshFacts } from "./fresh-facts.ts";
+import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
+
+/** The runtime that was seen, and what healing asks it again and again. */
+export interface RuntimeAccess extends Pick<NodeTools, "cri" | "containerd" | "facts" | "departed" | "cniCacheDirs"> {
+  close(): void;
+}
+
+export interface RuntimeAccessOptions {
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly waits?: Waits;
+}
+
+export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): RuntimeAccess {
+  const { hostRoot, cniCacheDir, waits = DEFAULT_WAITS } = options;
+  const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
+  const cri = openCri(path);
+  const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
+  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  const cniCacheDirs = multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir];
+  return {
+    cri,
+    containerd,
+    cniCacheDirs,
+    facts: freshFacts({ root: hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
+    departed: departures({ cri, containerd, lookMs: waits.lookMs }),
+    close: () => {
+      cri.close();
+      containerd?.close();
+    },
+  };
+}
