@@ -18,7 +18,7 @@ export interface DepartureSources {
 }
 
 /** Long enough for many removals to share one look, too short for anybody to wait for. */
-const GATHER_MS = 150;
+const GATHER_MS = 250;
 
 /**
  * RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. To ask for each one
