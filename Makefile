@@ -60,10 +60,10 @@ bench: setup build ## speed and memory, side by side with crictl where it can be
 	node bench/main.ts
 
 chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n choose others
-	node bench/chaos.ts $(ROUNDS) $(SEED)
+	node bench/chaos.ts $(or $(ROUNDS),200) $(SEED)
 
 soak: setup build ## a day of random faults against an agent on a simulated node; FAULTS=n SEED=n choose others
-	node bench/agent-soak.ts $(FAULTS) $(SEED)
+	node bench/agent-soak.ts $(or $(FAULTS),10000) $(SEED)
 
 docs: setup ## regenerate docs/classes.md, docs/schema and the PrometheusRule
 	node scripts/class-docs.ts
