@@ -18,7 +18,10 @@ const wire = openWire(path, {
 });
 isReturned = true;
 write();
-if (closesAtOnce !== "") wire.close();
+if (closesAtOnce !== "") {
+  wire.close();
+  write();
+}
 process.on("exit", () => process.stdout.write(JSON.stringify(heard)));
 
 function write(): void {
