@@ -8,8 +8,7 @@ export interface MethodHead {
 }
 
 /**
- * What the calls of each method have said. Many calls say the same: to write it anew would be a tenth of a small call.
- * Callers have few methods, and few deadlines for each.
+ * What the calls of each method have said: many say the same. Callers have few methods, and few deadlines for each.
  */
 const remembered = new WeakMap<MethodHead, Map<number, Uint8Array>>();
 const MOST_REMEMBERED = 8;

@@ -32,7 +32,7 @@ export interface ObserveOptions {
   readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
-  /** Nobody is going to read what the kernel said: to read it takes as long as to list hundreds of sandboxes. */
+  /** Nobody is going to read what the kernel said, and a full ring takes 4 ms to read. */
   readonly withoutKernelLog?: boolean;
   /** Of whoever looks again and again: what the cluster says, kept by watching it. */
   readonly mirror?: ClusterMirror;

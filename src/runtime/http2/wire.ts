@@ -18,10 +18,7 @@ export interface WireListener {
   readonly onEnd: (error: Error | undefined) => void;
 }
 
-/**
- * By the engine's own means where there are any: node:net and the streams below it take Bun 2 ms to load, and half of the
- * time of every small call.
- */
+/** By the engine's own means where there are any: node:net and the streams below it take Bun 2 ms to load. */
 export function openWire(path: string, listener: WireListener): Wire {
   return process.versions["bun"] === undefined ? nodeWire(path, listener) : bunWire(path, listener);
 }
