@@ -71,7 +71,8 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const greeting = greet(cri, call);
     const runtime = readRuntime(cri, containerd, greeting, call);
     // The runtime makes up its answers while everything else is read, but only once it has heard the questions.
-    await channel.sent();
+    // The greeting has a deadline, and this must not outlast it.
+    await Promise.race([channel.sent(), greeting]);
     const snapshot = await observeWith(options, env, found.path, greeting, runtime);
     return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, call)));
   } finally {
