@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ATTACHER, runAttacher, type StuckAttachment, stuckAttachment } from "../../lab/faults/stuck-attachment.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { podRef, runPod } from "../../lab/pods.ts";
 import { apiKnows, objectFile, STUB_KUBECONFIG, startStubApi } from "../../lab/stub-api.ts";
-import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, play, start } from "../lab/real-node.ts";
 import { expectAlive, heal, unghostIn } from "./healed-node.ts";
 import { named, scan } from "./scanned-node.ts";
 
@@ -15,7 +15,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
   test("are found with reason, pod and attacher, and deleted only when a person names them", async () => {
     const { node, stuck, busy } = await nodeWithStuckVolume();
     const id = `volume-attachment-stuck/${stuck.name}`;
-    playAttacher(node, stuck);
+    play((stop) => runAttacher(node, stuck, stop));
 
     const report = await scan(node, WITH_API);
     const [finding] = report.findings;
@@ -43,7 +43,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
 
   test("stay when somebody else's finalizer is on them, or a pod elsewhere uses the volume", async () => {
     const { node, stuck } = await nodeWithStuckVolume(["external-attacher/driver-lab-example", "example.com/keep"]);
-    playAttacher(node, stuck);
+    play((stop) => runAttacher(node, stuck, stop));
 
     const foreign = await heal(node, BY_NAME);
     expect(foreign.report.actions).toMatchObject([
@@ -77,15 +77,6 @@ async function nodeWithStuckVolume(finalizers?: readonly string[]) {
   const busy = await runPod(node, { name: "busy", containers: [{ name: "main" }] });
   await apiKnows(node, busy.ref);
   return { node, busy, stuck: await stuckAttachment(node, podRef({ name: "db" }), finalizers) };
-}
-
-function playAttacher(node: LabNode, stuck: StuckAttachment): void {
-  const stop = new AbortController();
-  const playing = runAttacher(node, stuck, stop.signal);
-  onTestFinished(async () => {
-    stop.abort();
-    await playing;
-  });
 }
 
 function uidInApi(node: LabNode, { address }: StuckAttachment): string {

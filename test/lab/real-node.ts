@@ -10,8 +10,10 @@ export const CALL = { timeoutMs: 60_000 } as const;
 
 const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : undefined;
 const nodes: LabNode[] = [];
+const players: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
+  await Promise.all(players.splice(0).map((end) => end()));
   for (const node of nodes.splice(0)) await node.destroy();
 });
 
@@ -20,6 +22,16 @@ export async function start(options: NodeOptions = {}): Promise<LabNode> {
   const node = await startNode(options);
   nodes.push(node);
   return node;
+}
+
+/** Plays somebody who acts on a node until the test ends; he has gone before the node does. */
+export function play(part: (stop: AbortSignal) => Promise<void>): void {
+  const stop = new AbortController();
+  const playing = part(stop.signal);
+  players.push(() => {
+    stop.abort();
+    return playing;
+  });
 }
 
 /** One test for each containerd; the title says so, and why, where one of them cannot be had. */
