@@ -1,6 +1,7 @@
 import type { Sandbox } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
 import { endedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
+import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import { livenessOf } from "./liveness.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
@@ -25,6 +26,7 @@ export interface Sorted {
 export function sortSandboxes(view: NodeView): Sorted {
   const candidates: Candidate[] = [];
   const kept: Kept[] = [];
+  const hasFailed = failedBefore(view);
   for (const sandbox of view.sandboxes) {
     if (sandbox.state === "ready") continue;
     const keep = (reason: string): void => {
@@ -44,7 +46,7 @@ export function sortSandboxes(view: NodeView): Sorted {
       continue;
     }
     const about = view.about(sandbox.id);
-    if (isBeingTakenDown(about, view)) {
+    if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
       keep("its network is being taken down right now");
       continue;
     }
@@ -71,8 +73,12 @@ export function isIgnored(marks: Readonly<Record<string, string>>): boolean {
 }
 
 /** A plugin is at work on it. One that does not end within the grace is a finding of its own, and no excuse any more. */
-function isBeingTakenDown({ plugins }: AboutId, { policy }: NodeView): boolean {
+function isPluginAtWork({ plugins }: AboutId, { policy }: NodeView): boolean {
   return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
+}
+
+function isDelAlone({ plugins }: AboutId): boolean {
+  return plugins.every(({ cniCommand }) => cniCommand === "DEL");
 }
 
 function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): string | undefined {

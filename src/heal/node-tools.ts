@@ -38,6 +38,8 @@ export interface Waits {
   readonly termMs: number;
   /** For the runtime to roll a creation back once its plugin has ended. */
   readonly rollbackMs: number;
+  /** For a plugin at work to end by itself, before what it may hold is looked at. */
+  readonly pluginMs: number;
 }
 
 export const DEFAULT_WAITS: Waits = {
@@ -46,4 +48,5 @@ export const DEFAULT_WAITS: Waits = {
   kubeletMs: 45_000,
   termMs: 3000,
   rollbackMs: 5000,
+  pluginMs: 5000,
 };

@@ -43,11 +43,20 @@ async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<str
 
 /** Whether the runtime or any process knows the id; in words when it does. */
 export async function whoKnows(id: string, tools: NodeTools): Promise<string | undefined> {
-  if ((await knowerIn(tools, id)) === undefined) return undefined;
-  // The reading that all share may be from before this very sandbox was removed.
-  tools.facts.renew();
-  return await knowerIn(tools, id);
+  let knower = await knowerIn(tools, id);
+  // The reading that all share may be from before this very sandbox was removed, and a plugin that kubelet has set to
+  // work before that removal ends by itself.
+  for (let waited = 0; knower !== undefined; waited += PLUGIN_STEP_MS) {
+    tools.facts.renew();
+    knower = await knowerIn(tools, id);
+    if (knower !== PLUGIN || waited >= tools.waits.pluginMs) break;
+    await tools.sleep(PLUGIN_STEP_MS);
+  }
+  return knower;
 }
+
+const PLUGIN = "a network plugin works on it";
+const PLUGIN_STEP_MS = 100;
 
 async function knowerIn(tools: NodeTools, id: string): Promise<string | undefined> {
   if ((await tools.facts.sandbox(id)) !== undefined) return "the runtime lists it";
@@ -57,6 +66,6 @@ async function knowerIn(tools: NodeTools, id: string): Promise<string | undefine
   if (processes.status !== "read") return "the process table cannot be read, so something may";
   const { shims, plugins, byContainer } = processes.value;
   if (shims.some((shim) => shim.id === id)) return "a shim carries it";
-  if (plugins.some((plugin) => plugin.sandboxId === id)) return "a network plugin works on it";
+  if (plugins.some((plugin) => plugin.sandboxId === id)) return PLUGIN;
   return byContainer.has(id) ? "a process runs in its cgroup" : undefined;
 }

@@ -5,6 +5,7 @@ import { failed } from "../../src/snapshot/source.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
 import {
   containerOf,
+  delErrorLine,
   FINISHED,
   idOf,
   LOST,
@@ -12,7 +13,9 @@ import {
   PATIENT,
   pluginFor,
   recordOf,
+  resultOf,
   sandboxOf,
+  scratchOf,
   shimOf,
   snapshotOf,
 } from "../support/snapshot-builder.ts";
@@ -51,6 +54,27 @@ describe("which sandboxes may be ghosts", () => {
 
     expect(candidates).toEqual([]);
     expect(kept).toMatchObject([{ sandboxId: dead.id, reason: expect.stringMatching(reason) }]);
+  });
+
+  const atWork = { sandboxes: [dead], plugins: [pluginFor("a", "DEL", 5)] };
+
+  test.each<readonly [string, NodeParts]>([
+    ["a log says that its removal failed before", { logLines: [delErrorLine("a", "no")] }],
+    ["DEL cannot read its result", { results: [resultOf("a", "empty")], runtimeVersion: "1.6.20" }],
+    ["multus cannot read its notes", { multus: [scratchOf("a", "corrupt")] }],
+  ])("also one at which a plugin works once more, where %s", (_, parts) => {
+    expect(sorted({ ...atWork, ...parts })).toMatchObject({ candidates: [{ sandbox: { id: dead.id } }], kept: [] });
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["the log speaks of another", { logLines: [delErrorLine("b", "no")] }],
+    ["the log says that it is stopped", { logLines: [`level=info msg="StopPodSandbox for \\"${idOf("a")}\\""`] }],
+    ["its files are in order", { results: [resultOf("a")], multus: [scratchOf("a")], runtimeVersion: "1.6.20" }],
+    ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
+    ["it is being made", { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] }],
+  ])("not one at which a plugin works, where %s", (_, parts) => {
+    const { candidates, kept } = sorted({ ...atWork, ...parts });
+    expect([candidates, kept]).toMatchObject([[], [{ reason: expect.stringMatching(/taken down right now/) }]]);
   });
 
   test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {

@@ -1,9 +1,8 @@
 import type { Candidate } from "../candidates.ts";
-import { brokenInWords, isBroken, quarantineStep } from "../corrupt-files.ts";
+import { blockingResults, brokenInWords, quarantineStep } from "../corrupt-files.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
-import { containerdBehaviour } from "../versions/containerd.ts";
 import type { NodeView } from "../view.ts";
 
 export const libcniResultCacheCorrupt: FailureClass = {
@@ -80,24 +79,17 @@ export const libcniResultCacheCorrupt: FailureClass = {
 };
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
-  const { runtime, cni } = view.snapshot;
-  const runtimeStumbles = containerdBehaviour(runtime.version)?.corruptResultBlocks === true;
-  const multusDir = cni.multus.status === "read" ? cni.multus.value.dir : undefined;
   return candidates.flatMap((candidate) => {
-    // Under multus a single-plugin network reads its own cache, with a libcni that stumbles whatever the runtime is.
-    const broken = candidate.about.results.filter(
-      (file) =>
-        isBroken(file) && (runtimeStumbles || (multusDir !== undefined && file.path.startsWith(`${multusDir}/`))),
-    );
+    const broken = blockingResults(candidate.about.results, view);
     const [first] = broken;
     if (first === undefined) return [];
     return [
       sandboxDetected(candidate, {
         severity: "critical",
         summary: `CNI DEL cannot read the cached result of network ${first.network}, so every stop and every removal fails; kubelet repeats the same call for ever`,
-        evidence: broken.filter(isBroken).map((file) => ({ source: "cni", fact: brokenInWords(file) })),
+        evidence: broken.map((file) => ({ source: "cni", fact: brokenInWords(file) })),
         path: first.path,
-        cure: broken.filter(isBroken).map(quarantineStep),
+        cure: broken.map(quarantineStep),
       }),
     ];
   });
