@@ -18,8 +18,11 @@ const SHARED_CAUSES = new Set([
   "iptables-portmap",
 ]);
 
-/** A lock that others hold for moments: worth another try, and fewer at a time. */
-const CONTENTION = /xtables lock|iptables: resource temporarily unavailable/i;
+/**
+ * A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth
+ * another try, and fewer at a time.
+ */
+const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
 
 export function isContention(text: string): boolean {
   return CONTENTION.test(text);

@@ -5,6 +5,7 @@ import {
   parseCgroupIds,
   parseCniEnviron,
   parseNamespaceLink,
+  parseStat,
   splitNul,
 } from "./proc-parse.ts";
 
@@ -35,21 +36,33 @@ export function readTraces(
   stat: ProcessStat,
 ): ProcessTraces | undefined | Promise<ProcessTraces | undefined> {
   const dir = `${proc}/${stat.pid}`;
-  if (stat.state !== "D") {
-    const environ = readProcFile(`${dir}/environ`, MAX_ENVIRON_BYTES);
-    return tracesOf(dir, stat, environ, (path) => readProcFile(path));
-  }
-  return readSleeper(dir, stat);
+  return stat.state === "D" ? readSleeper(dir, stat) : readAwake(dir, stat);
+}
+
+function readAwake(dir: string, stat: ProcessStat): ProcessTraces | undefined {
+  const environ = readProcFile(`${dir}/environ`, MAX_ENVIRON_BYTES);
+  return tracesOf(dir, stat, environ, (path) => readProcFile(path));
 }
 
 async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTraces | undefined> {
   const environ = await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES);
+  // A disk under load puts everybody to sleep like this, for moments.
+  if (isLate(environ) && !isAsleep(dir)) return readAwake(dir, stat);
   // Whoever keeps the one back keeps the other back, and every read that hangs takes a thread out of a small pool.
   const cmdline =
     environ.kind === "content"
       ? await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES)
       : environ;
   return tracesOf(dir, stat, environ, () => cmdline);
+}
+
+function isAsleep(dir: string): boolean {
+  const stat = readProcFile(`${dir}/stat`);
+  return stat.kind === "content" && parseStat(stat.text)?.state === "D";
+}
+
+function isLate(content: ProcRead): boolean {
+  return content.kind === "unreadable" && content.code === "ETIMEDOUT";
 }
 
 function tracesOf(
@@ -77,7 +90,7 @@ function tracesOf(
 
 function hiddenBy(environ: ProcRead, netns: ProcRead): ProcessTraces["hidden"] {
   if (environ.kind === "denied" || netns.kind === "denied") return "denied";
-  return environ.kind === "unreadable" && environ.code === "ETIMEDOUT" ? "timeout" : undefined;
+  return isLate(environ) ? "timeout" : undefined;
 }
 
 function textOf(content: ProcRead): string {

@@ -25,7 +25,10 @@ describe.skipIf(!HAS_MULTUS)(`a storm of retries${WHY_NO_MULTUS}`, { timeout: HA
       expect(named(await scan(node, ["--min-age", "0s"]))).toEqual(expected);
     }
     const { report } = await heal(node, ["--min-age", "0s"]);
-    expect(report.actions?.map(({ outcome }) => outcome)).toEqual(GHOSTS.map(() => "healed"));
+    expect(
+      report.actions?.map(({ outcome }) => outcome),
+      JSON.stringify(report.actions),
+    ).toEqual(GHOSTS.map(() => "healed"));
     expect(report.remaining).toEqual([]);
   });
 });

@@ -8,6 +8,7 @@ const UNAUTHORIZED =
 const CORRUPT =
   'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
 const XTABLES = 'plugin type="portmap" failed (delete): Another app is currently holding the xtables lock';
+const UNMOUNTED = 'plugin type="loopback" failed (delete): unknown FS magic on "/var/run/netns/cni-1": 1021994';
 
 /** What the brake says after these failures; "ok" stands for a success. */
 function after(...events: readonly string[]): string | undefined {
@@ -52,7 +53,7 @@ describe("the storm brake", () => {
   });
 
   test("tells contention from what stays broken", () => {
-    expect([XTABLES, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, false, false, false]);
+    expect([XTABLES, UNMOUNTED, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, true, false, false, false]);
     expect(stormBrake().failed(XTABLES).contention).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, copyFileSync, openSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { closeSync, copyFileSync, cpSync, openSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
 import { shimIdOf } from "../../src/snapshot/process-traces.ts";
@@ -170,6 +171,28 @@ describe("readProcesses on a made-up /proc", () => {
       value: { plugins: [{ pid: 81 }] },
       oddities: [{ reason: expect.stringContaining("stuck (pid 80) is in uninterruptible sleep") }],
     });
+  });
+
+  test("a process that awakes from it is looked into after all", async () => {
+    const root = fakeProc({ 1: { comm: "init" }, 80: { comm: "bridge", state: "D" } });
+    const awake = fakeProc({
+      80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` },
+    });
+    const environ = `${root}/proc/80/environ`;
+    const pipe = `${root}/pipe`;
+    makePipe(pipe);
+    rmSync(environ);
+    symlinkSync(pipe, environ);
+
+    const table = await readProcessTable({ root });
+    const looking = readProcesses({ root, table });
+    await setTimeout(20);
+    rmSync(`${root}/proc/80`, { recursive: true });
+    cpSync(`${awake}/proc/80`, `${root}/proc/80`, { recursive: true });
+    const source = await looking;
+    closeSync(openSync(pipe, "r+"));
+
+    expect(source).toMatchObject({ value: { plugins: [{ pid: 80, cniCommand: "DEL" }] }, oddities: [] });
   });
 
   test("no /proc, a hidden one and a deadline are each one sentence", async () => {
