@@ -23,8 +23,7 @@ export async function clearBrokenCaches(
     root: hostRoot,
     cacheDir: cniCacheDir,
     multusDir,
-    cniDirs: { conf: "/etc/cni/net.d", bin: [] },
-    isContainerd: true,
+    network: Promise.resolve({ cniDirs: { conf: "/etc/cni/net.d", bin: [] }, isContainerd: true }),
     signal: deadline,
   });
   const files: readonly ScratchFile[] = [

@@ -10,20 +10,28 @@ export interface CniPlaces {
   readonly root: string;
   readonly cacheDir: string;
   readonly multusDir: string | undefined;
-  readonly cniDirs: CniDirs;
-  readonly isContainerd: boolean;
+  /** What the runtime says of its network; its files are read while it makes up its answer. */
+  readonly network: Promise<{ readonly cniDirs: CniDirs; readonly isContainerd: boolean }>;
   readonly signal: AbortSignal;
 }
 
-/** All that CNI leaves on the node's disk. The configuration is read first: it names where multus keeps its cache. */
+/** All that CNI leaves on the node's disk. The configuration names where multus keeps its cache. */
 export async function readCni(places: CniPlaces): Promise<CniFacts> {
-  const { root, cacheDir, cniDirs, isContainerd, signal } = places;
-  const onInvalid = isContainerd ? "stop" : "skip";
-  const conf = await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
-  const multusDir = places.multusDir ?? valueOr(conf, undefined)?.multus?.cniDir ?? `${cacheDir}/multus`;
-  const [results, multus, flannel, hostLocal] = await Promise.all([
+  const { root, cacheDir, signal } = places;
+  async function readConf() {
+    const { cniDirs, isContainerd } = await places.network;
+    const onInvalid = isContainerd ? "stop" : "skip";
+    return await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
+  }
+
+  const reading = readConf();
+  const multusDir = reading.then(
+    (conf) => places.multusDir ?? valueOr(conf, undefined)?.multus?.cniDir ?? `${cacheDir}/multus`,
+  );
+  const [conf, results, multus, flannel, hostLocal] = await Promise.all([
+    reading,
     readCniResults({ root, cacheDirs: [cacheDir, multusDir], signal }),
-    readMultusCache({ root, dir: multusDir, signal }),
+    multusDir.then((dir) => readMultusCache({ root, dir, signal })),
     readFlannelScratch({ root, dir: `${cacheDir}/flannel`, signal }),
     readHostLocal({ root, dir: `${cacheDir}/networks`, signal }),
   ]);

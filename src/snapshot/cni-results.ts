@@ -6,7 +6,8 @@ import type { ResultFile } from "./types.ts";
 
 /** Every cache directory below which libcni may have left results: /var/lib/cni for the runtime, multus has its own. */
 export interface ResultCaches extends Omit<ScratchDir, "dir"> {
-  readonly cacheDirs: readonly string[];
+  /** One that is not known yet is waited for after the others are read. */
+  readonly cacheDirs: readonly (string | Promise<string>)[];
 }
 
 export async function readCniResults(caches: ResultCaches): Promise<Source<readonly ResultFile[]>> {
@@ -14,7 +15,11 @@ export async function readCniResults(caches: ResultCaches): Promise<Source<reado
   const files: ResultFile[] = [];
   const oddities: Oddity[] = [];
   const missing: string[] = [];
-  for (const cacheDir of new Set(cacheDirs)) {
+  const done = new Set<string>();
+  for (const named of cacheDirs) {
+    const cacheDir = await named;
+    if (done.has(cacheDir)) continue;
+    done.add(cacheDir);
     const source = await readScratchDir(
       { ...limits, dir: `${cacheDir}/results` },
       { parseName: parseResultName, judge: judgeResult },
@@ -26,7 +31,7 @@ export async function readCniResults(caches: ResultCaches): Promise<Source<reado
       oddities.push(...source.oddities);
     }
   }
-  return missing.length === new Set(cacheDirs).size ? absent(missing.join("; ")) : read(files, oddities);
+  return missing.length === done.size ? absent(missing.join("; ")) : read(files, oddities);
 }
 
 interface ResultName {

@@ -100,13 +100,10 @@ async function observeWith(
   const distribution = distributionOf(path);
   const table = readProcessTable({ root, signal });
 
-  async function cniFacts() {
-    const said = await greeting;
-    const cniDirs = said?.cniDirs ?? { conf: distribution.cniConfDir, bin: distribution.cniBinDirs };
-    const isContainerd = said?.name.startsWith("containerd") ?? true;
-    const { cniCacheDir: cacheDir, multusDir } = options;
-    return await readCni({ root, cacheDir, multusDir, cniDirs, isContainerd, signal });
-  }
+  const network = greeting.then((said) => ({
+    cniDirs: said?.cniDirs ?? { conf: distribution.cniConfDir, bin: distribution.cniBinDirs },
+    isContainerd: said?.name.startsWith("containerd") ?? true,
+  }));
 
   async function kernelFacts() {
     return options.withoutKernelLog === true
@@ -130,7 +127,7 @@ async function observeWith(
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
     readLogs({ root, distribution, signal }),
-    cniFacts(),
+    readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, network, signal }),
     Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
     runtimeFacts,
   ]);
