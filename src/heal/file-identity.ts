@@ -1,5 +1,5 @@
-import { type BigIntStats, constants } from "node:fs";
-import { type FileHandle, lstat, open } from "node:fs/promises";
+import { type BigIntStats, constants, lstatSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import type { FileState } from "./journal-entry.ts";
 import { chunksOf } from "./journal-reader.ts";
 import { sha256 } from "./sha256.ts";
@@ -27,15 +27,11 @@ export type Found =
   | { readonly what: "file"; readonly identity: FileIdentity; readonly stats: BigIntStats }
   | { readonly what: "odd"; readonly kind: string };
 
-export async function lookAt(path: string): Promise<Found> {
-  try {
-    const stats = await lstat(path, { bigint: true });
-    if (!stats.isFile()) return { what: "odd", kind: kindOf(stats) };
-    return { what: "file", identity: identityOf(stats), stats };
-  } catch (thrown) {
-    if (errorCode(thrown) === "ENOENT") return { what: "nothing" };
-    throw thrown;
-  }
+export function lookAt(path: string): Found {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined) return { what: "nothing" };
+  if (!stats.isFile()) return { what: "odd", kind: kindOf(stats) };
+  return { what: "file", identity: identityOf(stats), stats };
 }
 
 function kindOf(stats: BigIntStats): string {
@@ -72,7 +68,7 @@ export async function hashOf(handle: FileHandle, maxBytes: bigint): Promise<stri
 
 /** Whether a regular file with exactly this content lies at the path. */
 export async function hasContent(path: string, expected: Pick<FileState, "sha256" | "size">): Promise<boolean> {
-  const found = await lookAt(path);
+  const found = lookAt(path);
   if (found.what !== "file" || found.identity.size !== expected.size) return false;
   const handle = await openForReading(path);
   try {

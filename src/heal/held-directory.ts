@@ -1,7 +1,7 @@
-import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { closeSync, constants, openSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
 import { type Outcome, ok, refuse } from "./outcome.ts";
+import { syncDescriptor } from "./sync-directory.ts";
 import { describeError, errorCode } from "./system-error.ts";
 
 /**
@@ -12,7 +12,7 @@ export interface HeldDirectory {
   /** A path to the entry that does not pass through the directory's own path again. */
   entry(name: string): string;
   sync(): Promise<void>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -21,29 +21,29 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
  * Walks from the host's root to a directory, one component at a time, following no symbolic link.
  * `undefined`: it does not exist. Node has no openat; /proc/self/fd/<n>/<name> does the same.
  */
-export async function holdDirectory(hostRoot: string, path: string): Promise<Outcome<HeldDirectory | undefined>> {
+export function holdDirectory(hostRoot: string, path: string): Outcome<HeldDirectory | undefined> {
   if (!isAbsolute(path) || normalize(path) !== path) {
     return refuse(
       `${path} is not a plain absolute path.`,
       "Give the directory without . or .. and without double slashes.",
     );
   }
-  let handle = await open(hostRoot, constants.O_RDONLY | constants.O_DIRECTORY);
+  let fd = openSync(hostRoot, constants.O_RDONLY | constants.O_DIRECTORY);
   let walked = hostRoot;
   for (const component of path.split("/").filter((part) => part !== "")) {
     walked = join(walked, component);
-    const step = await openStep(handle, component, walked);
-    await handle.close();
+    const step = openStep(fd, component, walked);
+    closeSync(fd);
     if (!step.ok) return step;
     if (step.value === undefined) return ok(undefined);
-    handle = step.value;
+    fd = step.value;
   }
-  return ok(held(handle));
+  return ok(held(fd));
 }
 
-async function openStep(from: FileHandle, component: string, walked: string): Promise<Outcome<FileHandle | undefined>> {
+function openStep(from: number, component: string, walked: string): Outcome<number | undefined> {
   try {
-    return ok(await open(`/proc/self/fd/${from.fd}/${component}`, DIRECTORY));
+    return ok(openSync(`/proc/self/fd/${from}/${component}`, DIRECTORY));
   } catch (thrown) {
     const code = errorCode(thrown);
     if (code === "ENOENT") return ok(undefined);
@@ -57,10 +57,10 @@ async function openStep(from: FileHandle, component: string, walked: string): Pr
   }
 }
 
-function held(handle: FileHandle): HeldDirectory {
+function held(fd: number): HeldDirectory {
   return {
-    entry: (name) => `/proc/self/fd/${handle.fd}/${name}`,
-    sync: () => handle.sync(),
-    close: () => handle.close(),
+    entry: (name) => `/proc/self/fd/${fd}/${name}`,
+    sync: () => syncDescriptor(fd),
+    close: () => closeSync(fd),
   };
 }

@@ -9,16 +9,16 @@ import { describeError } from "./system-error.ts";
 export async function identifyFile(hostRoot: string, path: string): Promise<Outcome<FileIdentity>> {
   const canonical = canonicalPath(hostRoot, path);
   try {
-    const parent = await holdDirectory(hostRoot, dirname(canonical));
+    const parent = holdDirectory(hostRoot, dirname(canonical));
     if (!parent.ok) return parent;
     if (parent.value === undefined) return refuse(`${path} is no longer there.`, "Scan again.");
     try {
-      const found = await lookAt(parent.value.entry(basename(canonical)));
+      const found = lookAt(parent.value.entry(basename(canonical)));
       if (found.what === "file") return ok(found.identity);
       if (found.what === "nothing") return refuse(`${path} is no longer there.`, "Scan again.");
       return refuse(`${path} is ${found.kind}, not a regular file.`, "Look at it by hand.");
     } finally {
-      await parent.value.close();
+      parent.value.close();
     }
   } catch (thrown) {
     return refuse(`${path} could not be looked at: ${describeError(thrown)}.`, "Scan again.");

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdirSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { type FileIdentity, lookAt } from "./file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "./held-directory.ts";
@@ -16,8 +16,8 @@ export interface LogDirectory {
 }
 
 /** The log and its rotated siblings, the current one first, then newest first. The string says why there are none. */
-export async function findLogFiles(hostRoot: string, logPath: string): Promise<LogDirectory | string> {
-  const held = await holdDirectory(hostRoot, dirname(logPath));
+export function findLogFiles(hostRoot: string, logPath: string): LogDirectory | string {
+  const held = holdDirectory(hostRoot, dirname(logPath));
   if (!held.ok) return held.refusal.message;
   if (held.value === undefined) return `${logPath} is not there.`;
   const directory = held.value;
@@ -25,14 +25,14 @@ export async function findLogFiles(hostRoot: string, logPath: string): Promise<L
   const files: LogFile[] = [];
   const skipped: string[] = [];
   try {
-    for (const name of await readdir(directory.entry("."))) {
+    for (const name of readdirSync(directory.entry("."))) {
       if (name !== current && !name.startsWith(`${current}.`)) continue;
-      const found = await lookAt(directory.entry(name));
+      const found = lookAt(directory.entry(name));
       if (found.what === "file") files.push({ name, identity: found.identity });
       if (found.what === "odd") skipped.push(`${dirname(logPath)}/${name} is ${found.kind}.`);
     }
   } catch (thrown) {
-    await directory.close();
+    directory.close();
     throw thrown;
   }
   files.sort((one, other) => rank(one, current) - rank(other, current) || newestFirst(one, other));

@@ -18,7 +18,7 @@ export type Moved = "moved" | "changed" | "caught";
 
 /** Moves the proven file into quarantine. Throws what the system throws; settleQuarantine then tidies up. */
 export async function moveAway(parent: HeldDirectory, places: Places, before: FileState): Promise<Moved> {
-  const found = await lookAt(parent.entry(places.name));
+  const found = lookAt(parent.entry(places.name));
   if (found.what !== "file" || !sameIdentity(found.identity, before)) return "changed";
   await makeEntryDirectory(places.directory);
   const moved = await moveOrCopy(parent, places, before);
@@ -36,7 +36,7 @@ async function moveOrCopy(parent: HeldDirectory, places: Places, before: FileSta
     if (errorCode(thrown) === "EXDEV") return copyAndRemove(parent, places, before);
     throw thrown;
   }
-  const arrived = await lookAt(places.file);
+  const arrived = lookAt(places.file);
   const proven = arrived.what === "file" && sameIdentity(arrived.identity, before);
   if (proven && (await hasContent(places.file, before))) return "moved";
   return (await giveBack(places.file, parent.entry(places.name))) ? "changed" : "caught";
@@ -50,7 +50,7 @@ async function copyAndRemove(parent: HeldDirectory, places: Places, before: File
   await syncDirectory(places.directory);
   const aside = parent.entry(places.asideName);
   await rename(parent.entry(places.name), aside);
-  const taken = await lookAt(aside);
+  const taken = lookAt(aside);
   if (taken.what === "file" && sameIdentity(taken.identity, before)) {
     await unlink(aside);
     return "moved";

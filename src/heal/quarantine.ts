@@ -31,13 +31,13 @@ export const MAX_QUARANTINE_BYTES = 16n * 1024n * 1024n;
 export async function quarantineFile(context: HealContext, request: QuarantineRequest): Promise<QuarantineOutcome> {
   const path = canonicalPath(context.hostRoot, request.path);
   try {
-    const parent = await holdDirectory(context.hostRoot, dirname(path));
+    const parent = holdDirectory(context.hostRoot, dirname(path));
     if (!parent.ok) return { outcome: "refused", refusal: parent.refusal };
     if (parent.value === undefined) return { outcome: "refused", refusal: gone(path).refusal };
     try {
       return await quarantineIn(parent.value, context, { ...request, path });
     } finally {
-      await parent.value.close();
+      parent.value.close();
     }
   } catch (thrown) {
     return { outcome: "failed", refusal: unmoved(path, thrown) };
@@ -89,7 +89,7 @@ async function moveAndConfirm(
 }
 
 async function stateBefore(entry: string, path: string, expected: FileIdentity): Promise<Outcome<FileState>> {
-  const found = await lookAt(entry);
+  const found = lookAt(entry);
   if (found.what === "nothing") return gone(path);
   if (found.what === "odd") return refuse(`${path} is ${found.kind}, not a regular file.`, "Look at it by hand.");
   if (!sameIdentity(found.identity, expected)) return changed(path);

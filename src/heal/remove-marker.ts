@@ -10,13 +10,13 @@ export async function removeMarker(
   hostRoot: string,
   marker: Pick<Extract<JournalAction, { kind: "write-marker" }>, "path" | "sha256">,
 ): Promise<Settled> {
-  const parent = await holdDirectory(hostRoot, dirname(marker.path));
+  const parent = holdDirectory(hostRoot, dirname(marker.path));
   if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
   const absent = { how: "rolled-back", detail: `The marker ${marker.path} is not there.` } as const;
   if (parent.value === undefined) return absent;
   try {
     const entry = parent.value.entry(basename(marker.path));
-    const found = await lookAt(entry);
+    const found = lookAt(entry);
     if (found.what === "nothing") return absent;
     const ours =
       found.what === "file" && (await hasContent(entry, { sha256: marker.sha256, size: found.identity.size }));
@@ -25,6 +25,6 @@ export async function removeMarker(
     await parent.value.sync();
     return { how: "rolled-back", detail: `The marker ${marker.path} was removed.` };
   } finally {
-    await parent.value.close();
+    parent.value.close();
   }
 }

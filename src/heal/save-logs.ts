@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { copyTail } from "./copy-tail.ts";
 import type { HealContext } from "./heal-context.ts";
@@ -7,9 +7,8 @@ import type { Intent } from "./journal.ts";
 import type { JournalId } from "./journal-id.ts";
 import { findLogFiles, type LogFile } from "./log-files.ts";
 import type { Refusal } from "./outcome.ts";
-import { makeEntryDirectory } from "./quarantine-place.ts";
 import { syncDirectory } from "./sync-directory.ts";
-import { describeError, errorCode } from "./system-error.ts";
+import { describeError } from "./system-error.ts";
 
 export interface SaveLogsRequest extends Omit<Intent, "action"> {
   readonly sandboxId: string;
@@ -54,7 +53,8 @@ export async function saveLogs(context: HealContext, request: SaveLogsRequest): 
   const id = begun.value;
   try {
     const copied = await copyAll(context, id, paths, limits);
-    await context.journal.done(id, "healed", `${copied.saved.length} saved, ${copied.skipped.length} skipped`);
+    // The line goes to the disk before the one that announces the removal.
+    context.journal.ended(id, "healed", `${copied.saved.length} saved, ${copied.skipped.length} skipped`);
     return { outcome: "saved", id, ...copied };
   } catch (thrown) {
     const message = `The logs of sandbox ${sandboxId} could not be saved: ${describeError(thrown)}.`;
@@ -76,13 +76,14 @@ async function copyAll(
 ): Promise<Copied> {
   const entryDirectory = join(context.stateDir.quarantine, id);
   const logs = join(entryDirectory, "logs");
-  await makeEntryDirectory(entryDirectory);
-  await mkdir(logs, { mode: 0o700 });
+  mkdirSync(entryDirectory, { mode: 0o700 });
+  mkdirSync(logs, { mode: 0o700 });
+  const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);
   const saved: SavedLog[] = [];
   const skipped: string[] = [];
   let left = limits.bytesInAll;
   for (const path of paths) {
-    const found = await findLogFiles(context.hostRoot, path);
+    const found = findLogFiles(context.hostRoot, path);
     if (typeof found === "string") {
       skipped.push(found);
       continue;
@@ -91,7 +92,8 @@ async function copyAll(
     // /var/log/pods/<pod>/<container>/: containers of one pod have different names.
     const target = join(logs, basename(dirname(path)));
     try {
-      await makeIfAbsent(target);
+      mkdirSync(target, { mode: 0o700, recursive: true });
+      made.add(target);
       for (const file of found.files) {
         const from = join(dirname(path), file.name);
         const room = Math.min(limits.bytesPerFile, left);
@@ -105,13 +107,11 @@ async function copyAll(
         left -= bytes;
         saved.push({ from, to, bytes, ofBytes: Number(file.identity.size) });
       }
-      await syncDirectory(target);
     } finally {
-      await found.directory.close();
+      found.directory.close();
     }
   }
-  await syncDirectory(logs);
-  await syncDirectory(entryDirectory);
+  await Promise.all([...made].map(syncDirectory));
   return { saved, skipped };
 }
 
@@ -120,12 +120,4 @@ function objectionTo(file: LogFile, room: number): string | undefined {
   if (file.name.endsWith(".gz") && file.identity.size > BigInt(room))
     return "was left out: compressed, and too large to keep whole.";
   return undefined;
-}
-
-async function makeIfAbsent(directory: string): Promise<void> {
-  try {
-    await mkdir(directory, { mode: 0o700 });
-  } catch (thrown) {
-    if (errorCode(thrown) !== "EEXIST") throw thrown;
-  }
 }

@@ -25,7 +25,7 @@ export async function settleQuarantine(
   action: QuarantineAction,
 ): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
-  const parent = await holdDirectory(context.hostRoot, places.parent);
+  const parent = holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
   try {
     const settled = await settleIn(parent.value, places, action);
@@ -33,7 +33,7 @@ export async function settleQuarantine(
     await removeEntryDirectory(places.directory);
     return settled;
   } finally {
-    await parent.value?.close();
+    parent.value?.close();
   }
 }
 
@@ -44,7 +44,7 @@ async function settleIn(
 ): Promise<Settled> {
   const original = await lookIn(parent, places.name);
   const aside = await lookIn(parent, places.asideName);
-  const kept = await lookAt(places.file);
+  const kept = lookAt(places.file);
 
   if (isSame(original, before)) {
     // A rename leaves nothing behind, so what is in quarantine can only be a copy, whole or half.

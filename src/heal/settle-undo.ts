@@ -10,12 +10,12 @@ import { unlinkIfThere } from "./unlink-if-there.ts";
 /** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
 export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
-  const kept = await lookAt(places.file);
+  const kept = lookAt(places.file);
   if (kept.what === "nothing") {
     await removeEntryDirectory(places.directory);
     return { how: "undone", detail: `${action.path} had been put back.` };
   }
-  const parent = await holdDirectory(context.hostRoot, places.parent);
+  const parent = holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
   const stillKept = {
     how: "completed",
@@ -30,6 +30,6 @@ export async function settleUndo(context: HealContext, id: JournalId, action: Qu
     await removeEntryDirectory(places.directory);
     return { how: "undone", detail: `${action.path} had been put back.` };
   } finally {
-    await parent.value.close();
+    parent.value.close();
   }
 }

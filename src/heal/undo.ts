@@ -38,14 +38,14 @@ async function undoQuarantine(context: HealContext, id: JournalId, action: Quara
 
 async function undoFile(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
   const places = placesOf(context.stateDir, id, action.path);
-  const parent = await holdDirectory(context.hostRoot, places.parent);
+  const parent = holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return refused(parent.refusal, id);
   if (parent.value === undefined) return refused(noParent(places, action.path), id);
   try {
     const objection = await objectionTo(parent.value, places, action);
     return objection === undefined ? await putBack(context, parent.value, places, id, action) : refused(objection, id);
   } finally {
-    await parent.value.close();
+    parent.value.close();
   }
 }
 
@@ -54,7 +54,7 @@ async function objectionTo(
   places: Places,
   { path, before }: QuarantineAction,
 ): Promise<Refusal | undefined> {
-  if ((await lookAt(parent.entry(places.name))).what !== "nothing") return newer(path, places.file);
+  if (lookAt(parent.entry(places.name)).what !== "nothing") return newer(path, places.file);
   if (await hasContent(places.file, before)) return undefined;
   return {
     message: `${places.file} is missing or is not what the journal says was moved there from ${path}.`,

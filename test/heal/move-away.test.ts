@@ -27,7 +27,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
       shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
       ({ path } = await shop.put("cache", "old"));
       places = placesOf(shop.stateDir, shop.newId(), path);
-      const found = await lookAt(path);
+      const found = lookAt(path);
       if (found.what !== "file") throw new Error("no file");
       const handle = await openForReading(path);
       const sha256 = (await hashOf(handle, 100n)) ?? "";
@@ -38,7 +38,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
 
     /** The held directory, with something happening right before the n-th use of the file's name. */
     async function move(happenings: Readonly<Record<number, () => void>>): Promise<string> {
-      const held = valueOf(await holdDirectory("/", dirname(path)));
+      const held = valueOf(holdDirectory("/", dirname(path)));
       if (held === undefined) throw new Error("no directory");
       let uses = 0;
       const parent: HeldDirectory = {
@@ -51,7 +51,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
       try {
         return await moveAway(parent, places, before);
       } finally {
-        await held.close();
+        held.close();
       }
     }
 

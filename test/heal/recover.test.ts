@@ -43,7 +43,7 @@ function sha256(text: string): string {
 
 async function begunQuarantine(): Promise<{ readonly id: JournalId; readonly scene: Scene }> {
   const { path } = await shop.put("cache", CONTENT);
-  const found = await lookAt(path);
+  const found = lookAt(path);
   if (found.what !== "file") throw new Error("no file");
   const before = { ...found.identity, atimeNs: 0n, mode: 0o640, uid: 0, gid: 0, sha256: sha256(CONTENT) };
   const id = valueOf(await shop.journal.begin({ ...WHY, action: { kind: "quarantine-file", path, before } }));

@@ -49,6 +49,7 @@ describe("saveLogs", () => {
     expect(readFileSync(join(logs, "sidecar", "0.log"), "utf8")).toBe("beside\n");
     expect(readFileSync(app, "utf8")).toBe("current\n");
     expect(saved).toHaveLength(4);
+    await shop.journal.close();
     expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([
       { id, state: "done", action: { kind: "save-logs", sandboxId, paths: [app, sidecar] } },
     ]);
