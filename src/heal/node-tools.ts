@@ -21,6 +21,8 @@ export interface NodeTools extends HealContext {
   readonly binDirs: readonly string[];
   /** Below which libcni keeps its results: the runtime's, and multus' own. */
   readonly cniCacheDirs: readonly string[];
+  /** Of containers that have ended, as the first look found them. */
+  readonly logPaths: ReadonlyMap<string, string>;
   readonly waits: Waits;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption: Interruption;

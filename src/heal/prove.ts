@@ -3,7 +3,7 @@ import type { NodeTools } from "./node-tools.ts";
 
 /** What a sandbox is found to be immediately before it is touched. */
 export type Proof =
-  | { readonly state: "dead"; readonly logPaths: readonly string[] }
+  | { readonly state: "dead"; readonly containerIds: readonly string[] }
   | { readonly state: "gone" }
   | { readonly state: "alive"; readonly because: string };
 
@@ -20,11 +20,9 @@ export async function proveDead(id: string, tools: NodeTools): Promise<Proof> {
   if (running !== undefined) {
     return { state: "alive", because: `its container ${running.metadata?.name ?? running.id} is running` };
   }
-  const life = await signOfLife([id, ...containers.map((container) => container.id)], tools);
-  if (life !== undefined) return { state: "alive", because: life };
-  const statuses = await Promise.all(containers.map((container) => tools.cri.containerStatus(container.id, call)));
-  const logPaths = statuses.map(({ status }) => status?.logPath ?? "").filter((path) => path.startsWith("/"));
-  return { state: "dead", logPaths };
+  const containerIds = containers.map((container) => container.id);
+  const life = await signOfLife([id, ...containerIds], tools);
+  return life === undefined ? { state: "dead", containerIds } : { state: "alive", because: life };
 }
 
 async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<string | undefined> {

@@ -7,7 +7,8 @@ import { freshFacts } from "./fresh-facts.ts";
 import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
 
 /** The runtime that was seen, and what healing asks it again and again. */
-export interface RuntimeAccess extends Pick<NodeTools, "cri" | "containerd" | "facts" | "departed" | "cniCacheDirs"> {
+export interface RuntimeAccess
+  extends Pick<NodeTools, "cri" | "containerd" | "facts" | "departed" | "cniCacheDirs" | "logPaths"> {
   close(): void;
 }
 
@@ -24,10 +25,14 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
   const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
   const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
   const cniCacheDirs = multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir];
+  const ended = (valueOr(snapshot.cri, undefined)?.containers ?? []).flatMap(({ id, exit }) =>
+    exit === undefined ? [] : [[id, exit.logPath] as const],
+  );
   return {
     cri,
     containerd,
     cniCacheDirs,
+    logPaths: new Map<string, string>(ended),
     facts: freshFacts({ root: hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
     departed: departures({ cri, containerd, lookMs: waits.lookMs }),
     close: () => {

@@ -72,6 +72,7 @@ function node(...answers: readonly (string | undefined)[]) {
     containerd: undefined,
     conf: undefined,
     binDirs: [],
+    logPaths: new Map(),
     cniCacheDirs: [],
     waits: DEFAULT_WAITS,
     interruption,

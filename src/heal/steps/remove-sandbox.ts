@@ -9,11 +9,20 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
-  if (proof.logPaths.length > 0) {
-    const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths: proof.logPaths });
+  const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
+  const logPaths = asked.filter((path) => path.startsWith("/"));
+  if (logPaths.length > 0) {
+    const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
     if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () => remove(sandboxId, tools));
+}
+
+/** A container keeps the path that it was made with: what the look has read need not be asked again. */
+async function logPathOf(containerId: string, { cri, logPaths, waits }: NodeTools): Promise<string> {
+  const seen = logPaths.get(containerId);
+  if (seen !== undefined) return seen;
+  return (await cri.containerStatus(containerId, { timeoutMs: waits.lookMs })).status?.logPath ?? "";
 }
 
 async function remove(sandboxId: string, { cri, turn, departed, waits, interruption }: NodeTools): Promise<StepResult> {
