@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { findCrictl } from "../lab/crictl.ts";
 import { type LabNode, startNode } from "../lab/node.ts";
-import { runPods } from "../lab/pods.ts";
+import { type PodSpec, runPods } from "../lab/pods.ts";
 import { CONTAINERD_SOCKET, type RuntimeVersion } from "../lab/runtime-config.ts";
 import { whyNoRealNode } from "../lab/tools.ts";
 import { interleaved, type Run, type Summary } from "./measure.ts";
@@ -18,29 +18,34 @@ export interface HealBench {
   /** Values of --concurrency to try besides the default. */
   readonly concurrencies?: readonly number[];
   readonly runtime?: RuntimeVersion;
+  /** Names of the containers that each ghost holds; their logs are saved, which crictl does not do. */
+  readonly containers?: readonly string[];
 }
 
 /** What it costs to heal a node after a power cut, beside crictl, which is told what to remove and looks at nothing. */
 export async function benchHeal(
   unghost: string,
-  { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [], runtime = "1.6" }: HealBench = {},
+  { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [], runtime = "1.6", containers = [] }: HealBench = {},
 ): Promise<Result> {
-  const title = `heal of ${ghosts} ghosts on a real node, containerd ${runtime}`;
+  const holding = containers.length === 0 ? "" : ` with ${containers.length} container each`;
+  const title = `heal of ${ghosts} ghosts${holding} on a real node, containerd ${runtime}`;
   const why = whyNoRealNode();
   if (why !== undefined) return { title, rows: [], bars: [], notes: [`not run: ${why}`] };
   const crictl = findCrictl();
   const visible = [unghost, ...(crictl === undefined ? [] : [crictl])].map((path) => dirname(path));
   const node = await startNode({ runtime, visible });
   try {
+    const spec = { name: "ghost", containers: containers.map((name) => ({ name })) };
+    const healed = (commandFor: (ids: readonly string[]) => string[]) => measured(node, ghosts, spec, commandFor);
     const heal = [unghost, "heal", "--yes", "--no-kube", "--min-age", "0s"];
-    const commands = new Map<string, () => Promise<Run>>([["unghost heal", () => healed(node, ghosts, () => heal)]]);
+    const commands = new Map<string, () => Promise<Run>>([["unghost heal", () => healed(() => heal)]]);
     for (const limit of concurrencies) {
       const limited = [...heal, "--concurrency", String(limit)];
-      commands.set(`unghost heal --concurrency ${limit}`, () => healed(node, ghosts, () => limited));
+      commands.set(`unghost heal --concurrency ${limit}`, () => healed(() => limited));
     }
     if (crictl !== undefined) {
       const rmp = [crictl, "--runtime-endpoint", `unix://${CONTAINERD_SOCKET}`, "--timeout", "130s", "rmp", "--force"];
-      commands.set("crictl rmp --force", () => healed(node, ghosts, (ids) => [...rmp, ...ids]));
+      commands.set("crictl rmp --force", () => healed((ids) => [...rmp, ...ids]));
     }
     const summaries = await interleaved(commands, rounds);
     const rows = [...summaries].map(([name, summary]) => ({ name, summary }));
@@ -51,8 +56,13 @@ export async function benchHeal(
 }
 
 /** Makes the ghosts, and measures only their removal. */
-async function healed(node: LabNode, ghosts: number, commandFor: (ids: readonly string[]) => string[]): Promise<Run> {
-  const pods = await runPods(node, ghosts, { name: "ghost" });
+async function measured(
+  node: LabNode,
+  ghosts: number,
+  spec: Partial<PodSpec>,
+  commandFor: (ids: readonly string[]) => string[],
+): Promise<Run> {
+  const pods = await runPods(node, ghosts, spec);
   await node.powerCut();
   await node.powerOn();
   const command = commandFor(pods.map(({ sandboxId }) => sandboxId));

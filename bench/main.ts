@@ -13,6 +13,7 @@ const benchmarks = [
   () => benchCrowdedNode(unghost, "ready"),
   () => benchCrowdedNode(unghost, "dead"),
   () => benchHeal(unghost),
+  () => benchHeal(unghost, { containers: ["main"] }),
   () => benchAgent(unghost),
 ];
 
