@@ -1,9 +1,9 @@
+import { fullIdsIn } from "../snapshot/ids.ts";
 import { valueOr } from "../snapshot/source.ts";
 import { blockingResults, isBroken } from "./corrupt-files.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 const REMOVAL_FAILED = /failed to (?:destroy network|stop|remove|tear)|(?:stop|remove)podsandbox\b.{0,120}\bfailed/i;
-const FULL_IDS = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
 /**
  * Tells of a sandbox whether its removal is known to fail: a log says that it has, or a file that it has to read cannot
@@ -22,5 +22,5 @@ export function failedBefore(view: NodeView): (id: string, about: AboutId) => bo
 function namedAsFailed({ snapshot }: NodeView): ReadonlySet<string> {
   const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
   const failures = lines.filter(({ text }) => REMOVAL_FAILED.test(text));
-  return new Set(failures.flatMap(({ text }) => text.match(FULL_IDS) ?? []));
+  return new Set(failures.flatMap(({ text }) => fullIdsIn(text)));
 }

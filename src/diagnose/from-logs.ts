@@ -6,7 +6,7 @@ import { classById } from "../classes/index.ts";
 import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { NodeView } from "../classes/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
-import type { SandboxId } from "../snapshot/ids.ts";
+import { fullIdsIn, type SandboxId } from "../snapshot/ids.ts";
 import { printable } from "../snapshot/safe-fs.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { LogLine } from "../snapshot/types.ts";
@@ -91,14 +91,13 @@ function evidenceOf({ place, text }: LogLine): { readonly source: string; readon
 
 /** A flood repeats itself: the last few lines about a sandbox say what there is to say. */
 const LINES_EACH = 5;
-const FULL_IDS = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
 /** The lines that name one of these sandboxes, newest first. */
 function newestLinesOf(ids: readonly string[], view: NodeView): ReadonlyMap<string, readonly LogLine[]> {
   const found = new Map<string, LogLine[]>(ids.map((id) => [id, []]));
   if (found.size === 0) return found;
   for (const line of (valueOr(view.snapshot.logs, undefined)?.lines ?? []).toReversed()) {
-    for (const [id] of line.text.matchAll(FULL_IDS)) {
+    for (const id of fullIdsIn(line.text)) {
       const lines = found.get(id);
       if (lines !== undefined && lines.length < LINES_EACH && lines.at(-1) !== line) lines.push(line);
     }

@@ -13,6 +13,13 @@ export function isFullId(text: string): text is SandboxId & ContainerId {
   return FULL_ID.test(text);
 }
 
+const FULL_IDS = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
+
+/** Every full id that a text names, in its order. */
+export function fullIdsIn(text: string): readonly string[] {
+  return text.match(FULL_IDS) ?? [];
+}
+
 /** What the runtime says is a sandbox id, whatever its form (cri-dockerd and the simulated runtime may differ). */
 export function sandboxId(text: string): SandboxId {
   return text as SandboxId;

@@ -1,3 +1,5 @@
+import { fullIdsIn } from "./ids.ts";
+
 /** Texts of /proc, taken apart. Every function takes any text and throws for none. */
 
 /** Linux counts start times of processes in hundredths of a second for user space, whatever the kernel's own tick. */
@@ -38,8 +40,7 @@ export function parseStat(text: string): ProcessStat | undefined {
 
 /** The full ids in the paths of /proc/<pid>/cgroup: one line with cgroup v2, one per controller with v1. */
 export function parseCgroupIds(text: string): readonly string[] {
-  const ids = text.match(/(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g);
-  return ids === null ? [] : [...new Set(ids)];
+  return [...new Set(fullIdsIn(text))];
 }
 
 /** Arguments or environment: strings that end with NUL. */
