@@ -45,6 +45,10 @@ interface Call {
   readonly signal: AbortSignal;
 }
 
+function callWithin(timeoutMs: number): Call {
+  return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
+}
+
 /** Reads the node once, all sources side by side. Nothing here throws: what cannot be read is a fact of its own. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
@@ -67,14 +71,15 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
   const cri = openCri(found.path, channel);
   const containerd = openContainerd(found.path, channel);
   try {
-    const call: Call = { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
+    const call = callWithin(timeoutMs);
     const greeting = greet(cri, call);
     const runtime = readRuntime(cri, containerd, greeting, call);
     // The runtime makes up its answers while everything else is read, but only once it has heard the questions.
     // The greeting has a deadline, and this must not outlast it.
     await Promise.race([channel.sent(), greeting]);
     const snapshot = await observeWith(options, env, found.path, greeting, runtime);
-    return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, call)));
+    // A cluster that hangs may have used up all the time there was: the second question has a deadline of its own.
+    return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
   } finally {
     channel.close();
   }
