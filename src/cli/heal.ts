@@ -8,12 +8,13 @@ import type { HealSession } from "../heal/session.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
-import { buildReport } from "../report/build.ts";
+import { buildReport, problemsIn } from "../report/build.ts";
 import { formatDocument } from "../report/format.ts";
 import { healingReport, planReport } from "../report/healing.ts";
 import { renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
+import type { TextOptions } from "../report/text.ts";
 import { observe } from "../snapshot/observe.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
@@ -57,8 +58,7 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
   }
   const planFor = (diagnosis: Diagnosis): Plan => planHealing(diagnosis, policy);
   const plan = planFor(seen.diagnosis);
-  if (settings.output === "table")
-    io.stdout(renderPlan(plan, { colour: wantsColour(io), columns: io.columns, verbose: settings.verbose }));
+  if (settings.output === "table") io.stdout(renderPlan(plan, problemsIn(seen.snapshot), tableOptions(settings, io)));
   if (flags.dryRun !== true && seen.diagnosis.findings.length > 0 && nodeHolds(seen.diagnosis.view).paused) {
     io.stderr(
       "Nothing was touched: this node is paused. Take the mark unghost.dev/paused off the node, or look with --dry-run.\n",
@@ -151,7 +151,11 @@ async function tell(healing: Healing, { settings, plan }: Surroundings, io: Io):
     io.stdout(await formatDocument(report, settings.output));
     return;
   }
-  io.stdout(renderSummary(report, { colour: wantsColour(io), columns: io.columns }));
+  io.stdout(renderSummary(report, tableOptions(settings, io)));
+}
+
+function tableOptions({ verbose }: NodeSettings, io: Io): TextOptions {
+  return { colour: wantsColour(io), columns: io.columns, verbose };
 }
 
 function exitOf({ verdict }: Diagnosis): ExitCode {

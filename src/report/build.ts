@@ -37,7 +37,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     kept: diagnosis.kept
       .map((kept) => ({ ...kept }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
-    problems: problems(snapshot),
+    problems: problemsIn(snapshot),
     advice: [...diagnosis.advice],
   };
 }
@@ -96,7 +96,7 @@ function compare(one: string, other: string): number {
 }
 
 /** Sources that should have been readable and were not, and entries in them that had to be passed over. */
-function problems(snapshot: Snapshot): NodeReport["problems"] {
+export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
   const sources: readonly (readonly [string, Source<unknown>])[] = [
     ["boot", snapshot.boot],
     ["cri", snapshot.cri],

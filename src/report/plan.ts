@@ -1,19 +1,16 @@
 import { classById } from "../classes/index.ts";
 import type { Step } from "../classes/step.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
+import type { NodeReport } from "./node-report.ts";
+import { renderProblems } from "./problems.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { count, paint, printable, wrap } from "./text.ts";
-
-export interface PlanTableOptions {
-  readonly colour: boolean;
-  readonly columns: number;
-  readonly verbose: boolean;
-}
+import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
 
 const NAMED_SUBJECTS = 10;
 
-/** The plan for people: what would be done, on which proof, and what is left alone and why. */
-export function renderPlan(plan: Plan, { colour, columns, verbose }: PlanTableOptions): string {
+/** The plan for people: what would be done, on which proof, what is left alone and why, and what nobody could see. */
+export function renderPlan(plan: Plan, problems: NodeReport["problems"], options: TextOptions): string {
+  const { colour, columns, verbose } = options;
   const ink = paint(colour);
   const parts: string[] = [];
   const groups = Map.groupBy(plan.actions, ({ finding, because, steps }) =>
@@ -51,6 +48,7 @@ export function renderPlan(plan: Plan, { colour, columns, verbose }: PlanTableOp
     if (plan.leftAlone.length > shown.length) lines.push(`  … and ${plan.leftAlone.length - shown.length} more`);
     parts.push(lines.join("\n"));
   }
+  if (problems.length > 0) parts.push(renderProblems(problems, options));
   const headline = ink.bold(`Plan: ${count(plan.actions.length, "action")}, ${plan.leftAlone.length} left alone`);
   return `${[headline, ...parts].join("\n\n")}\n`;
 }

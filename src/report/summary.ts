@@ -1,17 +1,18 @@
 import type { NodeReport } from "./node-report.ts";
-import { count, paint, printable, wrap } from "./text.ts";
+import { renderProblems } from "./problems.ts";
+import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
 
 /** What healing came to, in a few lines. */
-export function renderSummary(
-  report: NodeReport,
-  { colour, columns }: { readonly colour: boolean; readonly columns: number },
-): string {
+export function renderSummary(report: NodeReport, options: TextOptions): string {
+  const { colour, columns } = options;
   const ink = paint(colour);
   const actions = report.actions ?? [];
   const healed = actions.filter(({ outcome }) => outcome === "healed").length;
   const lines: string[] = [];
   const { remaining = [] } = report;
-  if (remaining.length === 0) {
+  if (remaining.length === 0 && report.verdict === "unknown") {
+    lines.push(`${ink.yellow("UNKNOWN")}  ${count(healed, "ghost")} gone, cannot tell what is left on ${report.node}`);
+  } else if (remaining.length === 0) {
     lines.push(`${ink.green("HEALED")}  ${count(healed, "ghost")} gone, nothing left on ${report.node}`);
   } else {
     lines.push(
@@ -22,6 +23,7 @@ export function renderSummary(
       lines.push(wrap(`  ${printable(finding)}${why === undefined ? "" : `: ${printable(why)}`}`, columns, "    "));
     }
   }
+  if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
   lines.push(ink.dim("  unghost history tells what was done; unghost undo puts a quarantined file back"));
   return `${lines.join("\n")}\n`;
 }

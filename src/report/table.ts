@@ -1,10 +1,8 @@
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { count, fullStop, type Paint, paint, printable, sentence, wrap } from "./text.ts";
+import { renderProblems } from "./problems.ts";
+import { count, type Paint, paint, printable, sentence, type TextOptions, wrap } from "./text.ts";
 
-export interface TableOptions {
-  readonly colour: boolean;
-  readonly columns: number;
-  readonly verbose: boolean;
+export interface TableOptions extends TextOptions {
   /** What a class is called by people. */
   readonly titleOf: (classId: string) => string;
 }
@@ -19,7 +17,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   const byClass = Map.groupBy(report.findings, (finding) => finding.class);
   for (const [classId, findings] of byClass) parts.push(renderClass(classId, findings, ink, options));
   if (report.kept.length > 0) parts.push(renderKept(report, ink, options));
-  if (report.problems.length > 0) parts.push(renderProblems(report, ink, options));
+  if (report.problems.length > 0) parts.push(renderProblems(report.problems, options));
   if (report.advice.length > 0) {
     const lines = report.advice.map((advice) => wrap(`  ${printable(advice)}`, options.columns, "    "));
     parts.push([ink.bold("Advice"), ...lines].join("\n"));
@@ -89,16 +87,5 @@ function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableO
     const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
     lines.push(wrap(`  ${printable(shown.join(", "))}${more}: ${printable(reason)}`, columns, "    "));
   }
-  return lines.join("\n");
-}
-
-function renderProblems(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
-  const shown = verbose ? report.problems : report.problems.slice(0, NAMED_SUBJECTS);
-  const lines = [ink.bold("Could not read")];
-  for (const { source, problem, next } of shown) {
-    const advice = next === undefined ? "" : ` ${printable(sentence(next))}`;
-    lines.push(wrap(`  ${source}: ${fullStop(printable(problem))}${advice}`, columns, "    "));
-  }
-  if (report.problems.length > shown.length) lines.push(`  … and ${report.problems.length - shown.length} more`);
   return lines.join("\n");
 }

@@ -3,6 +3,13 @@ const ESCAPE = "\u001b[";
 /** What begins each style, and what ends it. node:util knows them too, but takes milliseconds of a scan to load. */
 const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39], green: [32, 39] } as const;
 
+/** For whom it is written: what the terminal can do, and how much they want to read. */
+export interface TextOptions {
+  readonly colour: boolean;
+  readonly columns: number;
+  readonly verbose: boolean;
+}
+
 /** Colour or none, decided once by whoever knows the terminal. */
 export interface Paint {
   bold(text: string): string;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { leakedLease } from "../../lab/faults/host-local.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
@@ -99,6 +100,23 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
       const lost = [...twenty.madeAnew, ...twenty.gone].filter((_, index) => index % 2 === 1);
       expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
+    });
+
+    test("an API that hangs takes no time from the runtime, and its silence is told", async () => {
+      const node = await start();
+      await startStubApi(node);
+      await setApiMood(node, "hang");
+      const leaked = await leakedLease(node);
+      const flags = ["--timeout", "2s", ...WITH_API];
+
+      const scanned = reportOf(await unghostIn(node, ["scan", "-o", "json", ...flags]));
+      const planned = await unghostIn(node, ["heal", "--dry-run", ...flags]);
+      const healed = await unghostIn(node, ["heal", "--yes", ...flags]);
+
+      expect(scanned.problems.map(({ source }) => source)).toEqual(["kubernetes"]);
+      expect(scanned.findings.map(({ subject }) => subject.path)).toEqual([leaked.path]);
+      for (const { stdout } of [planned, healed]) expect(stdout).toMatch(/kubernetes: .*did not answer in\s+time/);
+      expect(cniFiles(node).join("\n")).not.toContain(leaked.sandboxId);
     });
 
     test("a scan asks for no more than it needs", async () => {

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import type { NodeReport } from "../../src/report/node-report.ts";
+import { renderSummary } from "../../src/report/summary.ts";
+
+const OPTIONS = { colour: false, columns: 100, verbose: false };
+const SILENT = { source: "kubernetes", problem: "the API server did not answer in time" };
+
+const HEALED: NodeReport = {
+  apiVersion: "unghost.dev/v1",
+  kind: "NodeReport",
+  node: "worker-1",
+  observedAt: "2026-01-01T00:00:00.000Z",
+  verdict: "healthy",
+  runtime: { name: "containerd", version: "1.7.0", endpoint: "", reachable: true },
+  kubernetes: { source: "none" },
+  boot: { id: "b", startedAt: "" },
+  sandboxes: { total: 0, ready: 0, notReady: 0 },
+  findings: [],
+  kept: [],
+  problems: [],
+  advice: [],
+  actions: [{ finding: "dead-after-crash/a", action: "remove-sandbox", outcome: "healed", seconds: 0.1 }],
+  remaining: [],
+};
+
+describe("the summary of a healing", () => {
+  test.each<readonly [string, NodeReport, RegExp]>([
+    ["all is healed", HEALED, /^HEALED {2}1 ghost gone, nothing left on worker-1\n/],
+    ["something is left", { ...HEALED, verdict: "ghosts", remaining: ["x/y"] }, /^NOT ALL HEALED {2}1 gone, 1 finding/],
+    ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 ghost gone, cannot tell/],
+  ])("says first that %s", (_, report, headline) => {
+    expect(renderSummary(report, OPTIONS)).toMatch(headline);
+  });
+
+  test("names what could not be read, and says nothing of it otherwise", () => {
+    expect(renderSummary({ ...HEALED, problems: [SILENT] }, OPTIONS)).toContain(
+      "Could not read\n  kubernetes: the API server did not answer in time.\n",
+    );
+    expect(renderSummary(HEALED, OPTIONS)).not.toContain("Could not read");
+  });
+});
