@@ -1,3 +1,4 @@
+import { valueOr } from "../snapshot/source.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
 import { endedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
@@ -100,9 +101,17 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
     const logs = about.containers.length > 0 ? "kubectl logs still reads its containers" : "nobody asks for its name";
     return `a finished pod: Kubernetes calls it ${finished}, and ${logs}`;
   }
-  const isOfKnownPod = about.containers.length > 0 && podTruth(sandbox, view) === "known";
-  if (isOfKnownPod && !wasNeverCreated(sandbox) && networkReleased(about, view)) {
+  const truth = podTruth(sandbox, view);
+  if (truth === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
+  if (!networkReleased(about, view)) return undefined;
+  if (truth === "known") {
     return "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers";
   }
-  return undefined;
+  return isKubeletAlive(view)
+    ? "nobody was asked about its pod, and its network is released; the rest is left to kubelet, which is alive"
+    : undefined;
+}
+
+function isKubeletAlive({ snapshot }: NodeView): boolean {
+  return valueOr(snapshot.processes, undefined)?.kubelet !== undefined;
 }

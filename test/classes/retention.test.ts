@@ -2,7 +2,16 @@ import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/classes/candidates.ts";
 import { viewOf } from "../../src/classes/view.ts";
 import type { ContainerExit, KnownPod, Kubernetes } from "../../src/snapshot/types.ts";
-import { containerOf, FINISHED, LOST, PATIENT, resultOf, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
+import {
+  containerOf,
+  FINISHED,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  resultOf,
+  sandboxOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
 
 const SANDBOX = sandboxOf("a");
 const POD: KnownPod = { namespace: SANDBOX.pod.namespace, name: SANDBOX.pod.name, uid: SANDBOX.pod.uid };
@@ -33,6 +42,20 @@ describe("what a dead sandbox is kept for", () => {
     const [candidate] = sortSandboxes(view).candidates;
 
     expect(candidate?.sandbox.id).toBe(SANDBOX.id);
+    if (reason === undefined) expect(candidate?.retained).toBeUndefined();
+    else expect(candidate?.retained).toMatch(reason);
+  });
+
+  test.each<[string, NodeParts, RegExp | undefined]>([
+    ["with a kubelet that looks after it", { kubeletStarted: 1 }, /left to kubelet/],
+    ["with no kubelet: nothing", {}, undefined],
+    ["whose network is still held: nothing", { kubeletStarted: 1, results: [resultOf("a")] }, undefined],
+  ])("a pod that nobody was asked about, %s", (_what, parts, reason) => {
+    const containers = [containerOf("a", { exit: LOST })];
+    const snapshot = snapshotOf({ sandboxes: [SANDBOX], containers, ...parts }, { kubernetes: { source: "none" } });
+
+    const [candidate] = sortSandboxes(viewOf(snapshot, PATIENT)).candidates;
+
     if (reason === undefined) expect(candidate?.retained).toBeUndefined();
     else expect(candidate?.retained).toMatch(reason);
   });

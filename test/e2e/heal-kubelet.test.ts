@@ -57,6 +57,21 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
     await expectGone(node, bare, forgotten);
   });
 
+  eachRuntime("leaves it the records when nobody is asked, and calls that healed", async (runtime) => {
+    const node = await start({ runtime });
+    const dead = await runPod(node, { name: "dead", containers });
+    const done = await finishedPod(node, { name: "done" });
+    await node.powerCut();
+    await node.powerOn();
+    await runKubelet(node);
+
+    const { actions, kept } = await healAll(node);
+
+    expect(actions?.map(({ action }) => action)).toEqual(["stop-sandbox"]);
+    expect(kept.map(({ sandboxId }) => sandboxId).toSorted()).toEqual([dead.sandboxId, done.sandboxId].toSorted());
+    expect(cniFiles(node).join("\n")).not.toContain(dead.sandboxId);
+  });
+
   eachRuntime("leaves what a kubelet that has just started may be recovering", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
