@@ -62,7 +62,10 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   // Times that run backwards are a clock's doing and say nothing of a pace.
   if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
   if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
-  return { everySeconds, lastSecondsAgo, restartsSinceBoot: sinceBoot(starts, newest, view) };
+  const restartsSinceBoot = sinceBoot(starts, newest, view);
+  // A node that was booted a few times in a row has started everything anew as often, and nothing restarts by itself.
+  if (restartsSinceBoot < LEAST_RESTARTS) return undefined;
+  return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }
 
 /** All attempts above the last one from before the boot; without such a one they were all made since. */

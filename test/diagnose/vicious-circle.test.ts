@@ -51,6 +51,17 @@ describe("crash loops", () => {
     expect(crashLoops(view({ sandboxes: [ready("a")], containers }))).toHaveLength(isLoop ? 1 : 0);
   });
 
+  test("a container that only boots have started again is none", () => {
+    const boot = read({ id: "boot", uptimeSeconds: 40, startedAt: ago(40) });
+    const byBoots = [started("a", 6, 30), started("a", 5, 66)];
+    const byItself = [started("a", 8, 10), started("a", 7, 20), started("a", 5, 66)];
+    const loops = (containers: readonly Container[]) =>
+      crashLoops(view({ sandboxes: [ready("a")], containers }, { boot }));
+
+    expect(loops(byBoots)).toEqual([]);
+    expect(loops(byItself)).toHaveLength(1);
+  });
+
   test("counts since boot what was started since then", () => {
     const before = started("a", 20, UPTIME_SECONDS + 60);
     const containers = [started("a", 27, 4), started("a", 26, 7)];
