@@ -1,6 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Step } from "../classes/step.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
+import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
 import type { NodeReport } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { subjectInWords } from "./subject-words.ts";
@@ -22,14 +23,17 @@ export function renderPlan(plan: Plan, problems: NodeReport["problems"], options
     const title = classById(first.finding.class)?.title ?? "";
     const lines = [wrap(`${ink.bold(first.finding.class)}  ${title} (${actions.length})`, columns, "  ")];
     const named = verbose ? actions : actions.slice(0, NAMED_SUBJECTS);
-    for (const { finding } of named)
+    for (const { finding } of named) {
       lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
+      if (verbose) lines.push(...evidenceLines(finding.evidence, ink, columns));
+    }
     if (actions.length > named.length)
       lines.push(ink.dim(`  … and ${actions.length - named.length} more (-v names them)`));
     lines.push(wrap(`  unghost will ${stepsInWords(first)}`, columns, "    "));
     lines.push(wrap(`  because ${printable(first.because)}`, columns, "    "));
-    for (const { source, fact } of first.finding.evidence) {
-      lines.push(ink.dim(wrap(`    ${source}: ${printable(fact)}`, columns, "      ")));
+    if (!verbose) {
+      const findings = actions.map(({ finding }) => finding);
+      lines.push(...evidenceOfFirst(findings, ink, columns));
     }
     parts.push(lines.join("\n"));
   }

@@ -1,3 +1,4 @@
+import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { count, type Paint, paint, printable, sentence, type TextOptions, wrap } from "./text.ts";
@@ -52,12 +53,12 @@ function renderClass(
   for (const finding of named) {
     lines.push(wrap(`  ${printable(subjectInWords(finding))}`, columns, "    "));
     for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
-    if (verbose) lines.push(...evidenceLines(finding, ink, columns));
+    if (verbose) lines.push(...evidenceLines(finding.evidence, ink, columns));
   }
   if (findings.length > named.length)
     lines.push(ink.dim(`  … and ${findings.length - named.length} more (-v names them)`));
   lines.push(wrap(`  Why: ${printable(first.summary)}`, columns, "    "));
-  if (!verbose) lines.push(...evidenceLines(first, ink, columns));
+  if (!verbose) lines.push(...evidenceOfFirst(findings, ink, columns));
   const how = first.treatment.automatic ? "unghost would" : "A person has to";
   const steps = first.treatment.steps.map((step, index) => `${index + 1}. ${printable(sentence(step))}`);
   lines.push(`  ${how}:`, ...steps.map((step) => wrap(`    ${step}`, columns, "       ")));
@@ -70,12 +71,6 @@ function subjectInWords({ subject }: ReportedFinding): string {
   const rest = [subject.path, subject.pid === undefined ? undefined : `pid ${subject.pid}`];
   const words = [pod, id, ...rest].filter((word) => word !== undefined);
   return words.length > 0 ? words.join("  ") : (subject.name ?? subject.type);
-}
-
-function evidenceLines(finding: ReportedFinding, ink: Paint, columns: number): string[] {
-  return finding.evidence.map(({ source, fact }) =>
-    ink.dim(wrap(`    ${source}: ${printable(fact)}`, columns, "      ")),
-  );
 }
 
 function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {

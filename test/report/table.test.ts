@@ -83,6 +83,8 @@ test("more than a screenful is counted, and named with -v", () => {
   expect(brief).not.toContain("web-10");
   expect(verbose).toContain("shop/web-24");
   expect(verbose).toContain("web-24 is listed as NotReady");
+  expect(brief).toContain("    Of the first:\n    cri: web-0 is listed as NotReady\n");
+  expect(verbose).not.toContain("Of the first");
 });
 
 test("what a person has to do is not promised", () => {
