@@ -28,6 +28,12 @@ export function isContention(text: string): boolean {
   return CONTENTION.test(text);
 }
 
+/** The class that says why others fail alike; undefined where the failure is this sandbox' own. */
+export function sharedCause(text: string): string | undefined {
+  const id = recognise(text)[0]?.class;
+  return id !== undefined && SHARED_CAUSES.has(id) ? id : undefined;
+}
+
 /** Failures of one cause in a row before no more are tried. */
 const ENOUGH = 3;
 /** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
@@ -69,14 +75,14 @@ export function stormBrake(): StormBrake {
         return { contention: false };
       }
       if (isContention(text)) return { contention: true };
-      const id = recognise(text)[0]?.class;
-      if (id !== undefined && SHARED_CAUSES.has(id) && count(id) >= ENOUGH) reason = sharedCause(inARow, id, text);
+      const id = sharedCause(text);
+      if (id !== undefined && count(id) >= ENOUGH) reason = unrepaired(inARow, id, text);
       return { contention: false };
     },
   };
 }
 
-function sharedCause(times: number, id: string, text: string): string {
+function unrepaired(times: number, id: string, text: string): string {
   const title = classById(id)?.title ?? id;
   return `${times} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${innermost(text)}`;
 }

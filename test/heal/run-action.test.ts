@@ -31,29 +31,53 @@ afterEach(async () => {
   await shop.remove();
 });
 
-/** A node with one dead sandbox, whose removal goes as the answers say; undefined stands for success. */
-function node(...answers: readonly (string | undefined)[]) {
+/** What the runtime answers, call by call; undefined stands for success. */
+type Answers = readonly (string | (() => string) | undefined)[];
+
+interface NodeOptions {
+  readonly containerd: NodeTools["containerd"];
+  readonly stops: Answers;
+  readonly removals: Answers;
+}
+
+/** A node with one dead sandbox, whose removal by containerd goes as the answers say. */
+function node(...removals: Answers) {
+  return nodeWith({ containerd: {} as NodeTools["containerd"], stops: [], removals });
+}
+
+/** The same with CRI-O, where the stops before a removal that passes go as the answers say. */
+function crioNode(...stops: Answers) {
+  return nodeWith({ containerd: undefined, stops, removals: [] });
+}
+
+function nodeWith({ containerd, stops, removals }: NodeOptions) {
   const stop = new AbortController();
   const giveUp = new AbortController();
   const brake = stormBrake();
   const pauses: number[] = [];
-  let removals = 0;
+  const calls: string[] = [];
+  const deadlines: number[] = [];
   let isListed = true;
   const interruption = { stop: stop.signal, giveUp: giveUp.signal };
   const places = pool({ places: 4, patienceMs: 60_000, mostBeside: 4 });
+  function answer(call: string, answers: Answers, { signal, timeoutMs }: CallOptions): Promise<void> {
+    const next = answers[calls.filter((one) => one === call).length];
+    calls.push(call);
+    deadlines.push(timeoutMs);
+    const text = typeof next === "function" ? next() : next;
+    if (text === undefined) return Promise.resolve();
+    if (text !== "hang") return Promise.reject(new RuntimeError("refused", call, text, ""));
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", call, "", "")));
+    });
+  }
   const cri: Partial<NodeTools["cri"]> = {
     podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
     listSandboxStates: () => Promise.resolve(isListed ? [{ id: ID, state: PodSandboxState.SANDBOX_NOTREADY }] : []),
-    removePodSandbox: (_id: string, { signal }: CallOptions) => {
-      const answer = answers[removals++];
-      if (answer === "hang") {
-        return new Promise((_resolve, reject) => {
-          signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", "RemovePodSandbox", "", "")));
-        });
-      }
-      if (answer !== undefined) return Promise.reject(new RuntimeError("refused", "RemovePodSandbox", answer, ""));
+    stopPodSandbox: (_id: string, options: CallOptions) => answer("StopPodSandbox", stops, options),
+    removePodSandbox: async (_id: string, options: CallOptions) => {
+      await answer("RemovePodSandbox", removals, options);
       isListed = false;
-      return Promise.resolve();
     },
   };
   const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
@@ -69,7 +93,7 @@ function node(...answers: readonly (string | undefined)[]) {
     cri: cri as NodeTools["cri"],
     facts: facts as NodeTools["facts"],
     departed: departures({ cri: cri as NodeTools["cri"], containerd: undefined, lookMs: 1000 }),
-    containerd: undefined,
+    containerd,
     conf: undefined,
     binDirs: [],
     logPaths: new Map(),
@@ -83,7 +107,9 @@ function node(...answers: readonly (string | undefined)[]) {
     stop,
     giveUp,
     pauses,
-    removals: () => removals,
+    calls,
+    deadlines,
+    removals: () => calls.filter((call) => call === "RemovePodSandbox").length,
     act: (): Promise<ActionResult> => runAction(ACTION, { tools, brake }),
   };
 }
@@ -110,8 +136,9 @@ async function journaledOutcomes(): Promise<readonly string[]> {
 
 describe("an action", () => {
   test("is healed when its steps succeed, and the journal says so", async () => {
-    const { act } = node(undefined);
+    const { act, calls } = node(undefined);
     expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
+    expect(calls).toEqual(["RemovePodSandbox"]);
     expect(await journaledOutcomes()).toEqual(["done healed"]);
   });
 
@@ -157,5 +184,65 @@ describe("an action", () => {
     }, 20);
     expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
     expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+});
+
+describe("a removal where the runtime is not containerd", () => {
+  const FABRIC_DOWN = "failed to destroy network for pod sandbox k8s_web-0: the fabric is down";
+
+  test("stops the sandbox first, in one entry of the journal, and gives each call its full time", async () => {
+    const { act, calls, deadlines } = crioNode();
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "RemovePodSandbox"]);
+    expect(Math.min(...deadlines)).toBeGreaterThanOrEqual(130_000);
+    expect(await journaledOutcomes()).toEqual(["done healed"]);
+  });
+
+  test("goes on when the second stop passes", async () => {
+    const { act, calls } = crioNode(FABRIC_DOWN, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
+  });
+
+  test("removes nothing when the stop fails twice, and says what the stop said", async () => {
+    const { act, calls } = crioNode(FABRIC_DOWN, FABRIC_DOWN, undefined);
+    expect(await act()).toMatchObject({ outcome: "failed", reason: `StopPodSandbox: ${FABRIC_DOWN}` });
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox"]);
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+
+  test("does not stop again what fails for a cause outside the sandbox, and pulls the brake as a removal would", async () => {
+    const { act, calls } = crioNode(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
+    for (let times = 0; times < 3; times++) await act();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "StopPodSandbox"]);
+  });
+
+  test("waits for a lock that others hold before it stops again", async () => {
+    const { act, calls, pauses } = crioNode(XTABLES, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
+    expect(pauses).toEqual([500]);
+  });
+
+  test("ends when its stop is given up, without a removal", async () => {
+    const { act, calls, stop, giveUp } = crioNode("hang");
+    const result = act();
+    setTimeout(() => {
+      stop.abort();
+      giveUp.abort();
+    }, 20);
+    expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
+    expect(calls).toEqual(["StopPodSandbox"]);
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+
+  test("does not stop again once the run is to end", async () => {
+    const { act, calls, stop } = crioNode(() => {
+      stop.abort();
+      return FABRIC_DOWN;
+    });
+    expect((await act()).outcome).toBe("failed");
+    expect(calls).toEqual(["StopPodSandbox"]);
   });
 });

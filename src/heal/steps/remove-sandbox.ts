@@ -1,10 +1,12 @@
 import type { Finding } from "../../classes/finding.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { saveLogs } from "../save-logs.ts";
 import { journaled, reasonFor, type StepResult } from "../step-result.ts";
+import { isContention, sharedCause } from "../storm-brake.ts";
 
-/** Releases the name through the runtime, which stops the sandbox first. The logs that go with it are saved before. */
+/** Releases the name through the runtime, once the network is down. The logs that go with it are saved before. */
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
@@ -25,11 +27,41 @@ async function logPathOf(containerId: string, { cri, logPaths, waits }: NodeTool
   return (await cri.containerStatus(containerId, { timeoutMs: waits.lookMs })).status?.logPath ?? "";
 }
 
-async function remove(sandboxId: string, { cri, turn, departed, waits, interruption }: NodeTools): Promise<StepResult> {
-  const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
-  const departure = await departed(sandboxId, () => turn(() => cri.removePodSandbox(sandboxId, call)));
+async function remove(sandboxId: string, tools: NodeTools): Promise<StepResult> {
+  const { turn, departed } = tools;
+  const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools)));
   if (departure === "gone") return { kind: "done" };
   if (typeof departure === "object") return { kind: "held", reason: departure.held };
   const left = departure === "listed" ? "knows it" : "has its record";
   return { kind: "failed", reason: `the runtime said it removed the sandbox, and still ${left}` };
+}
+
+/**
+ * containerd stops what it is to remove before it takes anything away. CRI-O deletes the containers and takes the network
+ * down afterwards: a DEL that fails then leaves a sandbox that no later removal gets past, until crio is restarted.
+ */
+async function removeThroughRuntime(sandboxId: string, tools: NodeTools): Promise<void> {
+  const { cri, containerd, waits, interruption } = tools;
+  if (containerd === undefined) await stopFirst(sandboxId, tools);
+  await cri.removePodSandbox(sandboxId, { timeoutMs: waits.actMs, signal: interruption.giveUp });
+}
+
+/**
+ * Newer CRI-O gives a network up after one DEL that failed, and the next stop passes. What that leaves behind is swept
+ * after the removal.
+ */
+async function stopFirst(sandboxId: string, { cri, waits, interruption }: NodeTools): Promise<void> {
+  const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
+  try {
+    await cri.stopPodSandbox(sandboxId, call);
+  } catch (error) {
+    if (interruption.stop.aborted || !mayPassAtOnce(error)) throw error;
+    await cri.stopPodSandbox(sandboxId, call);
+  }
+}
+
+/** What fails for a cause outside the sandbox is for the brake to count, and a lock that others hold is waited for. */
+function mayPassAtOnce(error: unknown): boolean {
+  if (!(error instanceof RuntimeError) || error.kind !== "refused") return false;
+  return !isContention(error.text) && sharedCause(error.text) === undefined;
 }
