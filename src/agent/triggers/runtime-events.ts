@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import { type CriClient, openCri } from "../../runtime/cri.ts";
@@ -16,6 +17,8 @@ export interface RuntimeEventsOptions {
 /** Between two tries to reach a runtime that is down. A stat and a refused connection cost nothing. */
 const RETRY_MS = 250;
 const PROBE_MS = 2000;
+/** A stream that ends in order sooner than this was none. */
+const SHORTEST_STREAM_MS = 1000;
 /** Every call has a deadline, streams too: after this they are opened anew. */
 const STREAM_MS = 3_600_000;
 
@@ -49,13 +52,14 @@ async function answers(path: string, signal: AbortSignal): Promise<boolean> {
 }
 
 async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSignal): Promise<void> {
+  const socket = socketIdentity(path);
   const containerd = openContainerd(path);
   const cri = openCri(path);
   try {
     if (await hasEnded(followContainerd(containerd, onHint, signal))) return;
     if (await hasEnded(followCri(cri, onHint, signal))) return;
-    // A runtime without any stream: that it goes away is noticed all the same.
-    while (!signal.aborted && (await answers(path, signal))) {
+    // A runtime without any stream: that it goes away is noticed all the same, also when it is back before the next look.
+    while (!signal.aborted && (await answers(path, signal)) && socketIdentity(path) === socket) {
       await sleep(PROBE_MS, undefined, { signal }).catch(ignoreAbort);
     }
   } finally {
@@ -64,11 +68,20 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
   }
 }
 
+/** Every start of a runtime makes its socket anew. The number alone may be given again, and at once. */
+function socketIdentity(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? undefined : `${stats.ino} ${stats.ctimeMs}`;
+}
+
 /** False where the runtime does not offer the stream at all. */
 async function hasEnded(following: Promise<void>): Promise<boolean> {
+  const startedAt = performance.now();
   try {
     await following;
-    return true;
+    // CRI-O without enable_pod_events, which is its default, says OK at once instead of unimplemented. With it, OK is
+    // the end of a stream that it closes before it stops.
+    return performance.now() - startedAt >= SHORTEST_STREAM_MS;
   } catch (error) {
     if (error instanceof RuntimeError) return error.kind !== "unsupported";
     throw error;
