@@ -1,7 +1,7 @@
 import { valueOr } from "../snapshot/source.ts";
-import type { Sandbox } from "../snapshot/types.ts";
+import type { Container, Sandbox } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
-import { endedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
+import { endedInOrder, endWasLost, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import { livenessOf } from "./liveness.ts";
@@ -96,6 +96,7 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
   if (endedInOrder(about)) {
     return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";
   }
+  if (mayHaveEndedInOrder(about)) return "how its containers ended could not be read: it may be a finished pod";
   const finished = finishedPhase(sandbox, view);
   if (finished !== undefined) {
     const logs = about.containers.length > 0 ? "kubectl logs still reads its containers" : "nobody asks for its name";
@@ -110,6 +111,14 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
   return isKubeletAlive(view)
     ? "nobody was asked about its pod, and its network is released; the rest is left to kubelet, which is alive"
     : undefined;
+}
+
+function mayHaveEndedInOrder({ containers }: AboutId): boolean {
+  return containers.some(isEndUnread) && containers.every((container) => !endWasLost(container));
+}
+
+function isEndUnread({ state, exit }: Container): boolean {
+  return state === "exited" && exit === undefined;
 }
 
 function isKubeletAlive({ snapshot }: NodeView): boolean {

@@ -30,6 +30,7 @@ import { retainedNotready } from "./not-failures/retained-notready.ts";
 import { sandboxChangedAlone } from "./not-failures/sandbox-changed-alone.ts";
 import { secondIdempotentDel } from "./not-failures/second-idempotent-del.ts";
 import { crioAlreadyExists } from "./other-runtimes/crio-already-exists.ts";
+import { crioHalfRemoved } from "./other-runtimes/crio-half-removed.ts";
 import { crioNameReserved } from "./other-runtimes/crio-name-reserved.ts";
 import { dockerNameConflict } from "./other-runtimes/docker-name-conflict.ts";
 import { isuladNameConflict } from "./other-runtimes/isulad-name-conflict.ts";
@@ -128,6 +129,7 @@ export const classes: readonly FailureClass[] = [
   staleProcNetns,
   dockerNameConflict,
   isuladNameConflict,
+  crioHalfRemoved,
   retainedNotready,
   secondIdempotentDel,
   inflightClearing,

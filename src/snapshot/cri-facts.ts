@@ -11,7 +11,7 @@ import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/li
 import { mapLimited } from "../runtime/map-limited.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";
 import { parseJson, property } from "./json.ts";
-import { read, type Source } from "./source.ts";
+import { type Oddity, read, type Source } from "./source.ts";
 import type {
   CniDirs,
   Container,
@@ -22,8 +22,11 @@ import type {
   Sandbox,
 } from "./types.ts";
 
-/** Calls under way at once for per-container questions. More only queues inside the runtime. */
-const STATUS_CONCURRENCY = 16;
+/**
+ * Calls under way at once for per-container questions. CRI-O looks for seconds after each container that it has lost:
+ * those must not wait for one another.
+ */
+const STATUS_CONCURRENCY = 64;
 
 /** Said where the runtime's list was too long for one answer and had to be put together. */
 const OVERFLOWED = {
@@ -68,15 +71,17 @@ export async function readCri(
   const [listedSandboxes, listedContainers] = await Promise.all([listing, listAllContainers(cri, idsListed, options)]);
   const sandboxes = listedSandboxes.items.map(toSandbox);
   const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
+  const unread: Oddity[] = [];
   const containers = await mapLimited(listedContainers.items, STATUS_CONCURRENCY, async (container) => {
     const facts = toContainer(container);
     if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
     const exit = await readExit(cri, container.id, options);
-    return exit === undefined ? facts : { ...facts, exit };
+    if (exit === "late") unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
+    return typeof exit === "object" ? { ...facts, exit } : facts;
   });
   const { conditions = [], cniDirs } = (await greeting) ?? {};
   const facts = { conditions, sandboxes, containers, ...(cniDirs === undefined ? {} : { cniDirs }) };
-  return read(facts, listedSandboxes.coverage === "whole" ? [] : [OVERFLOWED]);
+  return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
 }
 
 function toSandbox(item: PodSandbox): Sandbox {
@@ -114,7 +119,10 @@ function toContainer(item: CriContainer): Container {
   };
 }
 
-async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | undefined> {
+const LATE = "the runtime did not answer in time; how this container ended is not known";
+
+/** undefined where it was removed between list and status: then it has no say any more. */
+async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | "late" | undefined> {
   try {
     const { status } = await cri.containerStatus(id, options);
     if (status === undefined) return undefined;
@@ -125,8 +133,9 @@ async function readExit(cri: CriClient, id: string, options: CallOptions): Promi
       logPath: status.logPath,
     };
   } catch (error) {
-    // Removed between list and status: then it has no say any more.
-    if (error instanceof RuntimeError && error.kind === "not-found") return undefined;
+    if (!(error instanceof RuntimeError)) throw error;
+    if (error.kind === "not-found") return undefined;
+    if (error.kind === "deadline") return "late";
     throw error;
   }
 }

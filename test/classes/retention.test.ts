@@ -21,7 +21,7 @@ function api(...pods: readonly KnownPod[]): Kubernetes {
 }
 
 describe("what a dead sandbox is kept for", () => {
-  test.each<[string, Kubernetes, ContainerExit, RegExp | undefined]>([
+  test.each<[string, Kubernetes, ContainerExit | undefined, RegExp | undefined]>([
     ["a finished pod, with nobody to ask", { source: "none" }, FINISHED, /finished pod: its containers ended/],
     ["a finished pod that kubelet no longer remembers", { source: "kubelet", pods: [] }, FINISHED, /finished pod/],
     ["a finished pod that the cluster has", api({ ...POD, phase: "Succeeded" }), FINISHED, /finished pod/],
@@ -33,9 +33,11 @@ describe("what a dead sandbox is kept for", () => {
       LOST,
       undefined,
     ],
+    ["one whose end could not be read", { source: "none" }, undefined, /ended could not be read/],
+    ["one whose end could not be read, and that the cluster no longer has: nothing", api(), undefined, undefined],
     ["a pod that should run again: nothing", api({ ...POD, phase: "Running" }), LOST, undefined],
   ])("%s", (_what, kubernetes, exit, reason) => {
-    const containers = [containerOf("a", { exit })];
+    const containers = [containerOf("a", exit === undefined ? {} : { exit })];
     const results = [resultOf("a")];
     const view = viewOf(snapshotOf({ sandboxes: [SANDBOX], containers, results }, { kubernetes }), PATIENT);
 

@@ -115,6 +115,11 @@ export const leaksAndRuntimes: readonly Case[] = [
     ],
     ["evented-pleg-stale-status"],
   ),
+  ...lines("crio-half-removed", [
+    `E1115 20:11:52.004127    1931 remote_runtime.go:224] "RemovePodSandbox from runtime service failed" err="rpc error: code = Unknown desc = failed to delete container k8s_POD_web-0_shop_${UID}_0 in pod sandbox ${ID} from index: no such id: '${ID}'" podSandboxID="${ID}"`,
+    `removing the pod sandbox "7c1f0e5ab2d94": rpc error: code = Unknown desc = failed to delete container k8s_POD_web-0_shop_${UID}_0 in pod sandbox ${ID} from index: no such id: '${ID}'`,
+    `failed to delete infra container ${ID} in pod sandbox ${ID} from index: no such id: '${ID}'`,
+  ]),
   ...lines("second-idempotent-del", [
     `2022-09-28T15:11:47Z [error] Multus: failed to get the cached delegates file: open /var/lib/cni/multus/${ID}: no such file or directory, cannot properly delete`,
     "Multus: failed to get the cached delegates file … cannot properly delete",

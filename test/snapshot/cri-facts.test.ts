@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import type { CriClient } from "../../src/runtime/cri.ts";
+import { RuntimeError, type RuntimeErrorKind } from "../../src/runtime/errors.ts";
+import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { readCri } from "../../src/snapshot/cri-facts.ts";
+
+const CALL = { timeoutMs: 1000 };
+const SANDBOX = PodSandbox.fromPartial({ id: "a".repeat(64), state: PodSandboxState.SANDBOX_NOTREADY });
+
+/** A dead sandbox with some containers that have ended; a name that stands for an error is answered with that. */
+function runtimeWith(...names: readonly string[]): CriClient {
+  const containers = names.map((name) =>
+    Container.fromPartial({
+      id: name,
+      podSandboxId: SANDBOX.id,
+      state: ContainerState.CONTAINER_EXITED,
+      metadata: { name },
+    }),
+  );
+  return {
+    listPodSandbox: () => Promise.resolve([SANDBOX]),
+    listContainers: () => Promise.resolve(containers),
+    containerStatus: (id: string) =>
+      id === "main"
+        ? Promise.resolve({ status: { exitCode: 0, reason: "Completed", finishedAt: 1n, logPath: "/log" } })
+        : Promise.reject(new RuntimeError(id as RuntimeErrorKind, "ContainerStatus", "", "")),
+  } as unknown as CriClient;
+}
+
+function factsOf(cri: CriClient) {
+  return readCri(cri, Promise.resolve(undefined), () => Promise.resolve([]), CALL);
+}
+
+describe("how a container ended", () => {
+  test("a late answer costs that answer alone", async () => {
+    const source = await factsOf(runtimeWith("main", "deadline"));
+
+    if (source.status !== "read") throw new Error(source.status);
+    expect(source.value.containers.map(({ name, exit }) => [name, exit?.exitCode])).toEqual([
+      ["main", 0],
+      ["deadline", undefined],
+    ]);
+    expect(source.oddities).toEqual([
+      { path: "ContainerStatus deadline", reason: expect.stringContaining("did not answer in time") },
+    ]);
+  });
+
+  test("a container that was removed meanwhile is no oddity", async () => {
+    expect(await factsOf(runtimeWith("main", "not-found"))).toMatchObject({ status: "read", oddities: [] });
+  });
+
+  test("a runtime that fails otherwise is not read", async () => {
+    await expect(factsOf(runtimeWith("main", "unreachable"))).rejects.toMatchObject({ kind: "unreachable" });
+  });
+});
