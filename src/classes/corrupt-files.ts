@@ -1,6 +1,6 @@
 import type { ResultFile, ScratchFile } from "../snapshot/types.ts";
 import type { Step } from "./step.ts";
-import { containerdBehaviour } from "./versions/containerd.ts";
+import { corruptResultBlocks } from "./versions/runtime.ts";
 import type { NodeView } from "./view.ts";
 
 /** A cache file that cannot be parsed, and may be moved away because of it. */
@@ -13,7 +13,7 @@ export function isBroken<T extends ScratchFile>(file: T): file is T & BrokenFile
 /** The broken among a sandbox's result files that DEL stumbles over: not every runtime does. */
 export function blockingResults(results: readonly ResultFile[], { snapshot }: NodeView): (ResultFile & BrokenFile)[] {
   const { runtime, cni } = snapshot;
-  const runtimeStumbles = containerdBehaviour(runtime.version)?.corruptResultBlocks === true;
+  const runtimeStumbles = corruptResultBlocks(runtime);
   const multusDir = cni.multus.status === "read" ? cni.multus.value.dir : undefined;
   // Under multus a single-plugin network reads its own cache, with a libcni that stumbles whatever the runtime is.
   const isRead = ({ path }: ResultFile) =>

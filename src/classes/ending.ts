@@ -3,18 +3,24 @@ import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** containerd gives these to a container that it finds without a task after a restart. */
-const LOST_EXIT_CODE = 255;
-const LOST_REASON = "Unknown";
+const CONTAINERD_LOST = { exitCode: 255, reason: "Unknown" } as const;
+/** CRI-O gives this to a container whose exit it never learned, with "Error" as the reason; no process exits with it. */
+const CRIO_LOST_EXIT_CODE = -1;
 
 /** The container did not end by itself: its end was never seen by the runtime. */
-export function endWasLost(container: Container): boolean {
-  if (container.state === "unknown") return true;
-  return container.exit?.exitCode === LOST_EXIT_CODE && container.exit.reason === LOST_REASON;
+export function endWasLost({ state, exit }: Container): boolean {
+  if (state === "unknown" || exit?.exitCode === CRIO_LOST_EXIT_CODE) return true;
+  return exit?.exitCode === CONTAINERD_LOST.exitCode && exit.reason === CONTAINERD_LOST.reason;
 }
 
-/** All containers ran to an end that the runtime saw: a finished pod, whose logs people still read. */
-export function endedInOrder(about: AboutId): boolean {
-  return about.containers.length > 0 && about.containers.every((c) => c.state === "exited" && !endWasLost(c));
+/**
+ * All containers ran to an end that the runtime saw: a finished pod, whose logs people still read. An exit that could
+ * not be read is neither in order nor lost: nothing is concluded from it.
+ */
+export function endedInOrder({ containers }: AboutId): boolean {
+  return (
+    containers.length > 0 && containers.every((c) => c.exit !== undefined && c.state === "exited" && !endWasLost(c))
+  );
 }
 
 /** Never completely created: Go's zero time, which crictl prints as "292 years ago" or the like. */

@@ -1,4 +1,5 @@
 import type { Sandbox } from "../snapshot/types.ts";
+import { containerInWords } from "./container-words.ts";
 import type { Evidence } from "./finding.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -49,11 +50,6 @@ function signOfLife(sandbox: Sandbox, about: AboutId): string | undefined {
 
 function containersInWords(about: AboutId): string {
   if (about.containers.length === 0) return "no container";
-  const states = about.containers.map((container) => {
-    const exit = container.exit;
-    return exit === undefined
-      ? `${container.name} ${container.state}`
-      : `${container.name} ${container.state} (exit ${exit.exitCode}${exit.reason ? `, ${exit.reason}` : ""})`;
-  });
+  const states = about.containers.map(containerInWords);
   return `container${states.length === 1 ? "" : "s"} ${states.join(", ")}`;
 }

@@ -1,4 +1,6 @@
 import { isFullId, type SandboxId } from "../snapshot/ids.ts";
+import { predatesStart } from "./ending.ts";
+import type { Evidence } from "./finding.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -23,6 +25,16 @@ export function unknownIds(view: NodeView): readonly UnknownId[] {
     .filter(({ about }) => isCarriedByFilesOnly(about) && !mayBeInTheMaking(about, view));
 }
 
+/** Who was asked about such an id and does not know it. Only containerd has records to ask; CRI-O has none. */
+export function evidenceOfAbsence({ snapshot }: NodeView): readonly Evidence[] {
+  const unrecorded: Evidence = { source: "containerd", fact: "no record has that id" };
+  return [
+    { source: "cri", fact: "the runtime lists no such sandbox" },
+    ...(snapshot.containerd.status === "read" ? [unrecorded] : []),
+    { source: "processes", fact: "no process carries that id" },
+  ];
+}
+
 function isCarriedByFilesOnly(about: AboutId): boolean {
   const isKnown = about.record !== undefined || about.storeRecord !== undefined;
   const lives = about.plugins.length > 0 || about.shims.length > 0 || about.pids.length > 0;
@@ -42,5 +54,16 @@ function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
   const { snapshot, policy } = view;
   const files = [...about.results, ...about.leases, about.multus, about.flannel].filter((file) => file !== undefined);
   const youngest = Math.max(...files.map((file) => file.modifiedAt.getTime()));
-  return snapshot.observedAt.getTime() - youngest < policy.inflightGraceMs;
+  const isYoung = snapshot.observedAt.getTime() - youngest < policy.inflightGraceMs;
+  return isYoung && !isFromBeforeBoot(youngest, view);
+}
+
+/** A clock that is set right while pods already start moves the time of boot past files of this boot. */
+const CLOCK_SLACK_MS = 60_000;
+
+/** No creation outlasts a boot. A pod that lives and is dated before the boot shows that the clock was set since. */
+function isFromBeforeBoot(writtenMs: number, view: NodeView): boolean {
+  const { boot } = view.snapshot;
+  if (boot.status !== "read" || writtenMs >= boot.value.startedAt.getTime() - CLOCK_SLACK_MS) return false;
+  return !view.sandboxes.some((sandbox) => sandbox.state === "ready" && predatesStart(sandbox, view) === "machine");
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { absent, failed } from "../../src/snapshot/source.ts";
+import { absent, failed, read } from "../../src/snapshot/source.ts";
 import type { NetnsEntry, Snapshot } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
@@ -92,6 +92,42 @@ describe("what sandboxes that are gone have left behind", () => {
 
     expect(named(diagnose(snapshotOf({ addresses: young }, sources), PATIENT))).toEqual([]);
     expect(named(diagnose(snapshotOf({ addresses: old }, sources), PATIENT))).toEqual([C1]);
+  });
+
+  const UP_SECONDS = 120;
+
+  test.each<readonly [string, number, NodeParts, boolean]>([
+    ["written well before this boot", 300, {}, true],
+    ["written in this boot", UP_SECONDS - 1, {}, false],
+    ["written so shortly before it that the clock may be at fault", UP_SECONDS + 30, {}, false],
+    [
+      "written before it, by a clock that also dates a living pod before it",
+      300,
+      { sandboxes: [sandboxOf("b", { state: "ready", createdSecondsAgo: 300 })] },
+      false,
+    ],
+  ])("soon after a boot, and with no record to show a creation, an address %s", (_, age, parts, isFound) => {
+    const sources = {
+      containerd: absent<never>("CRI-O has none"),
+      boot: read({ id: "boot", uptimeSeconds: UP_SECONDS, startedAt: ago(UP_SECONDS) }),
+    };
+    const snapshot = snapshotOf({ ...parts, addresses: [addressOf("a", "10.88.0.2", age)] }, sources);
+
+    expect(named(diagnose(snapshot, PATIENT))).toEqual(isFound ? [C1] : []);
+    expect(named(diagnose({ ...snapshot, boot: failed("no") }, PATIENT))).toEqual([]);
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["an address", { addresses: [address] }],
+    ["a file", { results: [resultOf("a")] }],
+  ])("whoever was asked about the owner of %s is named, and nobody else", (_, parts) => {
+    const askedOf = (snapshot: Snapshot) =>
+      diagnose(snapshot, AT_ONCE)
+        .findings.flatMap(({ evidence }) => evidence.map(({ source }) => source))
+        .filter((source) => source !== "cni");
+
+    expect(askedOf(snapshotOf(parts))).toEqual(["cri", "containerd", "processes"]);
+    expect(askedOf(snapshotOf(parts, { containerd: absent("CRI-O has none") }))).toEqual(["cri", "processes"]);
   });
 });
 

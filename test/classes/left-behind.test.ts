@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { ContainerRecord, Kubernetes, NetnsEntry } from "../../src/snapshot/types.ts";
+import type { ContainerExit, ContainerRecord, Kubernetes, NetnsEntry } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
+  AT_ONCE,
   addressOf,
   ago,
   containerOf,
@@ -58,6 +59,36 @@ describe("dead-after-crash", () => {
 
     expect(findings.map(({ id }) => id)).toEqual(isFound ? [S1] : []);
     expect(kept.map(({ sandboxId }) => sandboxId)).toEqual(isFound ? [] : [idOf("a")]);
+  });
+
+  test("quotes how the runtime lists what it lost", () => {
+    const asCrioDoes = { exitCode: -1, reason: "Error", finishedAt: 0n, logPath: "" };
+    const containers = [...lost, containerOf("a", { name: "side", exit: asCrioDoes })];
+    const [finding] = diagnosed({ ...dead, containers }).findings;
+
+    expect(finding?.id).toBe(S1);
+    expect(finding?.evidence).toContainEqual({
+      source: "cri",
+      fact: "nobody saw the end: main exited (exit 255, Unknown), side exited (exit -1, Error)",
+    });
+  });
+
+  test.each<readonly [string, ContainerExit | undefined, boolean]>([
+    ["was seen to end", { ...FINISHED, exitCode: 137, reason: "Error" }, false],
+    ["was lost", LOST, true],
+    ["has an exit that could not be read", undefined, true],
+  ])("an address that outlived the namespace of a deleted pod whose container %s", (_, exit, isFound) => {
+    const container = containerOf("a", exit === undefined ? {} : { exit });
+    const parts = { ...dead, containers: [container], addresses: [addressOf("a", "10.88.0.2", 500)] };
+    const kubernetes: Kubernetes = {
+      source: "api",
+      pods: [],
+      holds: { paused: false, node: false, namespaces: [] },
+    };
+
+    expect(named(diagnose(snapshotOf(parts, { kubernetes }), AT_ONCE))).toEqual([
+      isFound ? S1 : `pod-gone/${idOf("a")}`,
+    ]);
   });
 
   test.each<readonly [string, NodeParts, boolean]>([

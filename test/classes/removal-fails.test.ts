@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { absent } from "../../src/snapshot/source.ts";
+import { absent, read } from "../../src/snapshot/source.ts";
 import { type FileHealth, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
@@ -68,6 +68,17 @@ describe("libcni-result-cache-corrupt", () => {
 
     expect(named(diagnosed({ ...dead, runtimeVersion, results: [resultOf("a", "empty")] }))).not.toContain(B1);
     expect(named(diagnosed({ ...dead, runtimeVersion, results: [own] }))).toEqual([B1]);
+  });
+
+  test.each<readonly [string, string, boolean]>([
+    ["cri-o", "1.30.14", true],
+    ["cri-o", "1.31.0", false],
+    ["cri-o", "1.34.0", false],
+    ["docker", "1.13.1", false],
+  ])("under %s %s: %s", (runtimeName, runtimeVersion, isFound) => {
+    const found = named(diagnosed({ ...dead, runtimeName, runtimeVersion, results: [resultOf("a", "empty")] }));
+
+    expect(found.includes(B1)).toBe(isFound);
   });
 
   test("not of a pod that runs", () => {
@@ -145,6 +156,8 @@ describe("where the whole node's network is at fault", () => {
       { type: "tuning", binaryFound: false },
     ],
   };
+  const inVain = (type: string, path: string) =>
+    `level=warning msg="Error validating CNI config file: [failed to find plugin \\"${type}\\" in path [${path}]]"`;
   const notReady = [
     { type: "NetworkReady", status: false, reason: "NetworkPluginNotReady", message: "cni plugin not initialized" },
   ];
@@ -154,6 +167,7 @@ describe("where the whole node's network is at fault", () => {
       ...halfMade,
       conf: missing,
       addresses: [addressOf("b", "10.88.0.9", 30), addressOf("c", "10.88.0.8")],
+      logLines: [inVain("tuning", "/opt/cni/bin")],
     });
 
     expect(findings.map(({ id }) => id)).toEqual([
@@ -166,6 +180,28 @@ describe("where the whole node's network is at fault", () => {
     expect(findings[0]?.evidence.at(-1)?.fact).toContain("10.88.0.9");
     expect(findings[0]).not.toHaveProperty("explains");
     expect(kept).toEqual([]);
+  });
+
+  const B7 = "chained-plugin-binary-missing//etc/cni/net.d/10-lab.conflist";
+
+  test.each<readonly [string, readonly string[], boolean]>([
+    ["no log speaks of it: it may be elsewhere", [], false],
+    ["the runtime has looked where unghost has", [inVain("tuning", "/opt/cni/bin/ /opt/cni/bin")], true],
+    ["the runtime has looked elsewhere, too", [inVain("tuning", "/opt/cni/bin /usr/libexec/cni")], false],
+    ["the runtime has looked for another", [inVain("bridge", "/opt/cni/bin")], false],
+  ])("a plugin is missing where the runtime does not say where it looks, and %s", (_, logLines, isFound) => {
+    const { findings } = diagnosed({ runtimeName: "cri-o", runtimeVersion: "1.34.0", conf: missing, logLines });
+
+    expect(named({ findings })).toEqual(isFound ? [B7] : []);
+    expect(findings.flatMap(({ evidence }) => evidence.map(({ source }) => source)).includes("logs")).toBe(isFound);
+  });
+
+  test("a plugin that is missing where the runtime says that it looks needs no log", () => {
+    const { cri, ...sources } = snapshotOf({ conf: missing });
+    const cniDirs = { conf: "/etc/cni/net.d", bin: ["/opt/cni/bin"] };
+    const said = { ...sources, cri: cri.status === "read" ? read({ ...cri.value, cniDirs }) : cri };
+
+    expect(named(diagnose(said, AT_ONCE))).toEqual([B7]);
   });
 
   const snapshot = snapshotOf({ ...halfMade, conditions: notReady });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { containerdBehaviour, type StopBehaviour } from "../../src/classes/versions/containerd.ts";
+import { crioBehaviour } from "../../src/classes/versions/crio.ts";
 import { compareVersions, parseVersion } from "../../src/classes/versions/version.ts";
 
 describe("what StopPodSandbox does with a failing DEL", () => {
@@ -43,6 +44,26 @@ test.each([
   ["2.3.4", false],
 ])("containerd %s: a result it cannot read blocks removal: %s", (version, blocks) => {
   expect(containerdBehaviour(version)?.corruptResultBlocks).toBe(blocks);
+});
+
+test.each([
+  ["1.24.6", true],
+  ["1.30.14", true],
+  ["1.31.0", false],
+  ["2.0.0", false],
+])("CRI-O %s: a result it cannot read blocks removal: %s", (version, blocks) => {
+  expect(crioBehaviour(version)?.corruptResultBlocks).toBe(blocks);
+});
+
+test.each([
+  ["1.32.7", true],
+  ["1.32.8", false],
+  ["1.33.3", true],
+  ["1.33.4", false],
+  ["1.34.0", false],
+  ["2.0.0", false],
+])("CRI-O %s: a failing DEL blocks removal for ever: %s", (version, blocks) => {
+  expect(crioBehaviour(version)?.delErrorBlocks).toBe(blocks);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
-import { unknownIds } from "../unknown-ids.ts";
+import { evidenceOfAbsence, unknownIds } from "../unknown-ids.ts";
 import type { NodeView } from "../view.ts";
 
 export const cniCacheFilesOrphaned: FailureClass = {
@@ -53,9 +53,7 @@ function detect(view: NodeView): readonly Detected[] {
         summary: "a cache file of a sandbox that no longer exists: harmless today, one more to read for every tool",
         evidence: [
           ...files.map((file) => ({ source: "cni", fact: `${file.path} names ${id}` })),
-          { source: "cri", fact: "the runtime lists no such sandbox" },
-          { source: "containerd", fact: "no record has that id" },
-          { source: "processes", fact: "no process carries that id" },
+          ...evidenceOfAbsence(view),
         ],
         blocks: [],
         cure: files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" })),

@@ -1,6 +1,6 @@
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
-import { unknownIds } from "../unknown-ids.ts";
+import { evidenceOfAbsence, unknownIds } from "../unknown-ids.ts";
 import type { NodeView } from "../view.ts";
 
 const decides =
@@ -100,9 +100,7 @@ function detect(view: NodeView): readonly Detected[] {
         summary: `${addresses} on network ${first.network} ${leases.length === 1 ? "is" : "are"} taken by a sandbox that no longer exists: nobody will ever give ${leases.length === 1 ? "it" : "them"} back`,
         evidence: [
           { source: "cni", fact: `${first.path} names ${id}` },
-          { source: "cri", fact: "the runtime lists no such sandbox" },
-          { source: "containerd", fact: "no record has that id" },
-          { source: "processes", fact: "no process carries that id" },
+          ...evidenceOfAbsence(view),
           ...files.map((file) => ({ source: "cni", fact: `${file.path} is left of it, too` })),
         ],
         blocks: [`${leases.length === 1 ? "an address" : "addresses"} of network ${first.network}`],

@@ -1,6 +1,7 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { Candidate } from "../candidates.ts";
-import { endWasLost, lostItsNetns, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
+import { containerInWords } from "../container-words.ts";
+import { endedInOrder, endWasLost, lostItsNetns, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { isRecovering } from "../recovering.ts";
@@ -18,9 +19,10 @@ export const deadAfterCrash: FailureClass = {
   signatures: () => [],
   inSnapshot: {
     visible: true,
-    how: "NotReady, created before the machine's or the runtime's current start, its containers ended with 255 Unknown or absent, no task, no shim, and no reason to keep it.",
+    how: "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
   },
-  versions: "All runtimes; CRI-O cleans up after itself.",
+  versions:
+    "All runtimes. CRI-O removes them by itself after a reboot, and keeps them when only its own processes died.",
   treatment: {
     mode: "automatic",
     reversible: false,
@@ -68,12 +70,10 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   const evidence: Evidence[] = [];
   const lost = about.containers.filter(endWasLost);
   if (lost.length > 0) {
-    evidence.push({
-      source: "cri",
-      fact: `nobody saw ${lost.map(({ name }) => name).join(", ")} end (exit 255, Unknown)`,
-    });
+    evidence.push({ source: "cri", fact: `nobody saw the end: ${lost.map(containerInWords).join(", ")}` });
   }
-  if (lostItsNetns(about, view)) {
+  // A DEL that found a plugin's notes gone leaves the address of a pod that was stopped as it should be.
+  if (!endedInOrder(about) && lostItsNetns(about, view)) {
     evidence.push({
       source: "netns",
       fact: "its network namespace is gone, and its network was not taken down before",

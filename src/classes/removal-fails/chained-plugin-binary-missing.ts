@@ -4,6 +4,7 @@ import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { halfMadeOf, heldUpInWords } from "../half-made.ts";
 import { cniContext } from "../log-context.ts";
+import { missingPlugins } from "../missing-plugins.ts";
 import { type UnknownId, unknownIds } from "../unknown-ids.ts";
 import type { AboutId, NodeView } from "../view.ts";
 
@@ -48,7 +49,7 @@ export const chainedPluginBinaryMissing: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "The active conflist names a type that is in none of the bin directories.",
+    how: "The active conflist names a type that is in none of the bin directories. Where the runtime does not name those (CRI-O), a log has to.",
   },
   versions: "Any runtime; istio 1.29 still affected.",
   treatment: {
@@ -78,18 +79,20 @@ export const chainedPluginBinaryMissing: FailureClass = {
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   const conf = valueOr(view.snapshot.cni.conf, undefined);
   if (conf === undefined || view.snapshot.cri.status !== "read") return [];
-  const missing = conf.plugins.filter((plugin) => !plugin.binaryFound).map((plugin) => plugin.type);
+  const missing = missingPlugins(conf, view);
   if (missing.length === 0) return [];
+  const names = missing.map(({ type }) => type).join(", ");
   const halfMade = halfMadeOf(candidates, view);
   const leaked = leakedByTheBrokenChain(view);
   return [
     {
       severity: "critical",
-      subject: { type: "node", name: missing.join(", "), path: conf.file },
-      summary: `${conf.file} calls ${missing.join(", ")}, and no bin directory has an executable of that name: no pod can be set up or torn down`,
+      subject: { type: "node", name: names, path: conf.file },
+      summary: `${conf.file} calls ${names}, and no bin directory has an executable of that name: no pod can be set up or torn down`,
       evidence: [
         { source: "cni", fact: `${conf.file} lists ${conf.plugins.map((plugin) => plugin.type).join(", ")}` },
-        { source: "cni", fact: `${missing.join(", ")} not found in ${conf.binDirs.join(", ")}` },
+        { source: "cni", fact: `${names} not found in ${conf.binDirs.join(", ")}` },
+        ...missing.flatMap(({ evidence }) => evidence),
         ...leaked.map(({ id, about }) => ({ source: "cni", fact: leakInWords(id, about) })),
       ],
       blocks: [

@@ -45,7 +45,7 @@ export const libcniResultCacheCorrupt: FailureClass = {
     how: "The result file of a NotReady sandbox is empty or is not JSON.",
   },
   versions:
-    "containerd 1.6 and 1.7 (libcni 1.1). containerd 2.x tolerates it; single-plugin configurations under multus do not up to libcni 1.3.0.",
+    "containerd 1.6 and 1.7, CRI-O up to 1.30 (libcni 1.1). containerd 2.x and CRI-O from 1.31 on tolerate it; single-plugin configurations under multus do not up to libcni 1.3.0.",
   treatment: {
     mode: "automatic",
     reversible: true,

@@ -6,6 +6,8 @@ export const frames: Readonly<Record<string, (cause: string) => string>> = {
     `Warning  FailedKillPod   43s (x229 over 49m)  kubelet  error killing pod: failed to "KillPodSandbox" for "${UID}" with KillPodSandboxError: "rpc error: code = Unknown desc = failed to destroy network for sandbox \\"${ID}\\": ${cause.replaceAll('"', '\\"')}"`,
   crio: (cause) =>
     `failed to destroy network for pod sandbox k8s_web-0_shop_${UID}_0(${ID}): error removing pod shop_web-0 from CNI network "net1": ${cause}`,
+  crioWithoutNetns: (cause) =>
+    `failed to destroy network for pod sandbox k8s_web-0_shop_${UID}_0(${ID}): error removing pod shop_web-0 from CNI network "net1": ${cause}: stat netns path "": stat : no such file or directory`,
   dockershim: (cause) => `networkPlugin cni failed to teardown pod "web-0_shop" network: ${cause}`,
   crictl: (cause) =>
     `removing the pod sandbox "7c1f0e5ab2d94": rpc error: code = Unknown desc = failed to forcibly stop sandbox "${ID}": failed to destroy network for sandbox "${ID}": ${cause}`,
