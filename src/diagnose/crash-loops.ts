@@ -62,19 +62,30 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   // Times that run backwards are a clock's doing and say nothing of a pace.
   if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
   if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
-  const restartsSinceBoot = sinceBoot(starts, newest, view);
+  const restartsSinceBoot = sinceBoot(starts, { newest, before, everySeconds }, view);
   // A node that was booted a few times in a row has started everything anew as often, and nothing restarts by itself.
   if (restartsSinceBoot < LEAST_RESTARTS) return undefined;
   return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }
 
-/** All attempts above the last one from before the boot; without such a one they were all made since. */
-function sinceBoot(starts: readonly Start[], newest: Start, { snapshot }: NodeView): number {
+interface Pace {
+  readonly newest: Start;
+  readonly before: Start;
+  readonly everySeconds: number;
+}
+
+/**
+ * All attempts above the last one from before the boot. Kubelet forgets that one after a while, and attempts count on over
+ * many boots: then no more than there was time for. Its pauses double at most, so the earlier ones were half as long.
+ */
+function sinceBoot(starts: readonly Start[], { newest, before, everySeconds }: Pace, { snapshot }: NodeView): number {
   const boot = valueOr(snapshot.boot, undefined);
   if (boot === undefined) return newest.attempt;
   const bootedAt = BigInt(boot.startedAt.getTime()) * 1_000_000n;
   const earlier = starts.find(({ createdAt }) => createdAt < bootedAt);
-  return newest.attempt - (earlier?.attempt ?? 0);
+  if (earlier !== undefined) return newest.attempt - earlier.attempt;
+  const forgotten = Math.floor(seconds(before.createdAt - bootedAt) / (everySeconds / 2));
+  return Math.min(newest.attempt, newest.attempt - before.attempt + forgotten);
 }
 
 function seconds(nanoseconds: bigint): number {
