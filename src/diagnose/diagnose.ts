@@ -7,6 +7,7 @@ import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven
 import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { type NodeView, viewOf } from "../classes/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
+import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
 import { asCsiChains } from "./csi-chain.ts";
@@ -110,5 +111,7 @@ function verdictOf(snapshot: Snapshot, findings: readonly Finding[]): Diagnosis[
   const { cni } = snapshot;
   const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
   const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
-  return [...decisive, ...files].some((source) => source.status === "failed") ? "unknown" : "healthy";
+  const isEndUnread = valueOr(snapshot.cri, undefined)?.containers.some(({ endUnread }) => endUnread) === true;
+  const isSourceUnread = [...decisive, ...files].some((source) => source.status === "failed");
+  return isEndUnread || isSourceUnread ? "unknown" : "healthy";
 }

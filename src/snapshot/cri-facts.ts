@@ -27,6 +27,8 @@ import type {
  * those must not wait for one another.
  */
 const STATUS_CONCURRENCY = 64;
+/** CRI-O takes just under four seconds for each of those, however often it is asked. */
+const SLOW_STATUS_MS = 8000;
 
 /** Said where the runtime's list was too long for one answer and had to be put together. */
 const OVERFLOWED = {
@@ -72,13 +74,19 @@ export async function readCri(
   const sandboxes = listedSandboxes.items.map(toSandbox);
   const notReady = new Set(sandboxes.filter((sandbox) => sandbox.state === "notReady").map((sandbox) => sandbox.id));
   const unread: Oddity[] = [];
-  const containers = await mapLimited(listedContainers.items, STATUS_CONCURRENCY, async (container) => {
-    const facts = toContainer(container);
-    if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
-    const exit = await readExit(cri, container.id, options);
-    if (exit === "late") unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
-    return typeof exit === "object" ? { ...facts, exit } : facts;
-  });
+  const call = statusCall(options);
+  const containers = await mapLimited(
+    listedContainers.items,
+    STATUS_CONCURRENCY,
+    async (container): Promise<Container> => {
+      const facts = toContainer(container);
+      if (!notReady.has(facts.sandboxId) || facts.state === "running") return facts;
+      const exit = await readExit(cri, container.id, call);
+      if (exit !== "late") return exit === undefined ? facts : { ...facts, exit };
+      unread.push({ path: `ContainerStatus ${container.id}`, reason: LATE });
+      return { ...facts, endUnread: true };
+    },
+  );
   const { conditions = [], cniDirs } = (await greeting) ?? {};
   const facts = { conditions, sandboxes, containers, ...(cniDirs === undefined ? {} : { cniDirs }) };
   return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
@@ -117,6 +125,12 @@ function toContainer(item: CriContainer): Container {
     createdAt: item.createdAt,
     labels: item.labels,
   };
+}
+
+/** With a time of its own: one slow kind of answer must not cost the lists theirs, nor they it. */
+function statusCall({ timeoutMs }: CallOptions): CallOptions {
+  const enough = Math.max(timeoutMs, SLOW_STATUS_MS);
+  return { timeoutMs: enough, signal: AbortSignal.timeout(2 * enough) };
 }
 
 const LATE = "the runtime did not answer in time; how this container ended is not known";

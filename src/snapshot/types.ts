@@ -86,6 +86,8 @@ export interface Container {
   readonly labels: Readonly<Record<string, string>>;
   /** How it ended. Read only for containers of sandboxes that are not ready: nobody asks it of the others. */
   readonly exit?: ContainerExit;
+  /** It should have been read and was not: a ghost may hide behind it. */
+  readonly endUnread?: true;
 }
 
 export interface ContainerExit {

@@ -47,6 +47,17 @@ describe("the verdict", () => {
     expect(diagnose({ ...snapshot, cni }, AT_ONCE).verdict).toBe("unknown");
   });
 
+  test("is unknown where nobody could tell how a dead sandbox ended, and that one is left alone", () => {
+    const dead = { sandboxes: [sandboxOf("a")], containers: [containerOf("a", { endUnread: true })] };
+    const { verdict, kept } = diagnosed(dead);
+
+    expect([verdict, kept.map(({ reason }) => reason)]).toEqual([
+      "unknown",
+      [expect.stringContaining("could not be read")],
+    ]);
+    expect(diagnosed({ ...dead, containers: [containerOf("a", { exit: FINISHED })] }).verdict).toBe("healthy");
+  });
+
   test("does not need logs, nor what an ordinary node has not", () => {
     const { cni } = snapshotOf();
     const without = { logs: failed<never>("no"), containerd: absent<never>("CRI-O"), netns: absent<never>("none") };
