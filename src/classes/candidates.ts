@@ -1,9 +1,9 @@
-import { valueOr } from "../snapshot/source.ts";
-import type { Container, Sandbox } from "../snapshot/types.ts";
+import type { Sandbox } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
-import { endedInOrder, endWasLost, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
+import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
+import { isKubeletAlive } from "./kubelet-alive.ts";
 import { livenessOf } from "./liveness.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
 import type { AboutId, NodeView } from "./view.ts";
@@ -111,16 +111,4 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): strin
   return isKubeletAlive(view)
     ? "nobody was asked about its pod, and its network is released; the rest is left to kubelet, which is alive"
     : undefined;
-}
-
-function mayHaveEndedInOrder({ containers }: AboutId): boolean {
-  return containers.some(isEndUnread) && containers.every((container) => !endWasLost(container));
-}
-
-function isEndUnread({ state, exit }: Container): boolean {
-  return state === "exited" && exit === undefined;
-}
-
-function isKubeletAlive({ snapshot }: NodeView): boolean {
-  return valueOr(snapshot.processes, undefined)?.kubelet !== undefined;
 }

@@ -23,6 +23,12 @@ export function endedInOrder({ containers }: AboutId): boolean {
   );
 }
 
+/** Nobody could tell how some of them ended, and none is known to be lost. */
+export function mayHaveEndedInOrder({ containers }: AboutId): boolean {
+  const isUnread = containers.some(({ state, exit }) => state === "exited" && exit === undefined);
+  return isUnread && !containers.some(endWasLost);
+}
+
 /** Never completely created: Go's zero time, which crictl prints as "292 years ago" or the like. */
 export function wasNeverCreated(sandbox: Sandbox): boolean {
   return sandbox.createdAt === ZERO_TIME;

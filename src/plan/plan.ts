@@ -4,6 +4,7 @@ import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../classes/ending.ts";
 import type { Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
+import { isKubeletAlive } from "../classes/kubelet-alive.ts";
 import { namesHeldInLogs } from "../classes/name-locks.ts";
 import { podTruth } from "../classes/pod-truth.ts";
 import { isRecovering } from "../classes/recovering.ts";
@@ -11,7 +12,6 @@ import type { Step } from "../classes/step.ts";
 import type { NodeView } from "../classes/view.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import { sweptFindings } from "./all-dead.ts";
 import { capped } from "./cap.ts";
@@ -83,11 +83,10 @@ interface Known {
 /** Only a kubelet brings a plugin back, and only then is there anything to restart the others for. */
 function afterwardsOf(
   { afterwards = [] }: Finding,
-  { snapshot }: NodeView,
+  view: NodeView,
   { noKick = false }: HealPolicy,
 ): Pick<PlannedAction, "afterwards"> {
-  const kubelet = valueOr(snapshot.processes, undefined)?.kubelet;
-  return noKick || kubelet === undefined || afterwards.length === 0 ? {} : { afterwards };
+  return noKick || !isKubeletAlive(view) || afterwards.length === 0 ? {} : { afterwards };
 }
 
 type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly because: string };
@@ -166,7 +165,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
     obstacle: finding.cure.length > 0 || failsToStop(finding),
-    kubeletAlive: valueOr(view.snapshot.processes, undefined)?.kubelet !== undefined,
+    kubeletAlive: isKubeletAlive(view),
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podTruth(sandbox, view),
     controlPlane: isControlPlane(sandbox, about),
