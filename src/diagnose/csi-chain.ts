@@ -1,8 +1,9 @@
 import type { Finding } from "../classes/finding.ts";
 import type { Step } from "../classes/step.ts";
 import type { NodeView } from "../classes/view.ts";
+import type { CsiSocket } from "../snapshot/csi-socket.ts";
 import { valueOr } from "../snapshot/source.ts";
-import type { CsiSocket, KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
 import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
 import { eventEvidence } from "./from-events.ts";
 

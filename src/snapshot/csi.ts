@@ -1,8 +1,8 @@
 import { lstatSync } from "node:fs";
+import type { CsiSocket } from "./csi-socket.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { errorCode, failedListing, listDirectory } from "./safe-fs.ts";
 import { absent, type Oddity, read, type Source } from "./source.ts";
-import type { CsiSocket } from "./types.ts";
 
 /** Kubelet keeps its own mounts beside the drivers' directories. */
 const KUBELETS_OWN = "kubernetes.io";

@@ -10,6 +10,7 @@ import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
+import type { CsiSocket } from "./csi-socket.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
 import { readKernelLog } from "./kernel-log.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
@@ -21,7 +22,7 @@ import { readProcesses } from "./processes.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
 import { lookAgain } from "./second-look.ts";
 import { absent, failed, read, type Source, valueOr } from "./source.ts";
-import type { ContainerdFacts, CriFacts, CsiSocket, Runtime, Snapshot } from "./types.ts";
+import type { ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
   readonly node: string;

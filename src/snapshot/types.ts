@@ -1,3 +1,4 @@
+import type { CsiSocket } from "./csi-socket.ts";
 import type { ContainerId, PodRef, PodUid, SandboxId } from "./ids.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
 import type { Source } from "./source.ts";
@@ -338,15 +339,4 @@ export interface KnownPod {
   readonly restarts?: number;
   /** It mounts the directories of CSI drivers' sockets; whoever registers a driver is its node plugin. */
   readonly csi?: { readonly dirs: readonly string[]; readonly registers: boolean };
-}
-
-/** The socket through which kubelet and sidecars reach a CSI driver's node plugin. */
-export interface CsiSocket {
-  readonly driver: string;
-  readonly dir: string;
-  readonly path: string;
-  /** `dead`: the file is there, and nobody listens. */
-  readonly state: "listening" | "dead" | "missing";
-  /** Its registrar has left its socket for kubelet: one whose driver was uninstalled has taken it along. */
-  readonly registered: boolean;
 }

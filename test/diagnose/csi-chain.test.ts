@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
+import type { CsiSocket } from "../../src/snapshot/csi-socket.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
-import type { CsiSocket, KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
 import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
 import {
   AT_ONCE,
