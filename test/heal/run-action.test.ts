@@ -105,7 +105,12 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
   } satisfies NodeTools;
   return {
     stop,
-    giveUp,
+    giveUpSoon: () => {
+      setTimeout(() => {
+        stop.abort();
+        giveUp.abort();
+      }, 20);
+    },
     pauses,
     calls,
     deadlines,
@@ -176,12 +181,9 @@ describe("an action", () => {
   });
 
   test("that hangs ends when it is given up, and its entry is closed", async () => {
-    const { act, stop, giveUp } = node("hang");
+    const { act, giveUpSoon } = node("hang");
     const result = act();
-    setTimeout(() => {
-      stop.abort();
-      giveUp.abort();
-    }, 20);
+    giveUpSoon();
     expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
     expect(await journaledOutcomes()).toEqual(["done failed"]);
   });
@@ -226,12 +228,9 @@ describe("a removal where the runtime is not containerd", () => {
   });
 
   test("ends when its stop is given up, without a removal", async () => {
-    const { act, calls, stop, giveUp } = crioNode("hang");
+    const { act, calls, giveUpSoon } = crioNode("hang");
     const result = act();
-    setTimeout(() => {
-      stop.abort();
-      giveUp.abort();
-    }, 20);
+    giveUpSoon();
     expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
     expect(calls).toEqual(["StopPodSandbox"]);
     expect(await journaledOutcomes()).toEqual(["done failed"]);

@@ -3,22 +3,7 @@ import { describe, expect, test } from "vitest";
 import { classes } from "../../src/classes/index.ts";
 import type { NodeReport, ReportedFinding } from "../../src/report/node-report.ts";
 import { oneLine } from "../../src/report/one-line.ts";
-
-const HEALTHY: NodeReport = {
-  apiVersion: "unghost.dev/v1",
-  kind: "NodeReport",
-  node: "worker-1",
-  observedAt: "2026-01-01T00:00:00.000Z",
-  verdict: "healthy",
-  runtime: { name: "containerd", version: "2.1.4", endpoint: "unix:///run/c.sock", reachable: true },
-  kubernetes: { source: "none" },
-  boot: { id: "b", startedAt: "" },
-  sandboxes: { total: 12, ready: 12, notReady: 0 },
-  findings: [],
-  kept: [],
-  problems: [],
-  advice: [],
-};
+import { HEALTHY } from "../support/node-report.ts";
 
 function found(classId: string, podName?: string): ReportedFinding {
   return {
@@ -46,7 +31,7 @@ function many(number: number, classId: string): readonly ReportedFinding[] {
 }
 
 test("a healthy node is OK in so many words", () => {
-  expect(oneLine(HEALTHY)).toBe("OK: no ghosts among 12 sandboxes, containerd 2.1.4");
+  expect(oneLine(HEALTHY)).toBe("OK: no ghosts among 1 sandbox, containerd 1.7.0");
 });
 
 describe("ghosts", () => {

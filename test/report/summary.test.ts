@@ -1,24 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { renderSummary } from "../../src/report/summary.ts";
+import { HEALTHY } from "../support/node-report.ts";
 
 const OPTIONS = { colour: false, columns: 100, verbose: false };
 const SILENT = { source: "kubernetes", problem: "the API server did not answer in time" };
 
 const HEALED: NodeReport = {
-  apiVersion: "unghost.dev/v1",
-  kind: "NodeReport",
-  node: "worker-1",
-  observedAt: "2026-01-01T00:00:00.000Z",
-  verdict: "healthy",
-  runtime: { name: "containerd", version: "1.7.0", endpoint: "", reachable: true },
-  kubernetes: { source: "none" },
-  boot: { id: "b", startedAt: "" },
-  sandboxes: { total: 0, ready: 0, notReady: 0 },
-  findings: [],
-  kept: [],
-  problems: [],
-  advice: [],
+  ...HEALTHY,
   actions: [{ finding: "dead-after-crash/a", action: "remove-sandbox", outcome: "healed", seconds: 0.1 }],
   remaining: [],
 };

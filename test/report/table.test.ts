@@ -2,29 +2,9 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { NodeReport, ReportedFinding } from "../../src/report/node-report.ts";
 import { renderTable, type TableOptions } from "../../src/report/table.ts";
+import { HEALTHY } from "../support/node-report.ts";
 
 const PLAIN: TableOptions = { colour: false, columns: 100, verbose: false, titleOf: (id) => `title of ${id}` };
-
-const HEALTHY: NodeReport = {
-  apiVersion: "unghost.dev/v1",
-  kind: "NodeReport",
-  node: "worker-1",
-  observedAt: "2026-01-01T00:00:00.000Z",
-  verdict: "healthy",
-  runtime: {
-    name: "containerd",
-    version: "1.7.0",
-    endpoint: "unix:///run/containerd/containerd.sock",
-    reachable: true,
-  },
-  kubernetes: { source: "none" },
-  boot: { id: "b", startedAt: "" },
-  sandboxes: { total: 1, ready: 1, notReady: 0 },
-  findings: [],
-  kept: [],
-  problems: [],
-  advice: [],
-};
 
 function ghost(name: string): ReportedFinding {
   return {
