@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e demo bench chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test demo bench chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -9,7 +9,7 @@ PAGE_SOURCES = $(shell find src/agent/page -type f -not -path '*/gen/*') \
 	src/agent/timeline-runs.ts src/report/subject-words.ts src/snapshot/duration-words.ts
 
 help: ## this list
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 node_modules/.ready: package.json package-lock.json
 	@# Not `npm ci`: it refuses a lock that lacks the packages of other platforms, which not every registry mirror has.
@@ -45,13 +45,16 @@ lint: setup ## types, lint, format, unused code, direction of imports, generated
 	node scripts/prometheus-rule.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
-	vitest run
+	vitest run --project unit --project e2e
 
 unit: setup ## unit tests only
 	vitest run --project unit
 
 e2e: setup build ## end-to-end tests on a real node, with the built executable
 	vitest run --project e2e
+
+cluster-test: setup build ## stories on a real control plane and kubelet; ends with "Error 77" where none can run
+	node scripts/cluster-test.ts
 
 demo: setup build ## a power cut under a real node, told as a short story
 	@node lab/demo.ts

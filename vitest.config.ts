@@ -9,7 +9,7 @@ export default defineConfig({
           name: "unit",
           sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/lab/**"],
+          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**"],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
           // A hang guard, not a measurement: the machines are shared.
@@ -25,6 +25,18 @@ export default defineConfig({
           // Each file starts nodes of its own; more than two at once only make each other slow.
           maxWorkers: 2,
           testTimeout: 180_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make cluster-test` alone, which first makes sure that a cluster can run here.
+          name: "cluster",
+          sequence: { groupOrder: 2 },
+          include: ["test/cluster/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 900_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
         },

@@ -7,12 +7,13 @@ export async function until<T>(
   what: string,
   timeoutMs: number,
   probe: () => Promise<T | undefined> | T | undefined,
+  stepMs = STEP_MS,
 ): Promise<T> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const value = await probe();
     if (value !== undefined) return value;
     if (performance.now() > end) throw new Error(`${what}: not so after ${timeoutMs} ms`);
-    await sleep(STEP_MS);
+    await sleep(stepMs);
   }
 }

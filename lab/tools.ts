@@ -104,12 +104,12 @@ async function goBuild(
   }
 }
 
-function findGo(): string | undefined {
+export function findGo(): string | undefined {
   const dirs = [...(process.env["PATH"] ?? "").split(":"), "/usr/local/go/bin"];
   return dirs.map((dir) => join(dir, "go")).find((path) => existsSync(path));
 }
 
-function definedEnv(): Record<string, string> {
+export function definedEnv(): Record<string, string> {
   const entries = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(entries);
 }

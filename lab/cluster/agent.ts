@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { checkoutDir } from "../cache.ts";
+import { unghostProgram } from "../demo/unghost-program.ts";
+import { type Service, service } from "../service.ts";
+import type { Cluster } from "./cluster.ts";
+import type { ClusterNode } from "./cluster-node.ts";
+import { kubeconfig } from "./kubeconfig.ts";
+
+export const AGENT_KUBECONFIG = "/etc/unghost/kubeconfig";
+const AGENT_CONFIG = "/etc/unghost/agent.yaml";
+export const AGENT_LOG = "/var/log/unghost-agent.log";
+const RBAC = ["agent.yaml", "healing.yaml"];
+
+/** The roles of deploy/rbac in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
+export async function admitAgents(cluster: Cluster): Promise<void> {
+  const manifests = RBAC.map((file) => readFileSync(join(checkoutDir() ?? ".", "deploy/rbac", file), "utf8"));
+  await cluster.apply(manifests.join("\n---\n"));
+  for (const node of cluster.nodes) {
+    const token = await cluster.kubectl("create", "token", "unghost-agent", "--namespace=unghost", "--duration=12h");
+    const { server, authority } = cluster.controlPlane;
+    await node.lab.writeFile(AGENT_KUBECONFIG, kubeconfig(server, authority.cert, { token: token.trim() }), 0o600);
+  }
+}
+
+/** The built agent as a service of the node. `config` is its configuration file. Start it again after a boot. */
+export async function agentOn(
+  { lab }: ClusterNode,
+  config: object = {},
+  args: readonly string[] = [],
+): Promise<Service> {
+  await lab.writeFile(AGENT_CONFIG, stringify(config));
+  const flags = ["agent", `--config=${AGENT_CONFIG}`, `--kubeconfig=${AGENT_KUBECONFIG}`, ...args];
+  return service(lab, "unghost-agent", AGENT_LOG, [...unghostProgram().command, ...flags]);
+}

@@ -1,0 +1,68 @@
+import { bridgeNetwork, type CniConflist } from "../cni-config.ts";
+import { type LabNode, startNode } from "../node.ts";
+import type { RuntimeVersion } from "../runtime-config.ts";
+import type { Service } from "../service.ts";
+import type { Tools } from "../tools.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import { installKubelet, type KubeletSettings, prepareForKubelet } from "./kubelet.ts";
+import { attachNode, nodeIp } from "./network.ts";
+import type { ClusterTools } from "./tools.ts";
+
+/** A lab node whose pods are made by a real kubelet. */
+export interface ClusterNode {
+  /** Of the Node object. */
+  readonly name: string;
+  readonly ip: string;
+  readonly lab: LabNode;
+  readonly kubelet: Service;
+  powerCut(): Promise<void>;
+  /** Power on, containerd, the cable, kubelet. `beforeKubelet` is for what a boot hook or another service does. */
+  boot(beforeKubelet?: () => Promise<void>): Promise<void>;
+}
+
+export interface ClusterNodeOptions {
+  readonly runtime: RuntimeVersion;
+  readonly kubelet: KubeletSettings;
+}
+
+export async function startClusterNode(
+  index: number,
+  controlPlane: ControlPlane,
+  tools: Tools,
+  programs: ClusterTools,
+  options: ClusterNodeOptions,
+): Promise<ClusterNode> {
+  const ip = nodeIp(index);
+  const lab = await startNode({ runtime: options.runtime, cni: podNetwork(index) });
+  try {
+    const kubelet = await installKubelet(lab, ip, controlPlane, programs, options.kubelet);
+    const join = async (beforeKubelet?: () => Promise<void>) => {
+      await attachNode(tools, controlPlane.initPid, lab.initPid, ip);
+      await prepareForKubelet(lab);
+      await beforeKubelet?.();
+      await kubelet.start();
+    };
+    await join();
+    return {
+      name: lab.hostname,
+      ip,
+      lab,
+      kubelet,
+      powerCut: () => lab.powerCut(),
+      boot: async (beforeKubelet) => {
+        await lab.powerOn();
+        await join(beforeKubelet);
+      },
+    };
+  } catch (error) {
+    await lab.destroy();
+    throw error;
+  }
+}
+
+/** Addresses of its own for each node's pods. */
+function podNetwork(index: number): CniConflist {
+  const network = bridgeNetwork();
+  const ipam = { type: "host-local", ranges: [[{ subnet: `10.88.${index}.0/24` }]], routes: [{ dst: "0.0.0.0/0" }] };
+  return { ...network, plugins: [{ ...network.plugins[0], ipam }] };
+}

@@ -1,0 +1,135 @@
+import type { ExecOptions } from "../node-exec.ts";
+import { until } from "../poll.ts";
+import type { RuntimeVersion } from "../runtime-config.ts";
+import { ensureTools } from "../tools.ts";
+import type { ApiReader } from "./api-reader.ts";
+import { type ClusterNode, startClusterNode } from "./cluster-node.ts";
+import { type ControlPlane, startControlPlane } from "./control-plane.ts";
+import type { KubeletSettings } from "./kubelet.ts";
+import type { Condition, NodeObject, PodObject } from "./objects.ts";
+import { ensureClusterTools } from "./tools.ts";
+
+export interface ClusterOptions {
+  /** Defaults to containerd 1.6. */
+  readonly runtime?: RuntimeVersion;
+  /** One where nothing is said. */
+  readonly nodes?: number;
+  readonly kubelet?: KubeletSettings;
+}
+
+/** A real control plane and real kubelets, to be broken. */
+export interface Cluster {
+  readonly controlPlane: ControlPlane;
+  readonly api: ApiReader;
+  /** The first node, and in most stories the only one. */
+  readonly node: ClusterNode;
+  readonly nodes: readonly ClusterNode[];
+  kubectl(...args: readonly string[]): Promise<string>;
+  /** As `kubectl apply -f -`. */
+  apply(objects: readonly object[] | string, options?: ExecOptions): Promise<void>;
+  pods(namespace?: string): Promise<readonly PodObject[]>;
+  /** Waits until exactly so many pods are there and each of them is as asked. */
+  waitForPods(count: number, isIt: (pod: PodObject) => boolean, timeoutMs?: number): Promise<readonly PodObject[]>;
+  condition(node: ClusterNode, type: string): Promise<Condition | undefined>;
+  waitForCondition(node: ClusterNode, type: string, isIt: (condition: Condition) => boolean): Promise<Condition>;
+  /** Leaves nothing behind. */
+  destroy(): Promise<void>;
+}
+
+/** Only against hanging. */
+const WAIT_MS = 600_000;
+const POLL_MS = 250;
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const programs = await ensureClusterTools();
+  if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
+  const tools = await ensureTools();
+  const controlPlane = await startControlPlane(tools, programs);
+  const nodes: ClusterNode[] = [];
+
+  async function destroy(): Promise<void> {
+    for (const node of nodes) await node.lab.destroy();
+    await controlPlane.destroy();
+  }
+
+  try {
+    const how = { runtime: options.runtime ?? "1.6", kubelet: options.kubelet ?? {} };
+    for (let index = 0; index < (options.nodes ?? 1); index += 1)
+      nodes.push(await startClusterNode(index, controlPlane, tools, programs, how));
+    const cluster = clusterOf(controlPlane, nodes, destroy);
+    for (const node of nodes) await cluster.waitForCondition(node, "Ready", ({ status }) => status === "True");
+    await serviceAccountOf(cluster, "default");
+    return cluster;
+  } catch (error) {
+    await destroy();
+    throw error;
+  }
+}
+
+function clusterOf(controlPlane: ControlPlane, nodes: readonly ClusterNode[], destroy: () => Promise<void>): Cluster {
+  const { api } = controlPlane;
+  const [node] = nodes;
+  if (node === undefined) throw new Error("a cluster needs at least one node");
+
+  async function pods(namespace = "default"): Promise<readonly PodObject[]> {
+    const { items } = await api.get<{ readonly items: readonly PodObject[] }>(`/api/v1/namespaces/${namespace}/pods`);
+    return items;
+  }
+
+  async function condition({ name }: ClusterNode, type: string): Promise<Condition | undefined> {
+    const { status } = await api.get<NodeObject>(`/api/v1/nodes/${name}`);
+    return status.conditions?.find((one) => one.type === type);
+  }
+
+  return {
+    controlPlane,
+    api,
+    node,
+    nodes,
+    kubectl: (...args) => controlPlane.kubectl(args),
+    apply: async (objects, how = {}) => {
+      const stdin =
+        typeof objects === "string" ? objects : JSON.stringify({ kind: "List", apiVersion: "v1", items: objects });
+      await controlPlane.kubectl(["apply", "-f", "-"], { ...how, stdin });
+    },
+    pods,
+    waitForPods: async (count, isIt, timeoutMs = WAIT_MS) => {
+      let seen: readonly PodObject[] = [];
+      const probe = async () => {
+        seen = await pods();
+        return seen.length === count && seen.every(isIt) ? seen : undefined;
+      };
+      try {
+        return await until(`${count} pods are as asked`, timeoutMs, probe, POLL_MS);
+      } catch (error) {
+        throw new Error(`${(error as Error).message}; seen: ${seen.map(inOneLine).join("; ")}`, { cause: error });
+      }
+    },
+    condition,
+    waitForCondition: (of, type, isIt) =>
+      until(
+        `the condition ${type} of ${of.name} is as asked`,
+        WAIT_MS,
+        async () => {
+          // Before kubelet's registration there is no Node object yet.
+          const now = await condition(of, type).catch(() => undefined);
+          return now !== undefined && isIt(now) ? now : undefined;
+        },
+        POLL_MS,
+      ),
+    destroy,
+  };
+}
+
+/** Pods are refused until the controller manager has made the namespace's ServiceAccount. */
+async function serviceAccountOf({ api }: Cluster, namespace: string): Promise<void> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
+  const probe = () => api.text(path).catch(() => undefined);
+  await until(`the namespace ${namespace} has its ServiceAccount`, WAIT_MS, probe, POLL_MS);
+}
+
+function inOneLine({ metadata, status }: PodObject): string {
+  const [container] = status.containerStatuses ?? [];
+  const waiting = container?.state?.waiting?.reason ?? "";
+  return `${metadata.name} ${status.phase ?? ""} ${waiting}`.trim();
+}

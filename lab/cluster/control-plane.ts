@@ -1,0 +1,161 @@
+import { generateKeyPairSync } from "node:crypto";
+import { join } from "node:path";
+import type { ExecOptions } from "../node-exec.ts";
+import { answering, type Service, service } from "../service.ts";
+import { type Authority, makeAuthority } from "../stub-api/certificates.ts";
+import type { Tools } from "../tools.ts";
+import { type ApiReader, openApiReader } from "./api-reader.ts";
+import { kubeconfig } from "./kubeconfig.ts";
+import { type Machine, startMachine } from "./machine.ts";
+import { CONTROL_PLANE_IP } from "./network.ts";
+import type { ClusterTools } from "./tools.ts";
+
+/** etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a machine of their own, which no node's power cut reaches. */
+export interface ControlPlane {
+  readonly initPid: number;
+  readonly server: string;
+  readonly authority: Authority;
+  readonly apiServer: Service;
+  readonly controllerManager: Service;
+  readonly scheduler: Service;
+  readonly api: ApiReader;
+  /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
+  kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
+  /** Starts the API server again after it was ended, and waits until it is ready. */
+  startApiServer(): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+const PKI = "/etc/kubernetes/pki";
+const ADMIN = "/etc/kubernetes/admin.conf";
+const ETCD = "http://127.0.0.1:2379";
+const SERVICE_IPS = "10.96.0.0/16";
+const KUBERNETES_SERVICE_IP = "10.96.0.1";
+const KUBECTL_MS = 120_000;
+
+export async function startControlPlane(tools: Tools, programs: ClusterTools): Promise<ControlPlane> {
+  const machine = await startMachine(tools, [programs.kubernetesDir]);
+  try {
+    return await startIn(machine, programs);
+  } catch (error) {
+    await machine.destroy();
+    throw error;
+  }
+}
+
+async function startIn(machine: Machine, programs: ClusterTools): Promise<ControlPlane> {
+  const server = `https://${CONTROL_PLANE_IP}:6443`;
+  const authority = makeAuthority(machine.dir, "lab-cluster");
+  await writeCredentials(machine, authority, server);
+  await machine.check(["ip", "address", "add", `${CONTROL_PLANE_IP}/32`, "dev", "lo"]);
+
+  const program = (name: string) => join(programs.kubernetesDir, name);
+  const run = (name: string, command: readonly string[]) => service(machine, name, `/var/log/${name}.log`, command);
+  const etcd = run("etcd", [programs.etcd, ...ETCD_FLAGS]);
+  const apiServer = run("kube-apiserver", [program("kube-apiserver"), ...API_SERVER_FLAGS]);
+  const controllerManager = run("kube-controller-manager", [program("kube-controller-manager"), ...CONTROLLER_FLAGS]);
+  const scheduler = run("kube-scheduler", [program("kube-scheduler"), ...SCHEDULER_FLAGS]);
+  const proxySocket = "/run/lab-api.sock";
+  const proxy = run("kubectl-proxy", [
+    program("kubectl"),
+    `--kubeconfig=${ADMIN}`,
+    "proxy",
+    `--unix-socket=${proxySocket}`,
+  ]);
+  const api = openApiReader(machine.livePath(proxySocket));
+
+  async function startApiServer(): Promise<void> {
+    await apiServer.start();
+    await answering(apiServer, async () => ((await api.text("/readyz").catch(() => "")) === "ok" ? true : undefined));
+  }
+
+  await Promise.all([etcd.start(), proxy.start()]);
+  await startApiServer();
+  await Promise.all([controllerManager.start(), scheduler.start()]);
+  return {
+    get initPid() {
+      return machine.initPid;
+    },
+    server,
+    authority,
+    apiServer,
+    controllerManager,
+    scheduler,
+    api,
+    kubectl: (args, options = {}) =>
+      machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
+    startApiServer,
+    destroy: () => machine.destroy(),
+  };
+}
+
+const ETCD_FLAGS = [
+  "--data-dir=/var/lib/etcd",
+  `--listen-client-urls=${ETCD}`,
+  `--advertise-client-urls=${ETCD}`,
+  "--listen-peer-urls=http://127.0.0.1:2380",
+  // The control plane never loses its power, and the disk is shared with the nodes under test.
+  "--unsafe-no-fsync",
+];
+
+const API_SERVER_FLAGS = [
+  `--etcd-servers=${ETCD}`,
+  `--advertise-address=${CONTROL_PLANE_IP}`,
+  "--authorization-mode=Node,RBAC",
+  "--enable-admission-plugins=NodeRestriction",
+  `--client-ca-file=${PKI}/ca.crt`,
+  `--tls-cert-file=${PKI}/apiserver.crt`,
+  `--tls-private-key-file=${PKI}/apiserver.key`,
+  `--kubelet-certificate-authority=${PKI}/ca.crt`,
+  `--kubelet-client-certificate=${PKI}/apiserver-kubelet-client.crt`,
+  `--kubelet-client-key=${PKI}/apiserver-kubelet-client.key`,
+  "--kubelet-preferred-address-types=InternalIP",
+  `--service-account-issuer=https://kubernetes.default.svc`,
+  `--service-account-key-file=${PKI}/sa.pub`,
+  `--service-account-signing-key-file=${PKI}/sa.key`,
+  `--service-cluster-ip-range=${SERVICE_IPS}`,
+  "--profiling=false",
+];
+
+const CONTROLLER_FLAGS = [
+  "--kubeconfig=/etc/kubernetes/controller-manager.conf",
+  "--leader-elect=false",
+  "--use-service-account-credentials",
+  `--service-account-private-key-file=${PKI}/sa.key`,
+  `--root-ca-file=${PKI}/ca.crt`,
+];
+
+const SCHEDULER_FLAGS = ["--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=false"];
+
+/** What kubeadm puts under /etc/kubernetes. */
+async function writeCredentials(machine: Machine, authority: Authority, server: string): Promise<void> {
+  const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(
+    (name) => `DNS:${name}`,
+  );
+  const addresses = [CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP, "127.0.0.1"].map((ip) => `IP:${ip}`);
+  const pairs = {
+    apiserver: authority.issue("/CN=kube-apiserver", { san: [...names, ...addresses].join(",") }),
+    "apiserver-kubelet-client": authority.issue("/O=system:masters/CN=kube-apiserver-kubelet-client"),
+  };
+  for (const [stem, { cert, key }] of Object.entries(pairs)) {
+    await machine.writeFile(`${PKI}/${stem}.crt`, cert);
+    await machine.writeFile(`${PKI}/${stem}.key`, key, 0o600);
+  }
+  await machine.writeFile(`${PKI}/ca.crt`, authority.cert);
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    publicKeyEncoding: { type: "spki", format: "pem" },
+  });
+  await machine.writeFile(`${PKI}/sa.key`, privateKey, 0o600);
+  await machine.writeFile(`${PKI}/sa.pub`, publicKey);
+  const subjects = {
+    admin: "/O=system:masters/CN=kubernetes-admin",
+    "controller-manager": "/CN=system:kube-controller-manager",
+    scheduler: "/CN=system:kube-scheduler",
+  };
+  for (const [stem, subject] of Object.entries(subjects)) {
+    const config = kubeconfig(server, authority.cert, authority.issue(subject));
+    await machine.writeFile(`/etc/kubernetes/${stem}.conf`, config, 0o600);
+  }
+}

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import { runOrThrow } from "../command.ts";
+import type { Tools } from "../tools.ts";
+
+/** The cluster's own Ethernet: a bridge in the control plane's network namespace. Nothing of it is on this machine. */
+export const CONTROL_PLANE_IP = "192.168.77.1";
+
+const ATTACH_MS = 60_000;
+
+export function nodeIp(index: number): string {
+  return `192.168.77.${11 + index}`;
+}
+
+/**
+ * Plugs a node's cable in. The bridge plugin treats the node's network namespace as if it were a pod's. The cable is gone
+ * with the namespace, so each boot needs a new one.
+ */
+export async function attachNode(tools: Tools, controlPlanePid: number, nodePid: number, ip: string): Promise<void> {
+  const plugin = join(tools.cniBinDir, "bridge");
+  const config = {
+    cniVersion: "1.0.0",
+    name: "lab-cluster",
+    type: "bridge",
+    bridge: "lab0",
+    isGateway: true,
+    ipam: {
+      type: "static",
+      addresses: [{ address: `${ip}/24`, gateway: CONTROL_PLANE_IP }],
+      routes: [{ dst: "0.0.0.0/0" }],
+    },
+  };
+  const env = {
+    PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+    CNI_COMMAND: "ADD",
+    CNI_CONTAINERID: `node-${ip.replaceAll(".", "-")}`,
+    CNI_NETNS: `/proc/${nodePid}/ns/net`,
+    CNI_IFNAME: "eth0",
+    CNI_PATH: tools.cniBinDir,
+  };
+  const command = ["nsenter", "-t", String(controlPlanePid), "-n", plugin];
+  await runOrThrow(command, { env, stdin: JSON.stringify(config), timeoutMs: ATTACH_MS });
+}

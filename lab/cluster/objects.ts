@@ -1,0 +1,60 @@
+/** The parts of Kubernetes' objects that stories look at. */
+export interface PodObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string;
+    readonly deletionTimestamp?: string;
+  };
+  readonly spec: { readonly nodeName?: string };
+  readonly status: {
+    readonly phase?: string;
+    readonly podIP?: string;
+    readonly conditions?: readonly Condition[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+interface ContainerStatus {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restartCount: number;
+  readonly containerID?: string;
+  readonly state?: { readonly running?: object; readonly waiting?: { readonly reason?: string } };
+}
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export interface NodeObject {
+  readonly status: { readonly conditions?: readonly Condition[] };
+}
+
+export function isReady(pod: PodObject): boolean {
+  return pod.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+/** Pods of the lab's one image that print who they are and then run until they are stopped. */
+export function podObjects(names: readonly string[], nodeName: string): readonly object[] {
+  return names.map((name) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "default" },
+    spec: {
+      nodeName,
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        {
+          name: "main",
+          image: "unghost.lab/pause:1",
+          imagePullPolicy: "Never",
+          command: ["sh", "-c", `echo "${name} says hello"; exec sleep 1000000000`],
+        },
+      ],
+    },
+  }));
+}
