@@ -1,6 +1,7 @@
 import { valueOr } from "../snapshot/source.ts";
 import type { CniConfig } from "../snapshot/types.ts";
 import type { Evidence } from "./finding.ts";
+import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
 export interface MissingPlugin {
@@ -32,13 +33,14 @@ interface Search {
   readonly dirs: readonly string[];
 }
 
-const SEARCHED_IN_VAIN = /failed to find plugin \\*"([^"\\]{1,80})\\*" in path \[([^\]]{1,2000})\]/;
+const SEARCHED_IN_VAIN = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
 
+/** As the runtime reports it at the end of its own error. */
 function searchedInVain({ snapshot }: NodeView): readonly Search[] {
-  return (valueOr(snapshot.logs, undefined)?.lines ?? []).flatMap(({ place, text }) => {
-    const [, type, path] = SEARCHED_IN_VAIN.exec(text) ?? [];
+  return runtimeReports(snapshot).flatMap((report) => {
+    const [, type, path] = "error" in report ? (SEARCHED_IN_VAIN.exec(report.error) ?? []) : [];
     if (type === undefined || path === undefined) return [];
-    return [{ place, type, dirs: [...new Set(path.split(" ").map(withoutSlash))] }];
+    return [{ place: report.line.place, type, dirs: [...new Set(path.split(" ").map(withoutSlash))] }];
   });
 }
 

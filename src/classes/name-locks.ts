@@ -1,16 +1,31 @@
 import type { SandboxId } from "../snapshot/ids.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { isFullId, sandboxName } from "../snapshot/ids.ts";
+import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
+/** The whole of the runtime's answer: text that merely contains it is somebody else's. */
 const LOCK =
-  /failed to reserve sandbox name \\*"([^"\\]{1,600})\\*": name \\*"[^"\\]{1,600}\\*" is reserved for \\*"([0-9a-f]{64})/;
+  /^failed to reserve sandbox name "([^"\\]{1,600})": name "([^"\\]{1,600})" is reserved for "([0-9a-f]{64})"$/;
 
-/** Holder id -> the name it blocks, as the runtime's and kubelet's logs say. */
+/**
+ * Holder id -> the name it blocks, as the runtime refused a creation. The runtime's own records have to agree that the
+ * holder has this name.
+ */
 export function namesHeldInLogs(view: NodeView): ReadonlyMap<SandboxId, string> {
   const held = new Map<SandboxId, string>();
-  for (const { text } of valueOr(view.snapshot.logs, undefined)?.lines ?? []) {
-    const [, name, id] = LOCK.exec(text) ?? [];
-    if (name !== undefined && id !== undefined) held.set(id as SandboxId, name);
+  for (const report of runtimeReports(view.snapshot)) {
+    if (report.kind !== "failed" || report.operation !== "run") continue;
+    const [, wanted, name, id] = LOCK.exec(report.error) ?? [];
+    if (name === undefined || name !== wanted || id === undefined || !isFullId(id)) continue;
+    if (isNamed(id, name, view)) held.set(id, name);
   }
   return held;
+}
+
+/** Whether everything that knows the sandbox's name knows it by this one, and something does. */
+function isNamed(id: SandboxId, name: string, view: NodeView): boolean {
+  const { sandbox, metadata } = view.about(id);
+  const known = [metadata?.name, sandbox === undefined ? undefined : sandboxName(sandbox.pod)];
+  const names = known.filter((one) => one !== undefined && one !== "");
+  return names.length > 0 && names.every((one) => one === name);
 }

@@ -3,12 +3,11 @@ import { networkStillHeld, wasNeverCreated } from "../classes/ending.ts";
 import type { FailureClass } from "../classes/failure-class.ts";
 import type { Detected, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
+import { type FailedOperation, type RuntimeReport, runtimeReports } from "../classes/runtime-reports.ts";
 import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { NodeView } from "../classes/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
-import { fullIdsIn, type SandboxId } from "../snapshot/ids.ts";
 import { printable } from "../snapshot/safe-fs.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { LogLine } from "../snapshot/types.ts";
 
 /** What was seen, and the class that it is of. */
@@ -34,30 +33,35 @@ const SHOWN_BY_SNAPSHOT: ReadonlySet<string> = new Set([
 /** Dead sandboxes that still hold something, and of which the runtime's own errors say why. */
 export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): readonly Named[] {
   const stuck = unexplained.filter(({ sandbox, about }) => networkStillHeld(about) ?? wasNeverCreated(sandbox));
-  const lines = newestLinesOf(
+  const reports = newestReportsOf(
     stuck.map(({ sandbox }) => sandbox.id),
     view,
   );
   return stuck.flatMap((candidate) => {
-    for (const line of lines.get(candidate.sandbox.id) ?? []) {
-      if (TAKEN_DOWN.test(line.text)) return [];
-      const failureClass = causeNamedIn(line, candidate.sandbox.id);
-      if (failureClass !== undefined) return [{ failureClass, detected: detectedIn(line, candidate, failureClass) }];
+    for (const report of reports.get(candidate.sandbox.id) ?? []) {
+      // What the runtime complained of before is over.
+      if (report.kind !== "failed") return [];
+      const failureClass = causeNamedIn(report);
+      if (failureClass !== undefined) {
+        return [{ failureClass, detected: detectedIn(report.line, candidate, failureClass) }];
+      }
     }
     return [];
   });
 }
 
-/** containerd's word that DEL has succeeded: what it complained of before is over. */
-const TAKEN_DOWN = /teardown network for sandbox \S{1,80} successfully/i;
-
-function causeNamedIn({ text }: LogLine, id: SandboxId): FailureClass | undefined {
-  const { level, matches } = recogniseLevel(text);
+function causeNamedIn(report: FailedOperation): FailureClass | undefined {
+  const { level, matches } = recogniseLevel(textOf(report));
   const [first] = matches;
-  if (level !== "cause" || first === undefined || !id.startsWith(first.sandboxId ?? id)) return undefined;
+  if (level !== "cause" || first === undefined) return undefined;
   const failureClass = classById(first.class);
   const keepsItStuck = failureClass !== undefined && /^[AB]/.test(failureClass.code);
   return keepsItStuck && !SHOWN_BY_SNAPSHOT.has(failureClass.id) ? failureClass : undefined;
+}
+
+/** The catalogue's signatures need the operation for context. */
+function textOf({ operation, sandboxId, error }: FailedOperation): string {
+  return `${operation} pod sandbox ${sandboxId ?? ""} failed: ${error}`;
 }
 
 function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass): Detected {
@@ -69,16 +73,16 @@ function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass
   });
 }
 
-/** Adds to each finding about a sandbox the newest error that names it, where there is one. */
+/** Adds to each finding about a sandbox the newest report of the runtime that names it, where there is one. */
 export function withLogEvidence(findings: readonly Finding[], view: NodeView): readonly Finding[] {
   const ids = findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId ?? ""] : []));
-  const lines = newestLinesOf(ids, view);
+  const reports = newestReportsOf(ids, view);
   return findings.map((finding) => {
     const { subject, evidence } = finding;
     const isQuoted = evidence.some(({ source }) => source === "logs");
-    const own = isQuoted || !("sandboxId" in subject) ? [] : (lines.get(subject.sandboxId ?? "") ?? []);
-    const line = own.find(({ text }) => recogniseLevel(text).level !== undefined);
-    return line === undefined ? finding : { ...finding, evidence: [...evidence, evidenceOf(line)] };
+    const own = isQuoted || !("sandboxId" in subject) ? [] : (reports.get(subject.sandboxId ?? "") ?? []);
+    const report = own.find((one) => one.kind === "failed" && recogniseLevel(textOf(one)).level !== undefined);
+    return report === undefined ? finding : { ...finding, evidence: [...evidence, evidenceOf(report.line)] };
   });
 }
 
@@ -89,18 +93,16 @@ function evidenceOf({ place, text }: LogLine): { readonly source: string; readon
   return { source: "logs", fact: `${place}: ${printable(quoted.trim())}` };
 }
 
-/** A flood repeats itself: the last few lines about a sandbox say what there is to say. */
-const LINES_EACH = 5;
+/** A flood repeats itself: the last few reports about a sandbox say what there is to say. */
+const REPORTS_EACH = 5;
 
-/** The lines that name one of these sandboxes, newest first. */
-function newestLinesOf(ids: readonly string[], view: NodeView): ReadonlyMap<string, readonly LogLine[]> {
-  const found = new Map<string, LogLine[]>(ids.map((id) => [id, []]));
+/** What the runtime and kubelet report of these sandboxes, newest first. */
+function newestReportsOf(ids: readonly string[], view: NodeView): ReadonlyMap<string, readonly RuntimeReport[]> {
+  const found = new Map<string, RuntimeReport[]>(ids.map((id) => [id, []]));
   if (found.size === 0) return found;
-  for (const line of (valueOr(view.snapshot.logs, undefined)?.lines ?? []).toReversed()) {
-    for (const id of fullIdsIn(line.text)) {
-      const lines = found.get(id);
-      if (lines !== undefined && lines.length < LINES_EACH && lines.at(-1) !== line) lines.push(line);
-    }
+  for (const report of runtimeReports(view.snapshot).toReversed()) {
+    const own = "sandboxId" in report ? found.get(report.sandboxId ?? "") : undefined;
+    if (own !== undefined && own.length < REPORTS_EACH) own.push(report);
   }
   return found;
 }

@@ -8,6 +8,7 @@ import { isKubeletAlive } from "../classes/kubelet-alive.ts";
 import { namesHeldInLogs } from "../classes/name-locks.ts";
 import { podTruth } from "../classes/pod-truth.ts";
 import { isRecovering } from "../classes/recovering.ts";
+import { runtimeReports } from "../classes/runtime-reports.ts";
 import type { Step } from "../classes/step.ts";
 import type { NodeView } from "../classes/view.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
@@ -58,7 +59,13 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const swept = policy.allDead ? sweptFindings(diagnosis) : unfinishedFindings(diagnosis, policy.unfinished ?? NONE);
   const retained = new Set(diagnosis.dead.filter((one) => one.retained !== undefined).map(({ sandbox }) => sandbox.id));
   const { view } = diagnosis;
-  const known: Known = { view, retained, heldNames: namesHeldInLogs(view), clockDoubt: doubtAboutClock(view) };
+  const known: Known = {
+    view,
+    retained,
+    heldNames: namesHeldInLogs(view),
+    reportedFailed: sandboxesReportedFailed(view),
+    clockDoubt: doubtAboutClock(view),
+  };
   for (const finding of [...diagnosis.findings, ...swept]) {
     const planned = planOne(finding, known, policy);
     if ("steps" in planned)
@@ -77,6 +84,8 @@ interface Known {
   readonly view: NodeView;
   readonly retained: ReadonlySet<SandboxId>;
   readonly heldNames: ReadonlyMap<SandboxId, string>;
+  /** Sandboxes of which the runtime or kubelet reports that an operation on them failed. */
+  readonly reportedFailed: ReadonlySet<SandboxId>;
   readonly clockDoubt: string | undefined;
 }
 
@@ -149,10 +158,14 @@ function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: 
   }
 }
 
-/** A log says that its stop failed, and its network is still held: what was in the way may be gone, but nobody came back. */
-function failsToStop({ class: id, evidence }: Finding): boolean {
-  const isRemovalFailing = classById(id)?.code.startsWith("B") === true;
-  return isRemovalFailing && evidence.some(({ source }) => source === "logs");
+/** An operation on it failed, and its network is still held: what was in the way may be gone, but nobody came back. */
+function failsToStop({ class: id }: Finding, sandbox: Sandbox, { reportedFailed }: Known): boolean {
+  return classById(id)?.code.startsWith("B") === true && reportedFailed.has(sandbox.id);
+}
+
+function sandboxesReportedFailed({ snapshot }: NodeView): ReadonlySet<SandboxId> {
+  const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
+  return new Set(failures.flatMap(({ sandboxId }) => sandboxId ?? []));
 }
 
 function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: HealPolicy): LadderCase {
@@ -164,7 +177,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     optedOut: isOptedOut(sandbox, view),
     // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
-    obstacle: finding.cure.length > 0 || failsToStop(finding),
+    obstacle: finding.cure.length > 0 || failsToStop(finding, sandbox, known),
     kubeletAlive: isKubeletAlive(view),
     outlastedMinAge: !isRecovering({ sandbox }, view),
     pod: podTruth(sandbox, view),

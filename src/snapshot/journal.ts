@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { resolveOnHost } from "./host-paths.ts";
+import { parseJson, property } from "./json.ts";
 
 const LINES = 5000;
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -16,23 +17,38 @@ export function journalDirectory(root: string): string | undefined {
   return PLACES.map((path) => resolveOnHost(root, path, "follow")).find((path) => existsSync(path));
 }
 
-/** The newest lines of some units of this boot. */
+/** The newest lines of some units of this boot, as far as the services themselves wrote them. */
 export async function readJournal(
   root: string,
   units: readonly string[],
   signal: AbortSignal,
-): Promise<{ readonly text: string } | { readonly reason: string }> {
+): Promise<{ readonly lines: readonly string[] } | { readonly reason: string }> {
   const directory = root === "/" ? undefined : journalDirectory(root);
   if (root !== "/" && directory === undefined) return { reason: `its files are not to be seen below ${root}` };
   const where = directory === undefined ? [] : ["--directory", directory];
-  const args = [...where, "--boot", "--no-pager", "--quiet", "--output=cat", `--lines=${LINES}`];
+  const what = ["--output=json", "--output-fields=MESSAGE,_COMM,_UID", `--lines=${LINES}`];
   try {
-    const { stdout } = await run("journalctl", [...args, ...units.flatMap((unit) => ["--unit", unit])], {
-      maxBuffer: MOST_BYTES,
-      signal,
-    });
-    return { text: stdout };
+    const args = [...where, "--boot", "--no-pager", "--quiet", ...what, ...units.flatMap((unit) => ["--unit", unit])];
+    const { stdout } = await run("journalctl", args, { maxBuffer: MOST_BYTES, signal });
+    return { lines: stdout.split("\n").flatMap(ownMessageIn) };
   } catch (error) {
     return { reason: `journalctl: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}` };
   }
+}
+
+/** Names of the programs whose word counts; NixOS wraps them as `.kubelet-wrapped`. */
+const SERVICE = /^\.?(?:containerd(?!-shim)|kubelet|kubelite|k3s|rke2|k0s|crio|dockerd|cri-dockerd|hyperkube)/;
+
+/**
+ * A unit's journal also has what its other processes write: network plugins, which print what pods' annotations say,
+ * and shims. journald notes the writer of each entry in fields that only journald sets.
+ */
+function ownMessageIn(line: string): readonly string[] {
+  const entry = parseJson(line);
+  const writer = property(entry, "_COMM");
+  if (property(entry, "_UID") !== "0" || typeof writer !== "string" || !SERVICE.test(writer)) return [];
+  const message = property(entry, "MESSAGE");
+  if (typeof message === "string") return [message];
+  // Text with bytes that are not UTF-8, or that a terminal would obey.
+  return Array.isArray(message) ? [Buffer.from(message).toString()] : [];
 }

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import type { Distribution } from "../runtime/distributions.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { couldConcernSandboxes } from "./log-filter.ts";
+import { whyNotRootsLog } from "./log-ownership.ts";
 import { absent, type Oddity, read, type Source } from "./source.ts";
 import { readTail } from "./tail.ts";
 import type { LogFacts, LogLine } from "./types.ts";
@@ -28,6 +29,12 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
       oddities.push({ path: file, reason: tail.reason });
       continue;
     }
+    const objection = whyNotRootsLog(root, file);
+    if (objection !== undefined) {
+      // What somebody else could have written is no word of the runtime.
+      oddities.push({ path: file, reason: `is not used: ${objection}; check who wrote it, then chown it to root` });
+      continue;
+    }
     places.push(file);
     lines.push(...concerning(file, tail.text));
   }
@@ -38,7 +45,7 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
     if ("reason" in journal) oddities.push({ path: "journal", reason: journal.reason });
     else {
       places.push("journal");
-      lines.push(...concerning("journal", journal.text));
+      lines.push(...journal.lines.filter(couldConcernSandboxes).map((text) => ({ place: "journal", text })));
     }
   }
   if (places.length === 0 && oddities.length === 0)

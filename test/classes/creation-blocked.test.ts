@@ -19,7 +19,8 @@ import {
 
 function lockLine(digit: string): string {
   const name = sandboxName(sandboxOf(digit).pod);
-  return `rpc error: code = Unknown desc = failed to reserve sandbox name \\"${name}\\": name \\"${name}\\" is reserved for \\"${idOf(digit)}\\"`;
+  const error = `rpc error: code = Unknown desc = failed to reserve sandbox name \\"${name}\\": name \\"${name}\\" is reserved for \\"${idOf(digit)}\\"`;
+  return `E0301 11:59:00.000001     811 log.go:32] "RunPodSandbox from runtime service failed" err="${error}"`;
 }
 
 describe("sandbox-name-held-by-inflight-run", () => {

@@ -157,7 +157,7 @@ describe("where the whole node's network is at fault", () => {
     ],
   };
   const inVain = (type: string, path: string) =>
-    `level=warning msg="Error validating CNI config file: [failed to find plugin \\"${type}\\" in path [${path}]]"`;
+    `time="2026-03-01T11:59:00Z" level=warning msg="Error validating CNI config file /etc/cni/net.d/10-lab.conflist: [failed to find plugin \\"${type}\\" in path [${path}]]"`;
   const notReady = [
     { type: "NetworkReady", status: false, reason: "NetworkPluginNotReady", message: "cni plugin not initialized" },
   ];

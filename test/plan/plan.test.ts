@@ -9,6 +9,7 @@ import {
   AT_ONCE,
   addressOf,
   containerOf,
+  delErrorLine,
   FINISHED,
   idOf,
   LOST,
@@ -192,9 +193,18 @@ describe("a removal that an earlier run began", () => {
   });
 });
 
-describe("a finished pod whose stop failed, as a log says", () => {
-  test("is stopped and keeps its record and logs", () => {
-    const parts = { ...ONE_DEAD, containers: [containerOf("a", { exit: FINISHED })] };
+describe("a finished pod whose stop failed", () => {
+  const killed = "netplugin failed with no error message: signal: killed";
+
+  test.each([
+    [
+      "is stopped and keeps its record and logs, where the runtime reports it",
+      delErrorLine("a", killed),
+      ["stop-sandbox"],
+    ],
+    ["is left alone, where a log line only contains such a report", `hook: ${delErrorLine("a", killed)}`, []],
+  ])("%s", (_, line, expected) => {
+    const parts = { ...ONE_DEAD, containers: [containerOf("a", { exit: FINISHED })], logLines: [line] };
     const diagnosis = diagnosed(parts, POLICY);
     const [finished] = diagnosis.dead;
     if (finished === undefined) throw new Error("the finished pod is not proven dead");
@@ -204,13 +214,13 @@ describe("a finished pod whose stop failed, as a log says", () => {
       severity: "warning",
       subject: { type: "sandbox", sandboxId: finished.sandbox.id },
       summary: "its stop failed",
-      evidence: [{ source: "logs", fact: "netplugin failed with no error message: signal: killed" }],
+      evidence: [{ source: "logs", fact: line }],
       blocks: [],
       treatment: { automatic: true, reversible: false, steps: [] },
       cure: [],
     };
 
     expect(finished.retained).toBeDefined();
-    expect(steps(planHealing({ ...diagnosis, findings: [finding] }, POLICY))).toEqual(["stop-sandbox"]);
+    expect(steps(planHealing({ ...diagnosis, findings: [finding] }, POLICY))).toEqual(expected);
   });
 });

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { distributionOf } from "../../src/runtime/distributions.ts";
 import { couldConcernSandboxes } from "../../src/snapshot/log-filter.ts";
 import { readLogs } from "../../src/snapshot/logs.ts";
@@ -40,5 +40,78 @@ describe("the lines of a log that may concern a sandbox", () => {
   test("are the newest ones of a flood", async () => {
     const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
     expect(await linesOf(flood.join("\n"))).toEqual(flood.slice(-MOST_LINES));
+  });
+});
+
+describe("journald's lines", () => {
+  const entry = (comm: string | undefined, uid: string, message: unknown) =>
+    JSON.stringify({ _COMM: comm, _UID: uid, MESSAGE: message, __CURSOR: "s=1" });
+
+  test("count only where the service itself wrote them", async () => {
+    const entries = [
+      entry("kubelet", "0", `${TROUBLE} kubelet`),
+      entry("k3s-server", "0", `${TROUBLE} k3s`),
+      entry(".kubelet-wrappe", "0", `${TROUBLE} wrapped`),
+      entry("containerd", "0", [...Buffer.from(`${TROUBLE} bytes`)]),
+      entry("containerd-shim", "0", `${TROUBLE} shim`),
+      entry("multus", "0", `${TROUBLE} plugin`),
+      entry("kubelet", "1000", `${TROUBLE} user`),
+      entry(undefined, "0", `${TROUBLE} nobody`),
+      entry("kubelet", "0", null),
+      "no JSON",
+    ];
+    const bin = join(root, "bin");
+    for (const dir of ["run/systemd/journal", "var/log/journal", "bin"])
+      mkdirSync(join(root, dir), { recursive: true });
+    writeFileSync(join(root, "entries"), `${entries.join("\n")}\n`);
+    writeFileSync(join(bin, "journalctl"), `#!/bin/sh\nexec /bin/cat ${join(root, "entries")}\n`);
+    chmodSync(join(bin, "journalctl"), 0o755);
+    vi.stubEnv("PATH", bin);
+
+    const lines = await linesOf("");
+
+    vi.unstubAllEnvs();
+    expect(lines.map((line) => line.split(" ").at(-1))).toEqual(["kubelet", "k3s", "wrapped", "bytes"]);
+  });
+});
+
+const IS_ROOT = process.geteuid?.() === 0;
+
+describe.skipIf(!IS_ROOT)("a log that somebody else than root could have written", () => {
+  const log = () => join(root, "var/log/containerd.log");
+
+  test.each<readonly [string, () => void]>([
+    ["is a file of another user", () => chownSync(log(), 65534, 65534)],
+    ["is a file that everybody may write to", () => chmodSync(log(), 0o666)],
+    ["lies in a directory of another user", () => chownSync(join(root, "var/log"), 65534, 65534)],
+    ["lies in a directory that everybody may write to", () => chmodSync(join(root, "var"), 0o777)],
+    [
+      "is reached through another user's link",
+      () => {
+        rmSync(log());
+        writeFileSync(join(root, "real.log"), TROUBLE);
+        symlinkSync("/real.log", log());
+        lchownSync(log(), 65534, 65534);
+      },
+    ],
+  ])("is not used when it %s, and is reported", async (_, spoil) => {
+    expect(await linesOf(TROUBLE)).toEqual([TROUBLE]);
+    spoil();
+
+    const distribution = distributionOf("/run/containerd/containerd.sock");
+    const logs = await readLogs({ root, distribution, signal: AbortSignal.timeout(10_000) });
+
+    expect(valueOr(logs, undefined)?.lines).toEqual([]);
+    expect(logs).toMatchObject({
+      oddities: [{ path: "/var/log/containerd.log", reason: expect.stringContaining("is not used") }],
+    });
+  });
+
+  test("is used in a directory of a system's group, as Ubuntu's /var/log is", async () => {
+    await linesOf(TROUBLE);
+    chownSync(join(root, "var/log"), 0, 104);
+    chmodSync(join(root, "var/log"), 0o775);
+
+    expect(await linesOf(TROUBLE)).toEqual([TROUBLE]);
   });
 });
