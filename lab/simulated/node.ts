@@ -19,7 +19,8 @@ export interface SimulatedNode extends SimulatedRuntime {
 
 export async function startSimulatedNode(options: Pick<SimulatedOptions, "version"> = {}): Promise<SimulatedNode> {
   const root = mkdtempSync(join(tmpdir(), "unghost-sim-"));
-  mkdirSync(join(root, "run/containerd"), { recursive: true });
+  // Not group-writable, whatever the umask: unghost refuses a socket that others could replace.
+  mkdirSync(join(root, "run/containerd"), { recursive: true, mode: 0o755 });
   let bootedAt = Date.now() - FIRST_UPTIME_SECONDS * 1000;
   bootProc(root, bootedAt);
   const clock = setInterval(() => writeUptime(root, bootedAt), CLOCK_TICK_MS);

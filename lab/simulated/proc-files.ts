@@ -31,5 +31,9 @@ function writeInit(dir: string): void {
   writeFileSync(join(dir, "cmdline"), "/sbin/init\0");
   writeFileSync(join(dir, "environ"), "");
   writeFileSync(join(dir, "cgroup"), "0::/init.scope\n");
+  const uid = process.getuid?.() ?? 0;
+  writeFileSync(join(dir, "status"), `Name:\tinit\nUid:\t${[uid, uid, uid, uid].join("\t")}\n`);
   symlinkSync("net:[4026531840]", join(dir, "ns/net"));
+  symlinkSync("pid:[4026531836]", join(dir, "ns/pid"));
+  symlinkSync("mnt:[4026531832]", join(dir, "ns/mnt"));
 }

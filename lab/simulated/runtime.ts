@@ -4,6 +4,7 @@ import { memoryNetwork, type Network } from "./network.ts";
 import { type Population, populate } from "./population.ts";
 import { type Faults, Script } from "./script.ts";
 import { socketServer } from "./server.ts";
+import { CNI_BIN_DIR } from "./status.ts";
 import { Store } from "./store.ts";
 import type { World } from "./world.ts";
 
@@ -16,6 +17,8 @@ export interface SimulatedOptions {
   readonly network?: Network;
   /** The version it claims. Its manners are those of 2.3 whatever it claims. */
   readonly version?: string;
+  /** Where it says that its CNI plugins are. */
+  readonly cniBinDir?: string | undefined;
 }
 
 /** A container runtime without containers: containerd's rules about names, records and failures, and nothing that runs. */
@@ -39,6 +42,7 @@ export async function startSimulated(options: SimulatedOptions): Promise<Simulat
     network: options.network ?? memoryNetwork(),
     version: options.version ?? "2.3.4",
     socket: options.socket,
+    cniBinDir: options.cniBinDir ?? CNI_BIN_DIR,
   };
   const { store, script } = world;
   const handlers = new Map([...criService(world), ...(options.containerd === false ? [] : containerdServices(store))]);

@@ -17,13 +17,13 @@ export const CNI_BIN_DIR = "/opt/cni/bin";
 export function statusInfo(world: World): Record<string, string> {
   const config = {
     containerd: { defaultRuntimeName: "runc", runtimes: { runc: { runtimeType: "io.containerd.runc.v2" } } },
-    cni: { binDir: "", binDirs: [CNI_BIN_DIR], confDir: CNI_CONF_DIR, maxConfNum: 1, confTemplate: "", ipPref: "" },
+    cni: { binDir: "", binDirs: [world.cniBinDir], confDir: CNI_CONF_DIR, maxConfNum: 1, confTemplate: "", ipPref: "" },
     containerdRootDir: "/var/lib/containerd",
     containerdEndpoint: world.socket,
     rootDir: "/var/lib/containerd/io.containerd.grpc.v1.cri",
     stateDir: "/run/containerd/io.containerd.grpc.v1.cri",
   };
-  const cniConfig = { PluginDirs: [CNI_BIN_DIR], PluginConfDir: CNI_CONF_DIR, PluginMaxConfNum: 1, Prefix: "eth" };
+  const cniConfig = { PluginDirs: [world.cniBinDir], PluginConfDir: CNI_CONF_DIR, PluginMaxConfNum: 1, Prefix: "eth" };
   return {
     config: JSON.stringify(config),
     cniconfig: JSON.stringify(cniConfig),

@@ -9,4 +9,6 @@ export interface World {
   readonly network: Network;
   readonly version: string;
   readonly socket: string;
+  /** Where it says that its plugins are. */
+  readonly cniBinDir: string;
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { parseAddress } from "./address.ts";
 import { type Asked, answer, answerUnread } from "./answer.ts";
@@ -78,6 +78,12 @@ export async function serveStubApi(options: StubApiOptions): Promise<StubApi> {
     });
   };
   const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
+  // closeAllConnections() leaves those alone that are still shaking hands over TLS.
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const { port: bound } = server.address() as AddressInfo;
   return {
@@ -92,6 +98,7 @@ export async function serveStubApi(options: StubApiOptions): Promise<StubApi> {
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+        for (const socket of sockets) socket.destroy();
       }),
   };
 }

@@ -8,8 +8,7 @@ import type { Interruption } from "../heal/interruption.ts";
 import type { SessionOptions } from "../heal/session.ts";
 import { describeError } from "../heal/system-error.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
-import { findRuntime } from "../runtime/find.ts";
-import { endpointOfRunningKubelet } from "../snapshot/kubelet-process.ts";
+import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { openAttempts } from "./attempts-file.ts";
 import { stampNow } from "./attempts-time.ts";
@@ -139,7 +138,6 @@ async function finishEarlierRuns({ session, log }: AgentOptions): Promise<Readon
 
 async function findSocket(where: ObserveOptions, env: AgentOptions["env"]): Promise<string | undefined> {
   const { runtimeEndpoint: endpoint, hostRoot, timeoutMs } = where;
-  const runningKubelet = () => endpointOfRunningKubelet(hostRoot, AbortSignal.timeout(timeoutMs));
-  const found = await findRuntime({ endpoint, env, hostRoot, timeoutMs, runningKubelet });
+  const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });
   return found.kind === "found" ? found.path : undefined;
 }

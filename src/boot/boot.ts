@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describeError } from "../heal/system-error.ts";
 import { writeDurably } from "../heal/write-durably.ts";
 import { openCri } from "../runtime/cri.ts";
-import { findRuntime } from "../runtime/find.ts";
 import { readBoot } from "../snapshot/boot.ts";
+import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { valueOr } from "../snapshot/source.ts";
 import { type BootReport, readBootReport } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
@@ -83,14 +83,11 @@ async function healBeforeStart(
   const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
   const fresh = await proveNewBoot(hostRoot, { current: bootId, last: seen }, deadline);
   if (!fresh.isNew) return nothing(fresh.because);
-  const found = await findRuntime({
-    endpoint: options.heal.observe.runtimeEndpoint,
-    env: options.env,
-    hostRoot,
-    timeoutMs,
-    // Only one runtime is being started, and its kubelet comes later.
-    runningKubelet: () => Promise.resolve(undefined),
-  });
+  const endpoint = options.heal.observe.runtimeEndpoint;
+  const found = await findNodeRuntime({ endpoint, env: options.env, hostRoot, timeoutMs });
+  if (found.kind === "refused") {
+    return { outcome: "failed", reason: `${found.message}. ${found.next}`, healed: 0, left: [] };
+  }
   if (found.kind === "found" && (await answersAt(found.path)))
     return await healAfterStart(options, remainingMs, deadline);
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { parseJson, property } from "../snapshot/json.ts";
+import { doubtOfPlugins } from "./plugin-owner.ts";
 
 export interface CniCall {
   readonly plugin: string;
@@ -60,6 +61,8 @@ async function execute(
 ): Promise<Answer> {
   const dir = binDirs.find((one) => existsSync(resolveOnHost(hostRoot, join(one, plugin), "follow")));
   if (dir === undefined) return { ok: false, words: `no ${plugin} in ${binDirs.join(", ")}` };
+  const doubt = doubtOfPlugins(hostRoot, binDirs);
+  if (doubt !== undefined) return { ok: false, words: doubt };
   const binary = join(dir, plugin);
   // In a container the plugin must see the host's files under their own names.
   const [command, ...args] = hostRoot === "/" ? [binary] : ["chroot", hostRoot, binary];

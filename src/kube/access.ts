@@ -22,6 +22,14 @@ export interface ClientCertificate {
   readonly node?: string;
 }
 
+/**
+ * A bearer token is all that somebody needs to be us: it goes only to a server whose certificate was verified, never
+ * over plain HTTP, and never where the verification was switched off, whoever chose that.
+ */
+export function isTokenSafe({ server, tls }: Pick<ApiAccess, "server" | "tls">): boolean {
+  return server.protocol === "https:" && !tls.insecure;
+}
+
 /** What a file says. How it is found and how much is read of it is the caller's affair: the host may be mounted elsewhere. */
 export type FileText =
   | { readonly kind: "text"; readonly text: string }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestOptions } from "node:http";
-import type { ApiAccess } from "./access.ts";
+import { type ApiAccess, isTokenSafe } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 
 /** What a server answered, whatever it means. */
@@ -55,7 +55,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
       ...(content === undefined
         ? {}
         : { "content-type": content.type, "content-length": String(Buffer.byteLength(content.body)) }),
-      ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }),
+      ...(access.token !== undefined && isTokenSafe(access) ? { authorization: `Bearer ${access.token}` } : {}),
     };
     // A server may live below a path, as Rancher's clusters do.
     const url = new URL(`${access.server.pathname.replace(/\/$/, "")}${path}`, access.server);

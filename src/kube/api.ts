@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import type { ApiAccess } from "./access.ts";
+import { type ApiAccess, isTokenSafe } from "./access.ts";
 import { type Answer, type Asked, type Connection, connect } from "./answer.ts";
 import { KubeError, type KubeErrorKind } from "./kube-error.ts";
 import { type WatchEvent, watchEvents } from "./watch-events.ts";
@@ -115,7 +115,7 @@ function understand(answer: Answer, path: string, access: ApiAccess): unknown {
 
 function refusal({ status, body, retryAfter }: Answer, path: string, access: ApiAccess): KubeError {
   const said = statusMessage(body);
-  const hint = status === 401 ? expiryHint(access) : "";
+  const hint = status === 401 || status === 403 ? `${expiryHint(access)}${withheldHint(access)}` : "";
   const message = `${nameOf(access)} answered ${status} to ${pathOf(path)}${said ? `: ${said}` : ""}${hint}`;
   return new KubeError(kindOf(status), message, undefined, retryAfter);
 }
@@ -149,6 +149,11 @@ function statusMessage(body: string): string {
     // Not JSON: then it explains nothing, and the code has to do.
     return "";
   }
+}
+
+function withheldHint(access: ApiAccess): string {
+  if (access.token === undefined || isTokenSafe(access)) return "";
+  return "; the token was not sent, because the server's certificate is not verified: use https, name its certificate-authority and remove insecure-skip-tls-verify";
 }
 
 function expiryHint({ certificate }: ApiAccess): string {

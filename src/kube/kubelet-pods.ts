@@ -1,4 +1,4 @@
-import type { ApiAccess, ReadText } from "./access.ts";
+import type { ApiAccess, ApiTls, ReadText } from "./access.ts";
 import { openApi } from "./api.ts";
 import { openAccess } from "./cluster.ts";
 import type { ApiPod } from "./cluster-facts.ts";
@@ -13,30 +13,85 @@ export interface KubeletQuestion {
   readonly urls: readonly URL[];
   /** Kubelet's own, or the service account's; whether it lets them in is its affair. */
   readonly credentials?: { readonly credentials: CredentialsPlace; readonly readText: ReadText };
+  /** The certificates that it serves with, as they lie on the node's disk. */
+  readonly serving?: ServingCertificate;
   readonly timeoutMs: number;
 }
 
-/** The pods that the kubelet works on, by its own word; none where it does not say. */
-export async function askKubelet({ urls, credentials, timeoutMs }: KubeletQuestion): Promise<readonly ApiPod[]> {
-  for (const url of urls) {
-    const isOpenToAll = credentials === undefined || url.protocol === "http:";
-    const own = isOpenToAll ? undefined : await orKubeError(openAccess(credentials.credentials, credentials.readText));
-    const pods = await orKubeError(podsFrom(url, own instanceof KubeError ? undefined : own, timeoutMs));
-    if (!(pods instanceof KubeError)) return pods;
-  }
-  return [];
+export interface ServingCertificate {
+  /** The certificate and what it is signed with, where that is with it. */
+  readonly pem: string;
+  /** A name that it was made out for: nobody makes one out for 127.0.0.1. */
+  readonly name?: string;
 }
 
-async function podsFrom(server: URL, access: ApiAccess | undefined, timeoutMs: number): Promise<readonly ApiPod[]> {
-  const { cert, key } = access?.tls ?? {};
+export interface KubeletAnswer {
+  readonly pods: readonly ApiPod[];
+  /** Why it was not asked with the token that there is. */
+  readonly problem?: string;
+}
+
+/** The pods that the kubelet works on, by its own word; none where it does not say. */
+export async function askKubelet({ urls, credentials, serving, timeoutMs }: KubeletQuestion): Promise<KubeletAnswer> {
+  let problem: string | undefined;
+  for (const url of urls) {
+    const isOpenToAll = credentials === undefined || url.protocol === "http:";
+    const opened = isOpenToAll
+      ? undefined
+      : await orKubeError(openAccess(credentials.credentials, credentials.readText));
+    const own = opened instanceof KubeError ? undefined : opened;
+    if (own?.token !== undefined) {
+      const pods = await askVerified(url, own, serving, timeoutMs);
+      if (!(pods instanceof KubeError)) return { pods };
+      problem = tokenWithheld(url, own, pods);
+    }
+    // It signs its certificate itself, as a rule; that it is the kubelet is known by its process. Nothing secret is sent.
+    const pods = await orKubeError(podsFrom(url, { ...clientCertificate(own), insecure: true }, own, timeoutMs));
+    if (!(pods instanceof KubeError)) return { pods };
+  }
+  return { pods: [], ...(problem === undefined ? {} : { problem }) };
+}
+
+async function askVerified(
+  url: URL,
+  own: ApiAccess,
+  serving: ServingCertificate | undefined,
+  timeoutMs: number,
+): Promise<readonly ApiPod[] | KubeError> {
+  const known = [serving?.pem, own.tls.ca].filter((pem) => pem !== undefined);
+  if (serving === undefined || known.length === 0) {
+    return new KubeError("unusable", "its serving certificate was not found on the node's disk");
+  }
+  const tls: ApiTls = {
+    ...clientCertificate(own),
+    insecure: false,
+    ca: known.join("\n"),
+    ...(serving.name === undefined ? {} : { serverName: serving.name }),
+  };
+  return await orKubeError(podsFrom(url, tls, own, timeoutMs));
+}
+
+/** Only where it was the certificate, or its absence, that kept the token back; what the kubelet answered is its affair. */
+function tokenWithheld({ origin }: URL, { from }: ApiAccess, { kind, message }: KubeError): string | undefined {
+  if (kind !== "unusable" && kind !== "unreachable") return undefined;
+  return `the kubelet at ${origin} was not sent the token of ${from}, because its certificate could not be verified (${message}); keep its serving certificate in the kubelet's cert-dir (/var/lib/kubelet/pki/kubelet.crt), owned by root, or have it signed by the cluster's CA (serverTLSBootstrap)`;
+}
+
+function clientCertificate(own: ApiAccess | undefined): Pick<ApiTls, "cert" | "key"> {
+  const { cert, key } = own?.tls ?? {};
+  return cert === undefined || key === undefined ? {} : { cert, key };
+}
+
+async function podsFrom(
+  server: URL,
+  tls: ApiTls,
+  own: ApiAccess | undefined,
+  timeoutMs: number,
+): Promise<readonly ApiPod[]> {
+  const token = own?.token;
   const api = openApi(
-    {
-      server,
-      // It signs its certificate itself, as a rule; that it is the kubelet is known by its process.
-      tls: { insecure: true, ...(cert === undefined || key === undefined ? {} : { cert, key }) },
-      ...(access?.token === undefined ? {} : { token: access.token }),
-      from: access?.from ?? "nobody's credentials",
-    },
+    // The connection itself keeps a token back that is not safe on it.
+    { server, tls, from: own?.from ?? "nobody's credentials", ...(token === undefined ? {} : { token }) },
     { timeoutMs },
   );
   try {

@@ -3,29 +3,48 @@ import { join } from "node:path";
 import { openCri } from "./cri.ts";
 import { distributions } from "./distributions.ts";
 import { parseEndpoint } from "./endpoint.ts";
-import { type SaidEndpoint, type Sayings, saidEndpoint } from "./said-endpoint.ts";
+import { type Doubt, type SaidEndpoint, type Sayings, saidEndpoint } from "./said-endpoint.ts";
 
 export interface FindOptions extends Sayings {
   readonly timeoutMs: number;
   /** What the kubelet that runs here was started with; asked only when several runtimes answer. */
-  readonly runningKubelet: () => Promise<SaidEndpoint | undefined>;
+  readonly runningKubelet: () => Promise<KubeletsEndpoint>;
+}
+
+export interface KubeletsEndpoint {
+  readonly endpoint: SaidEndpoint | undefined;
+  /** Processes that call themselves kubelet and are not proven to be one, with the reason. */
+  readonly notBelieved: readonly string[];
 }
 
 export type Found =
   | { readonly kind: "found"; readonly path: string; readonly because: string }
   | { readonly kind: "none"; readonly message: string; readonly next: string }
+  /** Somebody other than root owns the socket, the file that names it, or a directory above them. */
+  | { readonly kind: "refused"; readonly message: string; readonly next: string }
   | { readonly kind: "ambiguous"; readonly paths: readonly string[]; readonly message: string; readonly next: string };
 
-/** Finds the runtime without configuration. What is said explicitly wins and is never second-guessed. */
+/**
+ * Finds the runtime without configuration. An endpoint that is named explicitly wins and no other is tried; but a socket
+ * that somebody other than root could have made or replaced is refused, whoever names it.
+ */
 export async function findRuntime(options: FindOptions): Promise<Found> {
   const said = saidEndpoint(options);
-  return said === undefined ? await probe(options) : asSaid(said, options.hostRoot);
+  if (said === undefined) return await probe(options);
+  if ("doubt" in said) return refusing(`the endpoint in ${said.by}`, said.doubt);
+  return asSaid(said, options);
 }
 
-function asSaid(said: SaidEndpoint, hostRoot: string): Found {
+function asSaid(said: SaidEndpoint, { hostRoot, doubtOf }: FindOptions): Found {
   const parsed = parseEndpoint(said.text);
   if (!parsed.ok) return { kind: "none", message: `${said.by}: ${parsed.message}`, next: "Correct it and scan again." };
+  const doubt = doubtOf(parsed.path, said.inHost);
+  if (doubt !== undefined) return refusing(`the runtime socket ${parsed.path} (${said.by})`, doubt);
   return { kind: "found", path: said.inHost ? onHost(hostRoot, parsed.path) : parsed.path, because: said.by };
+}
+
+function refusing(what: string, { detail, next }: Doubt): Found {
+  return { kind: "refused", message: `${what} is not used: ${detail}`, next };
 }
 
 /** /var/run is a link to /run on every node; followed from a container it would lead into the container's own. */
@@ -36,10 +55,13 @@ function onHost(hostRoot: string, path: string): string {
 const NAME_ONE = "name its socket with --runtime-endpoint.";
 
 async function probe(options: FindOptions): Promise<Found> {
-  const { hostRoot, timeoutMs } = options;
-  const places = distributions.flatMap((d) => d.sockets).map((socket) => join(hostRoot, socket));
-  const { present, hidden } = lookFor(places);
+  const { timeoutMs } = options;
+  const { places, present, hidden, doubts } = lookFor(options);
   const [first] = present;
+  const [doubted] = doubts;
+  if (first === undefined && doubted !== undefined) {
+    return refusing(`the runtime socket ${doubted.path}`, doubted.doubt);
+  }
   if (first === undefined && hidden.length > 0) {
     const message = `no container runtime found: no permission to look for a socket at ${hidden.join(", ")}`;
     return { kind: "none", message, next: "Run unghost as root." };
@@ -58,32 +80,44 @@ async function probe(options: FindOptions): Promise<Found> {
     return { kind: "none", message, next: `Look at the runtime's service and log, or ${NAME_ONE}` };
   }
   if (answering.length === 1) return { kind: "found", path: only, because: "the only runtime that answers here" };
-  const kubelets = await options.runningKubelet();
-  if (kubelets !== undefined) return asSaid(kubelets, hostRoot);
+  const { endpoint, notBelieved } = await options.runningKubelet();
+  if (endpoint !== undefined) return asSaid(endpoint, options);
+  const impostors = notBelieved.length === 0 ? "" : ` (not believed: ${notBelieved.join("; ")})`;
   return {
     kind: "ambiguous",
     paths: answering,
-    message: `${answering.length} container runtimes answer and no kubelet says which one is Kubernetes': ${answering.join(", ")}`,
+    message: `${answering.length} container runtimes answer and no kubelet says which one is Kubernetes'${impostors}: ${answering.join(", ")}`,
     next: "Name one with --runtime-endpoint.",
   };
 }
 
-/** Two paths may lead to one socket: people link k3s' to where every other tool looks for it. */
-function lookFor(places: readonly string[]): {
+interface Places {
+  readonly places: readonly string[];
   readonly present: readonly string[];
   readonly hidden: readonly string[];
-} {
+  readonly doubts: readonly { readonly path: string; readonly doubt: Doubt }[];
+}
+
+/** Two paths may lead to one socket: people link k3s' to where every other tool looks for it. */
+function lookFor({ hostRoot, doubtOf }: FindOptions): Places {
+  const places: string[] = [];
   const present = new Map<string, string>();
   const hidden: string[] = [];
-  for (const path of places) {
+  const doubts: Places["doubts"][number][] = [];
+  for (const socket of distributions.flatMap((one) => one.sockets)) {
+    const path = join(hostRoot, socket);
+    places.push(path);
     const seen = look(path);
+    if (seen === "missing") continue;
+    const doubt = seen === "hidden" ? undefined : doubtOf(socket, true);
     if (seen === "hidden") hidden.push(path);
-    else if (seen !== "missing") {
+    else if (doubt !== undefined) doubts.push({ path, doubt });
+    else {
       const identity = `${seen.dev}:${seen.ino}`;
       if (!present.has(identity)) present.set(identity, path);
     }
   }
-  return { present: [...present.values()], hidden };
+  return { places, present: [...present.values()], hidden, doubts };
 }
 
 function look(path: string): Stats | "missing" | "hidden" {

@@ -9,26 +9,44 @@ export interface SaidEndpoint {
   readonly inHost: boolean;
 }
 
+/** Why a path is not root's alone, and how to mend that. */
+export interface Doubt {
+  readonly detail: string;
+  readonly next: string;
+}
+
+/** Somebody wrote an endpoint into a file that is not root's alone. */
+export interface DoubtedEndpoint {
+  readonly by: string;
+  readonly doubt: Doubt;
+}
+
 export interface Sayings {
   /** `--runtime-endpoint`, or its twin in the environment or the configuration file. */
   readonly endpoint: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostRoot: string;
+  /** Whether somebody other than root could have made or replaced what a path leads to. */
+  readonly doubtOf: (path: string, inHost: boolean) => Doubt | undefined;
 }
 
 /** The endpoint that is written down for us, for crictl or for kubelet; the first one counts. */
-export function saidEndpoint({ endpoint, env, hostRoot }: Sayings): SaidEndpoint | undefined {
+export function saidEndpoint({
+  endpoint,
+  env,
+  hostRoot,
+  doubtOf,
+}: Sayings): SaidEndpoint | DoubtedEndpoint | undefined {
   if (endpoint) return { text: endpoint, by: "--runtime-endpoint", inHost: false };
   const fromEnv = env["CONTAINER_RUNTIME_ENDPOINT"];
   if (fromEnv) return { text: fromEnv, by: "CONTAINER_RUNTIME_ENDPOINT", inHost: false };
   const ownCrictl = env["CRI_CONFIG_FILE"];
-  if (ownCrictl) {
-    const text = settingIn(ownCrictl, "runtime-endpoint");
-    if (text) return { text, by: ownCrictl, inHost: false };
-  }
-  for (const { file, key } of FILES) {
-    const text = settingIn(join(hostRoot, file), key);
-    if (text) return { text, by: file, inHost: true };
+  const own = ownCrictl ? [{ file: ownCrictl, key: "runtime-endpoint", inHost: false } as const] : [];
+  for (const { file, key, inHost } of [...own, ...FILES.map((one) => ({ ...one, inHost: true }))]) {
+    const text = settingIn(inHost ? join(hostRoot, file) : file, key);
+    if (!text) continue;
+    const doubt = doubtOf(file, inHost);
+    return doubt === undefined ? { text, by: file, inHost } : { by: file, doubt };
   }
   return undefined;
 }

@@ -3,6 +3,7 @@ import type { FileText, ReadText } from "../kube/access.ts";
 import { type CredentialsPlace, findCredentials, KUBELET_KUBECONFIGS } from "../kube/places.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { readRegularFile } from "./safe-fs.ts";
+import { provePath } from "./trusted-path.ts";
 
 export interface ClusterPlaces {
   readonly root: string;
@@ -20,7 +21,7 @@ export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): Cl
   const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
   const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
   if (credentials === undefined) return undefined;
-  return { credentials, readText: readTextBelow(credentials.kind === "kubelet" ? root : "/") };
+  return { credentials, readText: credentials.kind === "kubelet" ? readProvenBelow(root) : readTextBelow("/") };
 }
 
 /** Whom a kubelet may let in: itself, as it was started or where its distribution has it, else our service account. */
@@ -30,9 +31,19 @@ export function credentialsForKubelet(
 ): ClusterCredentials | undefined {
   const places = [...(own === undefined ? [] : [own]), ...KUBELET_KUBECONFIGS];
   const path = places.find((place) => existsSync(resolveOnHost(root, place, "follow")));
-  if (path !== undefined) return { credentials: { kind: "kubelet", path }, readText: readTextBelow(root) };
+  if (path !== undefined) return { credentials: { kind: "kubelet", path }, readText: readProvenBelow(root) };
   const found = clusterCredentials({ root, env, kubeconfig: undefined });
   return found?.credentials.kind === "service-account" ? found : undefined;
+}
+
+/** Nobody chose the kubelet's files for us: what others than root could write there, or name in there, is not read. */
+function readProvenBelow(root: string): ReadText {
+  const readText = readTextBelow(root);
+  return (path) => {
+    const trust = provePath(root, path);
+    if (trust.kind !== "refused") return readText(path);
+    return { kind: "refused", reason: `is not used: ${trust.detail} (${trust.next})` };
+  };
 }
 
 function readTextBelow(root: string): ReadText {

@@ -6,6 +6,7 @@ import { DEFAULT_MULTUS_DIR } from "./multus-cache.ts";
 import { failedListing, listDirectory, printable, readRegularFile } from "./safe-fs.ts";
 import { isJsonObject } from "./scratch-files.ts";
 import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+import { provePath } from "./trusted-path.ts";
 import type { CniConfig, CniPlugin, MultusConfig } from "./types.ts";
 
 export interface CniConfDir {
@@ -26,7 +27,10 @@ const CONF_FILE = /\.(?:conf|conflist|json)$/;
  * distributions link the directory (microk8s), the files (NixOS) and the binaries (k3s).
  */
 export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>> {
-  const { root, dir, onInvalid } = where;
+  const { root, dir, binDirs, onInvalid } = where;
+  const trust = provePath(root, dir);
+  if (trust.kind === "refused")
+    return failed(`the CNI configuration in ${dir} is not used: ${trust.detail}`, trust.next);
   const listing = listDirectory(resolveOnHost(root, dir, "follow"));
   if (listing.kind === "refused") return failedListing(dir, listing);
   const names =
@@ -37,9 +41,13 @@ export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>>
           .map(({ name }) => name);
   if (names.length === 0) return absent(notInitialised(dir, listing.kind === "absent"));
 
-  const oddities: Oddity[] = [];
+  const oddities: Oddity[] = binDirs.flatMap((binDir) => untrustedBinDir(root, binDir));
   for (const name of names.sort()) {
     const path = `${dir}/${printable(name)}`;
+    const owner = provePath(root, `${dir}/${name}`);
+    if (owner.kind === "refused") {
+      return failed(`the CNI configuration ${path} is not used: ${owner.detail}`, owner.next);
+    }
     const conf = readConfFile(root, `${dir}/${name}`);
     if (!("problem" in conf)) return read(describe(where, path, conf), oddities);
     if (onInvalid === "stop") {
@@ -54,6 +62,13 @@ export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>>
     `none of the ${names.length} files in ${dir} is a network configuration: pod networks are not initialised`,
     `repair ${oddities[0]?.path ?? dir}, which ${oddities[0]?.reason ?? "is no network configuration"}`,
   );
+}
+
+/** Found in there is only whether a plugin is missing; unghost itself runs nothing from such a directory. */
+function untrustedBinDir(root: string, binDir: string): readonly Oddity[] {
+  const trust = provePath(root, binDir);
+  if (trust.kind !== "refused") return [];
+  return [{ path: binDir, reason: `no CNI plugin is run from it: ${trust.detail}. ${trust.next}` }];
 }
 
 function notInitialised(dir: string, missing: boolean): string {

@@ -1,18 +1,23 @@
 import { basename } from "node:path";
-import { type SaidEndpoint, settingIn } from "../runtime/said-endpoint.ts";
+import type { KubeletsEndpoint } from "../runtime/find.ts";
+import { settingIn } from "../runtime/said-endpoint.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { readProcFileWithin } from "./proc-fs.ts";
 import { splitNul } from "./proc-parse.ts";
 import { readProcessTable } from "./process-table.ts";
 import { valueOr } from "./source.ts";
+import { provePath } from "./trusted-path.ts";
+import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 
 const MAX_ARGUMENT_BYTES = 128 * 1024;
 const READ_MS = 500;
+const K3S_SOCKET = "/run/k3s/containerd/containerd.sock";
 
 /** k3s runs kubelet inside itself, and unless told otherwise with the containerd that it starts. */
 const EMBEDDED: Readonly<Record<string, string>> = {
-  "k3s-server": "/run/k3s/containerd/containerd.sock",
-  "k3s-agent": "/run/k3s/containerd/containerd.sock",
+  "k3s-server": K3S_SOCKET,
+  "k3s-agent": K3S_SOCKET,
+  k3s: K3S_SOCKET,
   kubelite: "/var/snap/microk8s/common/run/containerd.sock",
 };
 
@@ -22,41 +27,65 @@ export interface RunningKubelet {
   readonly argv: readonly string[];
 }
 
-/** The kubelets of this node, embedded ones too: one, as a rule. */
-export async function runningKubelets(root: string, signal: AbortSignal): Promise<readonly RunningKubelet[]> {
+export interface Kubelets {
+  /** Proven to be the node's own, embedded ones too: one, as a rule. */
+  readonly trusted: readonly RunningKubelet[];
+  /** Processes that go by the name. Anybody can start one: nothing of what they say is used. */
+  readonly refused: readonly (RunningKubelet & { readonly refusal: ProcessRefusal })[];
+}
+
+/** By its name, which proves nothing. `k3s` without its launcher is one program for many commands. */
+export function isKubeletName(comm: string, argv: readonly string[]): boolean {
+  if (comm === "k3s") return argv[1] === "server" || argv[1] === "agent";
+  return comm === "kubelet" || Object.hasOwn(EMBEDDED, comm);
+}
+
+export async function runningKubelets(root: string, signal: AbortSignal): Promise<Kubelets> {
   const table = valueOr(await readProcessTable({ root, signal }), undefined);
-  const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "kubelet" || comm in EMBEDDED);
-  const kubelets = await Promise.all(
-    candidates.map(async ({ pid, comm }) => {
-      const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
-      const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
-      return read.kind === "content" ? { pid, comm, argv: splitNul(read.text) } : undefined;
-    }),
-  );
-  return kubelets.filter((kubelet) => kubelet !== undefined);
+  const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "kubelet" || Object.hasOwn(EMBEDDED, comm));
+  const trusted: Kubelets["trusted"][number][] = [];
+  const refused: Kubelets["refused"][number][] = [];
+  if (candidates.length === 0) return { trusted, refused };
+  const prover = processProver(root);
+  for (const { pid, comm } of candidates) {
+    const path = resolveOnHost(root, `/proc/${pid}/cmdline`, "keep");
+    const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
+    const argv = read.kind === "content" ? splitNul(read.text) : [];
+    if (!isKubeletName(comm, argv)) continue;
+    // After its arguments were read: a pid that changed hands in between has the new owner's proof to give.
+    const trust = prover.proveService(pid);
+    if (trust.kind === "refused") refused.push({ pid, comm, argv, refusal: trust });
+    else trusted.push({ pid, comm, argv });
+  }
+  return { trusted, refused };
 }
 
 /** The endpoint of the kubelet that runs on this node, from its command line or the configuration file named there. */
-export async function endpointOfRunningKubelet(root: string, signal: AbortSignal): Promise<SaidEndpoint | undefined> {
-  for (const { pid, comm, argv } of await runningKubelets(root, signal)) {
+export async function endpointOfRunningKubelet(root: string, signal: AbortSignal): Promise<KubeletsEndpoint> {
+  const { trusted, refused } = await runningKubelets(root, signal);
+  const notBelieved = refused.map(({ pid, comm, refusal }) => `${comm} (pid ${pid}) ${refusal.detail}`);
+  for (const { pid, comm, argv } of trusted) {
     const text = endpointIn(argv, root) ?? EMBEDDED[comm];
-    if (text !== undefined) return { text, by: `${comm} (pid ${pid})`, inHost: true };
+    if (text !== undefined) return { endpoint: { text, by: `${comm} (pid ${pid})`, inHost: true }, notBelieved };
   }
-  return undefined;
+  return { endpoint: undefined, notBelieved };
 }
 
 function endpointIn(argv: readonly string[], root: string): string | undefined {
   const flag = flagOf(argv, "container-runtime-endpoint");
   if (flag !== undefined) return flag;
-  const config = configOf(argv);
-  return config === undefined
-    ? undefined
-    : settingIn(resolveOnHost(root, config, "follow"), "containerRuntimeEndpoint");
+  const config = configOf(argv, root);
+  return config === undefined ? undefined : settingIn(config, "containerRuntimeEndpoint");
 }
 
-/** The configuration file that a kubelet was given. Whoever embeds one means something else by that flag. */
-export function configOf(argv: readonly string[]): string | undefined {
-  return basename(argv[0] ?? "") === "kubelet" ? flagOf(argv, "config") : undefined;
+/**
+ * The configuration file that a kubelet was given, where it is root's all the way up. Whoever embeds a kubelet means
+ * something else by that flag.
+ */
+export function configOf(argv: readonly string[], root: string): string | undefined {
+  const config = basename(argv[0] ?? "") === "kubelet" ? flagOf(argv, "config") : undefined;
+  if (config === undefined || provePath(root, config).kind !== "trusted") return undefined;
+  return resolveOnHost(root, config, "follow");
 }
 
 /** Go programs take `--flag=value`, `--flag value`, and both with one dash. */

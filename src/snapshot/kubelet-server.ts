@@ -1,8 +1,10 @@
-import { hostPath, resolveOnHost } from "./host-paths.ts";
+import type { ServingCertificate } from "../kube/kubelet-pods.ts";
+import { hostPath } from "./host-paths.ts";
 import { configOf, flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
+import { readServingCertificate, settingOf } from "./kubelet-serving.ts";
 import { readProcFile, readProcLink } from "./proc-fs.ts";
 import { parseListeningPorts } from "./proc-parse.ts";
-import { listDirectory, readRegularFile } from "./safe-fs.ts";
+import { listDirectory } from "./safe-fs.ts";
 
 /** Where the kubelet of this node answers on loopback. */
 export interface KubeletServer {
@@ -10,6 +12,7 @@ export interface KubeletServer {
   readonly urls: readonly URL[];
   /** The kubeconfig that it was started with. */
   readonly kubeconfig?: string;
+  readonly serving?: ServingCertificate;
 }
 
 const SECURE_PORT = 10250;
@@ -21,7 +24,7 @@ const MAX_SOCKETS_BYTES = 4 * 1024 * 1024;
  * believed. None where the kubelet lives in another network, as seen from a pod of its own.
  */
 export async function findKubeletServer(root: string, signal: AbortSignal): Promise<KubeletServer | undefined> {
-  for (const kubelet of await runningKubelets(root, signal)) {
+  for (const kubelet of (await runningKubelets(root, signal)).trusted) {
     if (!sharesOurNetwork(root, kubelet.pid)) continue;
     const open = listeningPorts(root, kubelet.pid);
     const wanted = [
@@ -32,7 +35,9 @@ export async function findKubeletServer(root: string, signal: AbortSignal): Prom
       .filter(({ port }) => open.has(port))
       .map(({ port, scheme }) => new URL(`${scheme}://127.0.0.1:${port}`));
     const kubeconfig = flagOf(kubelet.argv, "kubeconfig");
-    if (urls.length > 0) return { urls, ...(kubeconfig === undefined ? {} : { kubeconfig }) };
+    if (urls.length === 0) continue;
+    const serving = readServingCertificate(kubelet, root);
+    return { urls, ...(kubeconfig === undefined ? {} : { kubeconfig }), ...(serving === undefined ? {} : { serving }) };
   }
   return undefined;
 }
@@ -44,16 +49,8 @@ function sharesOurNetwork(root: string, pid: number): boolean {
 }
 
 function portOf({ argv }: RunningKubelet, root: string, flag: string, setting: string): number | undefined {
-  const said = flagOf(argv, flag) ?? settingOf(configOf(argv), root, setting);
+  const said = flagOf(argv, flag) ?? settingOf(configOf(argv, root), setting);
   return said === undefined ? undefined : Number(said);
-}
-
-/** At the top level of the file, YAML or JSON of one setting a line. */
-function settingOf(config: string | undefined, root: string, setting: string): string | undefined {
-  if (config === undefined) return undefined;
-  const file = readRegularFile(resolveOnHost(root, config, "follow"));
-  if (file.kind !== "content") return undefined;
-  return new RegExp(`^\\s*"?${setting}"?:[ \\t]*(\\d+)`, "m").exec(file.text)?.[1];
 }
 
 function listeningPorts(root: string, pid: number): ReadonlySet<number> {

@@ -5,7 +5,7 @@ import type { ClusterMirror } from "../kube/mirror.ts";
 import { clusterCredentials } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
-import { readKubeletPods } from "./kubelet-pods.ts";
+import { type KubeletsWord, readKubeletPods } from "./kubelet-pods.ts";
 import { isSameMachine } from "./same-machine.ts";
 import type { Source } from "./source.ts";
 import type { KnownPod, Kubernetes } from "./types.ts";
@@ -45,11 +45,11 @@ async function askKubeletInstead(
   asking: Promise<ClusterAnswer | undefined>,
   dirs: Source<readonly KubeletPod[]>,
   { root, env, timeoutMs }: KubernetesPlaces,
-): Promise<readonly KnownPod[]> {
-  if (dirs.status !== "read") return [];
+): Promise<KubeletsWord> {
+  if (dirs.status !== "read") return { pods: [] };
   const half = timeoutMs / 2;
   const early = await Promise.race([asking, sleep(half, undefined, { ref: false })]);
-  return early?.kind === "answered" ? [] : await readKubeletPods({ root, env, timeoutMs: half });
+  return early?.kind === "answered" ? { pods: [] } : await readKubeletPods({ root, env, timeoutMs: half });
 }
 
 /** undefined where nobody gave us credentials, which is ordinary. */
@@ -109,13 +109,14 @@ function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readon
 
 function fromKubelet(
   dirs: Source<readonly KubeletPod[]>,
-  spoken: readonly KnownPod[],
+  spoken: KubeletsWord,
   apiProblem: string | undefined,
 ): Kubernetes {
-  const because = apiProblem === undefined ? {} : { error: apiProblem };
+  const known = [apiProblem, spoken.problem].filter((problem) => problem !== undefined);
+  const because = known.length === 0 ? {} : { error: known.join("; ") };
   switch (dirs.status) {
     case "read":
-      return { source: "kubelet", pods: joined(dirs.value, spoken), ...because };
+      return { source: "kubelet", pods: joined(dirs.value, spoken.pods), ...because };
     case "absent":
       return { source: "none", ...because };
     case "failed": {

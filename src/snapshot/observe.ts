@@ -3,7 +3,6 @@ import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts"
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { distributionOf } from "../runtime/distributions.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { findRuntime } from "../runtime/find.ts";
 import { openChannel } from "../runtime/grpc-channel.ts";
 import { readBoot } from "./boot.ts";
 import { readCni } from "./cni-facts.ts";
@@ -11,9 +10,9 @@ import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
 import type { CsiSocket } from "./csi-socket.ts";
+import { findNodeRuntime } from "./find-runtime.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
 import { readKernelLog } from "./kernel-log.ts";
-import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
@@ -53,14 +52,7 @@ function callWithin(timeoutMs: number): Call {
 /** Reads the node once, all sources side by side. Nothing here throws: what cannot be read is a fact of its own. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
-  const runningKubelet = () => endpointOfRunningKubelet(root, AbortSignal.timeout(timeoutMs));
-  const found = await findRuntime({
-    endpoint: options.runtimeEndpoint,
-    env,
-    hostRoot: root,
-    timeoutMs,
-    runningKubelet,
-  });
+  const found = await findNodeRuntime({ endpoint: options.runtimeEndpoint, env, hostRoot: root, timeoutMs });
   if (found.kind !== "found") {
     const nothing = {
       containerd: absent<ContainerdFacts>(found.message),

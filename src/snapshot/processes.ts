@@ -1,5 +1,6 @@
 import { hostPath } from "./host-paths.ts";
 import { podUid, sandboxId } from "./ids.ts";
+import { isKubeletName } from "./kubelet-process.ts";
 import { eachPaced } from "./pace.ts";
 import { type CniEnviron, type ProcessStat, parseCniArgs } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -7,6 +8,7 @@ import { type ProcessTraces, readTraces } from "./process-traces.ts";
 import { isRuntimeName } from "./runtime-process.ts";
 import { printable } from "./safe-fs.ts";
 import { failed, type Oddity, read, type Source } from "./source.ts";
+import { type ProcessProver, processProver } from "./trusted-process.ts";
 import type { PluginProcess, ProcessFacts, ProcessRef } from "./types.ts";
 
 /** What the node's processes say about sandboxes. */
@@ -38,7 +40,7 @@ export async function readProcesses(query: {
     );
   }
   return read(
-    factsOf(traces, uptimeSeconds),
+    factsOf(traces, uptimeSeconds, processProver(query.root)),
     hidden.map((trace) => oddityOf(proc, trace)),
   );
 }
@@ -56,7 +58,7 @@ function oddityOf(proc: string, { stat, hidden }: ProcessTraces): Oddity {
   return { path: `${proc}/${stat.pid}`, reason: `${name} ${why}` };
 }
 
-function factsOf(traces: readonly ProcessTraces[], uptimeSeconds: number): ProcessFacts {
+function factsOf(traces: readonly ProcessTraces[], uptimeSeconds: number, prover: ProcessProver): ProcessFacts {
   const byContainer = new Map<string, number[]>();
   const children = new Map<number, number[]>();
   const netnsInodes = new Set<bigint>();
@@ -65,7 +67,7 @@ function factsOf(traces: readonly ProcessTraces[], uptimeSeconds: number): Proce
     append(children, stat.parentPid, stat.pid);
     if (netns !== undefined) netnsInodes.add(netns);
   }
-  const kubelet = findKubelet(traces);
+  const kubelet = findKubelet(traces, prover);
   return {
     plugins: traces.flatMap(({ stat, cni, argv }) =>
       cni === undefined ? [] : [pluginOf(stat, cni, argv, uptimeSeconds)],
@@ -107,17 +109,13 @@ function refOf(stat: ProcessStat, uptimeSeconds: number): ProcessRef {
 }
 
 /**
- * k3s and microk8s run the kubelet inside a process of their own; rke2 and k0s start the ordinary one. A kubelet in a
- * container is a node nested in a pod, unless there is no other: then this node itself is a container (kind).
+ * k3s and microk8s run the kubelet inside a process of their own; rke2 and k0s start the ordinary one. One that is not
+ * proven to be the node's own is a node nested in a pod, or somebody who wants unghost to hold back.
  */
-function findKubelet(traces: readonly ProcessTraces[]): ProcessStat | undefined {
-  const kubelets = traces.filter(isKubelet);
-  return (kubelets.find(({ containerIds }) => containerIds.length === 0) ?? kubelets[0])?.stat;
-}
-
-function isKubelet({ stat, argv }: ProcessTraces): boolean {
-  if (["kubelet", "kubelite", "k3s-server", "k3s-agent"].includes(stat.comm)) return true;
-  return stat.comm === "k3s" && (argv[1] === "server" || argv[1] === "agent");
+function findKubelet(traces: readonly ProcessTraces[], prover: ProcessProver): ProcessStat | undefined {
+  const isProven = ({ stat, argv }: ProcessTraces) =>
+    isKubeletName(stat.comm, argv) && prover.proveService(stat.pid).kind === "trusted";
+  return traces.find(isProven)?.stat;
 }
 
 function append<Key>(lists: Map<Key, number[]>, key: Key, value: number): void {

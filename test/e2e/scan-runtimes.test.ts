@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type SimulatedNode, startSimulatedNode } from "../../lab/simulated/node.ts";
 import { startSimulated } from "../../lab/simulated/runtime.ts";
+import { ownProcess } from "../support/process-owner.ts";
 import { listenRaw } from "../support/socket-servers.ts";
 import { problemsOf, reportOf, simulatedNode, unghost } from "./unghost.ts";
 
@@ -36,6 +37,7 @@ function runProcess(node: SimulatedNode, pid: number, argv: readonly string[]): 
   }
   mkdirSync(join(node.root, `/proc/${pid}/ns`), { recursive: true });
   symlinkSync("net:[4026531840]", join(node.root, `/proc/${pid}/ns/net`));
+  ownProcess(node.root, pid);
 }
 
 async function scanned(node: { readonly where: readonly string[] }, env: Record<string, string> = {}) {

@@ -230,3 +230,18 @@ test("a server may live below a path", async () => {
   expect(facts.pods).toHaveLength(1);
   expect(stub.asked.every(({ path }) => path.startsWith("/k8s/clusters/c-1/api/"))).toBe(true);
 });
+
+describe("a token is kept back where the server is not verified", () => {
+  test.each([
+    ["over plain HTTP", undefined, {}],
+    ["where the verification is switched off", "tls", { "insecure-skip-tls-verify": true }],
+  ] as const)("%s", async (_what, tls, cluster) => {
+    const stub = await rig.serveWith(() => statusOf(401, "Unauthorized"), tls && serving);
+
+    const answer = await rig.ask({ cluster });
+
+    expect(stub.asked.length).toBeGreaterThan(0);
+    expect(stub.asked.map(({ authorization }) => authorization)).toEqual(stub.asked.map(() => undefined));
+    expect(answer).toMatchObject({ kind: "failed", reason: expect.stringContaining("the token was not sent") });
+  });
+});

@@ -2,11 +2,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, vi } from "vitest";
+import { type Authority, type KeyPair, makeAuthority } from "../../lab/stub-api/certificates.ts";
 import type { Mood } from "../../lab/stub-api/faults.ts";
 import { type StubApi, serveStubApi } from "../../lab/stub-api/serve.ts";
 import { openStore, type Store } from "../../lab/stub-api/store.ts";
 import type { ApiPod, ClusterFacts } from "../../src/kube/cluster-facts.ts";
 import { type ClusterMirror, openClusterMirror, type Trust } from "../../src/kube/mirror.ts";
+import { base64 } from "./rig.ts";
 import { nodeObject, podObject } from "./stub-server.ts";
 
 const HANG_GUARD_MS = 30_000;
@@ -38,6 +40,18 @@ export interface MirrorRigOptions {
   readonly mood?: Mood;
 }
 
+let known: { readonly authority: Authority; readonly serving: KeyPair } | undefined;
+
+/** Made once: every key takes openssl a moment. */
+function identity(): { readonly authority: Authority; readonly serving: KeyPair } {
+  if (known !== undefined) return known;
+  const dir = mkdtempSync(join(tmpdir(), "unghost-mirror-ca-"));
+  const authority = makeAuthority(dir, "cluster");
+  known = { authority, serving: authority.issue("/CN=api", { san: "IP:127.0.0.1" }) };
+  rmSync(dir, { recursive: true, force: true });
+  return known;
+}
+
 export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorRig> {
   const { trust, fill, user, timeoutMs = 20_000 } = options;
   const dir = mkdtempSync(join(tmpdir(), "unghost-mirror-"));
@@ -49,11 +63,18 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
   store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
   putPod(store, "web-1");
   fill?.(store);
-  const api = await serveStubApi({ store, mood: () => mood, token: () => (user === undefined ? token : undefined) });
+  // A token goes over verified connections only.
+  const { authority, serving } = identity();
+  const api = await serveStubApi({
+    store,
+    mood: () => mood,
+    token: () => (user === undefined ? token : undefined),
+    tls: serving,
+  });
   const kubeconfig = {
     "current-context": "c",
     contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
-    clusters: [{ name: "c", cluster: { server: api.url } }],
+    clusters: [{ name: "c", cluster: { server: api.url, "certificate-authority-data": base64(authority.cert) } }],
     users: [{ name: "u", user: user ?? { tokenFile: "token" } }],
   };
   writeFileSync(join(dir, "kubeconfig"), JSON.stringify(kubeconfig));

@@ -27,6 +27,8 @@ export interface Asking {
   readonly trust?: string;
   readonly user?: Readonly<Record<string, string>>;
   readonly server?: string;
+  /** More settings of the cluster. */
+  readonly cluster?: Readonly<Record<string, unknown>>;
   /** Whether the runtime shows anything dead. */
   readonly isSick?: boolean;
 }
@@ -63,7 +65,8 @@ export function makeRig(): Rig {
 
   async function ask(asking: Asking = {}): Promise<ClusterAnswer> {
     const { node = "n1", timeoutMs = 20_000, maxBytes, trust = ca.cert, user = { token: "secret" } } = asking;
-    const cluster = { server: asking.server ?? stub?.url, "certificate-authority-data": base64(trust) };
+    const server = asking.server ?? stub?.url;
+    const cluster = { server, "certificate-authority-data": base64(trust), ...asking.cluster };
     const config = {
       "current-context": "c",
       contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],

@@ -10,6 +10,8 @@ const CONTAINERD = "/run/containerd/containerd.sock";
 const CRIO = "/run/crio/crio.sock";
 const K3S = "/run/k3s/containerd/containerd.sock";
 
+const NO_KUBELET = { endpoint: undefined, notBelieved: [] };
+
 let root: ReturnType<typeof tempDir>;
 const cleanUps: (() => Promise<void>)[] = [];
 
@@ -27,7 +29,8 @@ function find(options: Partial<FindOptions> = {}) {
     env: {},
     hostRoot: root.path,
     timeoutMs: 30_000,
-    runningKubelet: () => Promise.resolve(undefined),
+    runningKubelet: () => Promise.resolve(NO_KUBELET),
+    doubtOf: () => undefined,
     ...options,
   });
 }
@@ -141,7 +144,8 @@ describe("by looking", () => {
     const paths = [await serve(CONTAINERD), await serve(CRIO)];
 
     expect(await find()).toMatchObject({ kind: "ambiguous", paths });
-    const runningKubelet = () => Promise.resolve({ text: `unix://${CRIO}`, by: "kubelet (pid 7)", inHost: true });
+    const endpoint = { text: `unix://${CRIO}`, by: "kubelet (pid 7)", inHost: true };
+    const runningKubelet = () => Promise.resolve({ endpoint, notBelieved: [] });
     expect(await find({ runningKubelet })).toEqual({
       kind: "found",
       path: root.join(CRIO),
@@ -151,7 +155,7 @@ describe("by looking", () => {
 
   test("kubelet's process is not looked for when nobody needs it", async () => {
     await serve(CONTAINERD);
-    const runningKubelet = vi.fn(() => Promise.resolve(undefined));
+    const runningKubelet = vi.fn(() => Promise.resolve(NO_KUBELET));
 
     await find({ runningKubelet });
 
@@ -164,5 +168,50 @@ describe("by looking", () => {
     symlinkSync(path, root.join(K3S));
 
     expect(await find()).toMatchObject({ kind: "found", path: root.join(K3S) });
+  });
+});
+
+describe("what is not root's alone", () => {
+  const doubt = { detail: "/run/x is owned by uid 1001, not by root", next: "chown root: /run/x" };
+  const doubting = (...paths: readonly string[]) => ({
+    doubtOf: (path: string) => (paths.includes(path) ? doubt : undefined),
+  });
+
+  test("a socket is refused even when an operator names it, with the path and the remedy", async () => {
+    expect(await find({ endpoint: "unix:///run/x.sock", ...doubting("/run/x.sock") })).toEqual({
+      kind: "refused",
+      message: `the runtime socket /run/x.sock (--runtime-endpoint) is not used: ${doubt.detail}`,
+      next: doubt.next,
+    });
+  });
+
+  test("a file that names a socket is refused, and no other place is asked instead", async () => {
+    write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
+    write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
+
+    expect(await find(doubting("/etc/crictl.yaml"))).toMatchObject({
+      kind: "refused",
+      message: expect.stringContaining("the endpoint in /etc/crictl.yaml is not used"),
+    });
+  });
+
+  test("a socket that is found by probing is not even connected to", async () => {
+    const path = await serve(CONTAINERD);
+    await serve(CRIO);
+
+    expect(await find(doubting(CRIO))).toMatchObject({ kind: "found", path });
+    expect(await find(doubting(CRIO, CONTAINERD))).toMatchObject({ kind: "refused", next: doubt.next });
+  });
+
+  test("a kubelet that is not believed is named where nobody else decides", async () => {
+    await serve(CONTAINERD);
+    await serve(CRIO);
+    const notBelieved = ["kubelet (pid 7) runs as uid 65534, not as root"];
+    const runningKubelet = () => Promise.resolve({ endpoint: undefined, notBelieved });
+
+    expect(await find({ runningKubelet })).toMatchObject({
+      kind: "ambiguous",
+      message: expect.stringContaining("not believed: kubelet (pid 7) runs as uid 65534"),
+    });
   });
 });

@@ -5,6 +5,7 @@ import { findKubeletServer } from "../../src/snapshot/kubelet-server.ts";
 import { readKubernetes } from "../../src/snapshot/kubernetes.ts";
 import { base64, makeRig } from "../kube/rig.ts";
 import { type Asked, listOf, podObject, type Reply, statusOf } from "../kube/stub-server.ts";
+import { type OwnerParts, ownProcess } from "../support/process-owner.ts";
 import { fill, tempDir } from "./temp-dir.ts";
 
 const rig = makeRig();
@@ -24,12 +25,20 @@ interface KubeletParts {
   readonly netns?: string;
   readonly files?: Readonly<Record<string, string>>;
   readonly holdsSocket?: boolean;
+  readonly owner?: OwnerParts;
 }
 
 const LOOPBACK = "0100007F";
 
 /** A node where a kubelet runs, as /proc shows it. */
-function nodeWith({ argv = [], listens = [], netns, files = {}, holdsSocket = true }: KubeletParts): string {
+function nodeWith({
+  argv = [],
+  listens = [],
+  netns,
+  files = {},
+  holdsSocket = true,
+  owner = {},
+}: KubeletParts): string {
   const stat = (pid: number, name: string): string => `${pid} (${name}) S 0 1 1 0 -1 4194560 ${"0 ".repeat(12)}1 0 0\n`;
   const line = ([address, port]: readonly [string, number], index: number): string => {
     const local = `${address}:${port.toString(16).toUpperCase().padStart(4, "0")}`;
@@ -45,7 +54,8 @@ function nodeWith({ argv = [], listens = [], netns, files = {}, holdsSocket = tr
     [`var/lib/kubelet/pods/${OTHER_UID}/volumes/.keep`]: "",
     ...files,
   });
-  mkdirSync(join(root, "proc/7/ns"));
+  ownProcess(root, 1);
+  ownProcess(root, 7, owner);
   symlinkSync(netns ?? readlinkSync("/proc/self/ns/net"), join(root, "proc/7/ns/net"));
   mkdirSync(join(root, "proc/7/fd"));
   for (const index of listens.keys()) {

@@ -1,19 +1,29 @@
-import { expect, test } from "vitest";
+import { chownSync } from "node:fs";
+import { describe, expect, test } from "vitest";
 import { endpointOfRunningKubelet } from "../../src/snapshot/kubelet-process.ts";
-import { fill, tempDir } from "./temp-dir.ts";
+import { type OwnerParts, ownProcess } from "../support/process-owner.ts";
+import { fill, isRoot, tempDir } from "./temp-dir.ts";
 
 const NEVER = new AbortController().signal;
 
 /** A /proc with an init and one more process. */
-function nodeWith(comm: string, argv: readonly string[], files: Readonly<Record<string, string>> = {}): string {
+function nodeWith(
+  comm: string,
+  argv: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  owner: OwnerParts = {},
+): string {
   const stat = (pid: number, name: string): string => `${pid} (${name}) S 0 1 1 0 -1 4194560 ${"0 ".repeat(12)}1 0 0\n`;
-  return fill(tempDir(), {
+  const root = fill(tempDir(), {
     "proc/uptime": "100.00 100.00\n",
     "proc/1/stat": stat(1, "init"),
     "proc/7/stat": stat(7, comm),
     "proc/7/cmdline": argv.map((one) => `${one}\0`).join(""),
     ...files,
   });
+  ownProcess(root, 1, { cgroup: "0::/init.scope\n" });
+  ownProcess(root, 7, owner);
+  return root;
 }
 
 test.each([
@@ -24,9 +34,8 @@ test.each([
   const root = nodeWith("kubelet", argv);
 
   expect(await endpointOfRunningKubelet(root, NEVER)).toEqual({
-    text: "unix:///run/a.sock",
-    by: "kubelet (pid 7)",
-    inHost: true,
+    endpoint: { text: "unix:///run/a.sock", by: "kubelet (pid 7)", inHost: true },
+    notBelieved: [],
   });
 });
 
@@ -35,15 +44,16 @@ test("the configuration file that kubelet was given", async () => {
     "etc/kubelet.yaml": "containerRuntimeEndpoint: /run/b.sock\n",
   });
 
-  expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ text: "/run/b.sock" });
+  expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/b.sock" } });
 });
 
 test("k3s, unless it was told otherwise, means the one it starts", async () => {
   const own = nodeWith("k3s-server", ["/usr/local/bin/k3s", "server"]);
   const told = nodeWith("k3s-agent", ["k3s agent", "--container-runtime-endpoint", "/run/containerd/containerd.sock"]);
 
-  expect(await endpointOfRunningKubelet(own, NEVER)).toMatchObject({ text: "/run/k3s/containerd/containerd.sock" });
-  expect(await endpointOfRunningKubelet(told, NEVER)).toMatchObject({ text: "/run/containerd/containerd.sock" });
+  const endpointIn = async (root: string) => (await endpointOfRunningKubelet(root, NEVER)).endpoint?.text;
+  expect(await endpointIn(own)).toBe("/run/k3s/containerd/containerd.sock");
+  expect(await endpointIn(told)).toBe("/run/containerd/containerd.sock");
 });
 
 test.each([
@@ -52,5 +62,81 @@ test.each([
   ["a configuration file that is not there", "kubelet", ["kubelet", "--config", "/none.yaml"]],
   ["no arguments to be read", "kubelet", []],
 ])("%s says nothing", async (_, comm, argv) => {
-  expect(await endpointOfRunningKubelet(nodeWith(comm, argv), NEVER)).toBeUndefined();
+  expect((await endpointOfRunningKubelet(nodeWith(comm, argv), NEVER)).endpoint).toBeUndefined();
+});
+
+describe("a process that calls itself kubelet is not believed", () => {
+  const id = "0123456789abcdef".repeat(4);
+
+  test.each<readonly [string, OwnerParts, RegExp]>([
+    ["of an ordinary user", { uids: "65534\t65534\t65534\t65534" }, /runs as uid 65534, not as root/],
+    ["a set-uid program of an ordinary user", { uids: "65534\t0\t0\t0" }, /runs as uid 65534/],
+    ["in another pid namespace", { pidNamespace: "pid:[7]" }, /another pid namespace/],
+    ["in another mount namespace", { mountNamespace: "mnt:[7]", cgroup: "0::/x\n" }, /another mount namespace/],
+    ["of a pod", { cgroup: `0::/kubepods/besteffort/pod1/${id}\n` }, /runs in a container/],
+    [
+      "of a pod, by systemd",
+      { cgroup: `0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-${id}.scope\n` },
+      /container/,
+    ],
+    ["of Docker", { cgroup: `0::/system.slice/docker-${id}.scope\n` }, /runs in a container/],
+    ["of podman", { cgroup: `0::/machine.slice/libpod-${id}.scope/container\n` }, /runs in a container/],
+    ["of a pod, in one hierarchy of v1", { cgroup: `5:cpu:/\n4:memory:/kubepods/pod1/${id}\n` }, /runs in a container/],
+  ])("%s", async (_what, owner, reason) => {
+    const root = nodeWith("kubelet", ["kubelet", "--container-runtime-endpoint=/run/evil.sock"], {}, owner);
+
+    const said = await endpointOfRunningKubelet(root, NEVER);
+
+    expect(said.endpoint).toBeUndefined();
+    expect(said.notBelieved).toEqual([expect.stringMatching(reason)]);
+  });
+
+  test.runIf(isRoot)("whose executable belongs to somebody else", async () => {
+    const dir = fill(tempDir(), { kubelet: "" });
+    chownSync(`${dir}/kubelet`, 65534, 65534);
+    const argv = ["kubelet", "--container-runtime-endpoint=/run/evil.sock"];
+    const root = nodeWith("kubelet", argv, {}, { executable: `${dir}/kubelet` });
+
+    expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({
+      endpoint: undefined,
+      notBelieved: [expect.stringMatching(/users other than root can replace/)],
+    });
+  });
+
+  test.runIf(isRoot)("nor is a configuration file that somebody else may write", async () => {
+    const root = nodeWith("kubelet", ["kubelet", "--config=/etc/kubelet.yaml"], {
+      "etc/kubelet.yaml": "containerRuntimeEndpoint: /run/evil.sock\n",
+    });
+    chownSync(`${root}/etc/kubelet.yaml`, 65534, 65534);
+
+    expect((await endpointOfRunningKubelet(root, NEVER)).endpoint).toBeUndefined();
+  });
+});
+
+describe("a kubelet is believed", () => {
+  test.each<readonly [string, OwnerParts]>([
+    ["that systemd gave a mount namespace of its own", { cgroup: "0::/system.slice/kubelet.service\n" }],
+    [
+      "that OpenShift's kubens did, with cgroup v1",
+      { cgroup: "1:name=systemd:/system.slice/kubelet.service\n2:cpu:/\n" },
+    ],
+    ["that Talos runs as a container of its own", { cgroup: "0::/podruntime/kubelet\n" }],
+  ])("%s", async (_what, owner) => {
+    const argv = ["kubelet", "--container-runtime-endpoint=/run/a.sock"];
+    const root = nodeWith("kubelet", argv, {}, { ...owner, mountNamespace: "mnt:[7]" });
+
+    expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/a.sock" } });
+  });
+
+  test("where the whole node is a container (kind), and not where only the kubelet is", async () => {
+    const id = "0123456789abcdef".repeat(4);
+    const argv = ["kubelet", "--container-runtime-endpoint=/run/a.sock"];
+    const root = nodeWith("kubelet", argv, {}, { cgroup: `0::/docker/${id}/kubelet.slice/kubelet.service\n` });
+    ownProcess(root, 1, { cgroup: `0::/docker/${id}/init.scope\n` });
+
+    expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/a.sock" } });
+
+    ownProcess(root, 1, { cgroup: "0::/init.scope\n" });
+    expect((await endpointOfRunningKubelet(root, NEVER)).endpoint).toBeUndefined();
+  });
 });

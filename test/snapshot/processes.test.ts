@@ -7,6 +7,7 @@ import { readProcessTable } from "../../src/snapshot/process-table.ts";
 import { shimIdOf } from "../../src/snapshot/process-traces.ts";
 import { readProcesses } from "../../src/snapshot/processes.ts";
 import { findRuntimeProcess, isRuntimeName } from "../../src/snapshot/runtime-process.ts";
+import { ownProcess } from "../support/process-owner.ts";
 import { asNobody, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
 
 const CNI = {
@@ -99,6 +100,7 @@ function fakeProc(processes: Readonly<Record<number, Readonly<Record<string, str
     fill(root, Object.fromEntries(Object.entries(files).map(([name, text]) => [`${dir}/${name}`, text])));
     fill(root, { [`${dir}/ns/.keep`]: "" });
     symlinkSync(`net:[${pid}]`, `${root}/${dir}/ns/net`);
+    ownProcess(root, Number(pid), { cgroup: files["cgroup"] ?? "0::/\n" });
   }
   return root;
 }

@@ -7,6 +7,7 @@ import { mapLimited } from "../../runtime/map-limited.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
+import { provePath } from "../../snapshot/trusted-path.ts";
 import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
 import { collectGarbage } from "../cni-gc.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
@@ -122,8 +123,10 @@ async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace)
 
 function cachedNetwork(sandboxId: string, lease: LeaseRef, tools: NodeTools): ReturnType<typeof parseCachedNetwork> {
   for (const cacheDir of tools.cniCacheDirs) {
-    const name = `${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
-    const file = readRegularFile(resolveOnHost(tools.hostRoot, `${cacheDir}/results/${name}`, "keep"));
+    const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
+    // It says which plugins are run as root, and with what: never by the word of somebody else.
+    if (provePath(tools.hostRoot, path).kind === "refused") continue;
+    const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
     if (file.kind === "content") return parseCachedNetwork(file.text);
   }
   return undefined;

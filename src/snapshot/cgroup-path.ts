@@ -1,0 +1,73 @@
+import { fullIdsIn } from "./ids.ts";
+
+/** One line of /proc/<pid>/cgroup: with v2 there is one, with v1 one a hierarchy. */
+export interface CgroupPath {
+  /** `` of v2, `name=systemd`, `cpu,cpuacct` … */
+  readonly hierarchy: string;
+  readonly segments: readonly string[];
+}
+
+export function parseCgroup(text: string): readonly CgroupPath[] {
+  return text.split("\n").flatMap((line) => {
+    const [, hierarchy, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (hierarchy === undefined || path === undefined) return [];
+    return [{ hierarchy, segments: path.split("/").filter(Boolean) }];
+  });
+}
+
+/**
+ * The paths below the node's own: a node may itself be a container (kind, k3d), and the container that its first
+ * process is in says nothing about the others.
+ */
+export function belowInit(paths: readonly CgroupPath[], init: readonly CgroupPath[]): readonly CgroupPath[] {
+  return paths.map(({ hierarchy, segments }) => {
+    const own = init.find((one) => one.hierarchy === hierarchy)?.segments ?? [];
+    const shared = segments.findIndex((segment, index) => segment !== own[index]);
+    return { hierarchy, segments: shared === -1 ? [] : segments.slice(shared) };
+  });
+}
+
+/**
+ * The ids of the containers that a process is in, by the FIRST id on each path: the runtime made that group, and
+ * whoever is in it may make more below it under any name. Users name the groups of their own sessions.
+ */
+export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] {
+  const ids = paths.flatMap(({ segments }) => {
+    if (isUserSession(segments)) return [];
+    const first = segments.map((segment) => fullIdsIn(segment)).find((found) => found.length > 0);
+    return first?.slice(0, 1) ?? [];
+  });
+  return [...new Set(ids)];
+}
+
+/** Where containers of pods, Docker, podman, LXC and systemd-nspawn live, with or without an id in the name. */
+const CONTAINER_SEGMENT = /^(?:kubepods|docker$|libpod|lxc|machine\.slice$|buildkit)/;
+
+export function isInContainer(paths: readonly CgroupPath[]): boolean {
+  const isContainers = ({ segments }: CgroupPath) =>
+    segments.some((segment) => CONTAINER_SEGMENT.test(segment) || fullIdsIn(segment).length > 0);
+  return paths.some(isContainers);
+}
+
+/** systemd's, and elogind's, groups of users who are logged in. */
+export function isUserSession(segments: readonly string[]): boolean {
+  return segments[0] === "user.slice" || segments.some((segment) => /^user@\d+\.service$/.test(segment));
+}
+
+const SERVICE = /^[\w.:@\\-]+\.service$/;
+const SLICE = /^[\w.:@\\-]+\.slice$/;
+/** Talos runs kubelet as a container of its system containerd, with a mount namespace of its own, in this group. */
+const TALOS_KUBELET = "podruntime/kubelet";
+
+/**
+ * Whether the service manager itself put the process there: exactly the group of one system service (`kubelet.service`
+ * may have a mount namespace of its own, by its unit's settings or OpenShift's kubens), or Talos' group of kubelet. Only
+ * root makes such groups, and no container runtime puts a container into exactly one of them.
+ */
+export function isSystemService(paths: readonly CgroupPath[]): boolean {
+  const path = paths.find(({ hierarchy }) => hierarchy === "name=systemd") ?? paths.find((one) => one.hierarchy === "");
+  if (path === undefined || isUserSession(path.segments) || isInContainer([path])) return false;
+  const [last = "", ...above] = path.segments.toReversed();
+  if (path.segments.join("/") === TALOS_KUBELET) return true;
+  return SERVICE.test(last) && above.length > 0 && above.every((segment) => SLICE.test(segment));
+}

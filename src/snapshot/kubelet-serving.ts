@@ -1,0 +1,59 @@
+import type { ServingCertificate } from "../kube/kubelet-pods.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { configOf, flagOf, type RunningKubelet } from "./kubelet-process.ts";
+import { readRegularFile } from "./safe-fs.ts";
+import { provePath } from "./trusted-path.ts";
+
+const DEFAULT_CERT_DIR = "/var/lib/kubelet/pki";
+/** Signed by the cluster (serverTLSBootstrap), and self-signed. */
+const IN_CERT_DIR = ["kubelet-server-current.pem", "kubelet.crt"];
+/** Of those who embed a kubelet, or start it with a directory of their own. */
+const ELSEWHERE = [
+  "/var/lib/rancher/k3s/agent/serving-kubelet.crt",
+  "/var/lib/rancher/rke2/agent/serving-kubelet.crt",
+  "/var/lib/k0s/kubelet/pki/kubelet.crt",
+  "/var/snap/microk8s/current/certs/kubelet.crt",
+];
+
+/** What the kubelet shows on its port, read from where it keeps it: files that only root can have written. */
+export function readServingCertificate(kubelet: RunningKubelet, root: string): ServingCertificate | undefined {
+  const { argv } = kubelet;
+  const named = flagOf(argv, "tls-cert-file") ?? settingOf(configOf(argv, root), "tlsCertFile");
+  const certDir = flagOf(argv, "cert-dir") ?? DEFAULT_CERT_DIR;
+  const places = named === undefined ? [...IN_CERT_DIR.map((name) => `${certDir}/${name}`), ...ELSEWHERE] : [named];
+  for (const place of places) {
+    if (provePath(root, place).kind !== "trusted") continue;
+    const file = readRegularFile(resolveOnHost(root, place, "follow"));
+    const certificate = file.kind === "content" ? parse(file.text) : undefined;
+    if (certificate !== undefined) return certificate;
+  }
+  return undefined;
+}
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The file may hold the key, too, which stays where it is. */
+function parse(text: string): ServingCertificate | undefined {
+  const [leaf, ...others] = text.match(CERTIFICATES) ?? [];
+  if (leaf === undefined) return undefined;
+  const name = nameIn(leaf);
+  return { pem: [leaf, ...others].join("\n"), ...(name === undefined ? {} : { name }) };
+}
+
+function nameIn(leaf: string): string | undefined {
+  try {
+    const { X509Certificate } = process.getBuiltinModule("node:crypto");
+    return /DNS:([^,\s]+)/.exec(new X509Certificate(leaf).subjectAltName ?? "")?.[1];
+  } catch {
+    // Not a certificate after all: the verification against it fails, and says so.
+    return undefined;
+  }
+}
+
+/** A string at the top level of the file, YAML or JSON of one setting a line. */
+export function settingOf(config: string | undefined, setting: string): string | undefined {
+  if (config === undefined) return undefined;
+  const file = readRegularFile(config);
+  if (file.kind !== "content") return undefined;
+  return new RegExp(`^\\s*"?${setting}"?:[ \\t]*["']?([^"'#,\\s]+)`, "m").exec(file.text)?.[1];
+}

@@ -1,0 +1,183 @@
+import { type Stats, statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import {
+  belowInit,
+  type CgroupPath,
+  containerIdsOf,
+  isInContainer,
+  isSystemService,
+  parseCgroup,
+} from "./cgroup-path.ts";
+import { hostPath } from "./host-paths.ts";
+import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { isTrustedUid, type PathTrust, provePath } from "./trusted-path.ts";
+
+/**
+ * Whom a process belongs to. Its name, arguments and environment are whatever its owner likes; what is proven here is
+ * what only the kernel and root decide.
+ */
+export type ProcessTrust = { readonly kind: "trusted" } | ProcessRefusal;
+
+export interface ProcessRefusal {
+  readonly kind: "refused";
+  readonly code:
+    | "not-root"
+    | "other-pid-namespace"
+    | "other-mount-namespace"
+    | "in-container"
+    | "set-id-executable"
+    | "executable-not-roots"
+    | "unreadable";
+  /** Completes a sentence that begins with the process. */
+  readonly detail: string;
+}
+
+export interface ProcessProver {
+  /** A service of the node: kubelet, the runtime. */
+  proveService(pid: number): ProcessTrust;
+  /**
+   * A process that the runtime started: root's, in the node's own pid namespace, in no container but perhaps the one
+   * named (CRI-O may keep conmon, and Kata its shim, in the cgroup of what they watch over).
+   */
+  proveRuntimeChild(pid: number, own?: string): ProcessTrust;
+  /** The cgroup of a process, below that of the node's init. */
+  cgroupOf(text: string): readonly CgroupPath[];
+}
+
+const TRUSTED: ProcessTrust = { kind: "trusted" };
+/** PROC_SUPER_MAGIC */
+const PROCFS = 0x9fa0;
+const SET_ID = 0o6000;
+const GROUP_OR_OTHERS_WRITE = 0o022;
+
+function refused(code: ProcessRefusal["code"], detail: string): ProcessRefusal {
+  return { kind: "refused", code, detail };
+}
+
+/** Proves processes of one /proc. "The node" is that of its process 1, which may itself run in namespaces of its own. */
+export function processProver(root: string): ProcessProver {
+  const proc = hostPath(root, "/proc");
+  // Of a simulated node, whose /proc is plain files that whoever named it with --host-root vouches for: what is not
+  // recorded there cannot be checked. Nobody but root can put anything else in the place of a kernel's /proc.
+  const isRecorded = !isProcfs(proc);
+  const initCgroup = parseCgroup(textOf(`${proc}/1/cgroup`));
+  const initPidNs = linkOf(`${proc}/1/ns/pid`);
+  const initMountNs = linkOf(`${proc}/1/ns/mnt`);
+  const provenDirs = new Map<string, PathTrust>();
+
+  const unreadable = (what: string): ProcessTrust =>
+    isRecorded ? TRUSTED : refused("unreadable", `could not be checked: its ${what} cannot be read`);
+  const cgroupOf = (text: string): readonly CgroupPath[] => belowInit(parseCgroup(text), initCgroup);
+
+  function proveOwner(pid: number): ProcessTrust {
+    const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.slice(1);
+    if (uids === undefined) return unreadable("status");
+    // All four: a set-uid program runs as root with the arguments and the environment of whoever started it.
+    const foreign = uids.find((uid) => !isTrustedUid(Number(uid)));
+    return foreign === undefined ? TRUSTED : refused("not-root", `runs as uid ${foreign}, not as root`);
+  }
+
+  function provePidNamespace(pid: number): ProcessTrust {
+    const pidNs = linkOf(`${proc}/${pid}/ns/pid`);
+    if (pidNs === undefined || initPidNs === undefined) return unreadable("pid namespace");
+    if (pidNs === initPidNs) return TRUSTED;
+    return refused("other-pid-namespace", "is in another pid namespace than the node's init");
+  }
+
+  function proveMountNamespace(pid: number, cgroup: readonly CgroupPath[]): ProcessTrust {
+    const mountNs = linkOf(`${proc}/${pid}/ns/mnt`);
+    if (mountNs === undefined || initMountNs === undefined) return unreadable("mount namespace");
+    if (mountNs === initMountNs || isSystemService(cgroup)) return TRUSTED;
+    return refused("other-mount-namespace", "is in another mount namespace than the node's init");
+  }
+
+  function proveOutsideContainers(cgroup: readonly CgroupPath[], own?: string): ProcessTrust {
+    const ids = containerIdsOf(cgroup);
+    const isInOwn = own !== undefined && ids.length > 0 && ids.every((id) => id === own);
+    return isInContainer(cgroup) && !isInOwn ? refused("in-container", "runs in a container") : TRUSTED;
+  }
+
+  /** The file that runs, by the kernel's link to it; it may be unlinked since. Then the directories that it lay in. */
+  function proveExecutable(pid: number): ProcessTrust {
+    const link = `${proc}/${pid}/exe`;
+    const path = linkOf(link)?.replace(/ \(deleted\)$/, "");
+    const stats = statsOf(link);
+    if (path === undefined || stats === undefined) return unreadable("executable");
+    if ((stats.mode & SET_ID) !== 0) {
+      return refused("set-id-executable", `runs ${path}, which anybody may start as another user (set-id)`);
+    }
+    if (!isTrustedUid(stats.uid) || (stats.mode & GROUP_OR_OTHERS_WRITE) !== 0) {
+      return refused("executable-not-roots", `runs ${path}, which users other than root can replace`);
+    }
+    const isElsewhere = linkOf(`${proc}/${pid}/ns/mnt`) !== initMountNs;
+    const dir = dirname(isElsewhere ? `/proc/${pid}/root${path}` : path);
+    const proven = provenDirs.get(dir) ?? provePath(root, dir);
+    provenDirs.set(dir, proven);
+    return proven.kind === "refused" ? refused("executable-not-roots", `runs ${path}: ${proven.detail}`) : TRUSTED;
+  }
+
+  /** Asks one after the other. With the pid reused meanwhile, some answers would be about another process. */
+  function proveAll(pid: number, proofs: readonly (() => ProcessTrust)[]): ProcessTrust {
+    const started = startOf(pid);
+    for (const prove of proofs) {
+      const trust = prove();
+      if (trust.kind === "refused") return trust;
+    }
+    return startOf(pid) === started ? TRUSTED : refused("unreadable", "ended meanwhile");
+  }
+
+  /** Field 22 of /proc/<pid>/stat, as text: it is only compared. */
+  function startOf(pid: number): string | undefined {
+    const stat = textOf(`${proc}/${pid}/stat`);
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ", 20)[19];
+  }
+
+  return {
+    cgroupOf,
+    proveService: (pid) => {
+      const cgroup = cgroupOf(textOf(`${proc}/${pid}/cgroup`));
+      return proveAll(pid, [
+        () => proveOwner(pid),
+        () => provePidNamespace(pid),
+        () => proveOutsideContainers(cgroup),
+        () => proveMountNamespace(pid, cgroup),
+        () => proveExecutable(pid),
+      ]);
+    },
+    proveRuntimeChild: (pid, own) =>
+      proveAll(pid, [
+        () => proveOwner(pid),
+        () => provePidNamespace(pid),
+        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`)), own),
+        () => proveExecutable(pid),
+      ]),
+  };
+}
+
+function isProcfs(proc: string): boolean {
+  try {
+    return statfsSync(proc).type === PROCFS;
+  } catch {
+    // No /proc at all: then there is nobody to prove anything of, and nobody is taken on trust.
+    return true;
+  }
+}
+
+function textOf(path: string): string {
+  const read = readProcFile(path);
+  return read.kind === "content" ? read.text : "";
+}
+
+function linkOf(path: string): string | undefined {
+  const read = readProcLink(path);
+  return read.kind === "content" ? read.text : undefined;
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    // Ended, or not ours to look into: then it is not proven, whatever the reason.
+    return undefined;
+  }
+}
