@@ -15,6 +15,8 @@ export interface ActionResult {
   readonly action: PlannedAction;
   readonly outcome: ActionOutcome;
   readonly reason?: string;
+  /** Stable, where the step that ended it has one. */
+  readonly code?: string;
   readonly journalId?: JournalId;
   readonly seconds: number;
 }
@@ -34,6 +36,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   let journalId: JournalId | undefined;
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
+  let code: string | undefined;
   try {
     for (const [index, step] of action.steps.entries()) {
       const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
@@ -49,6 +52,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
         outcome = result.kind === "held" ? "skipped" : result.kind;
         reason = result.reason;
+        code = "code" in result ? result.code : undefined;
         break;
       }
     }
@@ -60,6 +64,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
     action,
     outcome,
     ...(reason === undefined ? {} : { reason }),
+    ...(code === undefined ? {} : { code }),
     ...(journalId === undefined ? {} : { journalId }),
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };

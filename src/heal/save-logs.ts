@@ -5,8 +5,8 @@ import type { HealContext } from "./heal-context.ts";
 import { canonicalPath } from "./host-path.ts";
 import type { Intent } from "./journal.ts";
 import type { JournalId } from "./journal-id.ts";
-import { findLogFiles, type LogFile } from "./log-files.ts";
-import type { Refusal } from "./outcome.ts";
+import { findLogs, type LogDirectory, type LogFile, pathOf } from "./log-files.ts";
+import { type Outcome, ok, type Refusal } from "./outcome.ts";
 import { syncDirectory } from "./sync-directory.ts";
 import { describeError } from "./system-error.ts";
 
@@ -34,7 +34,7 @@ export interface SavedLog {
   readonly ofBytes: number;
 }
 
-/** `skipped` says in words what was passed over and why; a skipped file is no failure. */
+/** `skipped`: what was passed over, and why. A log that is there and may not be copied is a refusal instead. */
 export type SaveLogsOutcome =
   | {
       readonly outcome: "saved";
@@ -52,7 +52,12 @@ export async function saveLogs(context: HealContext, request: SaveLogsRequest): 
   if (!begun.ok) return { outcome: "refused", refusal: begun.refusal };
   const id = begun.value;
   try {
-    const copied = await copyAll(context, id, paths, limits);
+    const found = findAll(context.hostRoot, paths);
+    if (!found.ok) {
+      await context.journal.done(id, "refused", found.refusal.message);
+      return { outcome: "refused", id, refusal: found.refusal };
+    }
+    const copied = await copyAll(context, id, found.value, limits);
     // The line goes to the disk before the one that announces the removal.
     context.journal.ended(id, "healed", `${copied.saved.length} saved, ${copied.skipped.length} skipped`);
     return { outcome: "saved", id, ...copied };
@@ -68,48 +73,69 @@ interface Copied {
   readonly skipped: readonly string[];
 }
 
+/** The logs of one container, in one directory or two. */
+interface ContainerLogs {
+  readonly container: string;
+  readonly directories: readonly LogDirectory[];
+}
+
+/** All of them, or the reason why one may not be copied: before the first is. */
+function findAll(hostRoot: string, paths: readonly string[]): Outcome<readonly ContainerLogs[]> {
+  const all: ContainerLogs[] = [];
+  for (const path of paths) {
+    const found = findLogs(hostRoot, path);
+    if (!found.ok) {
+      for (const { directories } of all) closeAll(directories);
+      return found;
+    }
+    // /var/log/pods/<pod>/<container>/: containers of one pod have different names.
+    all.push({ container: basename(dirname(path)), directories: found.value });
+  }
+  return ok(all);
+}
+
+function closeAll(directories: readonly LogDirectory[]): void {
+  for (const { directory } of directories) directory.close();
+}
+
 async function copyAll(
   context: HealContext,
   id: JournalId,
-  paths: readonly string[],
+  found: readonly ContainerLogs[],
   limits: LogLimits,
 ): Promise<Copied> {
   const entryDirectory = join(context.stateDir.quarantine, id);
   const logs = join(entryDirectory, "logs");
-  mkdirSync(entryDirectory, { mode: 0o700 });
-  mkdirSync(logs, { mode: 0o700 });
   const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);
   const saved: SavedLog[] = [];
   const skipped: string[] = [];
   let left = limits.bytesInAll;
-  for (const path of paths) {
-    const found = findLogFiles(context.hostRoot, path);
-    if (typeof found === "string") {
-      skipped.push(found);
-      continue;
-    }
-    skipped.push(...found.skipped);
-    // /var/log/pods/<pod>/<container>/: containers of one pod have different names.
-    const target = join(logs, basename(dirname(path)));
-    try {
-      mkdirSync(target, { mode: 0o700, recursive: true });
-      made.add(target);
-      for (const file of found.files) {
-        const from = join(dirname(path), file.name);
-        const room = Math.min(limits.bytesPerFile, left);
-        const objection = objectionTo(file, room);
-        if (objection !== undefined) {
-          skipped.push(`${from} ${objection}`);
-          continue;
+  try {
+    mkdirSync(entryDirectory, { mode: 0o700 });
+    mkdirSync(logs, { mode: 0o700 });
+    for (const { container, directories } of found) {
+      const target = join(logs, container);
+      for (const source of directories) {
+        skipped.push(...source.skipped);
+        mkdirSync(target, { mode: 0o700, recursive: true });
+        made.add(target);
+        for (const file of source.files) {
+          const from = pathOf(source, file);
+          const room = Math.min(limits.bytesPerFile, left);
+          const objection = objectionTo(file, room);
+          if (objection !== undefined) {
+            skipped.push(`${from} ${objection}`);
+            continue;
+          }
+          const to = join(target, file.name);
+          const bytes = await copyTail(source.directory.entry(file.name), to, room);
+          left -= bytes;
+          saved.push({ from, to, bytes, ofBytes: Number(file.identity.size) });
         }
-        const to = join(target, file.name);
-        const bytes = await copyTail(found.directory.entry(file.name), to, room);
-        left -= bytes;
-        saved.push({ from, to, bytes, ofBytes: Number(file.identity.size) });
       }
-    } finally {
-      found.directory.close();
     }
+  } finally {
+    for (const { directories } of found) closeAll(directories);
   }
   await Promise.all([...made].map(syncDirectory));
   return { saved, skipped };

@@ -24,7 +24,13 @@ export type StepResult =
     }
   | { readonly kind: "unneeded" }
   | { readonly kind: "healed" }
-  | { readonly kind: "held" | "refused"; readonly reason: string; readonly journalId?: JournalId | undefined }
+  | {
+      readonly kind: "held" | "refused";
+      /** Why, for whoever decides by it; `reason` is for people. */
+      readonly code?: string;
+      readonly reason: string;
+      readonly journalId?: JournalId | undefined;
+    }
   | {
       readonly kind: "failed";
       readonly reason: string;

@@ -58,11 +58,12 @@ function loopCounts({ view }: Diagnosis): NodeReport["crashLoops"] {
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
-    actions: results.map(({ action, outcome, reason, journalId, seconds }) => ({
+    actions: results.map(({ action, outcome, reason, code, journalId, seconds }) => ({
       finding: action.finding.id,
       action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...(reason === undefined ? {} : { reason }),
+      ...(code === undefined ? {} : { code }),
       ...(journalId === undefined ? {} : { journalId }),
       seconds,
     })),

@@ -48,6 +48,8 @@ const ActionSchema = v.object({
   action: v.string(),
   outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
   reason: v.optional(v.string()),
+  /** A stable name of the reason, where it has one. */
+  code: v.optional(v.string()),
   journalId: v.optional(v.string()),
   seconds: v.number(),
 });

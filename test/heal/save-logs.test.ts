@@ -1,6 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readHistory } from "../../src/heal/history.ts";
 import { type SaveLogsRequest, saveLogs } from "../../src/heal/save-logs.ts";
@@ -77,26 +88,128 @@ describe("saveLogs", () => {
     expect(skipped).toHaveLength(2);
   });
 
-  test("follows no symbolic link, waits for no FIFO, and says what it passed over", async () => {
-    writeFileSync(join(shop.caches, "secret"), "secret");
-    symlinkSync(join(shop.caches, "secret"), join(pod, "app", "0.log"));
+  test("waits for no FIFO and loses nothing that is gone", async () => {
     execFileSync("mkfifo", [join(pod, "app", "0.log.1")]);
-    symlinkSync(join(pod, "sidecar"), join(pod, "linked"));
-    write("sidecar", "0.log", "content");
+    const empty = write("app", "0.log", "");
 
-    const { saved, skipped } = await save([
-      join(pod, "app", "0.log"),
-      join(pod, "linked", "0.log"),
-      join(pod, "absent", "0.log"),
-    ]);
+    const { saved, skipped } = await save([empty, join(pod, "absent", "0.log"), join(pod, "sidecar", "0.log")]);
 
-    expect(saved).toEqual([]);
-    expect(skipped.toSorted()).toEqual([
-      `${pod}/absent/0.log is not there.`,
-      `${pod}/app/0.log is a symbolic link.`,
-      `${pod}/app/0.log.1 is a FIFO.`,
-      expect.stringContaining(`${pod}/linked is a symbolic link`),
-    ]);
+    expect(saved).toMatchObject([{ from: empty, bytes: 0 }]);
+    expect(skipped).toEqual([`${pod}/app/0.log.1 is a FIFO.`]);
+  });
+
+  describe("of a log that is a symbolic link", () => {
+    const docker = () => join(shop.caches, "docker", "containers", sandboxId);
+
+    function dockerLog(content: string): string {
+      mkdirSync(docker(), { recursive: true });
+      const path = join(docker(), `${sandboxId}-json.log`);
+      writeFileSync(path, content);
+      return path;
+    }
+
+    function link(to: string, container = "app"): string {
+      const path = join(pod, container, "0.log");
+      symlinkSync(to, path);
+      return path;
+    }
+
+    test("saves what it leads to, with what was rotated on both sides", async () => {
+      const target = dockerLog("docker's\n");
+      writeFileSync(`${target}.1`, "older\n");
+      const path = link(target);
+      write("app", "0.log.20240131-101530", "rotated\n");
+
+      const { logs, saved } = await save([path]);
+
+      expect(saved.map(({ from }) => from)).toEqual([join(pod, "app", "0.log.20240131-101530"), target, `${target}.1`]);
+      expect(readFileSync(join(logs, "app", `${sandboxId}-json.log`), "utf8")).toBe("docker's\n");
+    });
+
+    test("saves through a relative link and through a linked directory", async () => {
+      const target = dockerLog("docker's\n");
+      const path = link(relative(join(pod, "app"), target));
+      symlinkSync(join(pod, "app"), join(pod, "linked"));
+
+      expect((await save([path])).saved).toHaveLength(1);
+      expect((await save([join(pod, "linked", "0.log")])).saved).toHaveLength(1);
+    });
+
+    test("has nothing to save where it leads to a log that is gone", async () => {
+      const target = dockerLog("");
+      rmSync(target);
+
+      expect((await save([link(target)])).saved).toEqual([]);
+    });
+
+    test.each<readonly [string, () => string]>([
+      ["leads to a file that is no log", () => link("/etc/shadow")],
+      ["leads to itself", () => link(join(pod, "app", "0.log"))],
+      [
+        "leads to another link",
+        () => {
+          symlinkSync(dockerLog("x"), join(pod, "between.log"));
+          return link(join(pod, "between.log"));
+        },
+      ],
+      [
+        "is another user's",
+        () => {
+          const path = link(dockerLog("x"));
+          lchownSync(path, 65534, 65534);
+          return path;
+        },
+      ],
+      [
+        "lies in another user's directory",
+        () => {
+          const path = link(dockerLog("x"));
+          chownSync(dirname(path), 65534, 65534);
+          return path;
+        },
+      ],
+      [
+        "leads to another user's file",
+        () => {
+          const target = dockerLog("x");
+          chownSync(target, 65534, 65534);
+          return link(target);
+        },
+      ],
+      [
+        "leads into a directory that everybody may write to",
+        () => {
+          const target = dockerLog("x");
+          chmodSync(docker(), 0o777);
+          return link(target);
+        },
+      ],
+      [
+        "leads through another user's link to a directory",
+        () => {
+          dockerLog("x");
+          symlinkSync(docker(), join(shop.caches, "theirs"));
+          lchownSync(join(shop.caches, "theirs"), 65534, 65534);
+          return link(join(shop.caches, "theirs", `${sandboxId}-json.log`));
+        },
+      ],
+      [
+        "lies in a directory that another user's link leads to",
+        () => {
+          write("sidecar", "0.log", "x");
+          symlinkSync(join(pod, "sidecar"), join(pod, "linked"));
+          lchownSync(join(pod, "linked"), 65534, 65534);
+          return join(pod, "linked", "0.log");
+        },
+      ],
+    ])("refuses, and copies nothing, when it %s", async (_, make) => {
+      const logPaths = [write("app", "other.log", "of another container"), make()];
+
+      const outcome = await saveLogs(shop, { ...WHY, sandboxId, logPaths });
+
+      expect(outcome).toMatchObject({ outcome: "refused" });
+      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+    });
   });
 
   test("fails as a value when it cannot be written", async () => {

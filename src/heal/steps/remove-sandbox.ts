@@ -15,7 +15,10 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
   const logPaths = asked.filter((path) => path.startsWith("/"));
   if (logPaths.length > 0) {
     const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
-    if (saved.outcome !== "saved") return { kind: "refused", reason: saved.refusal.message };
+    if (saved.outcome !== "saved") {
+      const { message, next } = saved.refusal;
+      return { kind: "refused", code: "logs-not-saved", reason: `${message} ${next}`, journalId: saved.id };
+    }
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () => remove(sandboxId, tools));
 }
