@@ -22,7 +22,7 @@ import {
 import { ensureTools } from "./tools.ts";
 
 export interface NodeOptions {
-  /** Defaults to Debian's 1.6. Ask ensureContainerd2() first whether 2.3 can be had. */
+  /** Defaults to Debian's 1.6. Ask ensureContainerd2() first whether a 2.x can be had. */
   readonly runtime?: RuntimeVersion;
   readonly cni?: CniConflist;
   /** TOML appended to containerd's configuration. */
@@ -30,6 +30,8 @@ export interface NodeOptions {
   /** More directories of the machine to be seen inside, besides the checkout, the cache and the running program's. */
   readonly visible?: readonly string[];
 }
+
+export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
 
 /** A private machine with a real containerd, to be broken. */
 export interface LabNode {
@@ -56,7 +58,7 @@ export interface LabNode {
   /** As exec, and throws unless the command ended with 0. Returns what it printed. */
   check(command: readonly string[], options?: ExecOptions): Promise<string>;
   /** Signals a process by its pid as the node counts. One that is gone already is no error. */
-  kill(pid: number, signal?: "KILL" | "TERM"): Promise<void>;
+  kill(pid: number, signal?: LabSignal): Promise<void>;
   /** Everything in the node is gone at once; disks stay. */
   powerCut(): Promise<void>;
   /** Boots under a new boot id. */
@@ -99,7 +101,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     throw new Error(`in the lab node, ${command.join(" ")} ended with code ${result.code}: ${result.stderr.trim()}`);
   }
 
-  async function kill(pid: number, signal: "KILL" | "TERM" = "KILL"): Promise<void> {
+  async function kill(pid: number, signal: LabSignal = "KILL"): Promise<void> {
     await exec(["sh", "-c", `kill -${signal} ${pid}`]);
   }
 

@@ -2,7 +2,9 @@ import { join } from "node:path";
 import { PAUSE_IMAGE } from "./pause-image.ts";
 import { ensureContainerd2, type Tools } from "./tools.ts";
 
-export type RuntimeVersion = "1.6" | "2.3";
+export type RuntimeVersion = "1.6" | "2.1" | "2.3";
+
+const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4" } as const;
 
 /** One containerd as a node runs it: where its programs are and what its configuration says. */
 export interface RuntimeSetup {
@@ -28,7 +30,7 @@ export async function runtimeSetup(
   if (version === "1.6") {
     return { version, binDirs: debianDirs, config: version2Config(snapshotter) + extraConfig };
   }
-  const containerd2 = await ensureContainerd2();
+  const containerd2 = await ensureContainerd2(RELEASES[version]);
   if (!containerd2.available) throw new Error(`no node with containerd ${version}: ${containerd2.reason}`);
   return { version, binDirs: [containerd2.binDir, ...debianDirs], config: version3Config(snapshotter) + extraConfig };
 }

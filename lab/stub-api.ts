@@ -12,8 +12,10 @@ import type { Mood } from "./stub-api/faults.ts";
  * A small API server inside the node. Objects are kept on the node's disk; the server is a process and must be started
  * after each boot.
  */
-const PORT = 8001;
+export const API_PORT = 8001;
 export const STUB_KUBECONFIG = "/etc/lab-api/kubeconfig";
+/** The certificate of who vouches for the server, where it has one. */
+export const STUB_CA = "/etc/lab-api/ca.crt";
 
 const STATE_DIR = "/var/lib/lab-api";
 const READY_FILE = "/run/lab-api.pid";
@@ -25,11 +27,11 @@ export type StubIdentity = "none" | "valid" | "not-yet-valid" | "expired";
 
 export async function startStubApi(node: LabNode, identity: StubIdentity = "none"): Promise<void> {
   const trust = await identify(node, identity);
-  const server = `${trust === undefined ? "http" : "https"}://127.0.0.1:${PORT}`;
+  const server = `${trust === undefined ? "http" : "https"}://127.0.0.1:${API_PORT}`;
   await node.writeFile(STUB_KUBECONFIG, JSON.stringify(kubeconfig(server, trust)));
   await apiHas(node, "/api/v1/namespaces/default", { metadata: { name: "default" } });
   await apiHas(node, `/api/v1/nodes/${node.hostname}`, nodeObject(node));
-  const program = `${process.execPath} ${SERVER} ${STATE_DIR} ${PORT} ${READY_FILE}`;
+  const program = `${process.execPath} ${SERVER} ${STATE_DIR} ${API_PORT} ${READY_FILE}`;
   await node.check(["sh", "-c", `setsid ${program} </dev/null >>/var/log/lab-api.log 2>&1 &`]);
   await until("the stub API listens", START_MS, () => (existsSync(node.livePath(READY_FILE)) ? true : undefined));
 }
@@ -124,6 +126,7 @@ async function identify(node: LabNode, identity: StubIdentity): Promise<string |
     const { cert, key } = authority.issue("/CN=lab-api", { san: "IP:127.0.0.1", ...VALIDITY[identity] });
     await node.writeFile(`${STATE_DIR}/tls.crt`, cert);
     await node.writeFile(`${STATE_DIR}/tls.key`, key);
+    await node.writeFile(STUB_CA, authority.cert);
     return authority.cert;
   } finally {
     await rm(dir, { recursive: true, force: true });

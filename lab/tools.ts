@@ -29,13 +29,20 @@ export interface Containerd2 {
 
 export interface Multus {
   readonly available: true;
-  readonly version: string;
+  readonly version: MultusVersion;
+  /** Thin multus: the whole plugin in one binary. */
   readonly binary: string;
+  /** Thick multus: the daemon, and the shim that the runtime calls. */
+  readonly daemon: string;
+  readonly shim: string;
 }
 
+export type Containerd2Release = "2.1.6" | "2.3.4";
+
+/** 4.2.3 as the first reporter runs it; 4.3.0 is the newest release that still has the delete deadlock (class B3/B4). */
+export type MultusVersion = "4.2.3" | "4.3.0";
+
 const PACKAGES = ["containerd", "runc", "containernetworking-plugins", "busybox-static"];
-const CONTAINERD_2 = "v2.3.4";
-const MULTUS = "v4.3.0";
 const BUILD_MS = 900_000;
 
 /** Why no real node can run on this machine, or undefined when one can. */
@@ -62,16 +69,19 @@ export async function ensureTools(): Promise<Tools> {
 }
 
 /** containerd 2.x, which Debian 12 does not carry: built where Go is on the machine. */
-export async function ensureContainerd2(): Promise<Containerd2 | Unavailable> {
+export async function ensureContainerd2(release: Containerd2Release = "2.3.4"): Promise<Containerd2 | Unavailable> {
   const commands = ["containerd", "containerd-shim-runc-v2", "ctr"];
-  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", CONTAINERD_2, commands);
-  return typeof built === "string" ? { available: true, version: CONTAINERD_2, binDir: built } : built;
+  const version = `v${release}`;
+  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", version, commands);
+  return typeof built === "string" ? { available: true, version, binDir: built } : built;
 }
 
-/** Thin multus at the newest release that still has the delete deadlock (failure class B3/B4). */
-export async function ensureMultus(): Promise<Multus | Unavailable> {
-  const built = await goBuild("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", MULTUS, ["multus"]);
-  return typeof built === "string" ? { available: true, version: MULTUS, binary: join(built, "multus") } : built;
+export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Multus | Unavailable> {
+  const commands = ["multus", "multus-daemon", "multus-shim"];
+  const built = await goBuild("multus-all", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", `v${version}`, commands);
+  if (typeof built !== "string") return built;
+  const [binary, daemon, shim] = commands.map((command) => join(built, command)) as [string, string, string];
+  return { available: true, version, binary, daemon, shim };
 }
 
 async function goBuild(

@@ -45,7 +45,7 @@ const ANYWHERE: readonly Injector[] = [
     const left = await failedRollback(node, { name });
     return { did: left?.did ?? `made ADD and roll-back of ${name} fail`, mend: () => liftOrder(node, "DEL", name) };
   },
-  ({ node }) => (node.runtime === "2.3" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
+  ({ node }) => (node.runtime !== "1.6" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
   ({ node, random }) => hostileEntry(node, random.pick(["symlink", "fifo", "directory", "sparse"])),
   // A pod that runs with a broken cache is in trouble later; today nobody may touch it.
   ({ node, random, ready }) => emptyResultCache(node, random.pick(ready)),

@@ -12,7 +12,7 @@ export async function leakedShim(node: LabNode, spec: PodSpec = { name: "leaked-
   const pod = await runPod(node, { ...spec, hostNetwork: true });
   const request = idMessage(pod.sandboxId);
   await containerdCall(node, "containers.v1.Containers/Delete", request);
-  if (node.runtime === "2.3") {
+  if (node.runtime !== "1.6") {
     await containerdCall(node, "sandbox.v1.Store/Delete", request);
     await containerdCall(node, "leases.v1.Leases/Delete", request);
   }

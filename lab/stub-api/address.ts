@@ -33,6 +33,7 @@ export function isListed(list: Address, path: string): boolean {
 }
 
 const KINDS: Readonly<Record<string, string>> = {
+  "network-attachment-definitions": "NetworkAttachmentDefinition",
   pods: "Pod",
   nodes: "Node",
   namespaces: "Namespace",

@@ -61,7 +61,8 @@ function answerList(store: Store, address: Address, { query, accept, bookmarkMs 
   if (["true", "1"].includes(query.get("watch") ?? "")) {
     const hasBookmarks = query.get("allowWatchBookmarks") === "true";
     const timeoutMs = Number(query.get("timeoutSeconds") ?? 0) * 1000;
-    const watching = { selector, resourceVersion, bookmarkMs: hasBookmarks ? bookmarkMs : 0, timeoutMs };
+    const initialEvents = query.get("sendInitialEvents") === "true";
+    const watching = { selector, resourceVersion, initialEvents, bookmarkMs: hasBookmarks ? bookmarkMs : 0, timeoutMs };
     return (response) => watch(store, address, watching, response);
   }
   const limit = Number(query.get("limit") ?? 0);

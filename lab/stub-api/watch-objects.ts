@@ -8,6 +8,8 @@ export interface WatchQuery {
   readonly selector: Selector;
   /** Empty or `0`: what there is comes first, as if it had just been made. */
   readonly resourceVersion: string;
+  /** What there is comes first and ends with a bookmark that says so: how client-go starts a watch from 0.35 on. */
+  readonly initialEvents: boolean;
   /** How often a bookmark is sent; 0 for never. */
   readonly bookmarkMs: number;
   /** When the server ends it; 0 for never. */
@@ -16,7 +18,7 @@ export interface WatchQuery {
 
 /** Writes what happens, a line each, until one of both sides ends it. */
 export function watch(store: Store, address: Address, query: WatchQuery, response: ServerResponse): void {
-  const { selector, resourceVersion, bookmarkMs, timeoutMs } = query;
+  const { selector, resourceVersion, initialEvents, bookmarkMs, timeoutMs } = query;
   const send = (type: string, object: object): void => {
     response.write(`${JSON.stringify({ type, object })}\n`);
   };
@@ -27,7 +29,7 @@ export function watch(store: Store, address: Address, query: WatchQuery, respons
   response.writeHead(200, { "content-type": "application/json" });
   response.flushHeaders();
 
-  const isFromNow = resourceVersion === "" || resourceVersion === "0";
+  const isFromNow = resourceVersion === "" || resourceVersion === "0" || initialEvents;
   const missed = isFromNow ? [] : store.since(Number(resourceVersion));
   if (missed === undefined) {
     const message = `too old resource version: ${resourceVersion} (${store.version()})`;
@@ -41,11 +43,12 @@ export function watch(store: Store, address: Address, query: WatchQuery, respons
   for (const change of missed) sendChange(change);
 
   const unsubscribe = store.onChange(sendChange);
-  const mark = (): void => {
-    const metadata = { resourceVersion: String(store.version()), creationTimestamp: null };
+  const mark = (more: object = {}): void => {
+    const metadata = { resourceVersion: String(store.version()), creationTimestamp: null, ...more };
     send("BOOKMARK", { ...kindOf(address), metadata });
   };
-  const bookmarks = bookmarkMs === 0 ? undefined : setInterval(mark, bookmarkMs);
+  if (initialEvents) mark({ annotations: { "k8s.io/initial-events-end": "true" } });
+  const bookmarks = bookmarkMs === 0 ? undefined : setInterval(() => mark(), bookmarkMs);
   const ending = timeoutMs === 0 ? undefined : setTimeout(() => response.end(), timeoutMs);
   response.once("close", () => {
     unsubscribe();

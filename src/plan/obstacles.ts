@@ -1,6 +1,7 @@
 import { isBroken, quarantineStep } from "../classes/corrupt-files.ts";
 import { networkStillHeld } from "../classes/ending.ts";
 import type { Finding } from "../classes/finding.ts";
+import { multusVariant } from "../classes/multus-variants.ts";
 import { podTruth } from "../classes/pod-truth.ts";
 import type { Step } from "../classes/step.ts";
 import type { AboutId, NodeView } from "../classes/view.ts";
@@ -32,7 +33,7 @@ function brokenFiles({ results, multus, flannel }: AboutId): readonly Step[] {
 function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): readonly Step[] {
   const { conf, multus: cache } = view.snapshot.cni;
   const multus = valueOr(conf, undefined)?.multus;
-  if (multus === undefined || multus.thick || about.multus !== undefined) return [];
+  if (multus === undefined || !multusVariant(multus).failedDelBlocksRemoval || about.multus !== undefined) return [];
   const hadNetwork = about.metadata?.hasCniResult === true && !about.metadata.hostNetwork;
   if (!hadNetwork || networkStillHeld(about) === undefined || podTruth(sandbox, view) === "gone") return [];
   const dir = valueOr(cache, undefined)?.dir ?? multus.cniDir;

@@ -1,6 +1,5 @@
 import { afterEach, test } from "vitest";
 import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
 
 /** Why the tests of the real node are skipped here; undefined where they run. */
@@ -35,7 +34,7 @@ export function play(part: (stop: AbortSignal) => Promise<void>): void {
 }
 
 /** One test for each containerd; the title says so, and why, where one of them cannot be had. */
-export function eachRuntime(title: string, body: (runtime: RuntimeVersion) => Promise<void>): void {
+export function eachRuntime(title: string, body: (runtime: "1.6" | "2.3") => Promise<void>): void {
   test(`${title} (containerd 1.6)`, () => body("1.6"));
   const missing = containerd2?.available === false ? `: skipped, ${containerd2.reason}` : "";
   test.skipIf(missing !== "")(`${title} (containerd 2.3${missing})`, () => body("2.3"));

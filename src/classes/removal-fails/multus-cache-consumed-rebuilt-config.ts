@@ -3,6 +3,7 @@ import type { Candidate } from "../candidates.ts";
 import { networkReleased, wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
+import { multusVariant } from "../multus-variants.ts";
 import { podTruth } from "../pod-truth.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
 import type { NodeView } from "../view.ts";
@@ -68,7 +69,7 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "Multus is the configured plugin, the sandbox is NotReady, its multus cache is missing, and the pod is still in the API.",
+    how: "Thin multus is the configured plugin, the sandbox is NotReady, its multus cache is missing, and the pod is still in the API.",
   },
   versions: "multus thin, all versions; thick up to 4.0.1 (later ones only leak).",
   treatment: {
@@ -105,7 +106,7 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   const multus = valueOr(view.snapshot.cni.conf, undefined)?.multus;
-  if (multus === undefined) return [];
+  if (multus === undefined || !multusVariant(multus).failedDelBlocksRemoval) return [];
   return candidates.flatMap((candidate) => {
     const { sandbox, about } = candidate;
     const dir = valueOr(view.snapshot.cni.multus, undefined)?.dir ?? multus.cniDir;

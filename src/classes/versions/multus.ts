@@ -2,6 +2,8 @@
 export const MULTUS = {
   /** Up to here a cache that does not parse fails every DEL; later ones succeed without calling any delegate. */
   corruptCacheFailsUpTo: "3.9",
+  /** From this major release on a cache that does not parse makes DEL succeed: what the marker relies on. */
+  markerReadFrom: 4,
   /** The thick plugin's shim answers DEL with success from here on, whatever the daemon says. */
   shimSwallowsDelErrorsFrom: "4.0.2",
   /** In between, fields of its own are stripped from a delegate's file-based configuration on DEL. */

@@ -2,9 +2,10 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
+import { multusVariant } from "../../classes/multus-variants.ts";
 import type { Step } from "../../classes/step.ts";
+import { MULTUS } from "../../classes/versions/multus.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import type { MultusConfig } from "../../snapshot/types.ts";
 import { canonicalPath } from "../host-path.ts";
 import { multusMajor } from "../multus-version.ts";
 import type { NodeTools } from "../node-tools.ts";
@@ -26,8 +27,8 @@ export async function multusMarker(
   finding: Finding,
   tools: NodeTools,
 ): Promise<StepResult> {
-  const objection = objectionTo(tools.conf?.multus, tools);
-  if (objection !== undefined) return { kind: "refused", reason: objection };
+  // Where a marker changes nothing the removal is tried without one: it may well succeed.
+  if (!canUseMarker(tools)) return { kind: "unneeded" };
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
@@ -58,12 +59,11 @@ export async function multusMarker(
   };
 }
 
-function objectionTo(multus: MultusConfig | undefined, tools: NodeTools): string | undefined {
-  if (multus === undefined) return "multus is not this node's network any more";
-  if (multus.thick) return "multus runs as a daemon here, and its shim already answers DEL with success";
-  const major = multusMajor(tools.binDirs.map((dir) => resolveOnHost(tools.hostRoot, join(dir, "multus"), "follow")));
-  if (major === undefined) return "the multus binary, or its version, could not be found: upgrade multus to 4.x";
-  return major >= 4 ? undefined : `multus ${major}.x fails on a marker as it fails without one: upgrade it to 4.x`;
+/** Thin multus reads it from 4.0 on; an older one, or one whose version is not known, fails on it as without. */
+function canUseMarker({ conf, binDirs, hostRoot }: NodeTools): boolean {
+  if (conf?.multus === undefined || !multusVariant(conf.multus).failedDelBlocksRemoval) return false;
+  const major = multusMajor(binDirs.map((dir) => resolveOnHost(hostRoot, join(dir, "multus"), "follow")));
+  return major !== undefined && major >= MULTUS.markerReadFrom;
 }
 
 async function writeNew(path: string): Promise<void> {

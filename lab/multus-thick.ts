@@ -1,0 +1,124 @@
+import { existsSync, readFileSync } from "node:fs";
+import { symlink } from "node:fs/promises";
+import { request } from "node:http";
+import { CNI_BIN_DIR } from "./cni-config.ts";
+import { waitForNetwork } from "./cni-network.ts";
+import { installDelegate, startDelegateDaemon } from "./delegate-daemon.ts";
+import { multusOrThrow, setDelegate } from "./multus.ts";
+import type { LabNode } from "./node.ts";
+import { until } from "./poll.ts";
+import { API_PORT, STUB_CA, startStubApi } from "./stub-api.ts";
+import type { MultusVersion } from "./tools.ts";
+
+/**
+ * Thick multus as its upstream manifest runs it: the daemon in a mount namespace and a cgroup of its own, with the host
+ * under /hostroot, where it runs its delegates; the shim is what the runtime calls. No container is around it, so that
+ * a fault can be put into the daemon alone.
+ */
+export const MULTUS_SOCKET = "/run/multus/multus.sock";
+export const MULTUS_DAEMON_LOG = "/var/log/multus-daemon.log";
+const DAEMON_CONF_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
+const DAEMON_BINARY = "/opt/multus/multus-daemon";
+const PID_FILE = "/run/lab-multus.pid";
+const SECRETS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
+const CGROUP = "lab-multus";
+const START_MS = 120_000;
+
+const DAEMON_CONF = {
+  chrootDir: "/hostroot",
+  cniVersion: "0.3.1",
+  logLevel: "verbose",
+  logToStderr: true,
+  cniConfigDir: "/etc/cni/net.d",
+  multusAutoconfigDir: "/etc/cni/net.d",
+  multusConfigFile: "auto",
+  socketDir: "/run/multus/",
+};
+
+/** Gives the node thick multus, its delegate and the delegate's daemon. All of them die with the power. */
+export async function useThickMultus(node: LabNode, version?: MultusVersion): Promise<void> {
+  const multus = await multusOrThrow(version);
+  await symlink(multus.shim, node.path(`${CNI_BIN_DIR}/multus-shim`));
+  await node.writeFile(DAEMON_BINARY, readFileSync(multus.daemon), 0o755);
+  await node.writeFile(DAEMON_CONF_FILE, JSON.stringify(DAEMON_CONF));
+  await installDelegate(node);
+  await setDelegate(node, "asks-daemon");
+  await startThickMultus(node);
+}
+
+/** Everything that thick multus needs to work, after a boot. */
+export async function startThickMultus(node: LabNode): Promise<void> {
+  await startStubApi(node, "valid");
+  await startDelegateDaemon(node);
+  await startMultusDaemon(node);
+  await waitForNetwork(node, "multus-shim");
+}
+
+/** Starts the daemon and waits until it answers. It writes 00-multus.conf, as every start of it does. */
+export async function startMultusDaemon(node: LabNode): Promise<void> {
+  await node.check(["sh", "-c", startScript(node.hostname)]);
+  await until("the multus daemon answers", START_MS, () => answers(node));
+}
+
+/** As the node counts. */
+export function multusDaemonPid(node: LabNode): number {
+  return Number(readFileSync(node.livePath(PID_FILE), "utf8"));
+}
+
+/** Without warning. The file of its socket stays, as after an OOM kill. */
+export async function killMultusDaemon(node: LabNode): Promise<void> {
+  const pid = multusDaemonPid(node);
+  await node.kill(pid);
+  await until("the multus daemon is gone", START_MS, () => !existsSync(node.livePath(`/proc/${pid}`)) || undefined);
+}
+
+/** What Kubernetes does with a CPU limit: 100 are 100m, a tenth of a processor; delegates count against it as well. */
+export async function limitMultusCpu(node: LabNode, milliCpu: number): Promise<void> {
+  const quotaUs = milliCpu * 100;
+  const v1 = `/sys/fs/cgroup/cpu/${CGROUP}/cpu.cfs_quota_us`;
+  const v2 = `/sys/fs/cgroup/${CGROUP}/cpu.max`;
+  await node.check([
+    "sh",
+    "-c",
+    `if [ -e ${v1} ]; then echo ${quotaUs} >${v1}; else echo ${quotaUs} 100000 >${v2}; fi`,
+  ]);
+}
+
+/** The daemon reaches the API as a pod does: by the environment, with the files of its service account. */
+function startScript(nodeName: string): string {
+  return `
+set -e
+mount --make-rshared /
+mkdir -p /hostroot ${SECRETS_DIR}
+cp ${STUB_CA} ${SECRETS_DIR}/ca.crt
+echo lab >${SECRETS_DIR}/token
+for base in /sys/fs/cgroup/* /sys/fs/cgroup; do
+  [ -e "$base/cgroup.procs" ] || continue
+  mkdir -p "$base/${CGROUP}"
+  for file in cpuset.cpus cpuset.mems; do
+    [ ! -e "$base/${CGROUP}/$file" ] || cat "$base/$file" >"$base/${CGROUP}/$file"
+  done
+done
+export KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=${API_PORT} MULTUS_NODE_NAME=${nodeName}
+(
+  for group in /sys/fs/cgroup/*/${CGROUP}/cgroup.procs /sys/fs/cgroup/${CGROUP}/cgroup.procs; do
+    [ ! -e "$group" ] || echo 0 >"$group"
+  done
+  exec setsid unshare --mount --propagation slave sh -c '
+    mount --rbind / /hostroot
+    echo $$ >${PID_FILE}
+    exec ${DAEMON_BINARY} -config ${DAEMON_CONF_FILE}'
+) </dev/null >>${MULTUS_DAEMON_LOG} 2>&1 &`;
+}
+
+function answers(node: LabNode): Promise<true | undefined> {
+  return new Promise((resolve) => {
+    const asked = request({ socketPath: node.livePath(MULTUS_SOCKET), path: "/healthz", timeout: 5000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200 ? true : undefined);
+    });
+    asked.once("timeout", () => asked.destroy());
+    asked.once("error", () => resolve(undefined));
+    asked.end();
+  });
+}
