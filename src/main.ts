@@ -6,4 +6,5 @@ restartForCommand(process.argv[2], process.env);
 const { runCli } = await import("./cli/app.ts");
 const { processIo } = await import("./cli/process-io.ts");
 
-process.exitCode = await runCli(process.argv.slice(2), processIo());
+// At once: output is written synchronously, and whatever a source or a child still holds open is not waited for.
+process.exit(await runCli(process.argv.slice(2), processIo()));

@@ -33,6 +33,8 @@ type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
 
 /** Time kept back from the deadline for stopping what was started and writing the report. */
 const CLOSING_MS = 2000;
+/** The last of it, for writing the report. */
+const REPORT_MS = 300;
 
 /** Heals once per boot. Never throws and never outlives its deadline: a hook must not keep a node down. */
 export async function bootOnce(options: BootOptions): Promise<BootReport> {
@@ -42,7 +44,8 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
   const marker = join(options.runDir, `boot-${options.mode}-${boot?.id ?? "unknown"}`);
   const clean = join(options.stateDir, CLEAN_SHUTDOWN);
   const cleanShutdown = existsSync(clean);
-  const done = await withinDeadline(options, marker, boot?.id ?? "");
+  const leftMs = (): number => Math.max(0, options.deadlineMs - (performance.now() - startedAt));
+  const done = await atMost(leftMs() - REPORT_MS, withinDeadline(options, marker, boot?.id ?? ""), TOO_LATE);
   const report: BootReport = {
     apiVersion: "unghost.dev/v1",
     kind: "BootReport",
@@ -53,8 +56,25 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
     ...done,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
-  await keep(report, options, marker);
+  // A disk that hangs must not keep the node down either.
+  await atMost(leftMs(), keep(report, options, marker), undefined);
   return report;
+}
+
+const TOO_LATE: Done = {
+  outcome: "failed",
+  reason: "the deadline came before healing was done, and something that was started did not end",
+  healed: 0,
+  left: [],
+};
+
+/** What the work gives, or `otherwise` once the time is up; the work is then left to itself, and its error to nobody. */
+async function atMost<T>(milliseconds: number, work: Promise<T>, otherwise: T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<T>((resolve) => {
+    timer = setTimeout(() => resolve(otherwise), Math.max(0, milliseconds));
+  });
+  return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 async function withinDeadline(options: BootOptions, marker: string, bootId: string): Promise<Done> {

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
 import { readTail } from "../snapshot/tail.ts";
@@ -11,7 +11,7 @@ import type { RuntimeFiles } from "./runtime-files.ts";
 /** The node's own containerd, started by us on a private socket over the node's own records. */
 export interface BorrowedRuntime {
   readonly endpoint: string;
-  /** Orderly, then by force; when it resolves the process is gone. */
+  /** In order, then by force. Bounded: a process that hangs in the kernel is not waited for. */
   stop(): Promise<void>;
 }
 
@@ -20,8 +20,10 @@ export type Borrowing =
   | { readonly kind: "failed"; readonly reason: string };
 
 const POLL_MS = 20;
-/** Tenths of a second for an orderly end. */
+/** Tenths of a second for an orderly end when we have crashed. */
 const ORDERLY_TENTHS = 50;
+/** The same while the deadline comes closer. Its database survives kill -9. */
+const STOP_GRACE_MS = 1000;
 const LOG_TAIL_BYTES = 4096;
 
 /** With CRI, to heal through it; without, to mend the records that keep it from starting. */
@@ -43,18 +45,21 @@ export async function borrowRuntime(
   writeFileSync(configPath, borrowedWith === "cri" ? config : withoutCri(config), { mode: 0o600 });
   const log = openSync(logPath, "w", 0o600);
   const containerd = [files.binary, "--config", configPath, "--address", socket, "--root", files.root];
-  const child = spawn("sh", ["-c", KEEPER, "sh", ...containerd, "--state", join(privateDir, "state")], {
+  const child = startChild(["sh", "-c", KEEPER, "sh", ...containerd, "--state", join(privateDir, "state")], {
     stdio: ["pipe", log, log],
     env: borrowedEnvironment(files),
+    graceMs: STOP_GRACE_MS,
+    // Closing the pipe is the keeper's sign to end what it keeps.
+    askToEnd: ({ stdin }) => stdin?.end(),
   });
-  const ended = endOf(child);
+  closeSync(log);
   const stop = async (): Promise<void> => {
-    await stopChild(child, ended);
+    await child.stop();
     rmSync(privateDir, { recursive: true, force: true });
   };
-  const ready = await Promise.race([answers(socket, deadline, borrowedWith), ended]);
+  const ready = await Promise.race([answers(socket, deadline, borrowedWith), child.ended]);
   if (ready === "answers") return { kind: "borrowed", runtime: { endpoint: `unix://${socket}`, stop } };
-  const reason = ready === "too late" ? "it did not answer in time" : `it ended at once (${ready})`;
+  const reason = ready === "too late" ? "it did not answer in time" : `it ended at once (${endWords(ready)})`;
   const last = lastWords(logPath);
   await stop();
   return { kind: "failed", reason: `${files.binary} was started and ${reason}${last}` };
@@ -86,11 +91,8 @@ function borrowedEnvironment({ binary }: RuntimeFiles): NodeJS.ProcessEnv {
   return { ...rest, PATH: `${dirname(binary)}:${PATH}` };
 }
 
-function endOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => {
-    child.on("error", (error) => resolve(error.message));
-    child.on("exit", (code, signal) => resolve(signal ?? `code ${code}`));
-  });
+function endWords(end: ChildEnd): string {
+  return end.kind === "not-started" ? end.error.message : describeEnd(end);
 }
 
 async function answers(
@@ -114,13 +116,6 @@ async function answers(
     }
   }
   return "too late";
-}
-
-/** Closing the pipe is the keeper's sign to end what it keeps, in order and then by force. */
-async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
-  child.stdin?.on("error", () => undefined);
-  child.stdin?.end();
-  await ended;
 }
 
 function lastWords(logPath: string): string {

@@ -3,6 +3,7 @@ import { bootOnce } from "../boot/boot.ts";
 import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
 import { recordAttachments } from "../boot/shutdown.ts";
+import { startWatchdog } from "../boot/watchdog.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
@@ -31,13 +32,17 @@ const DEFAULT_DEADLINE = "60s";
 
 /** Heals once per boot. Exit 0 whatever happens, unless --strict: a hook must not keep a node down. */
 export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
+  const startedAt = performance.now();
+  const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
+  // A person who repairs waits for the end, and a repair that is cut short is worse than a slow one.
+  if (flags.repair !== true) exitAtDeadline(allowedMs, flags.strict === true, io);
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const report = await bootOnce({
     mode: flags.after === true ? "after" : "before",
-    deadlineMs: deadlineMs(flags.deadline ?? DEFAULT_DEADLINE),
+    deadlineMs: Math.max(0, allowedMs - (performance.now() - startedAt)),
     force: flags.force ?? false,
     asked: askedOf(flags),
     env: io.env,
@@ -60,6 +65,25 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   if (flags.strict !== true) return ExitCode.ok;
   if (report.outcome === "failed") return ExitCode.unknown;
   return report.outcome === "left" ? ExitCode.findings : ExitCode.ok;
+}
+
+/** Beyond the deadline, for a process whose timers are blocked. */
+const WATCHDOG_MS = 1000;
+
+/**
+ * However the work hangs, the process is gone at its deadline: the node waits for it. What it has
+ * started ends with it.
+ */
+function exitAtDeadline(allowedMs: number, strict: boolean, io: Io): void {
+  startWatchdog(allowedMs + WATCHDOG_MS);
+  const timer = setTimeout(() => {
+    io.stderr("unghost boot: the deadline has passed and something still hangs: giving up\n");
+    process.exit(strict ? ExitCode.unknown : ExitCode.ok);
+  }, allowedMs);
+  timer.unref();
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    process.once(signal, () => process.exit(strict ? ExitCode.unknown : ExitCode.ok));
+  }
 }
 
 function deadlineMs(text: string): number {

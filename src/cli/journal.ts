@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type Child, type ChildEnd, describeEnd, outputEnded, startChild } from "../child/start-child.ts";
 
 /** Where the distributions run their kubelet and runtime. journalctl ignores units that do not exist. */
 const UNITS: readonly string[] = [
@@ -16,6 +16,8 @@ const UNITS: readonly string[] = [
 ];
 
 const NEWEST_LINES = 50_000;
+const LONGEST_MS = 120_000;
+const LAST_MS = 5000;
 
 /**
  * Hands the newest lines of the journal to `read`. Returns what went wrong, for people, or undefined.
@@ -26,26 +28,49 @@ export async function journalLines(
 ): Promise<string | undefined> {
   const units = UNITS.flatMap((unit) => ["-u", unit]);
   const args = ["--no-pager", "--quiet", "-o", "short", "-n", String(NEWEST_LINES), ...units];
-  const child = spawn("journalctl", args, { env: { ...env }, stdio: ["ignore", "pipe", "pipe"] });
-  const ended = ending(child);
+  const child = startChild(["journalctl", ...args], { env: { ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    void child.stop();
+  }, LONGEST_MS);
   let complaint = "";
-  child.stderr.on("data", (chunk: Uint8Array) => {
+  child.stderr?.on("data", (chunk: Uint8Array) => {
     complaint = (complaint + String(chunk)).slice(0, 500);
   });
-  await read(child.stdout);
-  const end = await ended;
-  if (end instanceof Error) {
-    const reason = "code" in end && end.code === "ENOENT" ? "journalctl is not on this machine" : end.message;
-    return `Could not read the journal: ${reason}. Give the log as a file, or on stdin with -.`;
+  try {
+    if (child.stdout !== undefined) await readUntilStopped(child.stdout, read, () => isLate);
+    const end = isLate ? await child.ended : await endSoon(child);
+    await outputEnded(child);
+    if (isLate)
+      return `journalctl did not end within ${LONGEST_MS / 1000}s; only what it had printed until then was read.`;
+    if (end.kind === "not-started") {
+      const reason =
+        "code" in end.error && end.error.code === "ENOENT" ? "journalctl is not on this machine" : end.error.message;
+      return `Could not read the journal: ${reason}. Give the log as a file, or on stdin with -.`;
+    }
+    if (end.kind === "exited" && end.code === 0) return undefined;
+    return `journalctl ${describeEnd(end)}: ${complaint.trim() || "no message"}`;
+  } finally {
+    clearTimeout(timer);
   }
-  if (end === 0) return undefined;
-  return `journalctl ended with ${end ?? "a signal"}: ${complaint.trim() || "no message"}`;
 }
 
-/** The exit code, null after a signal, or why the program could not be started. */
-function ending(child: ChildProcess): Promise<number | null | Error> {
-  return new Promise((resolve) => {
-    child.once("error", resolve);
-    child.once("close", resolve);
-  });
+/** With its output at an end journalctl has nothing left to do. */
+async function endSoon(child: Child): Promise<ChildEnd> {
+  const timer = setTimeout(() => void child.stop(), LAST_MS);
+  return await child.ended.finally(() => clearTimeout(timer));
+}
+
+async function readUntilStopped(
+  stdout: AsyncIterable<Uint8Array>,
+  read: (chunks: AsyncIterable<Uint8Array>) => Promise<void>,
+  isStopped: () => boolean,
+): Promise<void> {
+  try {
+    await read(stdout);
+  } catch (error) {
+    // A stream that is destroyed half-way throws; what came before has been read.
+    if (!isStopped()) throw error;
+  }
 }

@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { failureOf, runChild } from "../child/run-child.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { parseJson, property } from "../snapshot/json.ts";
 import { doubtOfPlugins } from "./plugin-owner.ts";
@@ -24,8 +24,6 @@ export interface CniPlace {
 
 /** undefined when the plugin says that it succeeded, else its words. */
 export type CniFailure = string | undefined;
-
-const MAX_OUTPUT_BYTES = 64 * 1024;
 
 /** Calls one plugin for DEL with an empty network namespace, as a runtime does for a sandbox whose namespace is gone. */
 export async function cniDel(call: CniDelCall, place: CniPlace): Promise<CniFailure> {
@@ -54,32 +52,29 @@ interface Answer {
   readonly words: string;
 }
 
+/** As libcni (pkg/invoke, FindInPath): a name without separators, so that only what lies in the directories is executed. */
+function isPluginName(type: string): boolean {
+  return type !== "" && type !== "." && type !== ".." && !/[/\\\0]/.test(type);
+}
+
 async function execute(
   { plugin, config }: CniCall,
   parameters: Readonly<Record<string, string>>,
   { hostRoot, binDirs, timeoutMs }: CniPlace,
 ): Promise<Answer> {
+  if (!isPluginName(plugin))
+    return { ok: false, words: `${JSON.stringify(plugin)} is not a plugin's name: not executed` };
   const dir = binDirs.find((one) => existsSync(resolveOnHost(hostRoot, join(one, plugin), "follow")));
   if (dir === undefined) return { ok: false, words: `no ${plugin} in ${binDirs.join(", ")}` };
   const doubt = doubtOfPlugins(hostRoot, binDirs);
   if (doubt !== undefined) return { ok: false, words: doubt };
   const binary = join(dir, plugin);
   // In a container the plugin must see the host's files under their own names.
-  const [command, ...args] = hostRoot === "/" ? [binary] : ["chroot", hostRoot, binary];
+  const command = hostRoot === "/" ? [binary] : ["chroot", hostRoot, binary];
   const env = { ...parameters, CNI_PATH: binDirs.join(":"), PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
-  return await new Promise((resolve) => {
-    const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "ignore"], timeout: timeoutMs });
-    let output = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      if (output.length < MAX_OUTPUT_BYTES) output += chunk.toString("utf8");
-    });
-    child.on("error", (error) => resolve({ ok: false, words: `${binary} could not be started: ${error.message}` }));
-    child.on("close", (code, signal) => {
-      if (code === 0) resolve({ ok: true, words: output });
-      else resolve({ ok: false, words: output.trim() || `${binary} ended with ${signal ?? `code ${code}`}` });
-    });
-    // A plugin that ends without reading its configuration has said no, and its exit code tells.
-    child.stdin.on("error", () => undefined);
-    child.stdin.end(JSON.stringify(config));
-  });
+  const result = await runChild(command, { env, input: JSON.stringify(config), timeoutMs });
+  const failure = failureOf(result);
+  if (failure === undefined) return { ok: true, words: result.stdout };
+  const isOwnFailure = result.end.kind === "exited" && result.stdout.trim() !== "";
+  return { ok: false, words: isOwnFailure ? result.stdout.trim() : `${binary} ${failure}` };
 }

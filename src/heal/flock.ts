@@ -1,28 +1,16 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { takeKernelLock } from "./kernel-lock.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 
-/**
- * Holds a kernel lock on a file, as host-local does, while something is done. Node has no flock(2) of its own: the
- * `flock` program of util-linux holds it and lets go when its standard input ends, or when this process does.
- */
+/** Runs `work` under the flock(2) that another program takes on this file, host-local for one. */
 export async function withFlock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<Outcome<T>> {
-  const wait = String(Math.max(1, Math.ceil(waitMs / 1000)));
-  const holder = spawn("flock", ["--exclusive", "--wait", wait, path, "sh", "-c", "echo held; read -r _"], {
-    stdio: ["pipe", "pipe", "ignore"],
-  });
-  const ended = new Promise<"ended">((resolve) => {
-    holder.on("error", () => resolve("ended"));
-    holder.on("close", () => resolve("ended"));
-  });
-  const held = await Promise.race([once(holder.stdout, "data").then(() => "held" as const), ended]);
-  if (held === "ended") {
-    return refuse(`The lock ${path} could not be had.`, "Install util-linux (flock), or see who holds the lock.");
+  const lock = await takeKernelLock(path, waitMs);
+  if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
+  if (lock.kind === "busy") {
+    return refuse(`The lock ${path} was not free within ${waitMs / 1000}s.`, "Find out which plugin holds it.");
   }
   try {
     return ok(await work());
   } finally {
-    holder.stdin.end();
-    await ended;
+    lock.release();
   }
 }

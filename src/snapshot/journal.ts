@@ -1,13 +1,13 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { promisify } from "node:util";
+import { failureOf, runChild } from "../child/run-child.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { parseJson, property } from "./json.ts";
 
 const LINES = 5000;
 const MOST_BYTES = 16 * 1024 * 1024;
 
-const run = promisify(execFile);
+/** Whoever asks gives up earlier; this is for a caller without a deadline. */
+const LONGEST_MS = 60_000;
 
 /** Kept on the disk, or in memory alone. */
 const PLACES = ["/var/log/journal", "/run/log/journal"] as const;
@@ -27,13 +27,12 @@ export async function readJournal(
   if (root !== "/" && directory === undefined) return { reason: `its files are not to be seen below ${root}` };
   const where = directory === undefined ? [] : ["--directory", directory];
   const what = ["--output=json", "--output-fields=MESSAGE,_COMM,_UID", `--lines=${LINES}`];
-  try {
-    const args = [...where, "--boot", "--no-pager", "--quiet", ...what, ...units.flatMap((unit) => ["--unit", unit])];
-    const { stdout } = await run("journalctl", args, { maxBuffer: MOST_BYTES, signal });
-    return { lines: stdout.split("\n").flatMap(ownMessageIn) };
-  } catch (error) {
-    return { reason: `journalctl: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}` };
-  }
+  const args = [...where, "--boot", "--no-pager", "--quiet", ...what, ...units.flatMap((unit) => ["--unit", unit])];
+  const result = await runChild(["journalctl", ...args], { maxOutputBytes: MOST_BYTES, timeoutMs: LONGEST_MS, signal });
+  const failure = failureOf(result);
+  if (failure === undefined) return { lines: result.stdout.split("\n").flatMap(ownMessageIn) };
+  const [complaint = ""] = result.stderr.trim().split("\n");
+  return { reason: `journalctl ${failure}${complaint === "" ? "" : `: ${complaint}`}` };
 }
 
 /** Names of the programs whose word counts; NixOS wraps them as `.kubelet-wrapped`. */

@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { journalDirectory } from "../../snapshot/journal.ts";
 import { couldConcernSandboxes } from "../../snapshot/log-filter.ts";
@@ -102,28 +102,39 @@ async function followUntilItEnds(
 ): Promise<string> {
   if (place.kind === "none") return place.because;
   const args = [...place.args, ...ARGS, ...units.map((unit) => `--unit=${unit}`)];
-  const child = spawn("journalctl", args, { stdio: ["ignore", "pipe", "pipe"], signal });
+  const child = startChild(["journalctl", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let isStopped = false;
+  const stop = (): void => {
+    isStopped = true;
+    void child.stop();
+  };
+  signal.addEventListener("abort", stop, { once: true });
   let complaint = "";
-  child.stderr.on("data", (chunk: Buffer) => {
+  child.stderr?.on("data", (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(0, LONGEST_COMPLAINT);
   });
   const flood = floodMeter();
-  child.stdout.on("data", (chunk: Buffer) => {
-    if (child.killed) return;
+  child.stdout?.on("data", (chunk: Buffer) => {
+    if (isStopped) return;
     const isFlood = flood(chunk.length);
     if (isFlood) {
       complaint = "it is flooded";
-      child.kill();
+      stop();
     }
     // A line that is cut in two by the pipe may be missed: a hint need not be complete.
     if (isFlood || chunk.toString().split("\n").some(couldConcernSandboxes)) {
       onHint({ from: "lines in the journal", urgency: "soon" });
     }
   });
-  return await new Promise((resolve) => {
-    child.once("error", (error) => resolve(`journalctl could not be run (${error.message})`));
-    child.once("close", (code, name) => resolve(`journalctl ended with ${code ?? name}: ${complaint.trim()}`));
-  });
+  try {
+    const end = await child.ended;
+    await outputEnded(child);
+    if (end.kind === "not-started") return `journalctl could not be run (${end.error.message})`;
+    const how = end.kind === "exited" ? `ended with ${end.code}` : describeEnd(end);
+    return `journalctl ${how}: ${complaint.trim()}`;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 /** Says whether so many bytes more within the running second are too many. */

@@ -1,5 +1,5 @@
 import type { RuntimeService } from "./distribution.ts";
-import { type HookSettings, hookCommand } from "./hook-command.ts";
+import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
 import { commandLine, type Setting, type Unit } from "./unit-text.ts";
 import { AFTER_UNIT, BEFORE_UNIT, RECORD_UNIT, unitName } from "./units.ts";
 
@@ -41,10 +41,12 @@ export const CRIO =
 function inUnitStep(settings: HookSettings): Setting {
   return {
     key: "ExecStartPre",
-    value: `-${commandLine(hookCommand("before", settings))}`,
+    // By env: systemd before 239 wants an absolute path, and timeout lies elsewhere on NixOS.
+    value: `-${commandLine(["/usr/bin/env", ...limitedHookCommand("before", settings)])}`,
     why:
       "The runtime is a child of this service, so this is the last moment before it. The leading minus: a failure changes nothing. " +
-      "This unit has no start timeout (TimeoutStartSec=0), so the step brings its own deadline. It runs at every restart of " +
+      "This unit has no start timeout (TimeoutStartSec=0), so the step has its own deadline, and timeout ends it should it not " +
+      "keep it. It runs at every restart of " +
       "the service too, while pods live on (KillMode=process): it does nothing unless the machine was rebooted and no pod " +
       "is alive.",
   };

@@ -22,6 +22,8 @@ export const RECORD_SECONDS = 10;
 
 /** Beyond its own deadline the hook is ended from outside. */
 export const GRACE_SECONDS = 30;
+/** Between SIGTERM and SIGKILL, where `timeout` ends it. */
+const KILL_SECONDS = 10;
 
 export type HookStep = "before" | "after" | "record";
 
@@ -37,4 +39,10 @@ export function hookCommand(step: HookStep, settings: HookSettings): readonly st
   const mode = MODE_FLAGS[step];
   const state = stateDir === DEFAULT_STATE_DIR ? [] : ["--state-dir", stateDir];
   return [program, "boot", ...mode, "--deadline", `${seconds}s`, ...state, ...bootArgs];
+}
+
+/** The same under timeout(1), for a service manager that sets no limit. */
+export function limitedHookCommand(step: HookStep, settings: HookSettings): readonly string[] {
+  const seconds = { before: settings.deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
+  return ["timeout", "-k", String(KILL_SECONDS), String(seconds + GRACE_SECONDS), ...hookCommand(step, settings)];
 }

@@ -1,5 +1,5 @@
 import type { RuntimeService } from "./distribution.ts";
-import { GRACE_SECONDS, type HookSettings, hookCommand, RECORD_SECONDS } from "./hook-command.ts";
+import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
 import { comment } from "./unit-text.ts";
 
 export const BEFORE_SCRIPT = "unghost-boot";
@@ -15,7 +15,6 @@ const OWN_SCRIPT =
 
 /** Runs to its end before the runtime is started. */
 export function beforeScript(services: readonly RuntimeService[], settings: HookSettings): string {
-  const seconds = settings.deadlineSeconds + GRACE_SECONDS;
   return `#!/sbin/openrc-run
 ${comment(WHAT)}
 #
@@ -39,7 +38,7 @@ start() {
 	[ -x ${shellWord(settings.program)} ] || return 0
 	ebegin "Healing ghost pod sandboxes"
 ${indented(comment("It keeps its own deadline; timeout ends it should it not, because services are started one by one here."))}
-	timeout -k 10 ${seconds} ${shellWords(hookCommand("before", settings))} 2>&1 | logger -t unghost
+	${shellWords(limitedHookCommand("before", settings))} 2>&1 | logger -t unghost
 	eend 0
 }
 `;
@@ -68,14 +67,14 @@ depend() {
 start() {
 	[ -x ${shellWord(settings.program)} ] || return 0
 	ebegin "Healing ghost pod sandboxes in the background"
-	(${shellWords(hookCommand("after", settings))} </dev/null 2>&1 | logger -t unghost) &
+	(${shellWords(limitedHookCommand("after", settings))} </dev/null 2>&1 | logger -t unghost) &
 	eend 0
 }
 
 stop() {
 	[ -x ${shellWord(settings.program)} ] || return 0
 	ebegin "Writing down the pods' network attachments"
-	timeout -k 5 ${RECORD_SECONDS * 2} ${shellWords(hookCommand("record", settings))} 2>&1 | logger -t unghost
+	${shellWords(limitedHookCommand("record", settings))} 2>&1 | logger -t unghost
 	eend 0
 }
 `;

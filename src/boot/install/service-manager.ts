@@ -1,5 +1,5 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
+import { failureOf, runChild } from "../../child/run-child.ts";
 import { RECORD_UNIT } from "./units.ts";
 
 /** Commands of the service manager around a change of its files. */
@@ -39,10 +39,9 @@ const COMMAND_MS = 60_000;
 export type RunCommand = (command: readonly string[]) => Promise<string | undefined>;
 
 /** What went wrong, or undefined. */
-export const runCommand: RunCommand = ([file = "", ...args]) => {
-  return new Promise((resolve) => {
-    execFile(file, args, { timeout: COMMAND_MS }, (error, _stdout, stderr) => {
-      resolve(error === null ? undefined : stderr.trim() || error.message);
-    });
-  });
+export const runCommand: RunCommand = async (command) => {
+  const result = await runChild(command, { timeoutMs: COMMAND_MS });
+  const failure = failureOf(result);
+  if (failure === undefined) return undefined;
+  return result.stderr.trim() || `${command[0]} ${failure}`;
 };

@@ -1,15 +1,12 @@
-import { execFile } from "node:child_process";
 import { lstatSync, unlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { promisify } from "node:util";
+import { failureOf, runChild } from "../../child/run-child.ts";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 import { describeError } from "../system-error.ts";
-
-const run = promisify(execFile);
 
 /** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
 export async function removeNetns(
@@ -27,7 +24,16 @@ export async function removeNetns(
   if (objection !== undefined) return { kind: "refused", reason: objection };
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
     try {
-      if (inode !== undefined) await run("umount", ["--lazy", opened], { timeout: tools.waits.lookMs });
+      if (inode !== undefined) {
+        const unmounted = await runChild(["umount", "--lazy", opened], { timeoutMs: tools.waits.lookMs });
+        const failure = failureOf(unmounted);
+        if (failure !== undefined) {
+          return {
+            kind: "failed",
+            reason: `${path} could not be unmounted: umount ${failure}. ${unmounted.stderr.trim()}`,
+          };
+        }
+      }
       unlinkSync(opened);
       return { kind: "done" };
     } catch (error) {

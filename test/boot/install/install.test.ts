@@ -84,7 +84,7 @@ describe("what is installed", () => {
     await install(k3s(), { bootArgs: ["--node", 'a "b" $c %d'], deadlineSeconds: 20, stateDir: "/srv/unghost" });
 
     expect(host.read(DROP_IN)).toContain(
-      'ExecStartPre=-/usr/local/bin/unghost boot --deadline 20s --state-dir /srv/unghost --node "a \\"b\\" $$c %%d"\n',
+      'ExecStartPre=-/usr/bin/env timeout -k 10 50 /usr/local/bin/unghost boot --deadline 20s --state-dir /srv/unghost --node "a \\"b\\" $$c %%d"\n',
     );
     expect(host.read("/etc/systemd/system/unghost-record.service")).toContain("\nReadWritePaths=-/srv/unghost\n");
   });
@@ -125,7 +125,7 @@ describe("what is installed", () => {
   });
 
   test.each([
-    ["nixos", "ID=nixos\n", 'ExecStartPre = [ "-${unghost} boot --deadline 60s" ];'],
+    ["nixos", "ID=nixos\n", 'ExecStartPre = [ "-/usr/bin/env timeout -k 10 90 ${unghost} boot --deadline 60s" ];'],
     ["talos", "ID=talos\n", "kind: ExtensionServiceConfig"],
   ])("is printed, not written, on %s", async (_name, release, expected) => {
     const before = hostWith({ "/etc/os-release": release }).tree();

@@ -85,7 +85,11 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
 
   test(EMBEDDED.includes(name) ? "heal inside the unit, whatever becomes of it" : "heal outside the unit", () => {
     const steps = dropIn["Service"]?.["ExecStartPre"];
-    expect(steps).toEqual(EMBEDDED.includes(name) ? ["-/usr/local/bin/unghost boot --deadline 60s"] : undefined);
+    expect(steps).toEqual(
+      EMBEDDED.includes(name)
+        ? ["-/usr/bin/env timeout -k 10 90 /usr/local/bin/unghost boot --deadline 60s"]
+        : undefined,
+    );
     expect(Object.keys(units).includes("unghost-boot.service")).toBe(name === "containerd" || name === "microk8s");
     if (name === "containerd" || name === "microk8s") {
       expect(units["unghost-boot.service"]?.["Unit"]?.["Before"]?.[0]?.split(" ")).toContain(runtimeUnit);

@@ -1,0 +1,172 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+
+/**
+ * How a child process ended.
+ * - `exited`, `signalled`: the kernel reported it.
+ * - `not-started`: it could not be executed.
+ * - `abandoned`: SIGKILL was sent and nothing happened: it hangs in the kernel (state D), and nobody waits for it.
+ */
+export type ChildEnd =
+  | { readonly kind: "exited"; readonly code: number }
+  | { readonly kind: "signalled"; readonly signal: string }
+  | { readonly kind: "not-started"; readonly error: Error }
+  | { readonly kind: "abandoned" };
+
+export interface Child {
+  readonly stdin: Writable | undefined;
+  readonly stdout: Readable | undefined;
+  readonly stderr: Readable | undefined;
+  /** Its own end, whoever else still holds its pipes. */
+  readonly ended: Promise<ChildEnd>;
+  /** Ends the whole process group: SIGTERM, SIGKILL after the grace period. Settles by a timer in any case. */
+  stop(): Promise<ChildEnd>;
+}
+
+export interface StartOptions extends Pick<SpawnOptions, "env" | "stdio"> {
+  /** Between SIGTERM and SIGKILL. */
+  readonly graceMs?: number;
+  /** Asks the child to end in another way than by SIGTERM. */
+  readonly askToEnd?: (child: Child) => void;
+}
+
+const GRACE_MS = 1000;
+/** SIGKILL works at once, or not at all. */
+const KILLED_MS = 500;
+
+/**
+ * Starts a program as the leader of its own session and process group. Every child process of unghost is started here:
+ * it can be ended together with what it has started, and it does not get the terminal's Ctrl-C.
+ */
+export function startChild([file = "", ...args]: readonly string[], options: StartOptions): Child {
+  const { graceMs = GRACE_MS, askToEnd, ...how } = options;
+  let child: ChildProcess;
+  try {
+    child = spawn(file, args, { ...how, detached: true });
+  } catch (error) {
+    return neverStarted(error instanceof Error ? error : new Error(String(error)));
+  }
+  // A pipe whose reader is gone: the exit code tells, and nobody reads this error.
+  child.stdin?.on("error", () => undefined);
+  const running = new RunningChild(child, graceMs, askToEnd);
+  return running;
+}
+
+class RunningChild implements Child {
+  readonly stdin: Writable | undefined;
+  readonly stdout: Readable | undefined;
+  readonly stderr: Readable | undefined;
+  readonly ended: Promise<ChildEnd>;
+  readonly #process: ChildProcess;
+  readonly #graceMs: number;
+  readonly #askToEnd: ((child: Child) => void) | undefined;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #settle: (end: ChildEnd) => void = () => undefined;
+  #isStopping = false;
+
+  constructor(child: ChildProcess, graceMs: number, askToEnd: ((child: Child) => void) | undefined) {
+    this.#process = child;
+    this.#graceMs = graceMs;
+    this.#askToEnd = askToEnd;
+    this.stdin = child.stdin ?? undefined;
+    this.stdout = child.stdout ?? undefined;
+    this.stderr = child.stderr ?? undefined;
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    killAtExit(this);
+    child.on("error", (error) => {
+      if (child.pid === undefined) this.#finish({ kind: "not-started", error });
+    });
+    child.on("exit", (code, signal) => {
+      // What it has started may ignore SIGTERM. Its group id is still its own: its pid was released just now.
+      if (this.#isStopping) this.killGroup("SIGKILL");
+      this.#finish(code === null ? { kind: "signalled", signal: String(signal) } : { kind: "exited", code });
+    });
+  }
+
+  stop(): Promise<ChildEnd> {
+    if (this.#isStopping || !running.has(this)) return this.ended;
+    this.#isStopping = true;
+    if (this.#askToEnd === undefined) this.killGroup("SIGTERM");
+    else this.#askToEnd(this);
+    this.#timers.push(
+      setTimeout(() => this.killGroup("SIGKILL"), this.#graceMs),
+      setTimeout(() => this.#finish({ kind: "abandoned" }), this.#graceMs + KILLED_MS),
+    );
+    return this.ended;
+  }
+
+  killGroup(signal: "SIGTERM" | "SIGKILL"): void {
+    const { pid } = this.#process;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // Nobody of the group is left, which is what was wanted.
+    }
+  }
+
+  #finish(end: ChildEnd): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    running.delete(this);
+    if (end.kind === "abandoned" || this.#isStopping) {
+      // A descendant in a session of its own may hold the other ends for as long as it likes.
+      for (const pipe of [this.stdin, this.stdout, this.stderr]) pipe?.destroy();
+      this.#process.unref();
+    }
+    this.#settle(end);
+  }
+}
+
+const running = new Set<RunningChild>();
+let isArmed = false;
+
+/** A process that ends before its children must not leave them behind. */
+function killAtExit(child: RunningChild): void {
+  running.add(child);
+  if (isArmed) return;
+  isArmed = true;
+  process.on("exit", () => {
+    for (const left of running) left.killGroup("SIGKILL");
+  });
+}
+
+function neverStarted(reason: Error): Child {
+  const ended = Promise.resolve<ChildEnd>({ kind: "not-started", error: reason });
+  return { stdin: undefined, stdout: undefined, stderr: undefined, ended, stop: () => ended };
+}
+
+/** What is still in the pipes after a child's end arrives at once, unless somebody else holds them. */
+const LAST_OUTPUT_MS = 250;
+
+/** Settles when everything that an ended child printed has been read, or when somebody else holds its pipes. */
+export async function outputEnded({ stdout, stderr }: Pick<Child, "stdout" | "stderr">): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, LAST_OUTPUT_MS);
+  });
+  await Promise.race([Promise.all([closed(stdout), closed(stderr)]), late]);
+  clearTimeout(timer);
+}
+
+function closed(stream: Readable | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream === undefined || stream.destroyed || stream.readableEnded) resolve();
+    else stream.once("close", resolve).once("error", () => resolve());
+  });
+}
+
+/** For people. */
+export function describeEnd(end: ChildEnd): string {
+  switch (end.kind) {
+    case "exited":
+      return `ended with code ${end.code}`;
+    case "signalled":
+      return `was ended by ${end.signal}`;
+    case "not-started":
+      return `could not be started: ${end.error.message}`;
+    case "abandoned":
+      return "did not end after SIGKILL: it hangs in the kernel";
+  }
+}

@@ -1,0 +1,109 @@
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { failureOf, runChild } from "../../src/child/run-child.ts";
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "unghost-child-"));
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+function sh(script: string): readonly string[] {
+  return ["sh", "-c", script];
+}
+
+/** Pids that a script wrote down, one a file; gone once /proc does not show them any more, zombies included. */
+function isAlive(file: string): boolean {
+  const pid = readFileSync(join(dir, file), "utf8").trim();
+  return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+}
+
+const SHORT = { timeoutMs: 300, graceMs: 100 };
+
+describe("a child process", () => {
+  test("gets its input and gives output, exit code and stderr", async () => {
+    const result = await runChild(sh("cat; echo oops >&2; exit 3"), { input: "hello", timeoutMs: 60_000 });
+
+    expect(result).toEqual({ end: { kind: "exited", code: 3 }, stdout: "hello", stderr: "oops\n" });
+  });
+
+  test("is the leader of its own process group", async () => {
+    const { stdout } = await runChild(sh("cut -d ' ' -f 1,5 /proc/$$/stat"), { timeoutMs: 60_000 });
+
+    const [pid, group] = stdout.trim().split(" ");
+    expect(group).toBe(pid);
+  });
+
+  test("is killed with its descendants when it ignores SIGTERM", async () => {
+    const script = `trap '' TERM; echo $$ >${dir}/leader; sleep 1000 & echo $! >${dir}/below; sleep 1000`;
+
+    const result = await runChild(sh(script), SHORT);
+
+    expect(result.end).toEqual({ kind: "timed-out", afterMs: 300 });
+    expect(failureOf(result)).toContain("was killed");
+    await until("the process group is gone", 30_000, () => (isAlive("leader") || isAlive("below") ? undefined : true));
+  });
+
+  test("takes its group with it when it ends by SIGTERM and a descendant does not", async () => {
+    const script = `(trap '' TERM; sleep 1000) & echo $! >${dir}/below; echo $$ >${dir}/leader; wait`;
+
+    await runChild(sh(script), SHORT);
+
+    await until("the process group is gone", 30_000, () => (isAlive("leader") || isAlive("below") ? undefined : true));
+  });
+
+  test("ends for us when it exits, though a descendant holds its pipes", async () => {
+    const result = await runChild(sh(`sleep 1000 & echo $! >${dir}/below; echo done`), { timeoutMs: 60_000 });
+
+    expect(result).toMatchObject({ end: { kind: "exited", code: 0 }, stdout: "done\n" });
+    process.kill(Number(readFileSync(join(dir, "below"), "utf8")), "SIGKILL");
+  });
+
+  test("is given up when a descendant with its own session holds the pipes", async () => {
+    const script = `trap '' TERM; setsid sh -c 'echo $$ >${dir}/below; sleep 1000' & sleep 1000`;
+
+    const result = await runChild(sh(script), { timeoutMs: 1000, graceMs: 100 });
+
+    expect(result.end.kind).toBe("timed-out");
+    process.kill(Number(readFileSync(join(dir, "below"), "utf8")), "SIGKILL");
+  });
+
+  test("is stopped by an abort signal", async () => {
+    const stop = new AbortController();
+    const running = runChild(sh("trap '' TERM; while :; do sleep 0.05; done"), {
+      timeoutMs: 600_000,
+      graceMs: 50,
+      signal: stop.signal,
+    });
+    stop.abort();
+
+    expect((await running).end).toEqual({ kind: "aborted" });
+  });
+
+  test("may print without end, and only so much is kept", async () => {
+    const result = await runChild(["yes"], { ...SHORT, maxOutputBytes: 1000 });
+
+    expect(result.stdout).toHaveLength(1000);
+    expect(result.end.kind).toBe("timed-out");
+  });
+
+  test.each([
+    ["a program that does not exist", ["/nowhere/program"], "ENOENT"],
+    ["an argument with a NUL", ["true", "a\0b"], "null bytes"],
+  ])("that cannot be started is a result: %s", async (_what, command, words) => {
+    const result = await runChild(command, { timeoutMs: 60_000 });
+
+    expect(failureOf(result)).toContain("could not be started");
+    expect(failureOf(result)).toContain(words);
+  });
+
+  test("does not outlive its input: a program that reads nothing is no error", async () => {
+    const result = await runChild(["true"], { input: "x".repeat(1_000_000), timeoutMs: 60_000 });
+
+    expect(result.end).toEqual({ kind: "exited", code: 0 });
+  });
+});
