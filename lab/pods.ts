@@ -19,6 +19,7 @@ interface ContainerSpec {
   /** Defaults to running for ever. */
   readonly command?: readonly string[];
   readonly attempt?: number;
+  readonly mounts?: readonly { readonly hostPath: string; readonly containerPath: string }[];
 }
 
 export interface PodSpec {
@@ -131,6 +132,7 @@ async function runContainer(
     metadata: { name: spec.name, attempt },
     image: { image: PAUSE_IMAGE },
     command: [...(spec.command ?? RUN_FOR_EVER)],
+    mounts: [...(spec.mounts ?? [])],
     labels: {
       "io.kubernetes.container.name": spec.name,
       "io.kubernetes.pod.name": ref.name,

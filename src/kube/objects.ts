@@ -9,13 +9,25 @@ const PodVolumeSchema = v.object({
   name: v.string(),
   persistentVolumeClaim: v.nullish(v.object({ claimName: v.string() })),
   ephemeral: v.nullish(v.object({})),
+  csi: v.nullish(v.object({ driver: v.string(), volumeAttributes: texts })),
   hostPath: v.nullish(v.object({ path: v.string() })),
 });
 
+const ContainerStateSchema = v.nullish(
+  v.object({
+    waiting: v.nullish(v.object({ reason: v.nullish(v.string()) })),
+    running: v.nullish(v.object({ startedAt: v.nullish(v.string()) })),
+    terminated: v.nullish(v.object({ exitCode: v.nullish(v.number()), finishedAt: v.nullish(v.string()) })),
+  }),
+);
+
 const ContainerStatusSchema = v.object({
   restartCount: v.nullish(v.number()),
-  state: v.nullish(v.object({ waiting: v.nullish(v.object({ reason: v.nullish(v.string()) })) })),
+  state: ContainerStateSchema,
+  lastState: ContainerStateSchema,
 });
+
+const containerStatuses = v.nullish(v.array(ContainerStatusSchema));
 
 export const PodSchema = v.object({
   metadata: v.object({
@@ -33,7 +45,12 @@ export const PodSchema = v.object({
     }),
   ),
   status: v.nullish(
-    v.object({ phase: v.nullish(v.string()), containerStatuses: v.nullish(v.array(ContainerStatusSchema)) }),
+    v.object({
+      phase: v.nullish(v.string()),
+      containerStatuses,
+      initContainerStatuses: containerStatuses,
+      ephemeralContainerStatuses: containerStatuses,
+    }),
   ),
 });
 

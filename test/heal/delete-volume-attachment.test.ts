@@ -1,20 +1,17 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../src/classes/finding.ts";
 import { readHistory } from "../../src/heal/history.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
-import { mountPointsIn } from "../../src/heal/mount-points.ts";
-import type { NodeTools } from "../../src/heal/node-tools.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
 import { deleteVolumeAttachment } from "../../src/heal/steps/delete-volume-attachment.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
-import { read } from "../../src/snapshot/source.ts";
 import { fakeApi } from "../kube/fake-api.ts";
 import { listOf, podObject } from "../kube/stub-server.ts";
 import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../kube/volume-objects.ts";
+import { fill, tempDir } from "../snapshot/temp-dir.ts";
 import { makeWorkshop, type Workshop } from "./workshop.ts";
 
 const STEP = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1", node: "n1", volume: VOLUME } as const;
@@ -35,6 +32,7 @@ const KUBELET = "/var/lib/kubelet";
 interface ClusterParts {
   readonly attachments?: readonly ReturnType<typeof attachmentObject>[];
   readonly volume?: object;
+  readonly twins?: readonly object[];
   readonly pods?: readonly object[];
   readonly lease?: "renewed" | "still" | "none";
   /** What becomes of it when its deletion is accepted. */
@@ -64,9 +62,9 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
       if (plain.endsWith("/leases")) return Promise.resolve(listOf(leases()));
       if (plain.endsWith("/volumeattachments")) return Promise.resolve(listOf(attachments));
       if (plain.endsWith("/pods")) return Promise.resolve(listOf(pods));
-      const object = plain.includes("/persistentvolumes/")
-        ? volume
-        : attachments.find((one) => one.metadata.name === name);
+      if (plain.endsWith("/persistentvolumes")) return Promise.resolve(listOf([volume, ...(parts.twins ?? [])]));
+      if (plain.includes("/nodes/")) return Promise.resolve({ metadata: { name } });
+      const object = attachments.find((one) => one.metadata.name === name);
       return object === undefined
         ? Promise.reject(new KubeError("not-found", `${plain} is not there`))
         : Promise.resolve(object);
@@ -87,24 +85,32 @@ function usedBy(node: string, phase = "Pending", claimName = "data"): object {
 }
 
 let workshop: Workshop | undefined;
-let root = "";
 afterEach(async () => {
   await workshop?.remove();
-  rmSync(root, { recursive: true, force: true });
 });
 
-async function take(api: Api | undefined, mounts: readonly string[] | undefined = ["/", "/proc"]) {
-  workshop = await makeWorkshop();
-  root = mkdtempSync(join(tmpdir(), "unghost-mounts-"));
-  mkdirSync(join(root, "proc/1"), { recursive: true });
+/** A machine with one process, and a kubelet's directory. */
+function machine(mounts: readonly string[]): string {
   const lines = mounts.map((path, index) => `${index} 1 8:1 / ${path} rw - ext4 /dev/sda1 rw\n`);
-  writeFileSync(join(root, "proc/1/mountinfo"), lines.join(""));
-  const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
+  const root = fill(tempDir(), {
+    "proc/uptime": "1000.00 1.00\n",
+    "proc/1/stat": "1 (init) S 0 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 0 9\n",
+    "proc/1/mountinfo": lines.join(""),
+    "proc/1/ns/.keep": "",
+  });
+  symlinkSync("mnt:[1]", `${root}/proc/1/ns/mnt`);
+  mkdirSync(`${root}${KUBELET}/pods`, { recursive: true });
+  return root;
+}
+
+async function take(api: Api | undefined, mounts: readonly string[] = ["/", "/proc"]) {
+  workshop = await makeWorkshop();
   const tools = {
     journal: workshop.journal,
     stateDir: workshop.stateDir,
-    hostRoot: root,
-    facts: { processes: () => Promise.resolve(read(processes)) },
+    hostRoot: machine(mounts),
+    cri: { path: "/run/containerd/containerd.sock", listContainers: () => Promise.resolve([]) },
+    waits: DEFAULT_WAITS,
     sleep: () => Promise.resolve(),
     interruption: uninterrupted(),
     cluster: () => Promise.resolve(api),
@@ -169,7 +175,16 @@ describe("deleting a VolumeAttachment", () => {
       /attached to n2/,
     ],
     ["a pod elsewhere uses it", { pods: [usedBy("n2", "Running")] }, /default\/db-0 uses the volume on n2/],
-    ["nobody can say whose it is", { volume: { spec: {} } }, /has no claim/],
+    ["nobody can say whose it is", { volume: { metadata: { name: VOLUME }, spec: {} } }, /has no CSI volume/],
+    [
+      "a pod here runs on another PersistentVolume of the same storage",
+      {
+        twins: [{ ...volumeObject({ namespace: "default", name: "twin" }), metadata: { name: "pv-twin" } }],
+        pods: [usedBy("n1", "Running", "twin")],
+      },
+      /default\/db-0 on this node uses the volume/,
+    ],
+    ["a pod here has not finished with it", { pods: [usedBy("n1", "Running")] }, /has not finished/],
     ["the proof cannot be read", { volume: {} }, /its proof is incomplete/],
     ["it changes at the last moment", { onDelete: new KubeError("conflict", "changed") }, /changed while/],
   ])("is refused where %s", async (_, parts, reason) => {
@@ -216,7 +231,3 @@ describe("deleting a VolumeAttachment", () => {
 });
 
 const STEP_IN_JOURNAL = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1" } as const;
-
-test("mount points come with their blanks", () => {
-  expect(mountPointsIn("22 1 8:1 / /a\\040b rw - ext4 x rw\n\n23 1 8:1 / /c rw - ext4 x rw")).toEqual(["/a b", "/c"]);
-});

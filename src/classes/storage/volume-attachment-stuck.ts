@@ -57,8 +57,9 @@ export const volumeAttachmentStuck: FailureClass = {
     ],
     gates: [
       "The driver's external-attacher was seen to renew its lease a moment ago.",
-      "The volume is attached to no other node, and no pod on another node uses its claim.",
-      "Nothing below the volume's directories is mounted on this node.",
+      "No pod of this node that has started uses the volume under any name: claim, PersistentVolume, handle or inline.",
+      "Kubelet has no record of it, no process has it mounted or open, no container was given it.",
+      "Unless it is made for several nodes, it is attached to no other node, and no pod there uses it.",
       "It carries no finalizer but its own attacher's.",
     ],
   },

@@ -24,14 +24,15 @@ export async function deleteVolumeAttachment(
 ): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
-    if (api === undefined) return { kind: "refused", reason: "there is no Kubernetes API to ask" };
+    if (api === undefined) return { kind: "refused", code: "api-missing", reason: "there is no Kubernetes API to ask" };
     try {
       return await deleteIn(api, step, finding, tools);
     } finally {
       api.close();
     }
   } catch (error) {
-    if (error instanceof KubeError) return { kind: "refused", reason: `its proof is incomplete: ${error.message}` };
+    if (error instanceof KubeError)
+      return { kind: "refused", code: "api-unread", reason: `its proof is incomplete: ${error.message}` };
     throw error;
   }
 }
@@ -40,23 +41,27 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
   const before = await getAttachment(api, step.name);
   if (before === undefined || before.attachment.uid !== step.uid) return { kind: "unneeded" };
   const silence = await attacherAnswers(api, before.attachment.attacher, tools);
-  if (silence !== undefined) return { kind: "refused", reason: silence };
+  if (silence !== undefined) return { kind: "refused", ...silence };
   // Watching the attacher took its time: what is about to be deleted is looked at last.
   const found = await getAttachment(api, step.name);
   if (found === undefined || found.attachment.uid !== step.uid) return { kind: "unneeded" };
   const { object, attachment } = found;
   const objection = await objectionToDeleting(api, attachment, step, tools);
-  if (objection !== undefined) return { kind: "refused", reason: objection };
+  if (objection !== undefined) return { kind: "refused", ...objection };
   if (JSON.stringify(object).length > LARGEST_OBJECT)
-    return { kind: "refused", reason: "it is too large to be kept in the journal" };
+    return { kind: "refused", code: "object-too-large", reason: "it is too large to be kept in the journal" };
   const { kind, name, uid } = step;
   return await journaled(tools, finding, { kind, name, uid, object }, async () => {
     try {
+      // Announcing it took its time, too: a volume that somebody has begun to use meanwhile stays.
+      const last = await objectionToDeleting(api, attachment, step, tools);
+      if (last !== undefined) return { kind: "refused", ...last };
       await deleteAttachment(api, attachment);
       return await untilGone(api, step, tools);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
-      if (error.kind === "conflict") return { kind: "refused", reason: "it changed while it was looked at" };
+      if (error.kind === "conflict")
+        return { kind: "refused", code: "attachment-changed", reason: "it changed while it was looked at" };
       return { kind: "failed", reason: error.message };
     }
   });

@@ -1,0 +1,40 @@
+import { lstatSync } from "node:fs";
+import { distributionOf, distributions } from "../runtime/distributions.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
+
+/** The root directory that a kubelet was started with. It is a flag alone: its configuration file has no such field. */
+export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {
+  const said = flagOf(argv, "root-dir") ?? embeddedRootDir(argv);
+  return said?.startsWith("/") ? said.replace(/(?<=.)\/+$/, "") : undefined;
+}
+
+/** k3s and rke2 hand kubelet's flags on: `--kubelet-arg=root-dir=/data/kubelet`. */
+function embeddedRootDir(argv: readonly string[]): string | undefined {
+  const given = argv.flatMap((argument, index) => {
+    const [, value] = /^--?kubelet-arg(?:=(.*))?$/s.exec(argument) ?? [];
+    return /^--?kubelet-arg/.test(argument) ? [value ?? argv[index + 1] ?? ""] : [];
+  });
+  const rootDir = given.findLast((flag) => /^(?:--)?root-dir=/.test(flag));
+  return rootDir?.slice(rootDir.indexOf("=") + 1);
+}
+
+/**
+ * Every directory where a kubelet of this node may keep its records: those of the kubelets that run, and where none says
+ * otherwise the usual places that are there.
+ */
+export async function readKubeletRoots(where: {
+  readonly root: string;
+  readonly runtimePath: string;
+  readonly signal: AbortSignal;
+}): Promise<readonly string[]> {
+  const { root, runtimePath, signal } = where;
+  const { trusted } = await runningKubelets(root, signal);
+  const said = trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? []);
+  const usual = [distributionOf(runtimePath), ...distributions].map(({ kubeletRoot }) => kubeletRoot);
+  return [...new Set([...said, ...usual.filter((path) => isThere(root, path))])];
+}
+
+function isThere(root: string, path: string): boolean {
+  return lstatSync(resolveOnHost(root, path, "follow"), { throwIfNoEntry: false }) !== undefined;
+}

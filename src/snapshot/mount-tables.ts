@@ -1,0 +1,94 @@
+import { hostPath } from "./host-paths.ts";
+import { eachPaced } from "./pace.ts";
+import { readProcFile, readProcLink } from "./proc-fs.ts";
+import type { ProcessStat } from "./proc-parse.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { listDirectory } from "./safe-fs.ts";
+import { failed, read, type Source } from "./source.ts";
+
+/** One line of a process' mount table. */
+export interface MountEntry {
+  /** Of a process that lives in the mount namespace. */
+  readonly pid: number;
+  /** `major:minor` of the file system's device. */
+  readonly device: string;
+  /** The directory within the file system that is mounted. */
+  readonly root: string;
+  readonly point: string;
+  readonly source: string;
+}
+
+/** A node with thousands of pods stays well below. */
+const MOST_BYTES = 4 * 1024 * 1024;
+
+/**
+ * The mount tables of all processes and threads, each mount namespace once: a container keeps its mounts after they were
+ * detached from the node's own tree. Fails as a whole where one table cannot be read.
+ */
+export async function readMountTables(where: {
+  readonly root: string;
+  readonly table: Source<ProcessTable>;
+  readonly signal: AbortSignal;
+}): Promise<Source<readonly MountEntry[]>> {
+  const { root, table, signal } = where;
+  if (table.status !== "read") return table;
+  const proc = hostPath(root, "/proc");
+  const seen = new Set<string>();
+  const entries: MountEntry[] = [];
+  let unread: string | undefined;
+  const finished = await eachPaced(table.value.processes, signal, (stat) => {
+    if (unread !== undefined || hasEnded(stat)) return;
+    for (const task of tasksOf(proc, stat.pid)) {
+      unread ??= addNamespace(task, stat.pid, seen, entries);
+    }
+  });
+  if (unread !== undefined) return failed(unread, "run unghost as root on the node, with CAP_SYS_PTRACE");
+  return finished ? read(entries) : failed("the mount tables of all processes were not read in time");
+}
+
+function hasEnded({ state }: ProcessStat): boolean {
+  return state === "Z" || state === "X";
+}
+
+function tasksOf(proc: string, pid: number): readonly string[] {
+  const listing = listDirectory(`${proc}/${pid}/task`);
+  return listing.kind === "listed"
+    ? listing.entries.map(({ name }) => `${proc}/${pid}/task/${name}`)
+    : [`${proc}/${pid}`];
+}
+
+/** Why it could not be read; undefined where it was, or was before, or the task has ended meanwhile. */
+function addNamespace(dir: string, pid: number, seen: Set<string>, entries: MountEntry[]): string | undefined {
+  const link = readProcLink(`${dir}/ns/mnt`);
+  if (link.kind === "gone") return undefined;
+  if (link.kind === "content" && seen.has(link.text)) return undefined;
+  const text = readProcFile(`${dir}/mountinfo`, MOST_BYTES);
+  // A task that ends while it is read has no mount namespace any more, which the kernel calls an invalid argument.
+  if (text.kind === "gone" || (text.kind === "unreadable" && isEnding(dir))) return undefined;
+  if (link.kind !== "content" || text.kind !== "content") return `the mount table of process ${pid} cannot be read`;
+  if (text.text.length >= MOST_BYTES) return `the mount table of process ${pid} is larger than ${MOST_BYTES} bytes`;
+  seen.add(link.text);
+  for (const entry of mountsIn(text.text)) entries.push({ pid, ...entry });
+  return undefined;
+}
+
+function isEnding(dir: string): boolean {
+  const stat = readProcFile(`${dir}/stat`);
+  return stat.kind !== "content" || /\) [ZX] /.test(stat.text);
+}
+
+/** Lines of `/proc/<pid>/mountinfo`: `36 35 98:0 /root /point rw shared:1 - ext4 /dev/root rw`. */
+export function mountsIn(mountinfo: string): readonly Omit<MountEntry, "pid">[] {
+  return mountinfo.split("\n").flatMap((line) => {
+    const [before = "", after = ""] = line.split(" - ", 2);
+    const [, , device, root, point] = before.split(" ");
+    const [, source = ""] = after.split(" ");
+    if (device === undefined || root === undefined || point === undefined) return [];
+    return [{ device, root: unescaped(root), point: unescaped(point), source: unescaped(source) }];
+  });
+}
+
+/** Blanks, tabs, newlines and backslashes are octal. */
+function unescaped(path: string): string {
+  return path.replace(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
