@@ -1,4 +1,5 @@
 import { type Logger, pino } from "pino";
+import { degradedMessage } from "./kube/condition.ts";
 import type { AgentEvent, HealRecord, Sighting } from "./state.ts";
 import type { Watched } from "./store.ts";
 
@@ -53,6 +54,8 @@ function logEvent(event: AgentEvent, log: Logger): void {
       return log.info(about(event.sighting), "ghost detected");
     case "gone":
       return log.info(about(event.sighting), "ghost gone by itself");
+    case "degraded":
+      return log.warn({ reason: degradedMessage(event.report) }, "pods are blocked, no ghost found yet");
     case "healed":
       return log.info(healed(event.record), "ghost healed");
     case "heal-failed":

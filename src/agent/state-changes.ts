@@ -42,6 +42,9 @@ export function afterLook(state: AgentState, { report, counts, growth, seconds, 
       { kind: "scanned", seconds },
       ...appeared.map((sighting) => ({ kind: "detected", sighting }) as const),
       ...gone.map((sighting) => ({ kind: "gone", sighting }) as const),
+      ...(report.verdict === "degraded" && state.scan?.report.verdict !== "degraded"
+        ? [{ kind: "degraded", report } as const]
+        : []),
     ],
   };
 }

@@ -135,6 +135,8 @@ export type AgentEvent =
   | { readonly kind: "scan-failed"; readonly reason: string }
   | { readonly kind: "detected"; readonly sighting: Sighting }
   | { readonly kind: "gone"; readonly sighting: Sighting }
+  /** Kubelet or Kubernetes reports failures that are no findings yet, and did not at the scan before. */
+  | { readonly kind: "degraded"; readonly report: NodeReport }
   | { readonly kind: "healed" | "heal-failed"; readonly record: HealRecord; readonly sighting?: Sighting }
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly because: string; readonly sighting?: Sighting }
   | { readonly kind: "given-up"; readonly sighting: Sighting }

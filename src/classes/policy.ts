@@ -1,7 +1,10 @@
 /** What the person asked for, as far as it changes what counts as a finding. */
 export interface DiagnosisPolicy {
   readonly minAgeMs: number;
+  /** For a creation or removal of which nothing is known but its age. */
   readonly inflightGraceMs: number;
+  /** For one whose caller has given up; missing: see creation-grace.ts. Set where --inflight-grace overrides it. */
+  readonly abandonedGraceMs?: number;
   /** How long a volume may wait to be attached. */
   readonly volumeAttachmentAgeMs: number;
   readonly only: readonly string[];

@@ -2,7 +2,7 @@
 export const ExitCode = {
   /** scan: healthy. heal: nothing left. explain: recognised. */
   ok: 0,
-  /** scan: findings. heal: something left. explain: not recognised. */
+  /** scan: findings, or failures that kubelet reports (degraded). heal: something left. explain: not recognised. */
   findings: 1,
   /** Could not look, or could not tell. */
   unknown: 2,

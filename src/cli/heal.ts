@@ -160,5 +160,5 @@ function tableOptions({ verbose }: NodeSettings, io: Io): TextOptions {
 
 function exitOf({ verdict }: Diagnosis): ExitCode {
   if (verdict === "healthy") return ExitCode.ok;
-  return verdict === "ghosts" ? ExitCode.findings : ExitCode.unknown;
+  return verdict === "unknown" ? ExitCode.unknown : ExitCode.findings;
 }

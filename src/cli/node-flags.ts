@@ -16,7 +16,10 @@ export const nodeFlags = {
   output: text("table, json or yaml", "FORMAT"),
   timeout: text("Deadline of each source (default 4s)", "DURATION"),
   minAge: text("Leave alone what is dead for less than this while a kubelet is alive (default 10m)", "DURATION"),
-  inflightGrace: text("How long a sandbox may be in the making (default 10m)", "DURATION"),
+  inflightGrace: text(
+    "How long a sandbox creation may take (default 10m; 30s after kubelet or the runtime reported its timeout)",
+    "DURATION",
+  ),
   volumeAttachmentAge: text("How long a volume may wait to be attached to this node (default 5m)", "DURATION"),
   concurrency: text("How many sandboxes at a time", "N"),
   only: list("Only these failure classes", "CLASS"),

@@ -32,6 +32,8 @@ export interface NodeSettings {
   readonly minAgeMs: number;
   /** How long a sandbox may be in the making. Kubelet gives up after 4 min, containerd's rollback takes 1 more. */
   readonly inflightGraceMs: number;
+  /** Set with --inflight-grace: then it also holds for a creation whose caller has given up. */
+  readonly abandonedGraceMs?: number;
   /** How long a volume may wait to be attached. External attachers retry for minutes before anything is wrong. */
   readonly volumeAttachmentAgeMs: number;
   readonly concurrency: number;
@@ -132,6 +134,7 @@ function fromPodSpec(key: SettingKey, env: Io["env"]): Raw | undefined {
 
 /** Throws a SettingsError for the first setting that makes no sense. */
 export function settingsFrom(raw: RawSettings): NodeSettings {
+  const inflightGraceMs = duration(raw("inflightGrace"), 0);
   return {
     runtimeEndpoint: endpoint(raw("runtimeEndpoint")),
     cniCacheDir: absolutePath(raw("cniCacheDir")) ?? "/var/lib/cni",
@@ -144,7 +147,8 @@ export function settingsFrom(raw: RawSettings): NodeSettings {
     output: outputFormat(raw("output")),
     timeoutMs: duration(raw("timeout"), SHORTEST_TIMEOUT_MS) ?? 4000,
     minAgeMs: duration(raw("minAge"), 0) ?? 10 * 60_000,
-    inflightGraceMs: duration(raw("inflightGrace"), 0) ?? 10 * 60_000,
+    inflightGraceMs: inflightGraceMs ?? 10 * 60_000,
+    ...(inflightGraceMs === undefined ? {} : { abandonedGraceMs: inflightGraceMs }),
     volumeAttachmentAgeMs: duration(raw("volumeAttachmentAge"), 0) ?? 5 * 60_000,
     concurrency: wholeNumber(raw("concurrency"), 1, 256) ?? 32,
     only: list(raw("only")),

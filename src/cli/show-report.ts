@@ -9,6 +9,7 @@ import { type Io, wantsColour } from "./io.ts";
 
 const EXIT_OF_VERDICT: Readonly<Record<NodeReport["verdict"], ExitCode>> = {
   healthy: ExitCode.ok,
+  degraded: ExitCode.findings,
   ghosts: ExitCode.findings,
   unknown: ExitCode.unknown,
 };

@@ -4,21 +4,28 @@ import type { Finding, Kept, Subject } from "../classes/finding.ts";
 import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
+import type { Pending, PodCreation } from "../classes/pending.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
+import type { Verdict } from "../classes/verdict.ts";
 import { type NodeView, viewOf } from "../classes/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
 import { asCsiChains } from "./csi-chain.ts";
 import { withEventEvidence } from "./from-events.ts";
 import { type Named, namedByLogs, withLogEvidence } from "./from-logs.ts";
+import { pendingOn } from "./pending.ts";
+import { podCreationOn } from "./pod-creation.ts";
 import { toFinding } from "./to-finding.ts";
+import { verdictOf } from "./verdict.ts";
 import { viciousCircles } from "./vicious-circle.ts";
 
 export interface Diagnosis {
-  readonly verdict: "healthy" | "ghosts" | "unknown";
+  readonly verdict: Verdict;
   readonly findings: readonly Finding[];
+  /** What is in flight, retried or failing and not yet proven stuck. */
+  readonly pending: readonly Pending[];
+  readonly podCreation: PodCreation;
   readonly kept: readonly Kept[];
   readonly advice: readonly string[];
   /** Every sandbox that is proven dead, whether or not anything is wrong with it. */
@@ -81,9 +88,12 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
   });
   const told = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
   const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(told, view) : [];
+  const pending = pendingOn(view, new Set(explained.keys()));
   return {
-    verdict: verdictOf(snapshot, findings),
+    verdict: verdictOf(snapshot, findings, pending),
     findings: [...told, ...circles],
+    pending,
+    podCreation: podCreationOn(view, pending),
     kept: [...kept, ...leftOut, ...notStuck, ...keptInTheMaking(view)],
     advice: adviceFor(snapshot, findings),
     dead,
@@ -103,15 +113,4 @@ function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): bool
 
 function toKept({ sandbox, retained }: Candidate, otherwise: string): Kept {
   return { sandboxId: sandbox.id, pod: sandbox.pod, reason: retained ?? otherwise };
-}
-
-/** "Healthy" is said only when everything that could have shown a ghost was read. */
-function verdictOf(snapshot: Snapshot, findings: readonly Finding[]): Diagnosis["verdict"] {
-  if (findings.length > 0) return "ghosts";
-  const { cni } = snapshot;
-  const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
-  const files = [cni.results, cni.multus, cni.flannel, cni.hostLocal];
-  const isEndUnread = valueOr(snapshot.cri, undefined)?.containers.some(({ endUnread }) => endUnread) === true;
-  const isSourceUnread = [...decisive, ...files].some((source) => source.status === "failed");
-  return isEndUnread || isSourceUnread ? "unknown" : "healthy";
 }

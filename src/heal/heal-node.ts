@@ -97,7 +97,7 @@ function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { 
   const ids = new Set(unhealed.map(({ subject }) => sandboxOf(subject)));
   return {
     ...diagnosis,
-    verdict: diagnosis.verdict === "healthy" ? "ghosts" : diagnosis.verdict,
+    verdict: diagnosis.verdict === "unknown" ? "unknown" : "ghosts",
     findings: [...diagnosis.findings, ...unhealed],
     kept: diagnosis.kept.filter(({ sandboxId }) => !ids.has(sandboxId)),
   };

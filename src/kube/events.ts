@@ -10,6 +10,9 @@ export interface PodEvent {
   readonly message: string;
   /** How often it was said. */
   readonly count: number;
+  readonly uid?: string;
+  /** When it was last said. */
+  readonly at?: Date;
 }
 
 /** The reasons that speak of sandboxes and volumes. */
@@ -32,11 +35,17 @@ const MOST_EVENTS = 500;
 const LONGEST_MESSAGE = 600;
 
 const EventSchema = v.object({
-  involvedObject: v.object({ namespace: v.nullish(v.string()), name: v.nullish(v.string()) }),
+  involvedObject: v.object({
+    namespace: v.nullish(v.string()),
+    name: v.nullish(v.string()),
+    uid: v.nullish(v.string()),
+  }),
   reason: v.nullish(v.string()),
   message: v.nullish(v.string()),
   count: v.nullish(v.number()),
-  series: v.nullish(v.object({ count: v.nullish(v.number()) })),
+  series: v.nullish(v.object({ count: v.nullish(v.number()), lastObservedTime: v.nullish(v.string()) })),
+  lastTimestamp: v.nullish(v.string()),
+  eventTime: v.nullish(v.string()),
 });
 
 const EventListSchema = v.object({ items: v.nullish(v.array(EventSchema)) });
@@ -51,12 +60,30 @@ export async function readEvents(
   const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`));
   if (!list.success) throw new KubeError("unreadable", "the API server's list of events is not what a list looks like");
   const last = new Map<string, PodEvent>();
-  for (const { involvedObject, reason, message, count, series } of list.output.items ?? []) {
-    const { namespace, name } = involvedObject;
+  for (const item of list.output.items ?? []) {
+    const { involvedObject, reason, message, count, series } = item;
+    const { namespace, name, uid } = involvedObject;
     if (!namespace || !name || !reason || !REASONS.has(reason) || !here.has(`${namespace}/${name}`)) continue;
     const said = (message ?? "").slice(0, LONGEST_MESSAGE);
-    const event = { namespace, pod: name, reason, message: said, count: series?.count ?? count ?? 1 };
+    const at = lastTime(item);
+    const event = {
+      namespace,
+      pod: name,
+      reason,
+      message: said,
+      count: series?.count ?? count ?? 1,
+      ...(uid ? { uid } : {}),
+      ...(at === undefined ? {} : { at }),
+    };
     last.set(`${namespace}/${name}/${reason}`, event);
   }
   return [...last.values()];
+}
+
+/** A series keeps the time of its first event in the old field. */
+function lastTime({ series, lastTimestamp, eventTime }: v.InferOutput<typeof EventSchema>): Date | undefined {
+  const text = series?.lastObservedTime ?? lastTimestamp ?? eventTime;
+  if (!text) return undefined;
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? undefined : at;
 }

@@ -21,12 +21,15 @@ export function offlineReport(facts: OfflineFacts, settings: DiagnosisPolicy & {
   const report = buildReport(snapshot, {
     verdict: verdictOf(facts, findings),
     findings,
+    pending: [],
+    podCreation: { able: "unknown", blockedPods: [] },
     kept: [],
     advice: adviceFor(snapshot, findings),
     dead: [],
     view: viewOf(snapshot, settings),
   });
-  return { ...report, sandboxes: sandboxCounts(facts) };
+  const { podCreation: _notAsked, ...known } = report;
+  return { ...known, sandboxes: sandboxCounts(facts) };
 }
 
 const NOT_ASKED = "not asked: this is an offline look";

@@ -7,6 +7,7 @@ import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { NodeReport } from "./node-report.ts";
+import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
 
 /** Joins what was seen and what it means into the report of the contract. */
 export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeReport {
@@ -27,6 +28,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     sandboxes: { total: sandboxes.length, ready, notReady: sandboxes.length - ready },
     ...(snapshot.kernel?.status === "read" ? { kernel: kernelCounts(snapshot.kernel.value) } : {}),
     crashLoops: loopCounts(diagnosis),
+    podCreation: reportedCreation(diagnosis.podCreation),
     findings: inReadingOrder(diagnosis.findings).map(({ cure: _cure, afterwards: _afterwards, ...finding }) => ({
       ...finding,
       subject: { ...finding.subject },
@@ -34,6 +36,9 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       blocks: [...finding.blocks],
       treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
     })),
+    pending: diagnosis.pending
+      .map(reportedPending)
+      .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),
     kept: diagnosis.kept
       .map((kept) => ({ ...kept }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),

@@ -1,4 +1,6 @@
 import * as v from "valibot";
+import { PENDING_REASONS, REPORTED_CODES } from "../classes/pending.ts";
+import { VERDICTS } from "../classes/verdict.ts";
 
 /**
  * The report that users script against. This schema is the contract: the published JSON Schema is generated from it,
@@ -54,12 +56,64 @@ const ActionSchema = v.object({
   seconds: v.number(),
 });
 
+const PendingPodSchema = v.object({
+  namespace: v.string(),
+  name: v.string(),
+  uid: v.optional(v.string()),
+  attempt: v.optional(v.number()),
+});
+
+/** Between fine and finding: in flight, retried or failing, and not yet proven stuck. */
+const PendingSchema = v.object({
+  reason: v.picklist(PENDING_REASONS),
+  pod: v.optional(PendingPodSchema),
+  sandboxId: v.optional(v.string()),
+  since: v.string(),
+  waitsFor: v.optional(
+    v.object({
+      kind: v.picklist(["plugin", "daemon", "lock", "volume", "runtime"]),
+      pid: v.optional(v.number()),
+      command: v.optional(v.string()),
+      cniCommand: v.optional(v.string()),
+      socket: v.optional(v.string()),
+      message: v.optional(v.string()),
+    }),
+  ),
+  reported: v.array(
+    v.object({
+      by: v.picklist(["kubelet", "runtime", "kubernetes"]),
+      code: v.picklist(REPORTED_CODES),
+      operation: v.picklist(["create", "remove", "status"]),
+      at: v.optional(v.string()),
+      count: v.number(),
+      message: v.string(),
+    }),
+  ),
+  becomesFindingAt: v.optional(v.string()),
+});
+
+/** Can this node create a pod? */
+const PodCreationSchema = v.object({
+  able: v.picklist(["yes", "no", "unknown"]),
+  lastSuccess: v.optional(v.object({ at: v.string(), pod: PendingPodSchema })),
+  lastFailure: v.optional(
+    v.object({
+      at: v.optional(v.string()),
+      code: v.picklist(REPORTED_CODES),
+      pod: v.optional(PendingPodSchema),
+      message: v.string(),
+    }),
+  ),
+  /** Pods that wait for their sandbox and of which a failure was reported. */
+  blockedPods: v.array(PendingPodSchema),
+});
+
 export const NodeReportSchema = v.object({
   apiVersion: v.literal(API_VERSION),
   kind: v.literal("NodeReport"),
   node: v.string(),
   observedAt: v.pipe(v.string(), v.isoTimestamp()),
-  verdict: v.picklist(["healthy", "ghosts", "unknown"]),
+  verdict: v.picklist(VERDICTS),
   runtime: v.object({ name: v.string(), version: v.string(), endpoint: v.string(), reachable: v.boolean() }),
   kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), error: v.optional(v.string()) }),
   boot: v.object({ id: v.string(), startedAt: v.string() }),
@@ -70,7 +124,10 @@ export const NodeReportSchema = v.object({
   ),
   /** What starts over and over on the node, whatever the reason. */
   crashLoops: v.optional(v.object({ pods: v.number(), restartsSinceBoot: v.number() })),
+  /** Missing where the runtime was not asked. */
+  podCreation: v.optional(PodCreationSchema),
   findings: v.array(FindingSchema),
+  pending: v.optional(v.array(PendingSchema)),
   kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string() })),
   problems: v.array(v.object({ source: v.string(), problem: v.string(), next: v.optional(v.string()) })),
   advice: v.array(v.string()),
@@ -80,3 +137,4 @@ export const NodeReportSchema = v.object({
 
 export type NodeReport = v.InferOutput<typeof NodeReportSchema>;
 export type ReportedFinding = NodeReport["findings"][number];
+export type ReportedPending = NonNullable<NodeReport["pending"]>[number];

@@ -1,3 +1,4 @@
+import { isFailing } from "../classes/pending.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { count, printable } from "./text.ts";
 
@@ -13,6 +14,8 @@ export function oneLine(report: NodeReport): string {
         `OK: no ghosts among ${count(report.sandboxes.total, "sandbox", "sandboxes")}, ${name} ${version}`,
       );
     }
+    case "degraded":
+      return degraded(report);
     case "ghosts":
       return ghosts(report.findings);
     case "unknown": {
@@ -32,6 +35,17 @@ function ghosts(findings: readonly ReportedFinding[]): string {
     shorterAndShorter(byClass.map(({ id, number }) => `${number} ${id}`)).map((classes) => `${head}: ${classes}`),
   );
   return firstThatFits([...blockedInWords(findings).map((blocked) => `${line}; ${blocked}`), line ?? head]) ?? head;
+}
+
+/** `degraded: 12 creation-retrying, 6 removal-failing; no pods start` */
+function degraded({ pending = [], podCreation }: NodeReport): string {
+  const byReason = [...Map.groupBy(pending.filter(isFailing), ({ reason }) => reason)]
+    .map(([reason, group]) => ({ reason, number: group.length }))
+    .toSorted((one, other) => other.number - one.number);
+  const words = shorterAndShorter(byReason.map(({ reason, number }) => `${number} ${reason}`));
+  const lines = words.map((reasons) => `degraded: ${reasons}`);
+  const withCreation = podCreation?.able === "no" ? lines.map((line) => `${line}; no pods start`) : [];
+  return firstThatFits([...withCreation, ...lines]) ?? "degraded";
 }
 
 function blockedInWords(findings: readonly ReportedFinding[]): readonly string[] {

@@ -1,6 +1,10 @@
+import { isFailing } from "../classes/pending.ts";
 import type { NodeReport } from "./node-report.ts";
+import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
 import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
+
+const MOST_FAILING = 5;
 
 /** What healing came to, in a few lines. */
 export function renderSummary(report: NodeReport, options: TextOptions): string {
@@ -12,6 +16,12 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   const { remaining = [] } = report;
   if (remaining.length === 0 && report.verdict === "unknown") {
     lines.push(`${ink.yellow("UNKNOWN")}  ${count(healed, "ghost")} gone, cannot tell what is left on ${report.node}`);
+  } else if (remaining.length === 0 && report.verdict === "degraded") {
+    const failing = (report.pending ?? []).filter(isFailing);
+    lines.push(
+      `${ink.yellow("DEGRADED")}  ${count(healed, "ghost")} gone, ${count(failing.length, "failure")} still reported on ${report.node}`,
+      ...failing.slice(0, MOST_FAILING).map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    ")),
+    );
   } else if (remaining.length === 0) {
     lines.push(`${ink.green("HEALED")}  ${count(healed, "ghost")} gone, nothing left on ${report.node}`);
   } else {

@@ -1,5 +1,7 @@
+import { isFailing } from "../classes/pending.ts";
 import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
+import { creationWords, pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
 import { count, type Paint, paint, printable, sentence, type TextOptions, wrap } from "./text.ts";
 
@@ -14,16 +16,25 @@ const NAMED_SUBJECTS = 10;
 /** What a tired operator wants: one line of verdict, then what is blocked, then why. */
 export function renderTable(report: NodeReport, options: TableOptions): string {
   const ink = paint(options.colour);
-  const parts = [verdictLine(report, ink, options.columns)];
+  const parts = [headLines(report, ink, options.columns)];
   const byClass = Map.groupBy(report.findings, (finding) => finding.class);
   for (const [classId, findings] of byClass) parts.push(renderClass(classId, findings, ink, options));
-  if (report.kept.length > 0) parts.push(renderKept(report, ink, options));
+  if ((report.pending ?? []).length > 0) parts.push(renderPending(report, ink, options));
+  if (leftAlone(report).length > 0) parts.push(renderKept(report, ink, options));
   if (report.problems.length > 0) parts.push(renderProblems(report.problems, options));
   if (report.advice.length > 0) {
     const lines = report.advice.map((advice) => wrap(`  ${printable(advice)}`, options.columns, "    "));
     parts.push([ink.bold("Advice"), ...lines].join("\n"));
   }
   return `${parts.join("\n\n")}\n`;
+}
+
+/** That no pod can start is what people must read first. */
+function headLines(report: NodeReport, ink: Paint, columns: number): string {
+  const verdict = verdictLine(report, ink, columns);
+  const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
+  if (creation === undefined) return verdict;
+  return `${wrap(`${ink.red("NO PODS START")}  ${creation}`, columns, "  ")}\n${verdict}`;
 }
 
 function verdictLine(report: NodeReport, ink: Paint, columns: number): string {
@@ -34,6 +45,7 @@ function verdictLine(report: NodeReport, ink: Paint, columns: number): string {
   const sandboxes = `${count(total, "sandbox", "sandboxes")}: ${ready} ready, ${notReady} not ready`;
   const line = {
     healthy: `${ink.green("HEALTHY")}  no ghosts on ${node} (${runtime}; ${sandboxes})`,
+    degraded: `${ink.yellow("DEGRADED")}  no ghosts, but ${count((report.pending ?? []).filter(isFailing).length, "failure")} reported on ${node} (${runtime}; ${sandboxes})`,
     ghosts: `${ink.red("GHOSTS")}  ${count(report.findings.length, "finding")} on ${node} (${runtime}; ${sandboxes})`,
     unknown: `${ink.yellow("UNKNOWN")}  cannot tell whether ${node} has ghosts (${runtime})`,
   }[report.verdict];
@@ -73,9 +85,32 @@ function subjectInWords({ subject }: ReportedFinding): string {
   return words.length > 0 ? words.join("  ") : (subject.name ?? subject.type);
 }
 
+const NAMED_PENDING = 10;
+
+function renderPending(
+  { pending = [], observedAt }: NodeReport,
+  ink: Paint,
+  { columns, verbose }: TableOptions,
+): string {
+  const lines = [ink.bold(`Pending (${pending.length})`)];
+  const shown = verbose ? pending : pending.slice(0, NAMED_PENDING);
+  for (const one of shown) lines.push(wrap(`  ${pendingLine(one, observedAt)}`, columns, "    "));
+  if (pending.length > shown.length) {
+    lines.push(ink.dim(`  … and ${pending.length - shown.length} more (-v names them)`));
+  }
+  return lines.join("\n");
+}
+
+/** Without those that are pending: they are said once. */
+function leftAlone({ kept, pending = [] }: NodeReport): NodeReport["kept"] {
+  const said = new Set(pending.map(({ sandboxId }) => sandboxId));
+  return kept.filter(({ sandboxId }) => !said.has(sandboxId));
+}
+
 function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
-  const lines = [ink.bold(`Left alone (${report.kept.length})`)];
-  const byReason = Map.groupBy(report.kept, (kept) => kept.reason);
+  const kept = leftAlone(report);
+  const lines = [ink.bold(`Left alone (${kept.length})`)];
+  const byReason = Map.groupBy(kept, ({ reason }) => reason);
   for (const [reason, group] of byReason) {
     const names = group.map(({ pod }) => `${pod.namespace}/${pod.name}`);
     const shown = verbose ? names : names.slice(0, 3);

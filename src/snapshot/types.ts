@@ -316,6 +316,10 @@ export interface PodEvent {
   readonly reason: string;
   readonly message: string;
   readonly count: number;
+  /** Of the pod that it is about; a namesake made later has another. */
+  readonly uid?: string;
+  /** When it was last said. */
+  readonly at?: Date;
 }
 
 export interface KnownPod {

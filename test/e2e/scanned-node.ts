@@ -11,7 +11,7 @@ import type { NodeReport } from "../../src/report/node-report.ts";
 const UNGHOST = process.env["UNGHOST_BIN"] ?? join(checkoutDir() ?? process.cwd(), "dist/unghost");
 const SCHEMA = join(import.meta.dirname, "../../docs/schema/node-report.v1.json");
 const SCAN_MS = 60_000;
-const EXIT_OF_VERDICT = { healthy: 0, ghosts: 1, unknown: 2 } as const;
+const EXIT_OF_VERDICT = { healthy: 0, degraded: 1, ghosts: 1, unknown: 2 } as const;
 
 const isReport = new Ajv2020({ validateFormats: false }).compile<NodeReport>(JSON.parse(readFileSync(SCHEMA, "utf8")));
 

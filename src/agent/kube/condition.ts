@@ -1,3 +1,5 @@
+import { isFailing } from "../../classes/pending.ts";
+import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count, printable } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";
 
@@ -13,6 +15,7 @@ export interface Condition {
 export type ConditionReason =
   | "NoGhostSandboxes"
   | "GhostSandboxesPresent"
+  | "PodsBlocked"
   | "GhostHealFailed"
   | "GhostHealRefused"
   | "HealingPaused"
@@ -42,6 +45,8 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
       message: `Whether there are ghosts cannot be told${why}`,
     });
   }
+  if (verdict === "degraded")
+    return cut({ status: "True", reason: "PodsBlocked", message: degradedMessage(scan.report) });
   const held = heldWords(state);
   return cut({
     status: "False",
@@ -65,8 +70,38 @@ function badMessage(state: AgentState): string {
     worst(sightings),
     givenUpWords(sightings),
     heldWords(state),
+    pendingWords(state.scan?.report),
   ];
   return parts.filter((part) => part !== undefined).join("; ");
+}
+
+const MOST_PODS = 3;
+
+/** What fails and for whom; without ages, which would change it with every scan. */
+export function degradedMessage({ pending = [], podCreation }: NodeReport): string {
+  const failing = pending.filter(isFailing);
+  const pods = [...new Set(failing.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
+  const more = pods.length > MOST_PODS ? ` and ${pods.length - MOST_PODS} more` : "";
+  const [last] = failing.flatMap(({ reported }) => reported);
+  const parts = [
+    ...(podCreation?.able === "no" ? ["This node cannot create pods"] : []),
+    byReason(failing),
+    ...(pods.length === 0 ? [] : [`blocked: ${pods.toSorted().slice(0, MOST_PODS).join(", ")}${more}`]),
+    ...(last === undefined ? [] : [`reported: ${last.code}`]),
+  ];
+  return parts.join("; ");
+}
+
+function pendingWords(report: NodeReport | undefined): string | undefined {
+  const failing = (report?.pending ?? []).filter(isFailing);
+  return failing.length === 0 ? undefined : `pending: ${byReason(failing)}`;
+}
+
+function byReason(pending: readonly ReportedPending[]): string {
+  return [...Map.groupBy(pending, ({ reason }) => reason)]
+    .map(([reason, group]) => `${group.length} ${reason}`)
+    .toSorted()
+    .join(", ");
 }
 
 /** The most frequent classes first, then by name: the same ghosts always read the same. */

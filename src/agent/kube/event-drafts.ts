@@ -33,6 +33,7 @@ export function draftsOf(news: readonly News[], mayNamePods: boolean): readonly 
 }
 
 const WORDS: Readonly<Record<EventReason, string>> = {
+  PodsBlocked: "blocked",
   GhostDetected: "detected",
   GhostHealed: "healed",
   GhostHealFailed: "not healed",

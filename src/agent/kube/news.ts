@@ -1,7 +1,8 @@
 import { fullStop } from "../../report/text.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
+import { degradedMessage } from "./condition.ts";
 
-export type EventReason = "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
+export type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
 
 export interface PodName {
   readonly namespace: string;
@@ -20,6 +21,9 @@ export interface News {
 /** Somebody has to know of these; to wait for an age, a window or a turn is how things are meant to go. */
 const REFUSALS_TOLD: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out", "breaker", "guard", "disk"]);
 
+/** Events of one kind are counted together by class: failures without a finding have this one. */
+const DEGRADED = "degraded";
+
 /** The cluster has no such pod: nobody would ever look at an event about it. */
 const WITHOUT_POD = "pod-gone";
 
@@ -27,6 +31,8 @@ export function newsOf(event: AgentEvent): News | undefined {
   switch (event.kind) {
     case "detected":
       return ofSighting("GhostDetected", event.sighting, blocksInWords(event.sighting));
+    case "degraded":
+      return { reason: "PodsBlocked", class: DEGRADED, message: degradedMessage(event.report) };
     case "healed":
       return ofRecord("GhostHealed", event.record);
     case "heal-failed":

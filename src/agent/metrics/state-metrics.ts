@@ -1,4 +1,6 @@
 import { classes } from "../../classes/index.ts";
+import { PENDING_REASONS } from "../../classes/pending.ts";
+import { VERDICTS } from "../../classes/verdict.ts";
 import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
 import { leaseSamples } from "./lease-samples.ts";
 
@@ -18,7 +20,6 @@ export interface Sample {
 }
 
 const HEAL_RESULTS = ["healed", "failed", "skipped", "refused"] as const;
-const VERDICTS = ["healthy", "ghosts", "unknown"] as const;
 const CACHE_KINDS = ["result", "multus", "flannel"] as const satisfies readonly CacheFileCount["kind"][];
 const CACHE_STATES = [
   "ok",
@@ -53,6 +54,28 @@ export const STATE_METRICS: readonly StateMetric[] = [
     help: "Findings that stand now, by failure class.",
     labels: ["class"],
     samples: ({ sightings }) => perClass(sightings, (standing) => standing.length),
+  },
+  {
+    type: "gauge",
+    name: "unghost_pending",
+    help: "Sandbox creations and removals in flight, retried or failing, not yet findings, by reason.",
+    labels: ["reason"],
+    samples: ({ scan }) =>
+      PENDING_REASONS.map((reason) => ({
+        labels: { reason },
+        value: (scan?.report.pending ?? []).filter((one) => one.reason === reason).length,
+      })),
+  },
+  {
+    type: "gauge",
+    name: "unghost_pod_creation",
+    help: "Whether this node can create pods: 1 for the answer of the last scan, 0 for the others.",
+    labels: ["able"],
+    samples: ({ scan }) =>
+      (["yes", "no", "unknown"] as const).map((able) => ({
+        labels: { able },
+        value: scan !== undefined && (scan.report.podCreation?.able ?? "unknown") === able ? 1 : 0,
+      })),
   },
   {
     type: "gauge",

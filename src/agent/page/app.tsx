@@ -5,6 +5,7 @@ import { GhostMark } from "./ghost-mark.tsx";
 import { Heals } from "./heals.tsx";
 import { live } from "./live.ts";
 import { Notices } from "./notice-list.tsx";
+import { PendingList } from "./pending-list.tsx";
 import { Sources } from "./source-table.tsx";
 import { Timeline } from "./timeline-section.tsx";
 import { VerdictCard } from "./verdict-card.tsx";
@@ -29,6 +30,7 @@ export function App() {
               <div>
                 <Blocked sightings={agent.sightings} />
                 <Findings sightings={agent.sightings} />
+                <PendingList report={agent.scan?.report} />
                 <Timeline runs={agent.timeline} />
                 <Heals heals={agent.heals} />
               </div>

@@ -1,3 +1,4 @@
+import { isFailing } from "../../classes/pending.ts";
 import type { WireSighting, WireState } from "./wire.ts";
 import { count, listed } from "./words.ts";
 
@@ -22,6 +23,15 @@ export function verdictOf(state: WireState): Verdict {
     const unread = scan.report.problems.map(({ source }) => source).join(", ");
     const detail = `Not everything could be read${unread === "" ? "" : `: ${unread}`}. See the sources.`;
     return { tone: "unsure", headline: "Cannot tell", detail };
+  }
+  if (scan.report.verdict === "degraded") {
+    const failing = (scan.report.pending ?? []).filter(isFailing).length;
+    const detail = `Kubelet reports ${count(failing, "failure")} on ${node}; see Pending.`;
+    return {
+      tone: "bad",
+      headline: scan.report.podCreation?.able === "no" ? "No pods start" : "Degraded",
+      detail,
+    };
   }
   // A finding that policy looks away from is in the report and not among the sightings.
   return { tone: "good", headline: "Healthy", detail: `No ghosts on ${node}.` };

@@ -1,11 +1,11 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
 import type { PluginProcess } from "../../snapshot/types.ts";
+import { isCreationDue } from "../creation-grace.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { creationsUnderWay } from "../in-the-making.ts";
 import { pullsAnImage, runtimeUnreachable } from "../log-context.ts";
-import { namesHeldInLogs } from "../name-locks.ts";
 import type { Step } from "../step.ts";
 import type { NodeView } from "../view.ts";
 import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
@@ -71,7 +71,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     ],
     gates: [
       "The holder is not listed over CRI.",
-      "The plugin process is older than the in-flight grace (kubelet's four minutes, the rollback's one, and a margin).",
+      "The plugin process is older than the in-flight grace (kubelet's four minutes, the rollback's one, and a margin); 30 seconds after kubelet or the runtime reported a timeout or a reserved name for this attempt, because nobody waits for its result any more.",
       "The process is not in uninterruptible sleep (then it is class A7).",
     ],
   },
@@ -97,10 +97,9 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
 };
 
 function detect(view: NodeView): readonly Detected[] {
-  const locks = namesHeldInLogs(view);
   return creationsUnderWay(view)
-    .filter(({ ageMs }) => ageMs >= view.policy.inflightGraceMs)
-    .flatMap(({ id, plugin }) => heldBy(id, plugin, locks.get(id), view));
+    .filter((creation) => isCreationDue(creation, view))
+    .flatMap(({ id, plugin, lockedName }) => heldBy(id, plugin, lockedName, view));
 }
 
 function heldBy(

@@ -29,7 +29,7 @@ function nodeValues({ settings, raw }: Inspected): readonly EffectiveValue[] {
 }
 
 function asWritten(settings: NodeSettings): Readonly<Record<SettingKey, unknown>> {
-  const { timeoutMs, minAgeMs, inflightGraceMs, volumeAttachmentAgeMs, ...rest } = settings;
+  const { timeoutMs, minAgeMs, inflightGraceMs, abandonedGraceMs: _, volumeAttachmentAgeMs, ...rest } = settings;
   return {
     ...rest,
     timeout: durationText(timeoutMs),

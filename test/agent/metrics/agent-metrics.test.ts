@@ -22,6 +22,8 @@ const CONTRACT = [
   "unghost_kernel_stalls_total",
   "unghost_last_scan_timestamp_seconds",
   "unghost_leftover_containers",
+  "unghost_pending",
+  "unghost_pod_creation",
   "unghost_refusals_total",
   "unghost_sandboxes",
   "unghost_scan_duration_seconds_bucket",

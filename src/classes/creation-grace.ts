@@ -1,0 +1,83 @@
+import { parseSandboxName } from "../snapshot/ids.ts";
+import type { Creation } from "./in-the-making.ts";
+import type { PendingPod, ReportedCode } from "./pending.ts";
+import { type CallReport, callReports, concernsPod } from "./reports.ts";
+import type { NodeView } from "./view.ts";
+
+/**
+ * How long a creation may go on after its caller gave up. Kubelet gives up RunPodSandbox after twice its
+ * runtimeRequestTimeout (4 minutes by default) and retries it within 10 to 15 seconds. The runtime kills the plugin when
+ * the caller's deadline passes: a plugin that still runs after two refused retries will not end by itself, and nobody
+ * waits for its result.
+ */
+export const ABANDONED_GRACE_MS = 30_000;
+
+/** A plugin that has just been started for the next attempt gets this time, however long its pod has waited. */
+const FRESH_PLUGIN_MS = 60_000;
+
+/** The caller of this very attempt is gone. */
+const ABANDONED: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "canceled", "name-reserved"]);
+
+/** Whose sandbox is being created, as far as it is known. */
+export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): PendingPod | undefined {
+  const named = parseSandboxName(lockedName ?? view.about(id).metadata?.name ?? "");
+  if (named !== undefined) return named;
+  if (plugin?.pod === undefined) return undefined;
+  const { namespace, name, uid } = plugin.pod;
+  return { namespace, name, ...(uid === undefined ? {} : { uid }) };
+}
+
+/** When a creation in flight counts as stuck, in milliseconds since 1970. */
+export function creationDueAt(creation: Creation, view: NodeView): number {
+  const { inflightGraceMs, abandonedGraceMs = Math.min(inflightGraceMs, ABANDONED_GRACE_MS) } = view.policy;
+  const startedAt = view.snapshot.observedAt.getTime() - creation.ageMs;
+  const abandonedAt = Math.min(...reportsOfAttempt(creation, view).flatMap(abandonment));
+  const waitingSince = podWaitingSince(creation, view) ?? startedAt;
+  return Math.min(
+    startedAt + inflightGraceMs,
+    Math.max(startedAt, abandonedAt) + abandonedGraceMs,
+    // Kubelet ends each attempt at its own deadline where the plugin obeys: then the pod's waiting time counts, not that
+    // of the last attempt.
+    Math.max(waitingSince + inflightGraceMs, startedAt + Math.min(inflightGraceMs, FRESH_PLUGIN_MS)),
+  );
+}
+
+export function isCreationDue(creation: Creation, view: NodeView): boolean {
+  return creationDueAt(creation, view) <= view.snapshot.observedAt.getTime();
+}
+
+function abandonment({ code, at }: CallReport): readonly number[] {
+  return ABANDONED.has(code) && at !== undefined ? [at.getTime()] : [];
+}
+
+/** Reports about this sandbox by id, and about its pod since this attempt started. */
+export function reportsOfAttempt(creation: Creation, view: NodeView): readonly CallReport[] {
+  const pod = podOfCreation(creation, view);
+  const startedAt = view.snapshot.observedAt.getTime() - creation.ageMs;
+  return callReports(view).filter((report) => {
+    if (report.operation !== "create" || report.code === "volume") return false;
+    if (report.sandboxId === creation.id) return true;
+    if (pod === undefined || !concernsPod(report, pod)) return false;
+    if (report.pod?.attempt !== undefined && pod.attempt !== undefined && report.pod.attempt !== pod.attempt)
+      return false;
+    return report.at !== undefined && report.at.getTime() >= startedAt;
+  });
+}
+
+/** Attempts of one pod follow each other within kubelet's four minutes and its back-off. */
+const LONGEST_GAP_MS = 6 * 60_000;
+
+/** Since when kubelet's attempts for this pod fail without a success between them. */
+function podWaitingSince(creation: Creation, view: NodeView): number | undefined {
+  const pod = podOfCreation(creation, view);
+  if (pod?.uid === undefined) return undefined;
+  let since = view.snapshot.observedAt.getTime();
+  for (const report of callReports(view).toReversed()) {
+    if (report.operation !== "create" || !ABANDONED.has(report.code) || report.at === undefined) continue;
+    if (!concernsPod(report, pod)) continue;
+    const at = report.at.getTime();
+    if (since - at > LONGEST_GAP_MS) break;
+    since = Math.min(since, at);
+  }
+  return since === view.snapshot.observedAt.getTime() ? undefined : since;
+}

@@ -1,0 +1,108 @@
+import type { SandboxId } from "../snapshot/ids.ts";
+
+/**
+ * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.
+ *
+ * - `creation-in-flight`: RunPodSandbox runs, and nobody has complained about it yet.
+ * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
+ * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
+ * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
+ * - `removal-in-flight`: StopPodSandbox runs, and nobody has complained about it yet.
+ * - `removal-failing`: kubelet's attempts to stop the sandbox fail.
+ * - `runtime-status-hanging`: the runtime answers lists and not Status; kubelet sets the node NotReady.
+ */
+export const PENDING_REASONS = [
+  "creation-in-flight",
+  "creation-retrying",
+  "creation-failing",
+  "creation-waiting",
+  "removal-in-flight",
+  "removal-failing",
+  "runtime-status-hanging",
+] as const;
+export type PendingReason = (typeof PENDING_REASONS)[number];
+
+export interface Pending {
+  readonly reason: PendingReason;
+  /** Missing where the runtime as a whole is pending. */
+  readonly pod?: PendingPod;
+  readonly sandboxId?: SandboxId;
+  /** Derived from the monotonic clock where a process tells its age. */
+  readonly since: Date;
+  readonly waitsFor?: WaitsFor;
+  /** What kubelet, the runtime or the API server reported about this very attempt, newest first; bounded. */
+  readonly reported: readonly Reported[];
+  /** When it becomes a finding if nothing changes; missing where only more evidence makes it one. */
+  readonly becomesFindingAt?: Date;
+}
+
+export interface PendingPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly attempt?: number;
+}
+
+export type WaitsFor =
+  | { readonly kind: "plugin"; readonly pid: number; readonly command: string; readonly cniCommand: string }
+  | { readonly kind: "daemon"; readonly socket: string; readonly pid?: number; readonly command?: string }
+  | { readonly kind: "lock"; readonly holder: { readonly pid: number; readonly command: string } }
+  | { readonly kind: "volume"; readonly message: string }
+  | { readonly kind: "runtime" };
+
+/** What went wrong with one call, as whoever made or answered it reported. */
+export interface Reported {
+  readonly by: "kubelet" | "runtime" | "kubernetes";
+  readonly code: ReportedCode;
+  readonly operation: "create" | "remove" | "status";
+  readonly at?: Date;
+  /** How often, as far as it was counted. */
+  readonly count: number;
+  readonly message: string;
+}
+
+/**
+ * - `deadline-exceeded`: the caller stopped waiting. - `canceled`: the caller went away.
+ * - `name-reserved`: an earlier attempt holds the name. - `daemon-unreachable`: a plugin could not reach its daemon.
+ * - `plugin-failed`: a plugin answered with an error. - `volume`: the pod waits for a volume. - `other`.
+ */
+export const REPORTED_CODES = [
+  "deadline-exceeded",
+  "canceled",
+  "name-reserved",
+  "daemon-unreachable",
+  "plugin-failed",
+  "volume",
+  "other",
+] as const;
+export type ReportedCode = (typeof REPORTED_CODES)[number];
+
+/** Somebody already reports that this fails: a node with such a pending entry is not healthy. */
+export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
+  switch (reason) {
+    case "creation-retrying":
+    case "creation-failing":
+    case "removal-failing":
+    case "runtime-status-hanging":
+      return true;
+    // Waiting for a volume is the storage's trouble, and an attempt without a complaint is everyday life.
+    case "creation-waiting":
+    case "creation-in-flight":
+    case "removal-in-flight":
+      return false;
+  }
+}
+
+/** Can this node create a pod? */
+export interface PodCreation {
+  readonly able: "yes" | "no" | "unknown";
+  readonly lastSuccess?: { readonly at: Date; readonly pod: PendingPod };
+  readonly lastFailure?: {
+    readonly at?: Date;
+    readonly code: ReportedCode;
+    readonly pod?: PendingPod;
+    readonly message: string;
+  };
+  /** Pods that wait for their sandbox and of which a failure was reported. */
+  readonly blockedPods: readonly PendingPod[];
+}

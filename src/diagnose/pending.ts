@@ -1,0 +1,155 @@
+import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../classes/creation-grace.ts";
+import { creationsUnderWay } from "../classes/in-the-making.ts";
+import { isKubeletAlive } from "../classes/kubelet-alive.ts";
+import type { Pending, PendingPod, Reported, WaitsFor } from "../classes/pending.ts";
+import { oldestOfEachSandbox } from "../classes/plugin-processes.ts";
+import { type CallReport, callReports, concernsPod, isFresh } from "../classes/reports.ts";
+import type { NodeView } from "../classes/view.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { PluginProcess, Sandbox } from "../snapshot/types.ts";
+
+/** What is on its way and not a finding; `explained` are the sandboxes that a finding already speaks of. */
+export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {
+  const creations = pendingCreations(view);
+  const removals = pendingRemovals(view);
+  const failing = failingCreations(view, [...creations, ...removals]);
+  return [...creations, ...removals, ...failing].filter(
+    ({ sandboxId }) => sandboxId === undefined || !explained.has(sandboxId),
+  );
+}
+
+function pendingCreations(view: NodeView): readonly Pending[] {
+  return creationsUnderWay(view).flatMap((creation): readonly Pending[] => {
+    if (isCreationDue(creation, view)) return [];
+    const pod = podOfCreation(creation, view);
+    const reports = reportsOfAttempt(creation, view);
+    const earlier = pod === undefined ? [] : freshReports("create", pod, view);
+    const reported = [...new Set([...reports, ...earlier])];
+    return [
+      {
+        reason: reported.length === 0 ? "creation-in-flight" : "creation-retrying",
+        ...(pod === undefined ? {} : { pod }),
+        sandboxId: creation.id,
+        since: new Date(view.snapshot.observedAt.getTime() - creation.ageMs),
+        ...(creation.plugin === undefined ? {} : { waitsFor: plugin(creation.plugin) }),
+        reported: newest(reported),
+        becomesFindingAt: new Date(creationDueAt(creation, view)),
+      },
+    ];
+  });
+}
+
+function pendingRemovals(view: NodeView): readonly Pending[] {
+  const plugins = oldestOfEachSandbox(valueOr(view.snapshot.processes, undefined)?.plugins ?? [], "DEL");
+  const byId = new Map(plugins.map((one) => [one.sandboxId as string, one]));
+  return view.sandboxes.flatMap((sandbox): readonly Pending[] => {
+    const del = byId.get(sandbox.id);
+    const reported = removalReports(sandbox, view);
+    if (del === undefined && reported.length === 0) return [];
+    const { observedAt } = view.snapshot;
+    const startedAt = del === undefined ? undefined : new Date(observedAt.getTime() - del.ageSeconds * 1000);
+    return [
+      {
+        reason: reported.length === 0 ? "removal-in-flight" : "removal-failing",
+        pod: sandbox.pod,
+        sandboxId: sandbox.id,
+        since: earliest([startedAt, ...reported.map(({ at }) => at)]) ?? observedAt,
+        ...(del === undefined ? {} : { waitsFor: plugin(del) }),
+        reported: newest(reported),
+        ...(startedAt === undefined
+          ? {}
+          : { becomesFindingAt: new Date(startedAt.getTime() + view.policy.inflightGraceMs) }),
+      },
+    ];
+  });
+}
+
+/** Only kubelet's and the cluster's word: a stop that somebody tried by hand is nobody's wish any more. */
+function removalReports(sandbox: Sandbox, view: NodeView): readonly CallReport[] {
+  const { namespace, name, uid } = sandbox.pod;
+  return callReports(view).filter((report) => {
+    if (report.operation !== "remove" || report.by === "runtime" || !isFresh(report, view)) return false;
+    if (report.sandboxId !== undefined) return report.sandboxId === sandbox.id;
+    return report.pod?.uid !== undefined && concernsPod(report, { namespace, name, uid });
+  });
+}
+
+/** Pods whose last attempt failed and that have neither a sandbox nor an attempt in flight. */
+function failingCreations(view: NodeView, known: readonly Pending[]): readonly Pending[] {
+  const pods = new Map<string, PendingPod>();
+  for (const report of callReports(view)) {
+    if (report.operation !== "create" || report.by === "runtime" || report.pod === undefined) continue;
+    if (!isFresh(report, view)) continue;
+    const pod = wantedPod(report.pod, view);
+    if (pod !== undefined) pods.set(`${pod.namespace}/${pod.name}`, pod);
+  }
+  return [...pods.values()].flatMap((pod): readonly Pending[] => {
+    if (hasReadySandbox(pod, view) || known.some((one) => one.pod !== undefined && isSamePod(one.pod, pod))) return [];
+    const reported = freshReports("create", pod, view);
+    const isVolume = reported.every(({ code }) => code === "volume");
+    return [
+      {
+        reason: isVolume ? "creation-waiting" : "creation-failing",
+        pod,
+        since: earliest(reported.map(({ at }) => at)) ?? view.snapshot.observedAt,
+        ...(isVolume ? { waitsFor: { kind: "volume", message: reported.at(-1)?.message ?? "" } } : {}),
+        reported: newest(reported),
+      },
+    ];
+  });
+}
+
+/** The pod as Kubernetes knows it; undefined where nobody wants it any more. */
+function wantedPod(pod: PendingPod, view: NodeView): PendingPod | undefined {
+  const { kubernetes } = view.snapshot;
+  if (kubernetes.source === "none") return isKubeletAlive(view) ? pod : undefined;
+  const found = kubernetes.pods.find((one) =>
+    pod.uid === undefined
+      ? one.namespace === pod.namespace && one.name === pod.name
+      : one.uid === pod.uid || one.objectUid === pod.uid,
+  );
+  if (found === undefined || found.terminating === true) return undefined;
+  if (found.phase === "Succeeded" || found.phase === "Failed") return undefined;
+  return { ...pod, uid: found.uid };
+}
+
+function hasReadySandbox(pod: PendingPod, view: NodeView): boolean {
+  return view.sandboxes.some((sandbox) => sandbox.state === "ready" && isSamePod(sandbox.pod, pod));
+}
+
+function isSamePod(one: PendingPod, other: PendingPod): boolean {
+  if (one.uid !== undefined && other.uid !== undefined) return one.uid === other.uid;
+  return one.namespace === other.namespace && one.name === other.name;
+}
+
+function freshReports(operation: Reported["operation"], pod: PendingPod, view: NodeView): readonly CallReport[] {
+  return callReports(view).filter(
+    (report) => report.operation === operation && isFresh(report, view) && concernsPod(report, pod),
+  );
+}
+
+function plugin({ pid, command, cniCommand }: PluginProcess): WaitsFor {
+  return { kind: "plugin", pid, command, cniCommand };
+}
+
+const MOST_REPORTED = 3;
+
+/** The last of each kind, newest first, with how often it was reported. */
+function newest(reports: readonly CallReport[]): readonly Reported[] {
+  const byKind = Map.groupBy(reports, ({ by, code }) => `${by} ${code}`);
+  return [...byKind.values()]
+    .flatMap((group) => {
+      const last = group.at(-1);
+      if (last === undefined) return [];
+      const { by, code, operation, at, message } = last;
+      const count = group.reduce((sum, one) => sum + one.count, 0);
+      return [{ by, code, operation, ...(at === undefined ? {} : { at }), count, message }];
+    })
+    .toSorted((one, other) => (other.at?.getTime() ?? 0) - (one.at?.getTime() ?? 0))
+    .slice(0, MOST_REPORTED);
+}
+
+function earliest(dates: readonly (Date | undefined)[]): Date | undefined {
+  const times = dates.flatMap((date) => (date === undefined ? [] : [date.getTime()]));
+  return times.length === 0 ? undefined : new Date(Math.min(...times));
+}

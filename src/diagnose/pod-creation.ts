@@ -1,0 +1,55 @@
+import { isFailing, type Pending, type PendingPod, type PodCreation } from "../classes/pending.ts";
+import { callReports } from "../classes/reports.ts";
+import type { NodeView } from "../classes/view.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { RuntimeCondition } from "../snapshot/types.ts";
+
+/** Can this node create a pod? Answered from what was created last, what failed last and what is pending. */
+export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodCreation {
+  const last = { ...lastCreated(view), ...lastFailed(view) };
+  const blocked = pending.filter((one) => isFailing(one) && one.reason.startsWith("creation-") && one.pod);
+  return {
+    able: isAble(view, pending, blocked, last),
+    ...last,
+    blockedPods: blocked.flatMap(({ pod }) => (pod === undefined ? [] : [pod])),
+  };
+}
+
+function isAble(
+  view: NodeView,
+  pending: readonly Pending[],
+  blocked: readonly Pending[],
+  { lastSuccess, lastFailure }: Pick<PodCreation, "lastSuccess" | "lastFailure">,
+): PodCreation["able"] {
+  if (pending.some(({ reason }) => reason === "runtime-status-hanging")) return "no";
+  const cri = valueOr(view.snapshot.cri, undefined);
+  if (cri === undefined) return "unknown";
+  if (cri.conditions.some(isDown)) return "no";
+  if (blocked.length === 0) return "yes";
+  const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
+  if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";
+  // One pod whose name is taken says nothing about the others.
+  const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
+  return isOwnTrouble === true ? "unknown" : "no";
+}
+
+function isDown({ type, status }: RuntimeCondition): boolean {
+  return (type === "NetworkReady" || type === "RuntimeReady") && !status;
+}
+
+function lastCreated({ sandboxes }: NodeView): Pick<PodCreation, "lastSuccess"> {
+  let newest: { readonly createdAt: bigint; readonly pod: PendingPod } | undefined;
+  for (const { state, createdAt, pod } of sandboxes) {
+    if (state !== "ready" || createdAt <= 0n) continue;
+    if (newest === undefined || createdAt > newest.createdAt) newest = { createdAt, pod };
+  }
+  if (newest === undefined) return {};
+  return { lastSuccess: { at: new Date(Number(newest.createdAt / 1_000_000n)), pod: newest.pod } };
+}
+
+function lastFailed(view: NodeView): Pick<PodCreation, "lastFailure"> {
+  const last = callReports(view).findLast(({ operation, code }) => operation === "create" && code !== "volume");
+  if (last === undefined) return {};
+  const { at, code, pod, message } = last;
+  return { lastFailure: { ...(at === undefined ? {} : { at }), code, ...(pod === undefined ? {} : { pod }), message } };
+}

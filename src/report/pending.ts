@@ -1,0 +1,119 @@
+import type { Pending, PodCreation, WaitsFor } from "../classes/pending.ts";
+import { durationInWords } from "../snapshot/duration-words.ts";
+import type { NodeReport, ReportedPending } from "./node-report.ts";
+import { printable } from "./text.ts";
+
+/** Also as the status page has it, where nothing can be changed. */
+type Shown = Omit<Readonly<ReportedPending>, "reported"> & {
+  readonly reported: readonly Readonly<ReportedPending["reported"][number]>[];
+};
+type ReportedCreation = NonNullable<NodeReport["podCreation"]>;
+
+export function reportedPending({
+  since,
+  waitsFor,
+  reported,
+  becomesFindingAt,
+  pod,
+  ...rest
+}: Pending): ReportedPending {
+  return {
+    ...rest,
+    ...(pod === undefined ? {} : { pod: { ...pod } }),
+    since: since.toISOString(),
+    ...(waitsFor === undefined ? {} : { waitsFor: flat(waitsFor) }),
+    reported: reported.map(({ at, ...one }) => ({ ...one, ...(at === undefined ? {} : { at: at.toISOString() }) })),
+    ...(becomesFindingAt === undefined ? {} : { becomesFindingAt: becomesFindingAt.toISOString() }),
+  };
+}
+
+function flat(waitsFor: WaitsFor): NonNullable<ReportedPending["waitsFor"]> {
+  return waitsFor.kind === "lock" ? { kind: "lock", ...waitsFor.holder } : { ...waitsFor };
+}
+
+export function reportedCreation({ able, lastSuccess, lastFailure, blockedPods }: PodCreation): ReportedCreation {
+  return {
+    able,
+    ...(lastSuccess === undefined
+      ? {}
+      : { lastSuccess: { at: lastSuccess.at.toISOString(), pod: { ...lastSuccess.pod } } }),
+    ...(lastFailure === undefined ? {} : { lastFailure: reportedFailure(lastFailure) }),
+    blockedPods: blockedPods.map((pod) => ({ ...pod })),
+  };
+}
+
+function reportedFailure({ at, pod, ...rest }: NonNullable<PodCreation["lastFailure"]>) {
+  return {
+    ...rest,
+    ...(at === undefined ? {} : { at: at.toISOString() }),
+    ...(pod === undefined ? {} : { pod: { ...pod } }),
+  };
+}
+
+/** By reason and pod: the runtime lists them in another order each time. */
+export function pendingKey({ reason, pod, sandboxId }: Shown): string {
+  return `${reason} ${podWords(pod)} ${sandboxId ?? ""}`;
+}
+
+export function podWords(pod: Shown["pod"]): string {
+  return pod === undefined ? "" : `${pod.namespace}/${pod.name}`;
+}
+
+const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
+  "creation-in-flight": "sandbox creation in flight",
+  "creation-retrying": "sandbox creation retried after a failure",
+  "creation-failing": "sandbox creation fails",
+  "creation-waiting": "waits for its sandbox",
+  "removal-in-flight": "sandbox removal in flight",
+  "removal-failing": "sandbox removal fails",
+  "runtime-status-hanging": "the runtime does not answer Status",
+};
+
+/** `default/web-0: sandbox creation in flight for 2m, waits for pid 12 (multus-shim); becomes a finding in 8m` */
+export function pendingLine(pending: Shown, observedAt: string): string {
+  const { reason, pod, since, waitsFor, reported, becomesFindingAt } = pending;
+  const now = Date.parse(observedAt);
+  const subject = pod === undefined ? "" : `${podWords(pod)}: `;
+  const age = `for ${durationInWords((now - Date.parse(since)) / 1000)}`;
+  const [last] = reported;
+  const dueIn = becomesFindingAt === undefined ? 0 : (Date.parse(becomesFindingAt) - now) / 1000;
+  const parts = [
+    `${REASON_WORDS[reason]} ${age}${waitsFor === undefined ? "" : `, waits for ${waitWords(waitsFor)}`}`,
+    ...(last === undefined ? [] : [`${last.by} reported ${last.code}${times(last.count)}: ${last.message}`]),
+    ...(dueIn > 0 ? [`becomes a finding in ${durationInWords(dueIn)}`] : []),
+  ];
+  return printable(subject + parts.join("; "));
+}
+
+function times(count: number): string {
+  return count > 1 ? ` ${count} times` : "";
+}
+
+function waitWords({ kind, pid, command, socket, message }: NonNullable<ReportedPending["waitsFor"]>): string {
+  const process = pid === undefined ? "" : `pid ${pid}${command === undefined ? "" : ` (${command})`}`;
+  switch (kind) {
+    case "plugin":
+      return process;
+    case "daemon":
+      return `the daemon on ${socket ?? "its socket"}${process === "" ? "" : `, ${process}`}`;
+    case "lock":
+      return `the CNI lock, held by ${process}`;
+    case "volume":
+      return `a volume: ${message ?? ""}`;
+    case "runtime":
+      return "the runtime";
+  }
+}
+
+const NAMED_PODS = 5;
+
+/** `NO PODS START  12 pods wait: a, b, … ` for the first line; undefined where pods can be created. */
+export function creationWords({ able, lastFailure, lastSuccess, blockedPods }: ReportedCreation): string | undefined {
+  if (able !== "no") return undefined;
+  const names = blockedPods.slice(0, NAMED_PODS).map(podWords).join(", ");
+  const more = blockedPods.length > NAMED_PODS ? ` and ${blockedPods.length - NAMED_PODS} more` : "";
+  const waiting = blockedPods.length === 0 ? "" : `; waiting: ${names}${more}`;
+  const success = lastSuccess === undefined ? "" : `; last success ${lastSuccess.at}`;
+  const failure = lastFailure === undefined ? "" : `; last failure (${lastFailure.code}): ${lastFailure.message}`;
+  return printable(`this node cannot create pods${waiting}${success}${failure}`);
+}

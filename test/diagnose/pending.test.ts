@@ -1,0 +1,193 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
+import { diagnosed, named } from "../support/diagnosed.ts";
+import {
+  ago,
+  idOf,
+  NOW,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  sandboxOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+function klog(secondsAgo: number, text: string): string {
+  const at = ago(secondsAgo);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return `E${day} ${time}.000000    4711 kuberuntime_sandbox.go:72] ${text}`;
+}
+
+const timedOut = (uid: string, secondsAgo: number): string =>
+  klog(
+    secondsAgo,
+    `"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"pod-${uid}_default(${uid})\\" with CreatePodSandboxError: \\"Failed to create sandbox for pod: rpc error: code = DeadlineExceeded desc = context deadline exceeded\\"" pod="default/pod-${uid}" podUID="${uid}"`,
+  );
+
+const nameTaken = (digit: string, uid: string, secondsAgo: number): string =>
+  klog(
+    secondsAgo,
+    `"RunPodSandbox from runtime service failed" err="rpc error: code = Unknown desc = failed to reserve sandbox name \\"pod-${uid}_default_${uid}_0\\": name \\"pod-${uid}_default_${uid}_0\\" is reserved for \\"${idOf(digit)}\\""`,
+  );
+
+const stopTimedOut = (digit: string, uid: string, secondsAgo: number): string =>
+  klog(
+    secondsAgo,
+    `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf(digit)}" pod="default/pod-${uid}"`,
+  );
+
+function creating(digit: string, ageSeconds: number, logLines: readonly string[] = []): NodeParts {
+  const record = { ...recordOf(digit, { hasCniResult: false }), createdAt: ago(ageSeconds) };
+  return { records: [record], plugins: [pluginFor(digit, "ADD", ageSeconds)], logLines };
+}
+
+describe("a creation in flight", () => {
+  test("is pending, and the node healthy, while nobody complains", () => {
+    const { verdict, pending, findings, podCreation } = diagnosed(creating("a", 120), PATIENT);
+
+    expect([verdict, findings, podCreation.able]).toEqual(["healthy", [], "yes"]);
+    expect(pending).toMatchObject([
+      {
+        reason: "creation-in-flight",
+        pod: { namespace: "default", name: "pod-a" },
+        sandboxId: idOf("a"),
+        since: ago(120),
+        waitsFor: { kind: "plugin", pid: 500, cniCommand: "ADD" },
+        reported: [],
+        becomesFindingAt: new Date(NOW.getTime() + 480_000),
+      },
+    ]);
+  });
+
+  test("makes the node degraded as soon as kubelet reports its timeout", () => {
+    const { verdict, pending, podCreation } = diagnosed(creating("a", 245, [timedOut("a", 5)]), PATIENT);
+
+    expect(verdict).toBe("degraded");
+    expect(pending).toMatchObject([
+      { reason: "creation-retrying", reported: [{ by: "kubelet", code: "deadline-exceeded", operation: "create" }] },
+    ]);
+    expect(podCreation).toMatchObject({
+      able: "no",
+      lastFailure: { code: "deadline-exceeded", at: ago(5) },
+      blockedPods: [{ namespace: "default", name: "pod-a" }],
+    });
+  });
+
+  test("is a finding thirty seconds after its caller gave up", () => {
+    const before = diagnosed(creating("a", 265, [timedOut("a", 25)]), PATIENT);
+    const after = diagnosed(creating("a", 275, [timedOut("a", 35)]), PATIENT);
+
+    expect([before.verdict, named(before)]).toEqual(["degraded", []]);
+    expect([after.verdict, named(after), after.pending]).toEqual([
+      "ghosts",
+      [`sandbox-name-held-by-inflight-run/${idOf("a")}`],
+      [],
+    ]);
+  });
+
+  test("is a finding thirty seconds after its name was refused to a retry", () => {
+    const found = diagnosed(creating("a", 45, [nameTaken("a", "a", 40)]), PATIENT);
+
+    expect(named(found)).toEqual([`sandbox-name-held-by-inflight-run/${idOf("a")}`]);
+  });
+
+  test("is judged by --inflight-grace alone where that is set", () => {
+    const policy = { ...PATIENT, inflightGraceMs: 1_800_000, abandonedGraceMs: 1_800_000 };
+
+    expect(named(diagnosed(creating("a", 500, [timedOut("a", 200)]), policy))).toEqual([]);
+  });
+
+  test("is not blamed for a timeout of the attempt before it within its first minute", () => {
+    const found = diagnosed(creating("a", 20, [timedOut("a", 25)]), PATIENT);
+
+    expect([found.verdict, named(found)]).toEqual(["degraded", []]);
+    expect(found.pending).toMatchObject([{ reason: "creation-retrying" }]);
+  });
+
+  test("counts the time its pod has waited over several attempts", () => {
+    const rounds = [timedOut("a", 760), timedOut("a", 510), timedOut("a", 260)];
+
+    expect(named(diagnosed(creating("a", 90, rounds.slice(1)), PATIENT))).toEqual([]);
+    expect(named(diagnosed(creating("a", 90, rounds), PATIENT))).toEqual([
+      `sandbox-name-held-by-inflight-run/${idOf("a")}`,
+    ]);
+  });
+
+  test("is not judged by a line in nobody's envelope", () => {
+    const forged = timedOut("a", 60).replace(/^E\S+ \S+\s+\d+ \S+ /, "");
+
+    expect(diagnosed(creating("a", 120, [forged]), PATIENT).verdict).toBe("healthy");
+  });
+});
+
+describe("a creation that failed", () => {
+  const known = { pods: ["a"] } satisfies NodeParts;
+
+  test("makes the node degraded while kubelet still wants the pod", () => {
+    const { verdict, pending } = diagnosed({ ...known, logLines: [timedOut("a", 60)] }, PATIENT);
+
+    expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["creation-failing"]]);
+  });
+
+  test.each([
+    ["the pod is gone", { pods: ["b"], logLines: [timedOut("a", 60)] }],
+    [
+      "the pod runs",
+      { ...known, sandboxes: [sandboxOf("c", { uid: "a", state: "ready" })], logLines: [timedOut("a", 60)] },
+    ],
+    ["it was long ago", { ...known, logLines: [timedOut("a", 900)] }],
+    ["nobody knows whether the pod is wanted", { logLines: [timedOut("a", 60)] }],
+  ] satisfies [string, NodeParts][])("is history where %s", (_, parts) => {
+    const { verdict, pending } = diagnosed(parts, PATIENT);
+
+    expect([verdict, pending]).toEqual(["healthy", []]);
+  });
+
+  test("counts by an event of the cluster as well", () => {
+    const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes: cluster("FailedCreatePodSandBox") }), PATIENT);
+
+    expect(verdict).toBe("degraded");
+    expect(pending).toMatchObject([{ reason: "creation-failing", reported: [{ by: "kubernetes", count: 7 }] }]);
+  });
+
+  test("is pending and not degraded where the pod waits for a volume", () => {
+    const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes: cluster("FailedMount") }), PATIENT);
+
+    expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["healthy", ["creation-waiting"]]);
+  });
+});
+
+function cluster(reason: string): Kubernetes {
+  const pod: KnownPod = { namespace: "default", name: "pod-a", uid: podUid("a"), phase: "Pending" };
+  const event: PodEvent = {
+    namespace: "default",
+    pod: "pod-a",
+    uid: "a",
+    reason,
+    message: "Failed: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+    count: 7,
+    at: ago(30),
+  };
+  return { source: "api", pods: [pod], events: [event], holds: { paused: false, node: false, namespaces: [] } };
+}
+
+describe("a removal", () => {
+  test("that kubelet reports as failing makes the node degraded", () => {
+    const parts = { sandboxes: [sandboxOf("a", { state: "ready" })], logLines: [stopTimedOut("a", "a", 30)] };
+    const { verdict, pending } = diagnosed(parts, PATIENT);
+
+    expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["removal-failing"]]);
+  });
+
+  test("that nobody complains about is pending alone", () => {
+    const parts = { sandboxes: [sandboxOf("a")], plugins: [pluginFor("a", "DEL", 20)] };
+    const { verdict, pending } = diagnosed(parts, PATIENT);
+
+    expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["healthy", ["removal-in-flight"]]);
+  });
+});
