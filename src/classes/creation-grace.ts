@@ -10,13 +10,13 @@ import type { NodeView } from "./view.ts";
  * the caller's deadline passes: a plugin that still runs after two refused retries will not end by itself, and nobody
  * waits for its result.
  */
-export const ABANDONED_GRACE_MS = 30_000;
+const ABANDONED_GRACE_MS = 30_000;
 
 /** A plugin that has just been started for the next attempt gets this time, however long its pod has waited. */
 const FRESH_PLUGIN_MS = 60_000;
 
-/** The caller of this very attempt is gone. */
-const ABANDONED: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "canceled", "name-reserved"]);
+/** An attempt that ended because it took too long, or because an earlier one did not end. */
+const TOO_SLOW: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "canceled", "name-reserved"]);
 
 /** Whose sandbox is being created, as far as it is known. */
 export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): PendingPod | undefined {
@@ -31,7 +31,9 @@ export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeVi
 export function creationDueAt(creation: Creation, view: NodeView): number {
   const { inflightGraceMs, abandonedGraceMs = Math.min(inflightGraceMs, ABANDONED_GRACE_MS) } = view.policy;
   const startedAt = view.snapshot.observedAt.getTime() - creation.ageMs;
-  const abandonedAt = Math.min(...reportsOfAttempt(creation, view).flatMap(abandonment));
+  // Kubelet creates a pod's sandboxes one after the other: a failure that it reports ends its wait, whatever the reason.
+  const reported = reportsOfAttempt(creation, view).flatMap(({ at }) => (at === undefined ? [] : [at.getTime()]));
+  const abandonedAt = Math.min(...reported);
   const waitingSince = podWaitingSince(creation, view) ?? startedAt;
   return Math.min(
     startedAt + inflightGraceMs,
@@ -44,10 +46,6 @@ export function creationDueAt(creation: Creation, view: NodeView): number {
 
 export function isCreationDue(creation: Creation, view: NodeView): boolean {
   return creationDueAt(creation, view) <= view.snapshot.observedAt.getTime();
-}
-
-function abandonment({ code, at }: CallReport): readonly number[] {
-  return ABANDONED.has(code) && at !== undefined ? [at.getTime()] : [];
 }
 
 /** Reports about this sandbox by id, and about its pod since this attempt started. */
@@ -73,7 +71,7 @@ function podWaitingSince(creation: Creation, view: NodeView): number | undefined
   if (pod?.uid === undefined) return undefined;
   let since = view.snapshot.observedAt.getTime();
   for (const report of callReports(view).toReversed()) {
-    if (report.operation !== "create" || !ABANDONED.has(report.code) || report.at === undefined) continue;
+    if (report.operation !== "create" || !TOO_SLOW.has(report.code) || report.at === undefined) continue;
     if (!concernsPod(report, pod)) continue;
     const at = report.at.getTime();
     if (since - at > LONGEST_GAP_MS) break;

@@ -15,6 +15,7 @@ export interface LogPlaces {
 
 /** A flood of errors fills this in seconds; what is older than that says nothing new. */
 const TAIL_BYTES = 4 * 1024 * 1024;
+/** Per source: a chatty kubelet must not push out what the runtime wrote. */
 const KEPT_LINES = 2000;
 
 /** The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan: logs only add. */
@@ -41,16 +42,26 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
     // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
     const { readJournal } = await import("./journal.ts");
-    const journal = await readJournal(root, distribution.units, signal);
-    if ("reason" in journal) oddities.push({ path: "journal", reason: journal.reason });
-    else {
-      places.push("journal");
-      lines.push(...journal.lines.filter(couldConcernSandboxes).map((text) => ({ place: "journal", text })));
+    const journals = await Promise.all(writers(distribution.units).map((units) => readJournal(root, units, signal)));
+    for (const journal of journals) {
+      if ("reason" in journal) {
+        oddities.push({ path: "journal", reason: journal.reason });
+        continue;
+      }
+      if (!places.includes("journal")) places.push("journal");
+      const own = journal.lines.filter(couldConcernSandboxes).slice(-KEPT_LINES);
+      lines.push(...own.map((text) => ({ place: "journal", text })));
     }
   }
   if (places.length === 0 && oddities.length === 0)
     return absent("there is no log of the runtime that unghost knows of");
-  return read({ places, lines: lines.slice(-KEPT_LINES) }, oddities);
+  return read({ places, lines }, oddities);
+}
+
+/** Kubelet's units and the runtime's, each read with a budget of its own. */
+function writers(units: readonly string[]): readonly (readonly string[])[] {
+  const isKubelet = (unit: string): boolean => /kubel/.test(unit);
+  return [units.filter((unit) => !isKubelet(unit)), units.filter(isKubelet)].filter((group) => group.length > 0);
 }
 
 /** From the newest line back, and no further than needed. */

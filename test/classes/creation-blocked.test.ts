@@ -44,7 +44,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
 
   test.each([
     ["that is young", [pluginFor("a", "ADD", 30)], []],
-    ["that is young, though somebody already waits for its name", [pluginFor("a", "ADD", 30)], [lockLine("a")]],
+    ["that is young, though somebody already waits for its name", [pluginFor("a", "ADD", 20)], [lockLine("a")]],
   ])("is not an ADD %s: it is kept, and said to be under way", (_, plugins, logLines) => {
     const { findings, kept } = diagnosed({ records: [recorded], plugins, logLines }, PATIENT);
 
@@ -59,7 +59,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
 
     expect(named(diagnosed({ records: [old], logLines: [lockLine("a")] }, PATIENT))).toEqual([A1]);
     expect(named(diagnosed({ records: [recorded], logLines: [lockLine("a")] }, PATIENT))).toEqual([A1]);
-    const young = { ...recorded, createdAt: ago(60) };
+    const young = { ...recorded, createdAt: ago(20) };
     expect(named(diagnosed({ records: [young], logLines: [lockLine("a")] }, PATIENT))).toEqual([]);
   });
 

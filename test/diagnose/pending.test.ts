@@ -26,7 +26,7 @@ function klog(secondsAgo: number, text: string): string {
 const timedOut = (uid: string, secondsAgo: number): string =>
   klog(
     secondsAgo,
-    `"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"pod-${uid}_default(${uid})\\" with CreatePodSandboxError: \\"Failed to create sandbox for pod: rpc error: code = DeadlineExceeded desc = context deadline exceeded\\"" pod="default/pod-${uid}" podUID="${uid}"`,
+    `"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"pod-${uid}_default(${uid})\\" with CreatePodSandboxError: \\"Failed to create sandbox for pod \\\\\\"pod-${uid}_default(${uid})\\\\\\": rpc error: code = DeadlineExceeded desc = context deadline exceeded\\"" pod="default/pod-${uid}" podUID="${uid}"`,
   );
 
 const nameTaken = (digit: string, uid: string, secondsAgo: number): string =>
@@ -35,10 +35,10 @@ const nameTaken = (digit: string, uid: string, secondsAgo: number): string =>
     `"RunPodSandbox from runtime service failed" err="rpc error: code = Unknown desc = failed to reserve sandbox name \\"pod-${uid}_default_${uid}_0\\": name \\"pod-${uid}_default_${uid}_0\\" is reserved for \\"${idOf(digit)}\\""`,
   );
 
-const stopTimedOut = (digit: string, uid: string, secondsAgo: number): string =>
+const stopTimedOut = (digit: string, secondsAgo: number): string =>
   klog(
     secondsAgo,
-    `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf(digit)}" pod="default/pod-${uid}"`,
+    `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf(digit)}"`,
   );
 
 function creating(digit: string, ageSeconds: number, logLines: readonly string[] = []): NodeParts {
@@ -178,7 +178,7 @@ function cluster(reason: string): Kubernetes {
 
 describe("a removal", () => {
   test("that kubelet reports as failing makes the node degraded", () => {
-    const parts = { sandboxes: [sandboxOf("a", { state: "ready" })], logLines: [stopTimedOut("a", "a", 30)] };
+    const parts = { sandboxes: [sandboxOf("a", { state: "ready" })], logLines: [stopTimedOut("a", 30)] };
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["removal-failing"]]);

@@ -41,6 +41,16 @@ describe("the lines of a log that may concern a sandbox", () => {
     const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
     expect(await linesOf(flood.join("\n"))).toEqual(flood.slice(-MOST_LINES));
   });
+
+  test("of the runtime are not pushed out by a flood of kubelet's", async () => {
+    const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
+    mkdirSync(join(root, "var/log"), { recursive: true });
+    writeFileSync(join(root, "var/log/kubelet.log"), flood.join("\n"));
+
+    const lines = await linesOf(`${TROUBLE} of the runtime`);
+
+    expect(lines).toEqual([`${TROUBLE} of the runtime`, ...flood.slice(-MOST_LINES)]);
+  });
 });
 
 describe("journald's lines", () => {
@@ -64,7 +74,10 @@ describe("journald's lines", () => {
     for (const dir of ["run/systemd/journal", "var/log/journal", "bin"])
       mkdirSync(join(root, dir), { recursive: true });
     writeFileSync(join(root, "entries"), `${entries.join("\n")}\n`);
-    writeFileSync(join(bin, "journalctl"), `#!/bin/sh\nexec /bin/cat ${join(root, "entries")}\n`);
+    writeFileSync(
+      join(bin, "journalctl"),
+      `#!/bin/sh\ncase "$*" in *kubelet*) exec /bin/cat ${join(root, "entries")} ;; esac\n`,
+    );
     chmodSync(join(bin, "journalctl"), 0o755);
     vi.stubEnv("PATH", bin);
 
