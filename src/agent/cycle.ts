@@ -7,6 +7,7 @@ import type { ActionResult } from "../heal/run-action.ts";
 import { describeError } from "../heal/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
+import { asBeingHealed } from "./being-healed.ts";
 import { countsOf } from "./counts.ts";
 import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
 import { GrowthMeter } from "./growth.ts";
@@ -53,6 +54,8 @@ const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
 
 interface TimedLook extends Seen {
   readonly seconds: number;
+  /** performance.now() when it began: it shows the node as it was then, at the earliest. */
+  readonly startedAtMs: number;
 }
 
 /**
@@ -63,6 +66,8 @@ export function openCycle(tools: CycleTools): Cycle {
   const { store, attempts, ownPodUid } = tools;
   const growth = new GrowthMeter();
   let healing: Promise<void> | undefined;
+  /** When the newest look began that is part of the state. */
+  let newestMs = Number.NEGATIVE_INFINITY;
   /** What stopped the last healing before it began, and when that is tried again. */
   let held: { readonly hold: Hold; readonly untilMs: number } | undefined;
 
@@ -74,11 +79,12 @@ export function openCycle(tools: CycleTools): Cycle {
   async function look(): Promise<TimedLook> {
     const startedAt = performance.now();
     const seen = await tools.look();
-    return { ...seen, seconds: (performance.now() - startedAt) / 1000 };
+    return { ...seen, seconds: (performance.now() - startedAt) / 1000, startedAtMs: startedAt };
   }
 
-  function absorb({ seconds, ...seen }: TimedLook): void {
-    const report = buildReport(seen.snapshot, seen.diagnosis);
+  function absorb({ seconds, startedAtMs, ...seen }: TimedLook): void {
+    newestMs = Math.max(newestMs, startedAtMs);
+    const report = asBeingHealed(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
     const counts = countsOf(seen, report);
     const now = momentNow();
     apply(afterLook(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
@@ -131,7 +137,7 @@ export function openCycle(tools: CycleTools): Cycle {
   async function treat(seen: Seen, plan: (diagnosis: Diagnosis) => Plan): Promise<Seen> {
     const begun: PlannedAction[] = [];
     const results: ActionResult[] = [];
-    let last: TimedLook = { ...seen, seconds: 0 };
+    let last: TimedLook = { ...seen, seconds: 0, startedAtMs: newestMs };
     const order: HealOrder = {
       plan,
       look: async () => {
@@ -153,7 +159,7 @@ export function openCycle(tools: CycleTools): Cycle {
         return seen;
       }
       record(healed.value.results);
-      absorb({ ...healed.value, seconds: last.seconds });
+      absorb({ ...last, ...healed.value });
       settle(healed.value);
       return healed.value;
     } catch (thrown) {
@@ -174,6 +180,8 @@ export function openCycle(tools: CycleTools): Cycle {
   return {
     run: async () => {
       const seen = await look();
+      // It began before the look that verified a healing: what it shows may have been healed since.
+      if (seen.startedAtMs < newestMs) return;
       absorb(seen);
       if (healing !== undefined || !settle(seen)) return;
       healing = heal(seen)

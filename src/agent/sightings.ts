@@ -1,4 +1,5 @@
 import type { NodeReport } from "../report/node-report.ts";
+import { subjectKey } from "./being-healed.ts";
 import type { Moment } from "./policy/ledger.ts";
 import type { Sighting, Standing } from "./state.ts";
 
@@ -11,22 +12,23 @@ export interface Sighted {
 export const UNDECIDED: Standing = { kind: "waiting", because: "it is next to be decided upon" };
 
 /**
- * What stands now, each with the moment of its first sight. A look that could not see the runtime takes nothing off:
- * what it did not find may still be there. Neither does one in the middle of a healing for what is being healed.
+ * What stands now, each with the moment of its first sight. A subject that another class explains now is still the same
+ * sighting. A look that could not see the runtime takes nothing off: what it did not find may still be there. Neither
+ * does one in the middle of a healing for what is being healed.
  */
 export function updateSightings(before: readonly Sighting[], report: NodeReport, now: Moment): Sighted {
-  const known = new Map(before.map((sighting) => [sighting.finding.id, sighting]));
-  const found = new Set(report.findings.map(({ id }) => id));
+  const known = new Map(before.map((sighting) => [subjectKey(sighting.finding), sighting]));
+  const found = new Set(report.findings.map(subjectKey));
   const seen = report.findings.map((finding): Sighting => {
-    const earlier = known.get(finding.id);
+    const earlier = known.get(subjectKey(finding));
     if (earlier !== undefined) return { ...earlier, finding };
     return { finding, firstSeenAt: now.wallClock, firstSeenMs: now.ms, standing: UNDECIDED, attempts: 0 };
   });
-  const missing = before.filter(({ finding }) => !found.has(finding.id));
+  const missing = before.filter(({ finding }) => !found.has(subjectKey(finding)));
   const isKept = ({ standing }: Sighting): boolean => !report.runtime.reachable || standing.kind === "healing";
   return {
     sightings: [...seen, ...missing.filter(isKept)],
-    appeared: seen.filter(({ finding }) => !known.has(finding.id)),
+    appeared: seen.filter(({ finding }) => !known.has(subjectKey(finding))),
     gone: missing.filter((sighting) => !isKept(sighting)),
   };
 }

@@ -24,6 +24,8 @@ export interface ActingAgent {
   /** What the next looks see. */
   node: NodeParts;
   sources: Partial<Snapshot>;
+  /** What a look waits for after it has seen the node. */
+  pause: () => Promise<void>;
   policy: AgentPolicy;
   gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
   heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
@@ -46,6 +48,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
   const agent: Omit<ActingAgent, "cycle" | "round" | "state"> = {
     node: {},
     sources: {},
+    pause: () => Promise.resolve(),
     policy: defaultAgentPolicy(),
     gate: () => Promise.resolve(GO),
     heal: (shown, order) => healing(agent.healed, shown, order, "healed", () => ({})),
@@ -61,6 +64,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     attempts: options.attempts ?? new AttemptBook(),
     look: async () => {
       const snapshot = snapshotOf(agent.node, agent.sources);
+      await agent.pause();
       return { snapshot, diagnosis: diagnose(snapshot, AT_ONCE) };
     },
     heal: (shown, order) => agent.heal(shown, order),

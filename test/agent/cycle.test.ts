@@ -5,11 +5,13 @@ import { refuse } from "../../src/heal/outcome.ts";
 import { failed } from "../../src/snapshot/source.ts";
 import {
   addressOf,
+  ago,
   containerOf,
   idOf,
   LOST,
   type NodeParts,
   recordOf,
+  resultOf,
   sandboxOf,
 } from "../support/snapshot-builder.ts";
 import { type ActingAgent, actingAgent, healing } from "./acting-agent.ts";
@@ -305,4 +307,77 @@ describe("one cycle", () => {
 
     expect([agent.healed, standing(agent)]).toEqual([[], "observed"]);
   });
+});
+
+describe("a look while something is being healed", () => {
+  const corrupt: NodeParts = { ...ghostly, results: [resultOf("a", "empty")] };
+  const CORRUPT = `libcni-result-cache-corrupt/${idOf("a")}`;
+  const findings = (agent: ActingAgent) => agent.state().scan?.report.findings.map(({ id }) => id);
+
+  test.each<readonly [string, NodeParts]>([
+    ["looks merely dead, its cache being gone", ghostly],
+    ["is removed, and its address not yet released", { addresses: [addressOf("a", "10.88.0.2")] }],
+    ["is removed, and its containerd lease not yet", { leases: [{ id: idOf("a"), createdAt: ago(7200) }] }],
+  ])("detects nothing new where it %s", async (_, halfway) => {
+    const agent = actingAgent();
+    agent.node = corrupt;
+    let during: readonly string[] | undefined;
+    agent.heal = async (shown, order) => {
+      order.onBegin(shown.plan.actions);
+      agent.node = halfway;
+      await agent.cycle.run();
+      during = findings(agent);
+      agent.node = {};
+      await order.look();
+      return await healing(agent.healed, shown, order, "healed", () => ({}));
+    };
+
+    await agent.round();
+    await agent.round();
+
+    expect(during).toEqual([CORRUPT]);
+    expect(kinds(agent)).toEqual(["detected", "healed"]);
+    expect(agent.state().sightings).toEqual([]);
+    expect(agent.state().timeline.at(-1)?.ghosts).toBe(1);
+  });
+
+  test("does not bring back what was healed before it ended", async () => {
+    const agent = actingAgent();
+    agent.node = corrupt;
+    const healed = Promise.withResolvers<void>();
+    let late: Promise<void> = Promise.resolve();
+    agent.heal = async (shown, order) => {
+      agent.node = ghostly;
+      agent.pause = () => healed.promise;
+      late = agent.cycle.run();
+      agent.pause = () => Promise.resolve();
+      agent.node = {};
+      await order.look();
+      return await healing(agent.healed, shown, order, "healed", () => ({}));
+    };
+
+    await agent.round();
+    healed.resolve();
+    await late;
+
+    expect(kinds(agent)).toEqual(["detected", "healed"]);
+    expect(findings(agent)).toEqual([]);
+  });
+});
+
+test("a sandbox that another class explains now is still the same sighting", async () => {
+  const agent = actingAgent();
+  withClass(agent, { minAgeMs: 60_000 });
+  agent.node = ghostly;
+  await agent.round();
+  const [before] = agent.state().sightings;
+  agent.gate = () => Promise.resolve({ kind: "wait", reason: "slots", because: "others first", meanwhile: [] });
+  agent.node = { ...ghostly, results: [resultOf("a", "empty")] };
+
+  await agent.round();
+
+  expect(agent.state().sightings).toMatchObject([
+    { firstSeenMs: before?.firstSeenMs, finding: { class: "libcni-result-cache-corrupt" } },
+  ]);
+  expect(kinds(agent).filter((kind) => kind === "detected" || kind === "gone")).toEqual(["detected"]);
 });
