@@ -17,6 +17,7 @@ import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
 import { type FacesOptions, openFaces } from "./faces.ts";
 import { healWithSession } from "./heal-with-session.ts";
+import { isOpenToNetwork } from "./http/listen-address.ts";
 import { runLoop } from "./loop.ts";
 import { openPace } from "./pace.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
@@ -39,6 +40,8 @@ export interface AgentOptions {
   readonly faces: Omit<FacesOptions, "store" | "readyWithinMs" | "onListening" | "say">;
   readonly interruption: Interruption;
 }
+
+const OPEN_NEXT = "Set agent.tokenFile (--token-file), or listen on 127.0.0.1.";
 
 /** One that is late may be on its way; two that are late are not. */
 const SCANS_TO_BE_READY = 2.5;
@@ -106,7 +109,12 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     ...options.faces,
     store,
     readyWithinMs,
-    onListening: (address) => log.info({ address }, "listening"),
+    onListening: (address) => {
+      log.info({ address }, "listening");
+      if (!isOpenToNetwork(options.faces.listen, options.faces.tokenFile)) return;
+      log.warn({ address, next: OPEN_NEXT }, "listening on the network without a token");
+      store.update((state) => ({ ...state, openAddress: address }));
+    },
     say: (problem) => log.warn({ problem }, "not shown to the outside as it should be"),
   });
   const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>

@@ -50,6 +50,10 @@ function logEvent(event: AgentEvent, log: Logger): void {
       return log.debug({ seconds: event.seconds }, "scanned");
     case "scan-failed":
       return log.error({ reason: event.reason }, "scan failed");
+    case "verdict": {
+      const { from, to, problem, next } = event;
+      return log.warn({ from, to, problem, next }, "verdict changed");
+    }
     case "detected":
       return log.info(about(event.sighting), "ghost detected");
     case "gone":

@@ -7,6 +7,7 @@ import { UNDECIDED, updateSightings, withStandings } from "./sightings.ts";
 import type { Stand } from "./standings.ts";
 import type { AgentEvent, AgentState, HealRecord, Hold, NodeCounts, Sighting } from "./state.ts";
 import { addToTimeline } from "./timeline.ts";
+import { verdictWords } from "./verdict-words.ts";
 
 /** What something that happened makes of the state, and what there is to tell about it. */
 export interface Change {
@@ -40,6 +41,7 @@ export function afterLook(state: AgentState, { report, counts, growth, seconds, 
     },
     events: [
       { kind: "scanned", seconds },
+      ...verdictChange(state.scan?.report, report),
       ...appeared.map((sighting) => ({ kind: "detected", sighting }) as const),
       ...gone.map((sighting) => ({ kind: "gone", sighting }) as const),
       ...(report.verdict === "degraded" && state.scan?.report.verdict !== "degraded"
@@ -47,6 +49,14 @@ export function afterLook(state: AgentState, { report, counts, growth, seconds, 
         : []),
     ],
   };
+}
+
+/** A healthy node at the agent's start is no change. */
+function verdictChange(before: NodeReport | undefined, report: NodeReport): readonly AgentEvent[] {
+  const { verdict: to } = report;
+  if (to === (before?.verdict ?? "healthy")) return [];
+  const from = before === undefined ? {} : { from: before.verdict };
+  return [{ kind: "verdict", ...from, to, ...verdictWords(report) }];
 }
 
 /** Each finding's new standing. Told is only what has changed: a wait is no news at every look. */
@@ -128,7 +138,7 @@ function told(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
   return { kind: "refused", reason: "guard", because: record.reason ?? record.outcome, ...about };
 }
 
-function recordOf({ action, outcome, reason, journalId, seconds }: ActionResult, at: Date): HealRecord {
+function recordOf({ action, outcome, reason, journalId, undo, seconds }: ActionResult, at: Date): HealRecord {
   const { id, class: classId, summary, subject } = action.finding;
   const pod = "pod" in subject ? subject.pod : undefined;
   return {
@@ -140,6 +150,7 @@ function recordOf({ action, outcome, reason, journalId, seconds }: ActionResult,
     outcome,
     ...(reason === undefined ? {} : { reason }),
     ...(journalId === undefined ? {} : { journalId }),
+    ...(undo === undefined ? {} : { undo }),
     seconds,
   };
 }

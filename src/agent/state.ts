@@ -1,5 +1,6 @@
 import type { BreakerState } from "../fleet/breaker.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
+import type { VerdictWords } from "./verdict-words.ts";
 
 /**
  * What the agent knows at one moment, and all that it shows: metrics, page, condition, events and textfile are made from
@@ -23,6 +24,8 @@ export interface AgentState {
   readonly hold?: Hold;
   /** The last complaint about the configuration file: the one before it is still in force. */
   readonly configProblem?: string;
+  /** The address at which every machine of the network may read this, because no token is asked for. */
+  readonly openAddress?: string;
 }
 
 export interface ScanState {
@@ -84,6 +87,8 @@ export interface HealRecord {
   readonly outcome: "healed" | "skipped" | "failed" | "refused";
   readonly reason?: string;
   readonly journalId?: string;
+  /** Journal entries of it that `unghost undo` can take back. */
+  readonly undo?: readonly string[];
   readonly seconds: number;
 }
 
@@ -133,6 +138,12 @@ export interface TimelinePoint {
 export type AgentEvent =
   | { readonly kind: "scanned"; readonly seconds: number }
   | { readonly kind: "scan-failed"; readonly reason: string }
+  /** `from` is missing on the first scan. */
+  | ({
+      readonly kind: "verdict";
+      readonly from?: NodeReport["verdict"];
+      readonly to: NodeReport["verdict"];
+    } & VerdictWords)
   | { readonly kind: "detected"; readonly sighting: Sighting }
   | { readonly kind: "gone"; readonly sighting: Sighting }
   /** Kubelet or Kubernetes reports failures that are no findings yet, and did not at the scan before. */

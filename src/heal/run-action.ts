@@ -18,6 +18,8 @@ export interface ActionResult {
   /** Stable, where the step that ended it has one. */
   readonly code?: string;
   readonly journalId?: JournalId;
+  /** The entries that `unghost undo` can take back. */
+  readonly undo?: readonly JournalId[];
   readonly seconds: number;
 }
 
@@ -34,6 +36,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   const startedAt = performance.now();
   const cleanUps: (() => Promise<void>)[] = [];
   let journalId: JournalId | undefined;
+  const undo: JournalId[] = [];
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
   let code: string | undefined;
@@ -47,6 +50,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       }
       const result = await take(step, action, surroundings);
       if ("journalId" in result) journalId ??= result.journalId;
+      if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
       if (result.kind === "healed") break;
       if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
@@ -66,6 +70,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
     ...(reason === undefined ? {} : { reason }),
     ...(code === undefined ? {} : { code }),
     ...(journalId === undefined ? {} : { journalId }),
+    ...(undo.length === 0 ? {} : { undo }),
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
 }

@@ -19,6 +19,8 @@ export type StepResult =
       /** How, where there are several ways. */
       readonly detail?: string;
       readonly journalId?: JournalId | undefined;
+      /** The entry can be taken back: a file was moved to quarantine. */
+      readonly undoable?: true;
       /** Must run when the action ends, however it ends. */
       readonly cleanUp?: () => Promise<void>;
     }

@@ -33,7 +33,7 @@ function withClass(agent: ActingAgent, change: Partial<ClassPolicy>): void {
 }
 
 function kinds({ events }: ActingAgent): readonly string[] {
-  return events.map(({ kind }) => kind).filter((kind) => kind !== "scanned");
+  return events.map(({ kind }) => kind).filter((kind) => kind !== "scanned" && kind !== "verdict");
 }
 
 function standing(agent: ActingAgent): string | undefined {
@@ -380,4 +380,34 @@ test("a sandbox that another class explains now is still the same sighting", asy
     { firstSeenMs: before?.firstSeenMs, finding: { class: "libcni-result-cache-corrupt" } },
   ]);
   expect(kinds(agent).filter((kind) => kind === "detected" || kind === "gone")).toEqual(["detected"]);
+});
+
+describe("a change of the verdict", () => {
+  const verdicts = ({ events }: ActingAgent) => events.filter(({ kind }) => kind === "verdict");
+
+  test("is told with problem and next step, once", async () => {
+    const agent = actingAgent();
+    agent.sources = { cri: failed("the runtime does not answer", "Restart containerd.") };
+    await agent.round();
+    await agent.round();
+    agent.sources = {};
+    await agent.round();
+
+    expect(verdicts(agent)).toEqual([
+      {
+        kind: "verdict",
+        to: "unknown",
+        problem: expect.stringContaining("cri: the runtime does not answer"),
+        next: "Restart containerd.",
+      },
+      { kind: "verdict", from: "unknown", to: "healthy", problem: expect.any(String), next: expect.any(String) },
+    ]);
+  });
+
+  test("is not what a healthy node starts with", async () => {
+    const agent = actingAgent();
+    await agent.round();
+
+    expect(verdicts(agent)).toEqual([]);
+  });
 });

@@ -39,6 +39,13 @@ describe("the log", () => {
     expect(line).toMatchObject({ level: "error", because: standing.because, next: standing.next });
   });
 
+  test("a change of the verdict is a warning with problem and next step", () => {
+    const words = { problem: "cri: it does not answer", next: "Restart containerd." };
+    const [line] = logged([{ kind: "verdict", from: "healthy", to: "unknown", ...words }]);
+
+    expect(line).toMatchObject({ level: "warn", msg: "verdict changed", from: "healthy", to: "unknown", ...words });
+  });
+
   test("a log that cannot be written harms nobody", () => {
     const log = openLog("info", () => {
       throw new Error("ENOSPC");

@@ -20,6 +20,11 @@ export function parseListenAddress(text: string): ListenAddress {
   return { host: bracketed ?? (plain || undefined), port: Number(port) };
 }
 
+/** Other machines reach the agent, and it asks none of them for a token. */
+export function isOpenToNetwork(listen: string, tokenFile: string | undefined): boolean {
+  return tokenFile === undefined && !isLoopback(parseListenAddress(listen).host);
+}
+
 /** 127.0.0.0/8, ::1 and localhost: reached by nobody but this machine. */
 export function isLoopback(host: string | undefined): boolean {
   if (host === undefined) return false;

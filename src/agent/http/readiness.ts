@@ -1,5 +1,6 @@
 import type { AgentEvent } from "../state.ts";
 import type { Watched } from "../store.ts";
+import { verdictWords } from "../verdict-words.ts";
 
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly because: string };
 
@@ -30,8 +31,8 @@ export function watchReadiness(
       return not(`the last scan ended ${seconds(ageMs)} s ago, and one is due within ${seconds(readyWithinMs())} s`);
     }
     if (scan.report.verdict !== "unknown") return { ready: true };
-    const sources = new Set(scan.report.problems.map(({ source }) => source));
-    return not(`the last scan could not tell how the node is, having had trouble with ${[...sources].join(", ")}`);
+    const { problem, next } = verdictWords(scan.report);
+    return not(`${problem}. ${next.replace(/\.$/, "")}`);
   }
 
   return { now, close: store.onEvent(notice) };

@@ -28,7 +28,7 @@ export function Heals({ heals }: { readonly heals: readonly WireHeal[] }) {
 }
 
 function Heal({ heal }: { readonly heal: WireHeal }) {
-  const { at, outcome, pod, summary, reason, seconds, journalId } = heal;
+  const { at, outcome, pod, summary, reason, seconds, journalId, undo } = heal;
   return (
     <li>
       <span class="when">
@@ -44,7 +44,7 @@ function Heal({ heal }: { readonly heal: WireHeal }) {
           {journalId === undefined ? undefined : (
             <>
               {" "}
-              Journal entry <JournalEntry id={journalId} outcome={outcome} />
+              Journal entry <JournalEntry id={journalId} undo={undo} />
             </>
           )}
         </p>
@@ -53,12 +53,18 @@ function Heal({ heal }: { readonly heal: WireHeal }) {
   );
 }
 
-/** The entry's name in the words that take it back, where there is anything to take back. */
-function JournalEntry({ id, outcome }: { readonly id: string; readonly outcome: WireHeal["outcome"] }) {
-  if (outcome !== "healed") return <code>{id}</code>;
+/** With the commands that take it back, where `unghost undo` can: a sandbox that was removed stays removed. */
+function JournalEntry({ id, undo = [] }: { readonly id: string; readonly undo: WireHeal["undo"] }) {
+  if (undo.length === 0) return <code>{id}</code>;
   return (
     <>
-      <code>{id}</code>, taken back with <code>unghost undo {id}</code>
+      <code>{id}</code>. Put its files back with{" "}
+      {undo.map((one, index) => (
+        <>
+          {index === 0 ? undefined : ", "}
+          <code>unghost undo {one}</code>
+        </>
+      ))}
     </>
   );
 }

@@ -9,7 +9,7 @@ export interface Notice {
 
 /** What a person must know before reading on: why nothing is done, or not what they have written. */
 export function noticesOf(
-  { hold, breaker, configProblem, version }: WireState,
+  { hold, breaker, configProblem, openAddress, version }: WireState,
   pageVersion: string,
 ): readonly Notice[] {
   const notices: Notice[] = [];
@@ -22,6 +22,10 @@ export function noticesOf(
   if (configProblem !== undefined) {
     const text = `${configProblem} The configuration before it is still in force.`;
     notices.push({ title: "The configuration file was not taken over", text });
+  }
+  if (openAddress !== undefined) {
+    const text = `Every machine that reaches ${openAddress} can read this page and the metrics. Set agent.tokenFile, or listen on 127.0.0.1.`;
+    notices.push({ title: "No token is required", text });
   }
   if (version !== pageVersion) {
     const text = `This page is of version ${pageVersion}, the agent of ${version}. Reload without the cache.`;

@@ -23,7 +23,7 @@ export async function dropEmptyLease(
     if (file.kind !== "content") return { kind: "refused", reason: `${path} is not a plain file` };
     if (parseLease(file.text) !== undefined) return { kind: "refused", reason: `${path} names an owner by now` };
     const moved = await quarantineFile(tools, { ...reasonFor(finding), path, expected: expected.value });
-    if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
+    if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
     return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
   });
   return locked.ok ? locked.value : { kind: "refused", reason: locked.refusal.message };

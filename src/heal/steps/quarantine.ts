@@ -23,7 +23,7 @@ export async function quarantineStep(step: QuarantineStep, finding: Finding, too
   const objection = await objectionTo(step, tools);
   if (objection !== undefined) return { kind: "refused", reason: objection };
   const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
-  if (moved.outcome === "healed") return { kind: "done", journalId: moved.id };
+  if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
   return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseListenAddress } from "../../../src/agent/http/listen-address.ts";
+import { isOpenToNetwork, parseListenAddress } from "../../../src/agent/http/listen-address.ts";
 import { opened } from "./opened.ts";
 
 describe("parseListenAddress", () => {
@@ -51,4 +51,17 @@ describe("an address that cannot be had", () => {
 test("the address that was opened is told as a browser takes it", async () => {
   expect((await opened()).address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect((await opened({ listen: "[::1]:0" })).address).toMatch(/^http:\/\/\[::1\]:\d+$/);
+});
+
+test.each([
+  [":20258", undefined, true],
+  ["0.0.0.0:20258", undefined, true],
+  ["[::]:20258", undefined, true],
+  ["10.0.0.7:20258", undefined, true],
+  [":20258", "/etc/unghost/token", false],
+  ["127.0.0.1:20258", undefined, false],
+  ["localhost:20258", undefined, false],
+  ["[::1]:20258", undefined, false],
+])("listening on %s with the token file %s is open to the network: %s", (listen, tokenFile, isOpen) => {
+  expect(isOpenToNetwork(listen, tokenFile)).toBe(isOpen);
 });

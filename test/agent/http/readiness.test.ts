@@ -39,7 +39,8 @@ describe("readiness", () => {
 
     expect(watched({ scan }).now()).toEqual({
       ready: false,
-      because: "the last scan could not tell how the node is, having had trouble with boot, cri",
+      because:
+        "the last scan could not tell whether this node has ghosts: boot: it does not answer; cri: it does not answer. Run unghost doctor on this node",
     });
   });
 

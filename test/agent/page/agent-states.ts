@@ -56,6 +56,7 @@ export function healRecord(parts: Partial<HealRecord> = {}): HealRecord {
     pod: { namespace: "shop", name: "web-0", uid: "7d1f" },
     outcome: "healed",
     journalId: "0mi2k4x9q-a1b2",
+    undo: ["0mi2k4x9q-a1b2"],
     seconds: 1.42,
     ...parts,
   };

@@ -40,6 +40,11 @@ describe("notices", () => {
       ],
     ],
     [
+      "that everybody may read it",
+      { openAddress: "http://0.0.0.0:20258" },
+      [{ title: "No token is required", text: expect.stringContaining("http://0.0.0.0:20258") }],
+    ],
+    [
       "a page that a reload did not renew",
       { version: "2.0.0" },
       [

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import { startAgent } from "./running-agent.ts";
+import { GUARD_MS, simulatedNode, unghost } from "./unghost.ts";
+
+interface State {
+  readonly openAddress?: string;
+  readonly heals: readonly {
+    readonly outcome: string;
+    readonly journalId?: string;
+    readonly undo?: readonly string[];
+  }[];
+}
+
+describe("what the agent tells", { timeout: GUARD_MS * 4 }, () => {
+  test("warns that everybody may read it, offers to undo only what can be undone, and why it has become blind", async () => {
+    const node = await simulatedNode();
+    node.addSandboxes(3, { state: "half-made" });
+    const flags = ["--no-kube", "--listen", "0.0.0.0:0", "--scan-every", "100ms"];
+    const agent = startAgent([...flags, ...node.where]);
+
+    const warning = await agent.logged("listening on the network without a token");
+    expect(warning).toMatchObject({ level: "warn", next: expect.stringContaining("--token-file") });
+    const address = String(warning["address"]).replace("0.0.0.0", "127.0.0.1");
+    const get = async (path: string): Promise<string> => await (await fetch(`${address}${path}`)).text();
+    expect((JSON.parse(await get("/api/state")) as State).openAddress).toBe(warning["address"]);
+
+    await agent.logged("verdict changed", ({ to }) => to === "ghosts");
+    await agent.logged("verdict changed", ({ from, to }) => from === "ghosts" && to === "healthy");
+    const { heals } = JSON.parse(await get("/api/state")) as State;
+    expect(heals).toHaveLength(3);
+    for (const { journalId = "", undo } of heals) {
+      const taken = await unghost(["undo", journalId, ...node.where]);
+      expect([undo, taken.code]).toEqual([undefined, 3]);
+    }
+
+    await node.close();
+    const blind = await agent.logged("verdict changed", ({ to }) => to === "unknown");
+    expect(blind).toMatchObject({ level: "warn", from: "healthy", next: expect.any(String) });
+    expect(await get("/readyz")).toContain(String(blind["problem"]));
+  });
+
+  test("does not warn on loopback", async () => {
+    const node = await simulatedNode();
+    const agent = startAgent(["--no-kube", "--listen", "127.0.0.1:0", ...node.where]);
+    const { address } = await agent.logged("listening");
+
+    const state = JSON.parse(await (await fetch(`${String(address)}/api/state`)).text()) as State;
+
+    expect(state.openAddress).toBeUndefined();
+    expect(agent.lines.map(({ msg }) => msg)).not.toContain("listening on the network without a token");
+  });
+});
