@@ -35,10 +35,15 @@ export async function stuckAttachment(
   return { name, address, volume: VOLUME };
 }
 
-function attachment(
-  node: LabNode,
-  { uid, finalizers, ageMs }: { readonly uid: string; readonly finalizers: readonly string[]; readonly ageMs: number },
-): object {
+interface AttachmentParts {
+  readonly uid: string;
+  readonly finalizers: readonly string[];
+  readonly ageMs: number;
+  readonly attached?: boolean;
+  readonly deletedMs?: number;
+}
+
+function attachment(node: LabNode, { uid, finalizers, ageMs, attached = false, deletedMs }: AttachmentParts): object {
   return {
     apiVersion: "storage.k8s.io/v1",
     kind: "VolumeAttachment",
@@ -48,17 +53,31 @@ function attachment(
       resourceVersion: "7",
       creationTimestamp: new Date(Date.now() - ageMs).toISOString(),
       finalizers,
+      ...(deletedMs === undefined ? {} : { deletionTimestamp: new Date(Date.now() - deletedMs).toISOString() }),
     },
     spec: { attacher: ATTACHER, nodeName: node.hostname, source: { persistentVolumeName: VOLUME } },
-    status: {
-      attached: false,
-      attachError: { message: "the storage does not answer", time: new Date().toISOString() },
-    },
+    status: attached
+      ? { attached }
+      : { attached, attachError: { message: "the storage does not answer", time: new Date().toISOString() } },
   };
 }
 
-/** An attacher that works: renews its lease, and lets go of what is deleted; the cluster then asks for it anew. */
-export async function runAttacher(node: LabNode, { address }: StuckAttachment, stop: AbortSignal): Promise<void> {
+/** The volume is attached to this node, and its deletion was asked for a quarter of an hour ago. */
+export async function undetachedVolume(node: LabNode): Promise<void> {
+  const parts = { uid: "first", finalizers: [FINALIZER], ageMs: 60 * 60_000, attached: true, deletedMs: 15 * 60_000 };
+  await apiHas(node, "/apis/storage.k8s.io/v1/volumeattachments/csi-lab", attachment(node, parts));
+}
+
+/**
+ * An attacher that renews its lease, and lets go of what is deleted; the cluster then asks for it again, and the next
+ * try succeeds or fails as the first.
+ */
+export async function runAttacher(
+  node: LabNode,
+  { address }: StuckAttachment,
+  stop: AbortSignal,
+  nextTry: "attached" | "fails" = "attached",
+): Promise<void> {
   const name = "external-attacher-leader-driver-lab-example";
   while (!stop.aborted) {
     await apiHas(node, `/apis/coordination.k8s.io/v1/namespaces/storage/leases/${name}`, {
@@ -67,7 +86,11 @@ export async function runAttacher(node: LabNode, { address }: StuckAttachment, s
     });
     const file = objectFile(node, address);
     if (existsSync(file) && readFileSync(file, "utf8").includes("deletionTimestamp")) {
-      await apiHas(node, address, attachment(node, { uid: "second", finalizers: [FINALIZER], ageMs: 0 }));
+      await apiHas(
+        node,
+        address,
+        attachment(node, { uid: "second", finalizers: [FINALIZER], ageMs: 0, attached: nextTry === "attached" }),
+      );
     }
     await sleep(POLL_MS);
   }

@@ -20,6 +20,11 @@ export type ObjectionCode =
   | "foreign-finalizer"
   | "volume-unidentified";
 
+/** Whether an attachment may be deleted, and who waits for the one that the cluster makes in its place. */
+export type DeletionProof =
+  | { readonly kind: "proven"; readonly awaitedBy: readonly string[] }
+  | ({ readonly kind: "refused" } & Objection);
+
 /** Why an attachment must stay. */
 export interface Objection {
   readonly code: ObjectionCode;
@@ -54,24 +59,28 @@ interface Meant {
   readonly volume: string;
 }
 
-/** Why this attachment must stay; undefined when nothing and nobody uses its volume. */
-export async function objectionToDeleting(
+/** Proves that nothing and nobody uses the attachment's volume. */
+export async function proveDeletable(
   api: Api,
   attachment: ApiAttachment,
   meant: Meant,
   tools: NodeTools,
-): Promise<Objection | undefined> {
+): Promise<DeletionProof> {
   const objection = objectionToObject(attachment, meant);
-  if (objection !== undefined) return objection;
+  if (objection !== undefined) return { kind: "refused", ...objection };
   const use = await readVolumeUse(api, attachment, tools);
   switch (use.kind) {
     case "unused":
-      return undefined;
+      return { kind: "proven", awaitedBy: use.awaitedBy };
     case "unidentified":
-      return { code: "volume-unidentified", reason: `who uses the volume cannot be told: ${use.reason}` };
+      return {
+        kind: "refused",
+        code: "volume-unidentified",
+        reason: `who uses the volume cannot be told: ${use.reason}`,
+      };
     case "in-use":
     case "unknown":
-      return { code: use.code, reason: use.reason };
+      return { kind: "refused", code: use.code, reason: use.reason };
   }
 }
 

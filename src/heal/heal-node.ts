@@ -84,7 +84,8 @@ function whatIsDone({ lane, steps }: PlannedAction): string {
 
 /**
  * A removal that hangs or was given up leaves a plugin at work, and the sandbox then passes for one that is being
- * removed. We know better: what we failed to heal and is still listed is still a finding.
+ * removed. We know better: what we failed to heal and is still listed is still a finding. So is an attachment that the
+ * cluster made again without effect: by its age alone it would not be one for minutes.
  */
 function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { cri }: Snapshot): Diagnosis {
   const listed = new Set<string>(valueOr(cri, undefined)?.sandboxes.map(({ id }) => id));
@@ -92,7 +93,11 @@ function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { 
   const unhealed = results
     .filter(({ outcome }) => outcome === "failed" || outcome === "skipped")
     .map(({ action }) => action.finding)
-    .filter(({ id, subject }) => listed.has(sandboxOf(subject)) && !found.has(id) && !found.has(sandboxOf(subject)));
+    .filter(({ id, subject }) =>
+      subject.type === "volume-attachment"
+        ? !found.has(id)
+        : listed.has(sandboxOf(subject)) && !found.has(id) && !found.has(sandboxOf(subject)),
+    );
   if (unhealed.length === 0) return diagnosis;
   const ids = new Set(unhealed.map(({ subject }) => sandboxOf(subject)));
   return {

@@ -35,6 +35,7 @@ export type StepResult =
     }
   | {
       readonly kind: "failed";
+      readonly code?: string;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
       /** The runtime's own words, for the storm brake. */

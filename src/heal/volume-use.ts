@@ -36,7 +36,11 @@ export type InUseCode =
 export type UnreadCode = "kubelet-records-unread" | "mounts-unread" | "containers-unread" | "devices-unread";
 
 export type VolumeUse =
-  | { readonly kind: "unused" }
+  | {
+      readonly kind: "unused";
+      /** Pods of this node that wait for it. */
+      readonly awaitedBy: readonly string[];
+    }
   | { readonly kind: "in-use"; readonly code: InUseCode; readonly reason: string }
   | { readonly kind: "unknown"; readonly code: UnreadCode; readonly reason: string };
 
@@ -52,7 +56,7 @@ export function volumeUse(identity: VolumeIdentity, facts: VolumeUseFacts): Volu
     fromSource(facts.mounts, "mounts-unread", (mounts) => mounted(identity, mounts, facts.devices)) ??
     fromSource(facts.containers, "containers-unread", (mounts) => usedByContainer(identity, mounts)) ??
     fromSource(facts.devices, "devices-unread", usedAsDevice) ??
-    reportedByNode(identity, facts.users) ?? { kind: "unused" }
+    reportedByNode(identity, facts.users) ?? { kind: "unused", awaitedBy: waitingPods(identity, facts.users) }
   );
 }
 
@@ -125,15 +129,18 @@ function attachedOtherwise(identity: VolumeIdentity, { attachments }: VolumeUser
 }
 
 /** Kubelet reports what it is about to mount as well: then a pod waits for it, and nothing follows from the report. */
-function reportedByNode(identity: VolumeIdentity, { reportedInUse, pods }: VolumeUsers): Answer {
-  const isAwaited = pods.some(
-    (pod) => pod.stage === "waiting" && pod.node === identity.node && nameFor(pod, identity) !== undefined,
-  );
+function reportedByNode(identity: VolumeIdentity, users: VolumeUsers): Answer {
   const reported = identity.handles.find((handle) =>
-    reportedInUse.includes(`kubernetes.io/csi/${identity.driver}^${handle}`),
+    users.reportedInUse.includes(`kubernetes.io/csi/${identity.driver}^${handle}`),
   );
-  if (reported === undefined || isAwaited) return undefined;
+  if (reported === undefined || waitingPods(identity, users).length > 0) return undefined;
   return inUse("node-reports-in-use", `kubelet reports ${reported} in the node's status.volumesInUse`);
+}
+
+function waitingPods(identity: VolumeIdentity, { pods }: VolumeUsers): readonly string[] {
+  return pods
+    .filter((pod) => pod.stage === "waiting" && pod.node === identity.node && nameFor(pod, identity) !== undefined)
+    .map(({ namespace, name }) => `${namespace}/${name}`);
 }
 
 function usedByRecord(identity: VolumeIdentity, records: readonly KubeletVolume[]): Answer {

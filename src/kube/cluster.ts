@@ -39,7 +39,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         events: (pods: readonly ApiPod[]) => readEvents(api, pods),
         csiDrivers: () => readCsiDrivers(api, name),
       };
-      const following = { most: () => MOST_LOOKUPS, volumes: new Map() };
+      const following = { most: () => MOST_LOOKUPS, volumes: new Map(), unprompted: () => true };
       const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), isSick, following });
       return { kind: "answered", facts };
     } finally {

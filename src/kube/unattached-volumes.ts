@@ -4,7 +4,7 @@ import { KubeError, orKubeError, unlessMissing } from "./kube-error.ts";
 import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
 
-/** A volume that is to be attached to this node and is not, with what hangs on it. */
+/** A volume that is to be attached to this node and is not, or to be detached and is not, with what depends on it. */
 export interface UnattachedVolume extends ApiAttachment {
   readonly claim?: NonNullable<ApiVolume["claim"]>;
   /** Other nodes that the same volume is attached to. */
@@ -26,6 +26,8 @@ export interface Following {
   readonly most: () => number;
   /** Volumes that were looked up before: whose claim one is does not change while it is wanted anywhere. */
   readonly volumes: Map<string, ApiVolume>;
+  /** Whether to list attachments although no pod waits: one that hangs in its deletion may have no pod any more. */
+  readonly unprompted: () => boolean;
 }
 
 interface Waiting {
@@ -35,8 +37,8 @@ interface Waiting {
 }
 
 /**
- * The volumes that pods of this node wait for. The list is the whole cluster's, so it is only asked for when a pod here
- * waits for something; kubelet's own credentials may not ask for it at all. Undefined where there was no need to ask.
+ * The volumes that this node waits for. The list is the whole cluster's, so without a pod here that waits for one it is
+ * read only now and then; kubelet's own credentials may not read it at all. Undefined where there was no need to ask.
  */
 export async function readUnattached(
   api: Api,
@@ -44,10 +46,16 @@ export async function readUnattached(
   pods: readonly Waiting[],
   following: Following,
 ): Promise<readonly UnattachedVolume[] | undefined> {
-  if (!pods.some(({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating)))
-    return undefined;
+  const isAwaited = pods.some(
+    ({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating),
+  );
+  if (!isAwaited && !following.unprompted()) return undefined;
   const all = (await unlessMissing(listAttachments(api, { fresh: false }))) ?? [];
-  const here = all.filter((one) => one.node === node && !one.attached).slice(0, MOST_FOLLOWED);
+  const here = all
+    .filter((one) => one.node === node && (!one.attached || one.deleting))
+    .toSorted((one, other) => Number(one.attached) - Number(other.attached))
+    .slice(0, MOST_FOLLOWED);
+  if (!isAwaited && here.length === 0) return undefined;
   const ask = withinBudget(following.most());
   // Volumes come first: what was learnt of them is kept, and the next look has its requests for the leases.
   const volumes = await lookUp(

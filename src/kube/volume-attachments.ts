@@ -36,6 +36,8 @@ export interface ApiAttachment {
   readonly attached: boolean;
   readonly createdAt: Date;
   readonly deleting: boolean;
+  /** When its deletion was asked for. */
+  readonly deletedAt?: Date;
   readonly finalizers: readonly string[];
   readonly error?: string;
 }
@@ -98,6 +100,7 @@ function toAttachment({ metadata, spec, status }: v.InferOutput<typeof Attachmen
     attached: status?.attached ?? false,
     createdAt: new Date(metadata.creationTimestamp),
     deleting: Boolean(metadata.deletionTimestamp),
+    ...(metadata.deletionTimestamp ? { deletedAt: new Date(metadata.deletionTimestamp) } : {}),
     finalizers: metadata.finalizers ?? [],
     ...(error ? { error } : {}),
   };

@@ -1,4 +1,4 @@
-/** A VolumeAttachment of this node with `attached: false`. */
+/** A VolumeAttachment of this node that is not attached, or is and waits to be detached. */
 export interface UnattachedVolume {
   readonly name: string;
   readonly uid: string;
@@ -8,9 +8,12 @@ export interface UnattachedVolume {
   readonly node: string;
   /** Its PersistentVolume; missing where a pod spells its volume out in place. */
   readonly volume?: string;
+  readonly attached: boolean;
   readonly createdAt: Date;
   /** Its deletion was asked for, and is not finished. */
   readonly deleting: boolean;
+  /** When its deletion was asked for. */
+  readonly deletedAt?: Date;
   readonly finalizers: readonly string[];
   /** The attacher's own words. */
   readonly error?: string;

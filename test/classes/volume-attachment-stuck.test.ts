@@ -19,6 +19,7 @@ const WAITING: UnattachedVolume = {
   attacher: "driver.example",
   node: "node",
   volume: "pvc-1",
+  attached: false,
   createdAt: ago(600),
   deleting: false,
   finalizers: [],
@@ -45,9 +46,27 @@ describe("volume-attachment-stuck", () => {
   test.each<readonly [string, Partial<UnattachedVolume>, boolean]>([
     ["ten minutes", {}, true],
     ["one minute", { createdAt: ago(60) }, false],
+    ["ten minutes after its deletion, still attached", { attached: true, deleting: true, deletedAt: ago(600) }, true],
+    ["one minute after its deletion", { attached: true, deleting: true, deletedAt: ago(60) }, false],
     ["nobody knows how long", { createdAt: new Date("no time") }, false],
   ])("a volume that waits for %s: %o", (_, volume, isFound) => {
     expect(look(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
+  });
+
+  test("one that is still attached after its deletion says so, and blocks no pod that runs", () => {
+    const lease = { ...LEASE, renewedAt: ago(900) };
+    const running = { ...DB, phase: "Running" };
+
+    const seen = look({ attached: true, deleting: true, deletedAt: ago(600), lease }, { pods: [running] });
+
+    expect(seen.findings[0]).toMatchObject({
+      severity: "warning",
+      summary: "pvc-1 is still attached to this node 10m after its attachment was deleted",
+      blocks: [],
+      cure: [],
+    });
+    expect(factsOf(seen)).toMatch(/attached: true by driver\.example/);
+    expect(factsOf(seen)).toMatch(/is silent/);
   });
 
   test("how long is too long is the person's to say", () => {

@@ -39,6 +39,7 @@ const UNATTACHED: UnattachedVolume = {
   uid: "va",
   attacher: "d.example",
   node: "node",
+  attached: false,
   createdAt: ago(3000),
   deleting: false,
   finalizers: [],

@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ATTACHER, runAttacher, type StuckAttachment, stuckAttachment } from "../../lab/faults/stuck-attachment.ts";
+import {
+  ATTACHER,
+  runAttacher,
+  type StuckAttachment,
+  stuckAttachment,
+  undetachedVolume,
+} from "../../lab/faults/stuck-attachment.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { podRef, runPod } from "../../lab/pods.ts";
 import { apiKnows, objectFile, STUB_KUBECONFIG, startStubApi } from "../../lab/stub-api.ts";
@@ -39,6 +45,36 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
     expect(history.entries).toMatchObject([
       { outcome: "healed", action: { kind: "delete-volume-attachment", object: { metadata: { uid: "first" } } } },
     ]);
+  });
+
+  test("are not healed where the cluster makes the attachment again and the attacher fails again", async () => {
+    const { node, stuck } = await nodeWithStuckVolume();
+    play((stop) => runAttacher(node, stuck, stop, "fails"));
+
+    const { code, report } = await heal(node, BY_NAME);
+
+    const id = `volume-attachment-stuck/${stuck.name}`;
+    expect(report.actions).toMatchObject([
+      { outcome: "failed", code: "attach-fails-again", reason: expect.stringContaining("the storage does not answer") },
+    ]);
+    expect([code, report.remaining, uidInApi(node, stuck)]).toEqual([1, [id], "second"]);
+  });
+
+  test("that wait to be detached are found with no pod left that uses them, and nothing is done to them", async () => {
+    const node = await start();
+    await startStubApi(node);
+    await undetachedVolume(node);
+
+    const report = await scan(node, WITH_API);
+
+    expect(named(report)).toEqual(["volume-attachment-stuck/csi-lab"]);
+    expect(report.findings[0]).toMatchObject({
+      severity: "warning",
+      summary: expect.stringContaining("is still attached to this node 15m after its attachment was deleted"),
+      blocks: [],
+    });
+    const { code, report: after } = await heal(node, BY_NAME);
+    expect([code, after.actions]).toEqual([1, [expect.objectContaining({ outcome: "skipped", action: "none" })]]);
   });
 
   test("stay when somebody else's finalizer is on them, or a pod elsewhere uses the volume", async () => {

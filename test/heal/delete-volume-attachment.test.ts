@@ -36,7 +36,7 @@ interface ClusterParts {
   readonly pods?: readonly object[];
   readonly lease?: "renewed" | "still" | "none";
   /** What becomes of it when its deletion is accepted. */
-  readonly afterDelete?: "gone" | "anew";
+  readonly afterDelete?: "gone" | "attached" | "fails" | "pending";
   readonly onDelete?: KubeError;
 }
 
@@ -44,9 +44,21 @@ interface FakeCluster extends Api {
   readonly deleted: readonly unknown[];
 }
 
+const STATUS = {
+  attached: { attached: true },
+  fails: { attached: false, attachError: { message: "the storage does not answer" } },
+  pending: { attached: false },
+} as const;
+
 /** A cluster of a few objects that behave as the API server and the attacher would. */
 function cluster(parts: ClusterParts = {}): FakeCluster {
-  const { volume = volumeObject(), pods = [usedBy("n1")], lease = "renewed", afterDelete = "gone", onDelete } = parts;
+  const {
+    volume = volumeObject(),
+    pods = [usedBy("n1")],
+    lease = "renewed",
+    afterDelete = "attached",
+    onDelete,
+  } = parts;
   let attachments = parts.attachments ?? [attachmentObject({})];
   let looks = 0;
   const deleted: unknown[] = [];
@@ -72,7 +84,7 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
     delete: (path, options) => {
       if (onDelete !== undefined) return Promise.reject(onDelete);
       deleted.push(path, options);
-      attachments = afterDelete === "anew" ? [attachmentObject({ uid: "uid-2" })] : [];
+      attachments = afterDelete === "gone" ? [] : [attachmentObject({ uid: "uid-2", status: STATUS[afterDelete] })];
       return Promise.resolve({});
     },
   });
@@ -136,8 +148,24 @@ describe("deleting a VolumeAttachment", () => {
     ]);
   });
 
-  test("one that the cluster has made anew is gone as well", async () => {
-    expect((await take(cluster({ afterDelete: "anew" }))).result.kind).toBe("done");
+  test("is done when the attachment that the cluster makes in its place gets attached", async () => {
+    expect((await take(cluster({ afterDelete: "attached" }))).result.kind).toBe("done");
+  });
+
+  test("is done when no pod here waits for the volume and nobody asks for it again", async () => {
+    expect((await take(cluster({ afterDelete: "gone", pods: [] }))).result.kind).toBe("done");
+  });
+
+  test.each<readonly [string, ClusterParts, string]>([
+    ["the attacher's next try fails", { afterDelete: "fails" }, "attach-fails-again"],
+    ["the attacher's next try fails, with nobody waiting", { afterDelete: "fails", pods: [] }, "attach-fails-again"],
+    ["the attacher does not say", { afterDelete: "pending" }, "not-attached-again"],
+    ["the cluster does not ask for it again", { afterDelete: "gone" }, "not-made-again"],
+  ])("has healed nothing where %s", async (_, parts, code) => {
+    const { result, history } = await take(cluster(parts));
+
+    expect(result).toMatchObject({ kind: "failed", code });
+    expect(history).toMatchObject([{ state: "done", outcome: "failed" }]);
   });
 
   test.each<readonly [string, ClusterParts]>([

@@ -163,7 +163,7 @@ const UNREAD: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = 
 
 describe("whether a volume is in use", () => {
   test("not where every source was read and none shows a use", () => {
-    expect(volumeUse(identity(), UNUSED)).toEqual({ kind: "unused" });
+    expect(volumeUse(identity(), UNUSED)).toMatchObject({ kind: "unused" });
   });
 
   test.each(IN_USE)("%s", (_, facts, code) => {
@@ -202,7 +202,7 @@ describe("whether a volume is in use", () => {
     ["a record of another driver with the same handle", record("x", { driver: "other", handle: HANDLE })],
     ["a longer name that begins alike", { mounts: read([mount({ point: `/mnt/${HANDLE}-backup` })]) }],
   ])("%s is no use", (_, facts) => {
-    expect(volumeUse(identity(), { ...UNUSED, ...facts })).toEqual({ kind: "unused" });
+    expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "unused" });
   });
 
   test("a volume for several nodes may be attached to and used on the others", () => {
@@ -212,14 +212,14 @@ describe("whether a volume is in use", () => {
       attachments: [{ ...ATTACHMENT, name: "csi-2", node: "n2", attached: true }],
     });
 
-    expect(volumeUse(identity(shared), { ...UNUSED, ...facts })).toEqual({ kind: "unused" });
+    expect(volumeUse(identity(shared), { ...UNUSED, ...facts })).toMatchObject({ kind: "unused" });
     expect(volumeUse(identity([PV]), { ...UNUSED, ...facts }).kind).toBe("in-use");
   });
 
   test("a handle that is a common word counts only below kubelet's directories", () => {
     const named = [{ ...PV, csi: { driver: DRIVER, volumeHandle: "data" } }];
 
-    expect(volumeUse(identity(named), UNUSED)).toEqual({ kind: "unused" });
+    expect(volumeUse(identity(named), UNUSED)).toMatchObject({ kind: "unused" });
     const path = "/k/plugins/kubernetes.io/csi/volumeDevices/publish/data";
     expect(volumeUse(identity(named), { ...UNUSED, mounts: read([mount({ point: path })]) }).kind).toBe("in-use");
   });

@@ -8,6 +8,7 @@ afterEach(() => rig.stop());
 afterAll(() => rig.remove());
 
 const EVENTS = "/api/v1/events";
+const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
 const waits = podObject({ name: "web-1", uid: "1", phase: "Pending" });
 const pods = { [PODS]: (): Reply => ({ body: listOf([waits]) }) };
 
@@ -44,9 +45,9 @@ describe("events", () => {
 
 describe("what is asked", () => {
   test.each<readonly [string, boolean, string, readonly string[]]>([
-    ["nothing is wrong", false, "Running", [NODE, PODS]],
-    ["something is dead", true, "Running", [NAMESPACES, NODE, PODS]],
-    ["a pod waits", false, "Pending", [EVENTS, NAMESPACES, NODE, PODS]],
+    ["nothing is wrong", false, "Running", [NODE, PODS, ATTACHMENTS]],
+    ["something is dead", true, "Running", [NAMESPACES, NODE, PODS, ATTACHMENTS]],
+    ["a pod waits", false, "Pending", [EVENTS, NAMESPACES, NODE, PODS, ATTACHMENTS]],
   ])("where %s", async (_what, isSick, phase, wanted) => {
     const list = listOf([podObject({ name: "web-1", uid: "1", phase })]);
     const stub = await rig.serve({ [PODS]: () => ({ body: list }), [EVENTS]: () => ({ body: listOf([]) }) });

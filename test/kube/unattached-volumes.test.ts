@@ -57,11 +57,13 @@ describe("volumes that a node waits for", () => {
     expect((await rig.askFacts()).unattached).toHaveLength(1);
   });
 
-  test("are not asked for while no pod waits", async () => {
-    const { asked } = await rig.serve(withVolumes([attachmentObject({})], "Running"));
+  test("one that is still attached and whose deletion hangs is read without any pod that waits", async () => {
+    const deleted = attachmentObject({ deletionTimestamp: "2026-11-15T03:25:00Z", status: { attached: true } });
+    await rig.serve(withVolumes([deleted, attachmentObject({ name: "csi-2", status: { attached: true } })], "Running"));
 
-    expect((await rig.askFacts()).unattached).toBeUndefined();
-    expect(asked.map(({ path }) => path)).not.toContain(ATTACHMENTS);
+    expect((await rig.askFacts()).unattached).toEqual([
+      expect.objectContaining({ name: "csi-1", attached: true, deletedAt: new Date("2026-11-15T03:25:00Z") }),
+    ]);
   });
 
   test("the attacher's lease is found by the name that the sidecar gives it", async () => {

@@ -9,11 +9,11 @@ import type { NodeView } from "../view.ts";
 export const volumeAttachmentStuck: FailureClass = {
   id: "volume-attachment-stuck",
   code: "V1",
-  title: "Volume that never gets attached to this node",
+  title: "Volume that is neither attached to this node nor detached from it",
   explanation:
-    "The cluster asked for a volume to be attached to this node, and minutes later it still is not. Every pod that mounts it waits in ContainerCreating. Often the volume hangs on another node, or the driver's attacher itself is down.",
+    "The cluster asked for a volume to be attached to this node, or detached from it, and minutes later that has not happened. Every pod that mounts it, here or on the node where it is needed next, waits in ContainerCreating. Often the volume is still attached to another node, or the driver's attacher is down.",
   mechanism:
-    "The attach/detach controller makes a VolumeAttachment, and the driver's external-attacher carries it out and writes the result into its status. When the attacher is away, its storage refuses, or the volume is still attached where a dead node had it, the status stays at attached: false and is tried again with a growing pause.",
+    "The attach/detach controller makes a VolumeAttachment, and the driver's external-attacher carries it out and writes the result into its status. When the attacher is away, its storage refuses, or the volume is still attached where a dead node had it, the status stays at attached: false and is tried again with a growing pause. An attachment that is deleted keeps attached: true and its finalizer until the attacher has detached the volume.",
   signatures: () => [
     {
       text: 'AttachVolume.Attach failed for volume "<pv>" : timed out waiting for external-attacher of <driver> CSI driver to attach volume <handle>',
@@ -45,7 +45,7 @@ export const volumeAttachmentStuck: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
+    how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",
   },
   versions: "All; CSI drivers with an external-attacher.",
   treatment: {
@@ -83,16 +83,18 @@ function detect(view: NodeView): readonly Detected[] {
   const { kubernetes, observedAt } = view.snapshot;
   if (kubernetes.source !== "api") return [];
   return (kubernetes.unattached ?? []).flatMap((attachment) => {
-    const ageMs = observedAt.getTime() - attachment.createdAt.getTime();
+    const since = attachment.deletedAt ?? attachment.createdAt;
+    const ageMs = observedAt.getTime() - since.getTime();
     // A time that makes no sense says nothing about how long it has waited.
     if (!(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
-    const pods = podsOf(attachment, kubernetes.pods);
-    const isHeld = pods.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
+    const users = podsOf(attachment, kubernetes.pods);
+    const pods = users.filter(({ phase }) => phase === "Pending");
+    const isHeld = users.some((pod) => isHeldInCluster({ ...pod, namespace: pod.namespace ?? "" }, view));
     return [
       {
         severity: pods.length > 0 ? "critical" : "warning",
         subject: { type: "volume-attachment", name: attachment.name },
-        summary: `${attachment.volume ?? "a volume"} is not attached to this node after ${inWords(ageMs)}`,
+        summary: summaryOf(attachment, ageMs),
         evidence: [
           { source: "kubernetes", fact: statusOf(attachment) },
           ...attachment.attachedTo.map((node) => ({
@@ -115,10 +117,16 @@ function podsOf({ claim }: UnattachedVolume, pods: readonly KnownPod[]): readonl
   return pods.filter(({ namespace, claims }) => namespace === claim.namespace && claims?.includes(claim.name));
 }
 
-function statusOf({ attacher, error, deleting, finalizers }: UnattachedVolume): string {
+function summaryOf({ volume = "a volume", deleting, attached }: UnattachedVolume, ageMs: number): string {
+  if (!deleting) return `${volume} is not attached to this node after ${inWords(ageMs)}`;
+  const what = attached ? "is still attached to this node" : "is not attached to this node";
+  return `${volume} ${what} ${inWords(ageMs)} after its attachment was deleted`;
+}
+
+function statusOf({ attacher, attached, error, deleting, finalizers }: UnattachedVolume): string {
   const says = error === undefined ? "its status gives no reason" : `its status says: ${error}`;
   const ending = deleting ? `; its deletion waits for ${finalizers.join(", ") || "the API server"}` : "";
-  return `attached: false by ${attacher}; ${says}${ending}`;
+  return `attached: ${attached} by ${attacher}; ${says}${ending}`;
 }
 
 /** Clocks of two machines differ, and a renewal may be late once. */

@@ -3,14 +3,15 @@ import type { Step } from "../../classes/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deleteAttachment, getAttachment } from "../../kube/volume-attachments.ts";
-import { attacherAnswers, objectionToDeleting } from "../attachment-proof.ts";
+import { attacherAnswers, proveDeletable } from "../attachment-proof.ts";
 import type { NodeTools } from "../node-tools.ts";
+import { seenAttached } from "../remade-attachment.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
-/** For everything that is asked of the cluster, and for its attacher to let go. */
-const DEADLINE_MS = 120_000;
+/** For everything that is asked of the cluster: proof, deletion, and the attacher's next try. */
+const DEADLINE_MS = 360_000;
 const GONE_MS = 60_000;
 const POLL_MS = 1000;
 /** The journal keeps the whole object; one of these has a page of text. */
@@ -46,18 +47,19 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
   const found = await getAttachment(api, step.name);
   if (found === undefined || found.attachment.uid !== step.uid) return { kind: "unneeded" };
   const { object, attachment } = found;
-  const objection = await objectionToDeleting(api, attachment, step, tools);
-  if (objection !== undefined) return { kind: "refused", ...objection };
+  const proof = await proveDeletable(api, attachment, step, tools);
+  if (proof.kind === "refused") return proof;
   if (JSON.stringify(object).length > LARGEST_OBJECT)
     return { kind: "refused", code: "object-too-large", reason: "it is too large to be kept in the journal" };
   const { kind, name, uid } = step;
   return await journaled(tools, finding, { kind, name, uid, object }, async () => {
     try {
       // Announcing it took its time, too: a volume that somebody has begun to use meanwhile stays.
-      const last = await objectionToDeleting(api, attachment, step, tools);
-      if (last !== undefined) return { kind: "refused", ...last };
+      const last = await proveDeletable(api, attachment, step, tools);
+      if (last.kind === "refused") return last;
       await deleteAttachment(api, attachment);
-      return await untilGone(api, step, tools);
+      const gone = await untilGone(api, step, tools);
+      return gone.kind === "done" ? await seenAttached(api, attachment, last.awaitedBy, tools) : gone;
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       if (error.kind === "conflict")
@@ -68,11 +70,10 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
 }
 
 async function untilGone(api: Api, { name, uid }: DeleteStep, tools: NodeTools): Promise<StepResult> {
-  const deadline = performance.now() + GONE_MS;
-  for (;;) {
+  for (let waited = 0; ; waited += POLL_MS) {
     const now = await getAttachment(api, name);
     if (now === undefined || now.attachment.uid !== uid) return { kind: "done" };
-    if (performance.now() > deadline || tools.interruption.stop.aborted) {
+    if (waited > GONE_MS || tools.interruption.stop.aborted) {
       const held = now.attachment.finalizers.join(", ");
       return {
         kind: "failed",
