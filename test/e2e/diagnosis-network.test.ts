@@ -21,7 +21,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     await expect(node.cri.runPodSandbox(again, CALL)).rejects.toThrow("failed to reserve sandbox name");
 
     const young = await scan(node);
-    expect([young.verdict, named(young)]).toEqual(["healthy", []]);
+    expect([young.verdict, named(young)]).toEqual(["degraded", []]);
+    expect(young.pending).toMatchObject([{ reason: "creation-retrying", sandboxId: hung.sandboxId }]);
     expect(young.kept).toContainEqual(expect.objectContaining({ sandboxId: hung.sandboxId, pod: hung.ref }));
     const old = await scan(node, AT_ONCE);
     expect(named(old)).toEqual([`sandbox-name-held-by-inflight-run/${hung.sandboxId}`]);

@@ -22,7 +22,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expect(node.cri.runPodSandbox(again, CALL)).rejects.toThrow(`is reserved for "${hung.sandboxId}"`);
 
     const early = await heal(node, [...AT_ONCE, "--inflight-grace", "10m"]);
-    expect([early.code, early.report.actions]).toEqual([0, []]);
+    expect([early.code, early.report.verdict, early.report.actions]).toEqual([1, "degraded", []]);
     expect(early.report.kept).toContainEqual(expect.objectContaining({ sandboxId: hung.sandboxId }));
     expect(pluginOf(node, "ADD", "web")?.pid).toBe(hung.pid);
 
