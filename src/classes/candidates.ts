@@ -48,7 +48,7 @@ export function sortSandboxes(view: NodeView): Sorted {
     }
     const about = view.about(sandbox.id);
     if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
-      keep("its network is being taken down right now");
+      keep(isDelAlone(about) ? "its network is being taken down right now" : "its network is still being set up");
       continue;
     }
     const retained = reasonToRetain(sandbox, about, view);

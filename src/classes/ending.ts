@@ -1,5 +1,6 @@
 import { valueOr } from "../snapshot/source.ts";
-import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
+import { type Container, type ResultFile, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
+import { multusVariant } from "./multus-variants.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** containerd gives these to a container that it finds without a task after a restart. */
@@ -58,11 +59,26 @@ export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "ma
  * Whether CNI still holds state for it. An orderly stop ends with DEL, which takes cache and address away: what is
  * still there was never stopped, or is being stopped at this moment.
  */
-export function networkStillHeld(about: AboutId): string | undefined {
-  const [lease] = about.leases;
+export function networkStillHeld(about: AboutId, view: NodeView): string | undefined {
+  const [own] = runtimesResults(about, view);
+  // The shim of thick multus answers DEL with success whatever its delegates say: what they left is a leak.
+  const isReleasedForRuntime = own === undefined && isDelAlwaysAnswered(view);
+  const [lease] = isReleasedForRuntime ? [] : about.leases;
   if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
-  const file = about.results[0] ?? about.multus ?? about.flannel;
+  const cached = about.multus?.isMarker === true ? undefined : about.multus;
+  const file = own ?? (isReleasedForRuntime ? undefined : (cached ?? about.flannel));
   return file === undefined ? undefined : `its network was never released: ${file.path} is still there`;
+}
+
+/** What libcni cached for the runtime itself; what it cached for multus' delegates is below multus' own directory. */
+function runtimesResults({ results }: AboutId, { snapshot }: NodeView): readonly ResultFile[] {
+  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  return results.filter(({ path }) => multusDir === undefined || !path.startsWith(`${multusDir}/`));
+}
+
+function isDelAlwaysAnswered({ snapshot }: NodeView): boolean {
+  const multus = valueOr(snapshot.cni.conf, undefined)?.multus;
+  return multus !== undefined && !multusVariant(multus).failedDelBlocksRemoval;
 }
 
 const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
@@ -71,9 +87,10 @@ const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
  * Whether the network namespace went before the network was taken down. A stop does it the other way round, so the
  * machine was restarted in between. Needs no clock.
  */
-export function lostItsNetns(about: AboutId, { snapshot: { netns } }: NodeView): boolean {
+export function lostItsNetns(about: AboutId, view: NodeView): boolean {
+  const { netns } = view.snapshot;
   const [, name] = NETNS_DIRS.exec(about.metadata?.netnsPath ?? "") ?? [];
-  if (name === undefined || netns.status === "failed" || networkStillHeld(about) === undefined) return false;
+  if (name === undefined || netns.status === "failed" || networkStillHeld(about, view) === undefined) return false;
   return !valueOr(netns, []).some((entry) => entry.name === name && entry.inode !== undefined);
 }
 
@@ -81,19 +98,17 @@ export function lostItsNetns(about: AboutId, { snapshot: { netns } }: NodeView):
  * Whether the runtime has taken its network down: libcni drops the result it cached for the runtime only after a DEL
  * that succeeded. What delegates cached below multus' own directory says nothing about that.
  */
-export function networkReleased({ results }: AboutId, { snapshot }: NodeView): boolean {
-  if (snapshot.cni.results.status === "failed") return false;
-  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
-  return results.every(({ path }) => multusDir !== undefined && path.startsWith(`${multusDir}/`));
+export function networkReleased(about: AboutId, view: NodeView): boolean {
+  return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
 }
 
 /**
  * Stopped in an orderly way: it had a network, nothing of that is left, and no container was lost. That the runtime was
  * restarted afterwards does not make it a victim of that.
  */
-export function wasTakenDown(about: AboutId): boolean {
+export function wasTakenDown(about: AboutId, view: NodeView): boolean {
   const hadNetwork = about.metadata?.hasCniResult === true;
-  return hadNetwork && networkStillHeld(about) === undefined && !about.containers.some(endWasLost);
+  return hadNetwork && networkStillHeld(about, view) === undefined && !about.containers.some(endWasLost);
 }
 
 /**

@@ -20,3 +20,6 @@ const THICK: MultusVariant = { name: "thick", failedDelBlocksRemoval: false };
 export function multusVariant({ thick }: MultusConfig): MultusVariant {
   return thick ? THICK : THIN;
 }
+
+/** Settings without which a delegate refuses DEL: kube-ovn's socket, and how calico reaches its datastore. */
+export const REQUIRED_ON_DEL: ReadonlySet<string> = new Set(["server_socket", "kubernetes", "etcd_endpoints"]);

@@ -5,7 +5,11 @@ import type { SandboxId } from "../snapshot/ids.ts";
  * Every step carries what it was proven on, so that the proof can be renewed just before the touch.
  */
 export type Step =
-  | { readonly kind: "quarantine-file"; readonly path: string; readonly health: "empty" | "corrupt" | "orphaned" }
+  | {
+      readonly kind: "quarantine-file";
+      readonly path: string;
+      readonly health: "empty" | "corrupt" | "stripped" | "orphaned";
+    }
   | { readonly kind: "await-kubelet"; readonly sandboxId: SandboxId }
   | { readonly kind: "stop-sandbox"; readonly sandboxId: SandboxId }
   | { readonly kind: "remove-sandbox"; readonly sandboxId: SandboxId }

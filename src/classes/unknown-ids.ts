@@ -1,4 +1,5 @@
 import { isFullId, type SandboxId } from "../snapshot/ids.ts";
+import { valueOr } from "../snapshot/source.ts";
 import { predatesStart } from "./ending.ts";
 import type { Evidence } from "./finding.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
@@ -48,14 +49,27 @@ export function recordsComeFirst({ snapshot }: NodeView): boolean {
   return containerdBehaviour(version)?.recordsBeforeAdd === true;
 }
 
-/** Where records do not come first, only age can tell. */
+/** Where records do not come first, only age can tell. Nor do they where a daemon goes on after the runtime gave up. */
 function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
-  if (recordsComeFirst(view)) return false;
+  if (recordsComeFirst(view) && !daemonMayWriteLate(about, view)) return false;
   const { snapshot, policy } = view;
   const files = [...about.results, ...about.leases, about.multus, about.flannel].filter((file) => file !== undefined);
   const youngest = Math.max(...files.map((file) => file.modifiedAt.getTime()));
   const isYoung = snapshot.observedAt.getTime() - youngest < policy.inflightGraceMs;
   return isYoung && !isFromBeforeBoot(youngest, view);
+}
+
+/**
+ * Thick multus runs delegates in its daemon, which finishes an ADD that kubelet and the runtime have long given up, and
+ * then writes its caches. While it works on others this one may be next to be rolled back.
+ */
+function daemonMayWriteLate(about: AboutId, { snapshot }: NodeView): boolean {
+  const multus = valueOr(snapshot.cni.conf, undefined)?.multus;
+  const dir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  if (multus?.thick !== true || dir === undefined) return false;
+  return [...about.results, ...(about.multus === undefined ? [] : [about.multus])].some(({ path }) =>
+    path.startsWith(`${dir}/`),
+  );
 }
 
 /** A clock that is set right while pods already start moves the time of boot past files of this boot. */

@@ -4,6 +4,7 @@ import type {
   AddressLease,
   Container,
   ContainerRecord,
+  MultusFile,
   PluginProcess,
   ResultFile,
   Sandbox,
@@ -39,7 +40,7 @@ export interface AboutId {
   readonly metadata?: SandboxMetadata;
   readonly task?: Task;
   readonly results: readonly ResultFile[];
-  readonly multus?: ScratchFile;
+  readonly multus?: MultusFile;
   readonly flannel?: ScratchFile;
   readonly leases: readonly (AddressLease & { readonly network: string })[];
   readonly plugins: readonly PluginProcess[];

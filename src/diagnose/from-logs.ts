@@ -32,7 +32,7 @@ const SHOWN_BY_SNAPSHOT: ReadonlySet<string> = new Set([
 
 /** Dead sandboxes that still hold something, and of which the runtime's own errors say why. */
 export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): readonly Named[] {
-  const stuck = unexplained.filter(({ sandbox, about }) => networkStillHeld(about) ?? wasNeverCreated(sandbox));
+  const stuck = unexplained.filter(({ sandbox, about }) => networkStillHeld(about, view) ?? wasNeverCreated(sandbox));
   const reports = newestReportsOf(
     stuck.map(({ sandbox }) => sandbox.id),
     view,
@@ -43,7 +43,7 @@ export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): 
       if (report.kind !== "failed") return [];
       const failureClass = causeNamedIn(report);
       if (failureClass !== undefined) {
-        return [{ failureClass, detected: detectedIn(report.line, candidate, failureClass) }];
+        return [{ failureClass, detected: detectedIn(report.line, candidate, failureClass, view) }];
       }
     }
     return [];
@@ -64,8 +64,8 @@ function textOf({ operation, sandboxId, error }: FailedOperation): string {
   return `${operation} pod sandbox ${sandboxId ?? ""} failed: ${error}`;
 }
 
-function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass): Detected {
-  const held = networkStillHeld(candidate.about) ?? "it was never completely created";
+function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass, view: NodeView): Detected {
+  const held = networkStillHeld(candidate.about, view) ?? "it was never completely created";
   return sandboxDetected(candidate, {
     severity: "critical",
     summary: `its network cannot be taken down, and the runtime says why: ${title}`,

@@ -35,7 +35,7 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
   const multus = valueOr(conf, undefined)?.multus;
   if (multus === undefined || !multusVariant(multus).failedDelBlocksRemoval || about.multus !== undefined) return [];
   const hadNetwork = about.metadata?.hasCniResult === true && !about.metadata.hostNetwork;
-  if (!hadNetwork || networkStillHeld(about) === undefined || podTruth(sandbox, view) === "gone") return [];
+  if (!hadNetwork || networkStillHeld(about, view) === undefined || podTruth(sandbox, view) === "gone") return [];
   const dir = valueOr(cache, undefined)?.dir ?? multus.cniDir;
   return [{ kind: "multus-marker", sandboxId: sandbox.id, dir }];
 }

@@ -1,10 +1,16 @@
 import { isFullId } from "./ids.ts";
-import { parseJson } from "./json.ts";
+import { parseJson, property } from "./json.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
 import { read, type Source } from "./source.ts";
 import type { MultusCache } from "./types.ts";
 
 export const DEFAULT_MULTUS_DIR = "/var/lib/cni/multus";
+
+/**
+ * Not JSON, on purpose: from 4.0 on multus takes a cache file that it cannot parse as "cannot properly delete", calls
+ * no delegate and reports success, so that the runtime can go on and release the name by its own path.
+ */
+export const MULTUS_MARKER = "unghost: the delegates of this sandbox are not to be called again\n";
 
 /** `<cniDir>/<sandbox id>`: the delegates that multus called on ADD and must call again on DEL. */
 export async function readMultusCache(where: ScratchDir): Promise<Source<MultusCache>> {
@@ -19,6 +25,26 @@ export async function readMultusCache(where: ScratchDir): Promise<Source<MultusC
 
 /** A list of at least one delegate. multus takes the first element without asking and dies on `[]` and `null`. */
 export function judgeMultusCache(text: string): Judgement {
+  if (text === MULTUS_MARKER) return { ...OK, isMarker: true };
   const delegates = parseJson(text);
-  return Array.isArray(delegates) && delegates.length > 0 && delegates.every(isJsonObject) ? OK : CORRUPT;
+  if (!Array.isArray(delegates) || delegates.length === 0 || !delegates.every(isJsonObject)) return CORRUPT;
+  const strippedKeys = [...new Set(delegates.flatMap(strippedFrom))].sort();
+  return strippedKeys.length === 0 ? OK : { ...OK, strippedKeys };
+}
+
+/**
+ * multus 4.2.1 to 4.3.0 caches a file-based delegate twice: as read (`CNINetworkConfigList`, which ADD used) and
+ * reduced to the fields it knows itself (`ConfList`, which DEL will use).
+ */
+function strippedFrom(delegate: object): readonly string[] {
+  const asRead = property(property(delegate, "CNINetworkConfigList"), "Plugins");
+  const forDel = property(property(delegate, "ConfList"), "plugins");
+  if (!Array.isArray(asRead) || !Array.isArray(forDel)) return [];
+  return asRead.flatMap((plugin: unknown, index) => {
+    const encoded = property(plugin, "Bytes");
+    const config = typeof encoded === "string" ? parseJson(Buffer.from(encoded, "base64").toString("utf8")) : undefined;
+    const reduced: unknown = forDel[index];
+    if (!isJsonObject(config) || !isJsonObject(reduced)) return [];
+    return Object.keys(config).filter((key) => !Object.hasOwn(reduced, key));
+  });
 }

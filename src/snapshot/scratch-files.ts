@@ -12,7 +12,7 @@ import {
   readRegularFile,
 } from "./safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "./source.ts";
-import type { FileHealth, ScratchFile } from "./types.ts";
+import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types.ts";
 
 /** A directory of the node where plugins or libcni keep one file per sandbox. */
 export interface ScratchDir {
@@ -34,9 +34,12 @@ export interface ScratchFormat<Name extends { readonly sandboxId: SandboxId }> {
 }
 
 export type Judgement =
-  | { readonly health: "ok"; readonly addresses?: readonly string[] }
+  | ({ readonly health: "ok" } & Details)
   | { readonly health: "corrupt" }
   | { readonly health: "odd"; readonly reason: string };
+
+/** What else a sound file says, for the formats that have it. */
+type Details = Pick<ResultFile, "addresses"> & Pick<MultusFile, "isMarker" | "strippedKeys">;
 
 export const OK = { health: "ok" } satisfies Judgement;
 export const CORRUPT = { health: "corrupt" } satisfies Judgement;
@@ -81,7 +84,7 @@ export async function readScratchDir<Name extends { readonly sandboxId: SandboxI
 function judgeRead(
   content: { readonly kind: "content"; readonly text: string } | { readonly kind: "closed"; readonly reason: string },
   judge: (text: string) => Judgement,
-): { readonly health: FileHealth; readonly addresses?: readonly string[]; readonly reason?: string } {
+): { readonly health: FileHealth; readonly reason?: string } & Details {
   if (content.kind === "closed") return { health: "odd", reason: content.reason };
   return content.text === "" ? { health: "empty" } : judge(content.text);
 }

@@ -207,7 +207,15 @@ export interface ResultFile extends ScratchFile {
 
 export interface MultusCache {
   readonly dir: string;
-  readonly files: readonly ScratchFile[];
+  readonly files: readonly MultusFile[];
+}
+
+/** `<cniDir>/<sandbox id>`: the delegates of one sandbox. */
+export interface MultusFile extends ScratchFile {
+  /** It is unghost's own: DEL succeeds on it without calling a delegate. It goes once its sandbox has gone. */
+  readonly isMarker?: true;
+  /** What the delegates' configuration had on ADD and lacks in what DEL will give them. */
+  readonly strippedKeys?: readonly string[];
 }
 
 export interface HostLocalNetwork {

@@ -71,10 +71,16 @@ describe("which sandboxes may be ghosts", () => {
     ["the log says that it is stopped", { logLines: [`level=info msg="StopPodSandbox for \\"${idOf("a")}\\""`] }],
     ["its files are in order", { results: [resultOf("a")], multus: [scratchOf("a")], runtimeVersion: "1.6.20" }],
     ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
-    ["it is being made", { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] }],
   ])("not one at which a plugin works, where %s", (_, parts) => {
     const { candidates, kept } = sorted({ ...atWork, ...parts });
     expect([candidates, kept]).toMatchObject([[], [{ reason: expect.stringMatching(/taken down right now/) }]]);
+  });
+
+  test("not one that is being made, and nobody says that it is being taken down", () => {
+    const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
+    const { candidates, kept } = sorted({ ...atWork, ...parts });
+
+    expect([candidates, kept]).toMatchObject([[], [{ reason: "its network is still being set up" }]]);
   });
 
   test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {

@@ -11,12 +11,14 @@ import {
   FINISHED,
   idOf,
   LOST,
+  MULTUS,
   type NodeParts,
   PATIENT,
   recordOf,
   resultOf,
   sandboxOf,
   snapshotOf,
+  THICK_MULTUS,
   UPTIME_SECONDS,
 } from "../support/snapshot-builder.ts";
 
@@ -25,6 +27,7 @@ describe("dead-after-crash", () => {
   const dead = { sandboxes: [sandboxOf("a")], records: [recordOf("a")] } as const;
   const beforeBoot = [sandboxOf("a", { createdSecondsAgo: UPTIME_SECONDS + 60 })];
   const lost = [containerOf("a", { exit: LOST })];
+  const DELEGATES_RESULT = resultOf("a", "ok", "/var/lib/cni/multus/results");
   const NETNS: NetnsEntry = { path: "/run/netns/cni-a", name: "cni-a", inode: 7n, modifiedAt: ago(600) };
 
   test.each<readonly [string, NodeParts, boolean]>([
@@ -54,6 +57,13 @@ describe("dead-after-crash", () => {
       false,
     ],
     ["nothing shows how it died", { records: [] }, false],
+    ["multus' delegates alone left a result behind", { conf: MULTUS, results: [DELEGATES_RESULT] }, false],
+    [
+      "thick multus answered DEL, and its delegates left an address behind",
+      { conf: THICK_MULTUS, results: [DELEGATES_RESULT], addresses: [addressOf("a", "10.88.0.2")] },
+      false,
+    ],
+    ["under thick multus the runtime's own result is there", { conf: THICK_MULTUS, results: [resultOf("a")] }, true],
   ])("%s: %o", (_, parts, isFound) => {
     const { findings, kept } = diagnosed({ ...dead, ...parts });
 

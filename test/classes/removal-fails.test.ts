@@ -18,6 +18,7 @@ import {
   sandboxOf,
   scratchOf,
   snapshotOf,
+  THICK_MULTUS,
 } from "../support/snapshot-builder.ts";
 
 const dead = { sandboxes: [sandboxOf("a")], records: [recordOf("a")] } as const;
@@ -117,8 +118,40 @@ describe("multus-cache-consumed-rebuilt-config", () => {
     ["the network is down already", { results: [] }, false],
     ["the pod uses the node's network", { records: [recordOf("a", { hostNetwork: true })] }, false],
     ["multus is not the node's network", { conf: {} }, false],
+    ["multus is thick: its shim answers DEL with success", { conf: THICK_MULTUS }, false],
+    ["unghost's marker is there", { multus: [{ ...scratchOf("a"), isMarker: true }] }, false],
   ])("%s: %o", (_, parts, isFound) => {
     expect(named(diagnosed({ ...consumed, ...parts })).includes(B3)).toBe(isFound);
+  });
+});
+
+describe("multus-lossy-conflist", () => {
+  const B4 = `multus-lossy-conflist/${idOf("a")}`;
+  const stripped = { ...scratchOf("a"), strippedKeys: ["bridge", "server_socket"] };
+  const lossy: NodeParts = { ...dead, conf: MULTUS, results: [resultOf("a")], multus: [stripped] };
+
+  test("is a cache that lacks for DEL what the delegate requires", () => {
+    const { findings } = diagnosed(lossy);
+
+    expect(findings).toMatchObject([
+      {
+        id: B4,
+        cure: [
+          { kind: "quarantine-file", path: stripped.path, health: "stripped" },
+          { kind: "multus-marker", sandboxId: idOf("a"), dir: "/var/lib/cni/multus" },
+        ],
+      },
+    ]);
+  });
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["the pod is gone: the cache is used all the same", { pods: [] }, true],
+    ["only settings are missing that DEL does without", { multus: [{ ...stripped, strippedKeys: ["bridge"] }] }, false],
+    ["the network is down already", { results: [] }, false],
+    ["multus is thick: its shim answers DEL with success", { conf: THICK_MULTUS }, false],
+    ["the pod runs", { sandboxes: [sandboxOf("a", { state: "ready" })] }, false],
+  ])("%s: %o", (_, parts, isFound) => {
+    expect(named(diagnosed({ ...lossy, ...parts })).includes(B4)).toBe(isFound);
   });
 });
 

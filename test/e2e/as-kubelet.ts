@@ -1,7 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
+import { runPod } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import type { PodRef } from "../../src/snapshot/ids.ts";
 import { CALL, HANG_GUARD_MS } from "../lab/real-node.ts";
 import { type Healed, heal } from "./healed-node.ts";
 
@@ -27,4 +31,25 @@ export async function untilStopped(node: LabNode, sandboxId: string): Promise<vo
       throw error;
     }
   });
+}
+
+const RETRY_MS = 1000;
+
+/**
+ * Kubelet's part for one pod after a crash: it stops the dead sandbox, then makes the next attempt with its containers,
+ * and tries both again until they work. Gives up when the test does.
+ */
+export async function runAgain(node: LabNode, ref: PodRef, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    try {
+      const ofPod = await node.cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": ref.uid } }, CALL);
+      if (ofPod.some(({ state }) => state === PodSandboxState.SANDBOX_READY)) return;
+      for (const { id } of ofPod) await node.cri.stopPodSandbox(id, CALL);
+      const attempt = Math.max(-1, ...ofPod.map(({ metadata }) => metadata?.attempt ?? 0)) + 1;
+      await runPod(node, { ...ref, attempt, containers: [{ name: "main" }] });
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error;
+      await sleep(RETRY_MS);
+    }
+  }
 }

@@ -12,7 +12,7 @@ describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { tim
 
     const report = await scan(node);
     expect(named(report)).toEqual(
-      [`multus-cache-corrupt/${emptied.sandboxId}`, `dead-after-crash/${dead.sandboxId}`].toSorted(),
+      [`multus-cache-corrupt/${emptied.sandboxId}`, `multus-lossy-conflist/${dead.sandboxId}`].toSorted(),
     );
     expectUntouched(report, { ready, kept });
   });

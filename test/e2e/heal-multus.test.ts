@@ -1,12 +1,11 @@
-import { readdirSync } from "node:fs";
 import { describe, expect } from "vitest";
 import { consumedMultusCache, multusDeadlock } from "../../lab/faults/multus.ts";
-import { MULTUS_CACHE_DIR, useMultus } from "../../lab/multus.ts";
+import { useMultus } from "../../lab/multus.ts";
 import type { LabNode } from "../../lab/node.ts";
-import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
 import { AT_ONCE, cniFiles, expectAlive, expectGone, heal, healAll } from "./healed-node.ts";
 import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
-import { company, kubeletKnows } from "./scanned-node.ts";
+import { company, kubeletKnows, scan, WITH_KUBELET } from "./scanned-node.ts";
 
 describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("ends the deadlock of a delegate that refuses every DEL", async (runtime) => {
@@ -47,7 +46,13 @@ describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { tim
 
     expect(report.actions?.map(({ action }) => action)).toEqual(["multus-marker, stop-sandbox"]);
     expect(report.kept.map(({ sandboxId }) => sandboxId)).toEqual([consumed.sandboxId]);
-    expect(readdirSync(node.path(MULTUS_CACHE_DIR))).not.toContain(consumed.sandboxId);
+    // Kubelet stops it again before it removes it, and each stop runs DEL.
+    await node.cri.stopPodSandbox(consumed.sandboxId, CALL);
+    const scanned = await scan(node, WITH_KUBELET);
+    expect([scanned.verdict, scanned.kept.map(({ sandboxId }) => sandboxId)]).toEqual([
+      "healthy",
+      [consumed.sandboxId],
+    ]);
     await healAll(node, [...AT_ONCE, "--all-dead"]);
     await expectGone(node, consumed);
   });

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readFlannelScratch } from "../../src/snapshot/flannel-scratch.ts";
-import { judgeMultusCache, readMultusCache } from "../../src/snapshot/multus-cache.ts";
+import { judgeMultusCache, MULTUS_MARKER, readMultusCache } from "../../src/snapshot/multus-cache.ts";
 import { fill, ID, OTHER_ID, tempDir } from "./temp-dir.ts";
 
 describe("multus cache", () => {
@@ -17,6 +17,23 @@ describe("multus cache", () => {
     ["not JSON", "corrupt"],
   ])("%s is %s", (text, health) => {
     expect(judgeMultusCache(text).health).toBe(health);
+  });
+
+  test("a file-based delegate that is reduced for DEL lacks keys", () => {
+    const asRead = { type: "kube-ovn", server_socket: "/run/x.sock", ipam: {} };
+    const Bytes = Buffer.from(JSON.stringify(asRead)).toString("base64");
+    const cached = (plugin: object) =>
+      JSON.stringify([{ ConfList: { plugins: [plugin] }, CNINetworkConfigList: { Plugins: [{ Bytes }] } }]);
+
+    expect(judgeMultusCache(cached({ type: "kube-ovn", ipam: {} }))).toEqual({
+      health: "ok",
+      strippedKeys: ["server_socket"],
+    });
+    expect(judgeMultusCache(cached(asRead))).toEqual({ health: "ok" });
+  });
+
+  test("unghost's own marker is sound", () => {
+    expect(judgeMultusCache(MULTUS_MARKER)).toEqual({ health: "ok", isMarker: true });
   });
 
   test("no text makes it throw", () => {

@@ -9,6 +9,7 @@ import type {
   ContainerRecord,
   FileHealth,
   Lease,
+  MultusFile,
   NetnsEntry,
   PluginProcess,
   ResultFile,
@@ -62,7 +63,7 @@ export interface NodeParts {
   readonly leases?: readonly Lease[];
   readonly conf?: Partial<CniConfig>;
   readonly results?: readonly ResultFile[];
-  readonly multus?: readonly ScratchFile[];
+  readonly multus?: readonly MultusFile[];
   readonly flannel?: readonly ScratchFile[];
   readonly addresses?: readonly AddressLease[];
   readonly netns?: readonly NetnsEntry[];
@@ -148,6 +149,8 @@ export const MULTUS = {
     binDir: "/opt/cni/bin",
   },
 } as const satisfies Partial<CniConfig>;
+
+export const THICK_MULTUS = { multus: { ...MULTUS.multus, thick: true } } as const satisfies Partial<CniConfig>;
 
 export interface SandboxParts extends Partial<Omit<Sandbox, "id" | "pod">> {
   readonly uid?: string;

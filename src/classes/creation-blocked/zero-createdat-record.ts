@@ -54,14 +54,16 @@ export const zeroCreatedatRecord: FailureClass = {
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   return candidates
     .filter(({ sandbox, about }) => wasNeverCreated(sandbox) && wasRecovered(about, view))
-    .map((candidate) =>
-      sandboxDetected(candidate, {
+    .map((candidate) => ({
+      ...sandboxDetected(candidate, {
         summary:
-          "the runtime died between saving this sandbox and starting it, and recovered it without its creation time; its name is not even protected",
+          "the runtime died between saving this sandbox and starting it, and recovered it without its creation time and without reserving its name",
         evidence: [
           { source: "cri", fact: "its creation time is Go's zero time" },
           { source: "containerd", fact: "the sandbox store has it, the container records have not" },
         ],
       }),
-    );
+      // The name is not reserved, so nothing waits for it.
+      blocks: [],
+    }));
 }

@@ -53,7 +53,8 @@ export const deadAfterCrash: FailureClass = {
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   return candidates.flatMap((candidate) => {
-    if (candidate.retained !== undefined || wasTakenDown(candidate.about) || isRecovering(candidate, view)) return [];
+    if (candidate.retained !== undefined || wasTakenDown(candidate.about, view) || isRecovering(candidate, view))
+      return [];
     const evidence = proofOfSuddenEnd(candidate, view);
     if (evidence.length === 0) return [];
     return [
@@ -85,7 +86,7 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
     const up = durationInWords(view.runtimeUpSeconds ?? 0);
     evidence.push({ source: "processes", fact: `it was made before the runtime last started, ${up} ago` });
   }
-  const held = networkStillHeld(about);
+  const held = networkStillHeld(about, view);
   if (evidence.length > 0 && held !== undefined) evidence.push({ source: "cni", fact: held });
   return evidence;
 }

@@ -76,8 +76,8 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     mode: "automatic",
     reversible: true,
     steps: [
-      "Give multus a cache file it cannot parse, so that DEL returns success without calling the delegates.",
-      "Stop and remove the sandbox over CRI, then take the file away again.",
+      "Give multus a cache file it cannot parse: DEL then returns success without calling the delegates, for as long as the sandbox exists.",
+      "Let kubelet stop the sandbox, or stop and remove it over CRI.",
       "Sweep the addresses and devices the delegates had allocated.",
     ],
     gates: [

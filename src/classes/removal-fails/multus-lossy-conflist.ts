@@ -1,5 +1,12 @@
+import { valueOr } from "../../snapshot/source.ts";
+import type { Candidate } from "../candidates.ts";
+import { networkReleased } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
 import { cniContext } from "../log-context.ts";
+import { multusVariant, REQUIRED_ON_DEL } from "../multus-variants.ts";
+import { sandboxDetected } from "../sandbox-detected.ts";
+import type { NodeView } from "../view.ts";
 
 export const multusLossyConflist: FailureClass = {
   id: "multus-lossy-conflist",
@@ -25,21 +32,21 @@ export const multusLossyConflist: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: false,
-    why: "On the node it looks like B3 and is found and healed as that; only the plugin's words in the logs tell the two apart.",
+    visible: true,
+    how: "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
   },
   versions: "multus v4.2.1 to v4.3.0; fixed on master in July 2026.",
   treatment: {
     mode: "automatic",
     reversible: true,
     steps: [
-      "Give multus a cache file it cannot parse, so that DEL returns success without calling the delegates.",
-      "Stop and remove the sandbox over CRI, then take the file away again.",
+      "Move the incomplete cache to quarantine and give multus one it cannot parse: DEL then returns success without calling the delegates, for as long as the sandbox exists.",
+      "Let kubelet stop the sandbox, or stop and remove it over CRI.",
       "Sweep what the delegates had allocated, and tell the operator to change the multus version.",
     ],
     gates: [
       "The sandbox is dead: NotReady, no container running, no task, no shim.",
-      "Removal fails with exactly this refusal.",
+      "Its cache lacks what the plugin requires, or removal failed with exactly this refusal.",
     ],
   },
   byHand: [
@@ -53,4 +60,36 @@ export const multusLossyConflist: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/pull/1521",
     "https://github.com/openshift/multus-cni/pull/336",
   ],
+  detect,
 };
+
+function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
+  const multus = valueOr(view.snapshot.cni.conf, undefined)?.multus;
+  const dir = valueOr(view.snapshot.cni.multus, undefined)?.dir;
+  if (multus === undefined || dir === undefined || !multusVariant(multus).failedDelBlocksRemoval) return [];
+  return candidates.flatMap((candidate) => {
+    const { sandbox, about } = candidate;
+    const missed = (about.multus?.strippedKeys ?? []).filter((key) => REQUIRED_ON_DEL.has(key));
+    if (about.multus === undefined || missed.length === 0 || !isDelDue(candidate, view)) return [];
+    const { path } = about.multus;
+    return [
+      sandboxDetected(candidate, {
+        severity: "critical",
+        summary: `multus stripped ${missed.join(", ")} from the configuration it keeps for DEL: the network plugin refuses every removal`,
+        evidence: [
+          { source: "cni", fact: `${path} has ${missed.join(", ")} in its copy for ADD and not in the one for DEL` },
+        ],
+        path,
+        cure: [
+          { kind: "quarantine-file", path, health: "stripped" },
+          { kind: "multus-marker", sandboxId: sandbox.id, dir },
+        ],
+      }),
+    ];
+  });
+}
+
+/** The runtime insists on DEL only once ADD has completed; before 1.6.37 and 2.1.7 it does in any case. */
+function isDelDue({ about }: Candidate, view: NodeView): boolean {
+  return about.metadata?.hostNetwork !== true && !networkReleased(about, view);
+}

@@ -5,7 +5,9 @@ import type { Finding } from "../../classes/finding.ts";
 import { multusVariant } from "../../classes/multus-variants.ts";
 import type { Step } from "../../classes/step.ts";
 import { MULTUS } from "../../classes/versions/multus.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
 import { canonicalPath } from "../host-path.ts";
 import { multusMajor } from "../multus-version.ts";
 import type { NodeTools } from "../node-tools.ts";
@@ -16,12 +18,9 @@ import { reasonFor, type StepResult } from "../step-result.ts";
 import { describeError, errorCode } from "../system-error.ts";
 
 /**
- * Not JSON, on purpose: from 4.0 on multus takes a cache file that it cannot parse as "cannot properly delete", calls
- * no delegate and reports success, so that the runtime can go on and release the name by its own path.
+ * Puts the marker where multus looks for the sandbox's delegates. It stays for as long as the sandbox does: every stop
+ * and removal runs DEL again, kubelet's own included. A marker that outlasts its sandbox is swept as an orphaned cache.
  */
-const MARKER = "unghost: the delegates of this sandbox are not to be called again\n";
-
-/** Puts the marker where multus looks; it is taken away again when the action ends, however it ends. */
 export async function multusMarker(
   { sandboxId, dir }: Extract<Step, { kind: "multus-marker" }>,
   finding: Finding,
@@ -34,24 +33,28 @@ export async function multusMarker(
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
-  const sha256 = sha256Of(MARKER);
+  const sha256 = sha256Of(MULTUS_MARKER);
   const begun = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
   if (!begun.ok) return { kind: "refused", reason: begun.refusal.message };
   const journalId = begun.value;
   try {
     await writeNew(resolveOnHost(tools.hostRoot, path, "keep"));
   } catch (error) {
-    const reason =
-      errorCode(error) === "EEXIST"
-        ? `${path} is there by now, so multus remembers its delegates after all`
-        : `the marker ${path} could not be written: ${describeError(error)}`;
-    await tools.journal.done(journalId, "refused", reason);
-    return { kind: "refused", reason, journalId };
+    const exists = errorCode(error) === "EEXIST";
+    const reason = exists
+      ? `${path} exists: an earlier marker, or multus has written its cache again`
+      : `the marker ${path} could not be written: ${describeError(error)}`;
+    await tools.journal.done(journalId, exists ? "skipped" : "refused", reason);
+    return exists ? { kind: "unneeded" } : { kind: "refused", reason, journalId };
   }
   return {
     kind: "done",
     journalId,
     cleanUp: async () => {
+      if (await isListed(sandboxId, tools)) {
+        await tools.journal.done(journalId, "healed", `The marker ${path} stays until the sandbox is removed.`);
+        return;
+      }
       const removed = await removeMarker(tools.hostRoot, { path, sha256 });
       // Where it could not be removed the entry stays open: the next run tries again and says so.
       if (removed.how !== "unsettled") await tools.journal.done(journalId, "healed", removed.detail);
@@ -66,11 +69,21 @@ function canUseMarker({ conf, binDirs, hostRoot }: NodeTools): boolean {
   return major !== undefined && major >= MULTUS.markerReadFrom;
 }
 
+/** Where the runtime cannot be asked the marker stays: it does no harm, and is needed for as long as the sandbox exists. */
+async function isListed(sandboxId: string, { cri, waits }: NodeTools): Promise<boolean> {
+  try {
+    return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.lookMs })) !== undefined;
+  } catch (error) {
+    if (error instanceof RuntimeError) return true;
+    throw error;
+  }
+}
+
 async function writeNew(path: string): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const file = await open(path, flags, 0o600);
   try {
-    await file.writeFile(MARKER);
+    await file.writeFile(MULTUS_MARKER);
     await file.sync();
   } finally {
     await file.close();

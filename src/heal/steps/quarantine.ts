@@ -6,8 +6,7 @@ import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { parseJson } from "../../snapshot/json.ts";
 import { judgeMultusCache } from "../../snapshot/multus-cache.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
-import { isJsonObject } from "../../snapshot/scratch-files.ts";
-import type { FileHealth } from "../../snapshot/types.ts";
+import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
 import { identifyFile } from "../identify-file.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead, whoKnows } from "../prove.ts";
@@ -34,18 +33,26 @@ async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<stri
     const knower = await whoKnows(id, tools);
     return knower === undefined ? undefined : `not left behind: ${knower}`;
   }
-  const health = healthNow(step.path, tools);
-  if (health !== "empty" && health !== "corrupt") return `${step.path} is not broken any more`;
+  if (!isStillBroken(step, tools)) return `${step.path} is not broken any more`;
   const proof = await proveDead(id, tools);
   return proof.state === "alive" ? `its sandbox is not dead: ${proof.because}` : undefined;
 }
 
-function healthNow(path: string, tools: NodeTools): FileHealth {
+function isStillBroken({ path, health }: QuarantineStep, tools: NodeTools): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
-  if (file.kind !== "content") return "odd";
-  if (file.size === 0) return "empty";
+  if (file.kind !== "content") return false;
+  if (health === "stripped") return hasStrippedKeys(file.text);
+  return file.size === 0 || judge(path, file.text).health === "corrupt";
+}
+
+function hasStrippedKeys(text: string): boolean {
+  const judged = judgeMultusCache(text);
+  return judged.health === "ok" && judged.strippedKeys !== undefined;
+}
+
+function judge(path: string, text: string): Judgement {
   const name = parseResultName(basename(path));
-  if (name !== undefined) return judgeResult(file.text, name).health;
-  if (basename(dirname(path)) === "flannel") return isJsonObject(parseJson(file.text)) ? "ok" : "corrupt";
-  return judgeMultusCache(file.text).health;
+  if (name !== undefined) return judgeResult(text, name);
+  if (basename(dirname(path)) === "flannel") return isJsonObject(parseJson(text)) ? OK : CORRUPT;
+  return judgeMultusCache(text);
 }
