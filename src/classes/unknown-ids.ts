@@ -20,10 +20,12 @@ export function unknownIds(view: NodeView): readonly UnknownId[] {
   const { snapshot } = view;
   if (snapshot.cri.status !== "read" || snapshot.processes.status !== "read") return [];
   if (snapshot.containerd.status === "failed") return [];
+  // Another runtime on this machine may keep its pods' files in the same directories.
+  const others = snapshot.processes.value.othersIds;
   return view.unlistedIds
     .filter(isFullId)
     .map((id) => ({ id, about: view.about(id) }))
-    .filter(({ about }) => isCarriedByFilesOnly(about) && !mayBeInTheMaking(about, view));
+    .filter(({ id, about }) => isCarriedByFilesOnly(about) && !others?.has(id) && !mayBeInTheMaking(about, view));
 }
 
 /** Who was asked about such an id and does not know it. Only containerd has records to ask; CRI-O has none. */

@@ -106,14 +106,14 @@ async function readIds({ cri, facts, waits }: NodeTools): Promise<Source<readonl
     // CRI-O calls GC itself, at its start.
     if (containerd === undefined) return absent("only containerd's records tell which sandboxes are in the making");
     if (processes.status !== "read") return processes;
-    const { shims, byContainer, plugins, kubelet } = processes.value;
+    const { shims, byContainer, othersIds = [], plugins, kubelet } = processes.value;
     const [hidden] = processes.oddities;
     if (hidden !== undefined) return failed(`${hidden.path}: ${hidden.reason}`);
     if (kubelet !== undefined) return failed(`kubelet (pid ${kubelet.pid}) may have a pod attached at any moment`);
     const [busy] = plugins;
     if (busy !== undefined) return failed(`a network plugin is at work (${busy.cniCommand}, pid ${busy.pid})`);
     const known = [...listed, ...containerd.records, ...containerd.sandboxes, ...shims];
-    return read([...known.map(({ id }) => id), ...byContainer.keys()]);
+    return read([...known.map(({ id }) => id), ...byContainer.keys(), ...othersIds]);
   } catch (error) {
     if (error instanceof RuntimeError) return failed(error.message);
     throw error;

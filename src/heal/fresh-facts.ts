@@ -7,7 +7,7 @@ import { parseResultName } from "../snapshot/cni-results.ts";
 import { readContainerd, readTasks } from "../snapshot/containerd-facts.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { readProcessTable } from "../snapshot/process-table.ts";
-import { readProcesses } from "../snapshot/processes.ts";
+import { type OurRuntime, readProcesses } from "../snapshot/processes.ts";
 import { listDirectory } from "../snapshot/safe-fs.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { ContainerdFacts, ProcessFacts, Task } from "../snapshot/types.ts";
@@ -18,6 +18,8 @@ import type { ContainerdFacts, ProcessFacts, Task } from "../snapshot/types.ts";
  */
 export interface FreshFacts {
   processes(): Promise<Source<ProcessFacts>>;
+  /** Read for this question alone: of those who are about to send a signal. */
+  processesNow(): Promise<Source<ProcessFacts>>;
   /** Empty where the runtime is not containerd. */
   tasks(): Promise<readonly Task[]>;
   /** undefined where the runtime is not containerd. */
@@ -35,6 +37,7 @@ export interface FreshFacts {
 
 export interface FactSources {
   readonly root: string;
+  readonly runtime: OurRuntime;
   readonly cniCacheDirs: readonly string[];
   readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
   readonly containerd: ContainerdClient | undefined;
@@ -44,7 +47,7 @@ export interface FactSources {
 /** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
 const FRESH_MS = 500;
 
-export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: FactSources): FreshFacts {
+export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookMs }: FactSources): FreshFacts {
   const call = { timeoutMs: lookMs };
   let renewedAt = Number.NEGATIVE_INFINITY;
   /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
@@ -70,14 +73,16 @@ export function freshFacts({ root, cniCacheDirs, cri, containerd, lookMs }: Fact
     return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
   });
   const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
-  const processes = shared(async () => {
+  async function processesNow(): Promise<Source<ProcessFacts>> {
     const signal = AbortSignal.timeout(lookMs);
     const table = await readProcessTable({ root, signal });
-    return await readProcesses({ root, table, signal });
-  });
+    return await readProcesses({ root, table, runtime, signal });
+  }
+  const processes = shared(processesNow);
   const tasks = shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call)));
   return {
     processes,
+    processesNow,
     tasks,
     containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
     sandbox: async (id) => {

@@ -8,7 +8,7 @@ import { type Interruption, uninterrupted } from "./interruption.ts";
 import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
 import type { ActionResult } from "./run-action.ts";
 import { runPlan } from "./run-plan.ts";
-import { openRuntime, type RuntimeAccess } from "./runtime-access.ts";
+import { cniBinDirsOf, openRuntime, type RuntimeAccess } from "./runtime-access.ts";
 import type { HealSession } from "./session.ts";
 import { stormBrake } from "./storm-brake.ts";
 
@@ -133,7 +133,7 @@ function toolsFor(
     hostRoot: session.hostRoot,
     ...(cluster === undefined ? {} : { cluster }),
     conf,
-    binDirs: conf?.binDirs ?? valueOr(snapshot.cri, undefined)?.cniDirs?.bin ?? [],
+    binDirs: cniBinDirsOf(snapshot),
     waits,
     sleep,
     interruption,

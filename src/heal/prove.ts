@@ -62,8 +62,9 @@ async function knowerIn(tools: NodeTools, id: string): Promise<string | undefine
   if (containerd?.records.some((record) => record.id === id)) return "containerd has a record of it";
   if (containerd?.sandboxes.some((sandbox) => sandbox.id === id)) return "containerd's sandbox store has it";
   if (processes.status !== "read") return "the process table cannot be read, so something may";
-  const { shims, plugins, byContainer } = processes.value;
+  const { shims, plugins, byContainer, othersIds } = processes.value;
   if (shims.some((shim) => shim.id === id)) return "a shim carries it";
   if (plugins.some((plugin) => plugin.sandboxId === id)) return PLUGIN;
+  if (othersIds?.has(id)) return "it is alive in another runtime on this machine";
   return byContainer.has(id) ? "a process runs in its cgroup" : undefined;
 }

@@ -33,11 +33,23 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
     containerd,
     cniCacheDirs,
     logPaths: new Map<string, string>(ended),
-    facts: freshFacts({ root: hostRoot, cniCacheDirs, cri, containerd, lookMs: waits.lookMs }),
+    facts: freshFacts({
+      root: hostRoot,
+      runtime: { socketPath: path, cniBinDirs: cniBinDirsOf(snapshot) },
+      cniCacheDirs,
+      cri,
+      containerd,
+      lookMs: waits.lookMs,
+    }),
     departed: departures({ cri, containerd, lookMs: waits.lookMs }),
     close: () => {
       cri.close();
       containerd?.close();
     },
   };
+}
+
+/** Where the runtime takes its plugins from, by its configuration or its own word. */
+export function cniBinDirsOf({ cni, cri }: Pick<Snapshot, "cni" | "cri">): readonly string[] {
+  return valueOr(cni.conf, undefined)?.binDirs ?? valueOr(cri, undefined)?.cniDirs?.bin ?? [];
 }

@@ -40,6 +40,21 @@ export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] 
   return [...new Set(ids)];
 }
 
+/** `docker/<id>`, `docker-<id>.scope`, `libpod-<id>.scope`, `nerdctl-<id>.scope` … */
+const OTHER_ENGINE = /^(?:docker|libpod|nerdctl|buildkit|machine\.slice|lxc)/;
+
+/**
+ * A container of Docker, podman or the like that is no pod's. Those of pods are below kubelet's groups, whoever runs them
+ * (cri-dockerd).
+ */
+export function isOtherEngines(paths: readonly CgroupPath[]): boolean {
+  return paths.some(({ segments }) => {
+    const at = segments.findIndex((segment) => fullIdsIn(segment).length > 0);
+    const above = segments.slice(0, at + 1);
+    return above.some((name) => OTHER_ENGINE.test(name)) && !above.some((name) => name.startsWith("kubepods"));
+  });
+}
+
 /** Where containers of pods, Docker, podman, LXC and systemd-nspawn live, with or without an id in the name. */
 const CONTAINER_SEGMENT = /^(?:kubepods|docker$|libpod|lxc|machine\.slice$|buildkit)/;
 

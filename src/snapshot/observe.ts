@@ -120,7 +120,10 @@ async function observeWith(
       sick ? readCsi({ root, kubeletRoot, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
     ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
-    table.then((processTable) => readProcesses({ root, table: processTable, signal })),
+    table.then((processTable) => {
+      const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
+      return readProcesses({ root, table: processTable, signal, ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs } }) });
+    }),
     runtimeFacts.then(({ cri }) =>
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),

@@ -1,5 +1,3 @@
-import { fullIdsIn } from "./ids.ts";
-
 /** Texts of /proc, taken apart. Every function takes any text and throws for none. */
 
 /** Linux counts start times of processes in hundredths of a second for user space, whatever the kernel's own tick. */
@@ -13,6 +11,8 @@ export interface ProcessStat {
   /** R, S, D (uninterruptible), Z (zombie) … */
   readonly state: string;
   readonly parentPid: number;
+  /** The session that it was born into, or has opened; nobody can join another. */
+  readonly session: number;
   readonly kernelThread: boolean;
   readonly startedSecondsAfterBoot: number;
 }
@@ -24,23 +24,19 @@ export function parseStat(text: string): ProcessStat | undefined {
   if (open < 1 || close < open) return undefined;
   const pid = Number(text.slice(0, open));
   const fields = text.slice(close + 2).split(" ", 20);
-  const [state, parentPid, flags, start] = [fields[0], Number(fields[1]), Number(fields[6]), Number(fields[19])];
+  const [state, parentPid, session] = [fields[0], Number(fields[1]), Number(fields[3])];
+  const [flags, start] = [Number(fields[6]), Number(fields[19])];
   if (!Number.isSafeInteger(pid) || pid < 1 || !state || fields.length < 20) return undefined;
-  if (!Number.isSafeInteger(parentPid) || !Number.isSafeInteger(flags) || !Number.isSafeInteger(start))
-    return undefined;
+  if (![parentPid, session, flags, start].every(Number.isSafeInteger)) return undefined;
   return {
     pid,
     comm: text.slice(open + 1, close),
     state,
     parentPid,
+    session,
     kernelThread: (flags & KERNEL_THREAD) !== 0,
     startedSecondsAfterBoot: start / TICKS_PER_SECOND,
   };
-}
-
-/** The full ids in the paths of /proc/<pid>/cgroup: one line with cgroup v2, one per controller with v1. */
-export function parseCgroupIds(text: string): readonly string[] {
-  return [...new Set(fullIdsIn(text))];
 }
 
 /** Arguments or environment: strings that end with NUL. */

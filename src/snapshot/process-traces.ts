@@ -2,7 +2,6 @@ import { type ProcRead, readProcFile, readProcFileWithin, readProcLink } from ".
 import {
   type CniEnviron,
   type ProcessStat,
-  parseCgroupIds,
   parseCniEnviron,
   parseNamespaceLink,
   parseStat,
@@ -12,13 +11,13 @@ import {
 /** What one process shows of the sandboxes it has to do with. */
 export interface ProcessTraces {
   readonly stat: ProcessStat;
-  /** Full ids in its cgroup's path. */
-  readonly containerIds: readonly string[];
+  /** As /proc/<pid>/cgroup has it. */
+  readonly cgroup: string;
   readonly netns: bigint | undefined;
   /** The CNI call it belongs to; never set for a shim. */
   readonly cni: CniEnviron | undefined;
-  /** The sandbox or container it watches over, when it is a shim. */
-  readonly shimId: string | undefined;
+  /** What it says it watches over, when it goes by the name of a shim. */
+  readonly shim: ShimArguments | undefined;
   readonly argv: readonly string[];
   /** Why its environment stayed unknown, where it did. */
   readonly hidden: "denied" | "timeout" | undefined;
@@ -79,10 +78,10 @@ function tracesOf(
   const argv = shim || cni !== undefined || stat.comm === "k3s" ? splitNul(textOf(readCmdline(`${dir}/cmdline`))) : [];
   return {
     stat,
-    containerIds: parseCgroupIds(textOf(cgroup)),
+    cgroup: textOf(cgroup),
     netns: parseNamespaceLink(textOf(netns)),
     cni,
-    shimId: shim ? shimIdOf(argv) : undefined,
+    shim: shim ? shimArguments(argv) : undefined,
     argv,
     hidden: hiddenBy(environ, netns),
   };
@@ -102,12 +101,23 @@ function isShim(comm: string): boolean {
   return comm === "containerd-shim" || comm === "conmon" || comm === "conmonrs";
 }
 
-/** `-id <id>` of containerd's shims in Kubernetes' namespace (Docker's are in `moby`), `-c <id>` of CRI-O's conmon. */
-export function shimIdOf(argv: readonly string[]): string | undefined {
-  const namespace = valueOf(argv, "-namespace", "--namespace");
-  if (namespace !== undefined && namespace !== "k8s.io") return undefined;
+export interface ShimArguments {
+  /** Of a sandbox, or of a container with a shim of its own. */
+  readonly id: string;
+  /** Docker's containers are in `moby`, those that people make with ctr and nerdctl in `default`; conmon has none. */
+  readonly isKubernetes: boolean;
+  /** The socket of the containerd that it belongs to. */
+  readonly address?: string;
+}
+
+/** `-namespace N -id ID -address SOCKET` of containerd's shims, `-c ID` of conmon, which podman uses like CRI-O. */
+export function shimArguments(argv: readonly string[]): ShimArguments | undefined {
   const id = valueOf(argv, "-id", "--id", "-c", "--cid");
-  return id === "" ? undefined : id;
+  if (!id) return undefined;
+  const namespace = valueOf(argv, "-namespace", "--namespace");
+  const address = valueOf(argv, "-address", "--address");
+  const isKubernetes = (namespace ?? "k8s.io") === "k8s.io" && !argv.includes("--exit-command");
+  return { id, isKubernetes, ...(address === undefined ? {} : { address }) };
 }
 
 function valueOf(argv: readonly string[], ...flags: readonly string[]): string | undefined {

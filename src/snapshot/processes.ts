@@ -1,26 +1,41 @@
+import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
 import { hostPath } from "./host-paths.ts";
-import { podUid, sandboxId } from "./ids.ts";
+import { isFullId, podUid, sandboxId } from "./ids.ts";
 import { isKubeletName } from "./kubelet-process.ts";
+import { socketComparer } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
+import { pluginOrigins } from "./plugin-origin.ts";
 import { type CniEnviron, type ProcessStat, parseCniArgs } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { type ProcessTraces, readTraces } from "./process-traces.ts";
-import { isRuntimeName } from "./runtime-process.ts";
+import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";
 import { printable } from "./safe-fs.ts";
-import { failed, type Oddity, read, type Source } from "./source.ts";
-import { type ProcessProver, processProver } from "./trusted-process.ts";
-import type { PluginProcess, ProcessFacts, ProcessRef } from "./types.ts";
+import { failed, type Oddity, read, type Source, valueOr } from "./source.ts";
+import { isRootsService, type ProcessProver, processProver } from "./trusted-process.ts";
+import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types.ts";
 
-/** What the node's processes say about sandboxes. */
-export async function readProcesses(query: {
+/** The runtime whose sandboxes are looked at: what belongs to any other on the same machine is left alone. */
+export interface OurRuntime {
+  /** As this process opens it. */
+  readonly socketPath: string;
+  /** As the node names them; the runtime's own word, which may take a moment. */
+  readonly cniBinDirs: readonly string[] | Promise<readonly string[]>;
+}
+
+export interface ProcessesQuery {
   readonly root: string;
   readonly table: Source<ProcessTable>;
+  /** Missing while it is down: then every shim of Kubernetes counts, and no process is known to be a plugin. */
+  readonly runtime?: OurRuntime;
   readonly signal?: AbortSignal;
-}): Promise<Source<ProcessFacts>> {
+}
+
+/** What the node's processes say about sandboxes. */
+export async function readProcesses(query: ProcessesQuery): Promise<Source<ProcessFacts>> {
   const { table, signal } = query;
   if (table.status !== "read") return table;
   const proc = hostPath(query.root, "/proc");
-  const { processes, uptimeSeconds } = table.value;
+  const { processes } = table.value;
 
   const found: (ProcessTraces | undefined)[] = [];
   const sleepers: Promise<ProcessTraces | undefined>[] = [];
@@ -40,7 +55,7 @@ export async function readProcesses(query: {
     );
   }
   return read(
-    factsOf(traces, uptimeSeconds, processProver(query.root)),
+    await factsOf(traces, query, table.value),
     hidden.map((trace) => oddityOf(proc, trace)),
   );
 }
@@ -58,34 +73,98 @@ function oddityOf(proc: string, { stat, hidden }: ProcessTraces): Oddity {
   return { path: `${proc}/${stat.pid}`, reason: `${name} ${why}` };
 }
 
-function factsOf(traces: readonly ProcessTraces[], uptimeSeconds: number, prover: ProcessProver): ProcessFacts {
+async function factsOf(
+  traces: readonly ProcessTraces[],
+  query: ProcessesQuery,
+  { uptimeSeconds }: ProcessTable,
+): Promise<ProcessFacts> {
+  const prover = processProver(query.root);
   const byContainer = new Map<string, number[]>();
+  const othersIds = new Set<string>();
   const children = new Map<number, number[]>();
   const netnsInodes = new Set<bigint>();
-  for (const { stat, containerIds, netns } of traces) {
-    for (const id of containerIds) append(byContainer, id, stat.pid);
+  for (const { stat, cgroup, netns } of traces) {
+    const paths = prover.cgroupOf(cgroup);
+    const isOthers = isOtherEngines(paths);
+    for (const id of containerIdsOf(paths)) {
+      if (isOthers) othersIds.add(id);
+      else append(byContainer, id, stat.pid);
+    }
     append(children, stat.parentPid, stat.pid);
     if (netns !== undefined) netnsInodes.add(netns);
   }
+  const plugins = await provenPlugins(traces, query, prover);
+  const { ours, others } = sortShims(traces, query, prover);
+  for (const { shim } of others) othersIds.add(shim.id);
   const kubelet = findKubelet(traces, prover);
   return {
-    plugins: traces.flatMap(({ stat, cni, argv }) =>
-      cni === undefined ? [] : [pluginOf(stat, cni, argv, uptimeSeconds)],
+    plugins: plugins.map((plugin) => pluginOf(plugin, uptimeSeconds)),
+    shims: ours.map(
+      ({ stat, shim }): ShimProcess => ({
+        ...refOf(stat, uptimeSeconds),
+        parentPid: stat.parentPid,
+        id: shim.id,
+        childPids: children.get(stat.pid) ?? [],
+      }),
     ),
-    shims: traces.flatMap(({ stat, shimId }) => {
-      if (shimId === undefined) return [];
-      const childPids = children.get(stat.pid) ?? [];
-      return [{ ...refOf(stat, uptimeSeconds), parentPid: stat.parentPid, id: shimId, childPids }];
-    }),
     byContainer,
     netnsInodes,
+    ...(othersIds.size === 0 ? {} : { othersIds }),
     ...(kubelet === undefined
       ? {}
       : { kubelet: { pid: kubelet.pid, startedSecondsAfterBoot: kubelet.startedSecondsAfterBoot } }),
   };
 }
 
-function pluginOf(stat: ProcessStat, cni: CniEnviron, argv: readonly string[], uptimeSeconds: number): PluginProcess {
+interface ProvenPlugin {
+  readonly stat: ProcessStat;
+  readonly cni: CniEnviron;
+  readonly argv: readonly string[];
+  readonly origin: PluginOrigin;
+}
+
+/** Only the few that carry CNI's variables are looked into any further. */
+async function provenPlugins(
+  traces: readonly ProcessTraces[],
+  { root, table, runtime, signal }: ProcessesQuery,
+  prover: ProcessProver,
+): Promise<readonly ProvenPlugin[]> {
+  const candidates = traces.filter(({ cni }) => cni !== undefined && isFullId(cni.containerId));
+  if (candidates.length === 0 || runtime === undefined) return [];
+  const { socketPath, cniBinDirs } = runtime;
+  const process = await findRuntimeProcess({ root, socketPath, table, ...(signal === undefined ? {} : { signal }) });
+  const originOf = pluginOrigins({
+    root,
+    processes: valueOr(table, undefined)?.processes ?? [],
+    prover,
+    runtimePid: valueOr(process, undefined)?.pid,
+    cniBinDirs: await cniBinDirs,
+  });
+  return candidates.flatMap(({ stat, cni, argv }) => {
+    const origin = originOf(stat, argv);
+    return cni === undefined || origin === undefined ? [] : [{ stat, cni, argv, origin }];
+  });
+}
+
+type ShimTraces = ProcessTraces & { readonly shim: NonNullable<ProcessTraces["shim"]> };
+
+/** Proven shims. What merely goes by the name of one, as anything in a pod may, is no sign of anything. */
+function sortShims(
+  traces: readonly ProcessTraces[],
+  { root, runtime }: ProcessesQuery,
+  prover: ProcessProver,
+): { readonly ours: readonly ShimTraces[]; readonly others: readonly ShimTraces[] } {
+  const shims = traces
+    .filter((one): one is ShimTraces => one.shim !== undefined)
+    .filter(({ stat, shim }) => prover.proveShim(stat.pid, shim.id).kind === "trusted");
+  const isOurSocket = runtime === undefined ? () => true : socketComparer(root, runtime.socketPath);
+  const isOurs = ({ stat, shim }: ShimTraces): boolean =>
+    shim.isKubernetes && (shim.address === undefined || isOurSocket(stat.pid, shim.address));
+  const { true: ours = [], false: others = [] } = Object.groupBy(shims, (one) => (isOurs(one) ? "true" : "false"));
+  return { ours, others };
+}
+
+function pluginOf({ stat, cni, argv, origin }: ProvenPlugin, uptimeSeconds: number): PluginProcess {
   const args = parseCniArgs(cni.args);
   const namespace = args.get("K8S_POD_NAMESPACE");
   const name = args.get("K8S_POD_NAME");
@@ -94,6 +173,7 @@ function pluginOf(stat: ProcessStat, cni: CniEnviron, argv: readonly string[], u
   return {
     ...refOf(stat, uptimeSeconds),
     parentPid: stat.parentPid,
+    origin,
     command: printable(argv.join(" ").slice(0, 256) || stat.comm),
     cniCommand: cni.command,
     sandboxId: sandboxId(cni.containerId),
@@ -114,7 +194,7 @@ function refOf(stat: ProcessStat, uptimeSeconds: number): ProcessRef {
  */
 function findKubelet(traces: readonly ProcessTraces[], prover: ProcessProver): ProcessStat | undefined {
   const isProven = ({ stat, argv }: ProcessTraces) =>
-    isKubeletName(stat.comm, argv) && prover.proveService(stat.pid).kind === "trusted";
+    isKubeletName(stat.comm, argv) && isRootsService(prover.proveService(stat.pid));
   return traces.find(isProven)?.stat;
 }
 

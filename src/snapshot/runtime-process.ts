@@ -4,8 +4,10 @@ import { eachPaced } from "./pace.ts";
 import { readProcFile, readProcLink } from "./proc-fs.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
+import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { errorCode } from "./safe-fs.ts";
 import { absent, failed, read, type Source } from "./source.ts";
+import { isRootsService, processProver } from "./trusted-process.ts";
 
 export interface RuntimeProcess {
   readonly pid: number;
@@ -22,7 +24,11 @@ export function isRuntimeName(comm: string): boolean {
   return RUNTIMES.test(comm);
 }
 
-/** The process that listens on a unix socket. */
+/**
+ * The process that listens on a runtime's socket. Unix sockets are listed by network namespace, under the name that their
+ * owner gave them: a pod on the node's network may have one of the same name in its own root directory, so only a proven
+ * service of the node counts.
+ */
 export async function findRuntimeProcess(query: {
   readonly root: string;
   readonly socketPath: string;
@@ -36,6 +42,7 @@ export async function findRuntimeProcess(query: {
   if (links.size === 0) return absent(`no process of this network namespace listens on ${socketPath}`);
 
   const proc = hostPath(root, "/proc");
+  const prover = processProver(root);
   let denied = false;
   // The newest first: an old runtime may still hold the socket that a newer one has replaced under the same path.
   for (const candidates of likelyFirst(table.value.processes)) {
@@ -44,7 +51,7 @@ export async function findRuntimeProcess(query: {
       if (found !== undefined) return;
       const holds = holdsSocket(`${proc}/${stat.pid}/fd`, links);
       if (holds === "denied") denied = true;
-      else if (holds) found = stat;
+      else if (holds && isRootsService(prover.proveService(stat.pid))) found = stat;
     });
     if (found !== undefined) {
       return read({ pid: found.pid, startedSecondsAfterBoot: found.startedSecondsAfterBoot });
@@ -60,17 +67,18 @@ function listeningInodes(root: string, socketPath: string): ReadonlySet<string> 
   for (const path of ["/proc/1/net/unix", "/proc/net/unix"]) {
     const list = readProcFile(hostPath(root, path), MAX_SOCKET_LIST_BYTES);
     if (list.kind !== "content") continue;
-    const wanted = canonical(socketPath);
-    const listening = parseListeningSockets(list.text).filter((socket) => canonical(socket.path) === wanted);
+    const name = nameOnHost(root, socketPath);
+    const wanted = canonicalOnHost(root, name);
+    const listening = parseListeningSockets(list.text).filter(
+      // Few share the last part of the name, and only theirs are looked up on the disk.
+      ({ path: bound }) => LAST.exec(bound)?.[0] === LAST.exec(name)?.[0] && canonicalOnHost(root, bound) === wanted,
+    );
     return new Set(listening.map(({ inode }) => `socket:[${inode}]`));
   }
   return undefined;
 }
 
-/** /var/run is a link to /run on every distribution there is, and sockets are bound and asked for under both names. */
-function canonical(path: string): string {
-  return hostPath("/", path).replace(/^\/var\/run\//, "/run/");
-}
+const LAST = /[^/]*$/;
 
 function likelyFirst(processes: readonly ProcessStat[]): readonly (readonly ProcessStat[])[] {
   const newestFirst = processes.toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot);

@@ -36,12 +36,24 @@ export interface ProcessProver {
   /** A service of the node: kubelet, the runtime. */
   proveService(pid: number): ProcessTrust;
   /**
-   * A process that the runtime started: root's, in the node's own pid namespace, in no container but perhaps the one
-   * named (CRI-O may keep conmon, and Kata its shim, in the cgroup of what they watch over).
+   * A shim: root's, in the node's own pid namespace, in no container but the one it watches over (CRI-O may keep conmon,
+   * and Kata its shim, in the cgroup of that), with an executable of root's.
    */
-  proveRuntimeChild(pid: number, own?: string): ProcessTrust;
+  proveShim(pid: number, watched: string): ProcessTrust;
+  /** Root's, in the node's own pid namespace and in no container. What it executes is not asked. */
+  proveHostRoot(pid: number): ProcessTrust;
+  proveOwner(pid: number): ProcessTrust;
+  proveExecutable(pid: number): ProcessTrust;
   /** The cgroup of a process, below that of the node's init. */
   cgroupOf(text: string): readonly CgroupPath[];
+}
+
+/**
+ * Whether it is a service that root runs on the node itself, even if its executable lies where others can write. Enough
+ * to say that it is there, not to believe what it says.
+ */
+export function isRootsService(trust: ProcessTrust): boolean {
+  return trust.kind === "trusted" || trust.code === "executable-not-roots";
 }
 
 const TRUSTED: ProcessTrust = { kind: "trusted" };
@@ -62,7 +74,8 @@ export function processProver(root: string): ProcessProver {
   const isRecorded = !isProcfs(proc);
   const initCgroup = parseCgroup(textOf(`${proc}/1/cgroup`));
   const initPidNs = linkOf(`${proc}/1/ns/pid`);
-  const initMountNs = linkOf(`${proc}/1/ns/mnt`);
+  // Where root may not look into init (no CAP_SYS_PTRACE), our own: it is there that paths are looked up.
+  const initMountNs = linkOf(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? linkOf("/proc/self/ns/mnt") : undefined);
   const provenDirs = new Map<string, PathTrust>();
 
   const unreadable = (what: string): ProcessTrust =>
@@ -79,8 +92,11 @@ export function processProver(root: string): ProcessProver {
 
   function provePidNamespace(pid: number): ProcessTrust {
     const pidNs = linkOf(`${proc}/${pid}/ns/pid`);
-    if (pidNs === undefined || initPidNs === undefined) return unreadable("pid namespace");
-    if (pidNs === initPidNs) return TRUSTED;
+    // Its pid in each namespace from that of this /proc inwards, which everybody may read.
+    const pids = /^NSpid:((?:\s+\d+)+)$/m.exec(textOf(`${proc}/${pid}/status`))?.[1]?.trim().split(/\s+/);
+    const isKnown = pidNs !== undefined && initPidNs !== undefined;
+    if (!isKnown && pids === undefined) return unreadable("pid namespace");
+    if (isKnown ? pidNs === initPidNs : pids?.length === 1) return TRUSTED;
     return refused("other-pid-namespace", "is in another pid namespace than the node's init");
   }
 
@@ -144,13 +160,21 @@ export function processProver(root: string): ProcessProver {
         () => proveExecutable(pid),
       ]);
     },
-    proveRuntimeChild: (pid, own) =>
+    proveShim: (pid, watched) =>
       proveAll(pid, [
         () => proveOwner(pid),
         () => provePidNamespace(pid),
-        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`)), own),
+        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`)), watched),
         () => proveExecutable(pid),
       ]),
+    proveHostRoot: (pid) =>
+      proveAll(pid, [
+        () => proveOwner(pid),
+        () => provePidNamespace(pid),
+        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`))),
+      ]),
+    proveOwner,
+    proveExecutable,
   };
 }
 

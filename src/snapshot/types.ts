@@ -242,11 +242,17 @@ export interface NetnsEntry {
 }
 
 export interface ProcessFacts {
-  /** CNI plugin processes, known by their environment. */
+  /** CNI plugin processes that are proven to be this runtime's; their environment names the call. */
   readonly plugins: readonly PluginProcess[];
+  /** Of this runtime, by proof. */
   readonly shims: readonly ShimProcess[];
-  /** Processes whose cgroup path carries a full container or sandbox id, and the ids they carry. */
+  /** Processes whose cgroup is that of a container or sandbox, by its full id. */
   readonly byContainer: ReadonlyMap<string, readonly number[]>;
+  /**
+   * Sandboxes and containers of other runtimes that are alive on this machine (Docker, a second containerd), where there
+   * are any. They are nobody's ghosts here, and files with their ids are theirs.
+   */
+  readonly othersIds?: ReadonlySet<string>;
   /** Inodes of all network namespaces some process lives in. */
   readonly netnsInodes: ReadonlySet<bigint>;
   readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
@@ -259,7 +265,14 @@ export interface ProcessRef {
   readonly ageSeconds: number;
 }
 
+/**
+ * How a plugin process is known to be the runtime's: it descends from the runtime, or from the daemon of thick multus, or
+ * runs a program of the CNI directories.
+ */
+export type PluginOrigin = "runtime" | "multus-daemon" | "cni-directory";
+
 export interface PluginProcess extends ProcessRef {
+  readonly origin: PluginOrigin;
   readonly parentPid: number;
   readonly command: string;
   readonly cniCommand: string;

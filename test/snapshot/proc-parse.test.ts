@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  parseCgroupIds,
   parseCniArgs,
   parseCniEnviron,
   parseListeningSockets,
@@ -9,7 +8,7 @@ import {
   parseStat,
   splitNul,
 } from "../../src/snapshot/proc-parse.ts";
-import { ID, OTHER_ID } from "./temp-dir.ts";
+import { ID } from "./temp-dir.ts";
 
 function statLine(comm: string, state = "S", flags = 4194560): string {
   return `42 (${comm}) ${state} 7 42 42 0 -1 ${flags} 1 2 3 4 5 6 7 8 20 0 1 0 123456 9 9 9\n`;
@@ -24,6 +23,7 @@ describe("parseStat", () => {
         comm,
         state: "S",
         parentPid: 7,
+        session: 42,
         kernelThread: false,
         startedSecondsAfterBoot: 1234.56,
       });
@@ -40,26 +40,6 @@ describe("parseStat", () => {
       expect(parseStat(text)).toBeUndefined();
     },
   );
-});
-
-describe("parseCgroupIds", () => {
-  test.each([
-    ["systemd driver", `0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-${ID}.scope`, [ID]],
-    ["cgroupfs driver", `0::/kubepods/besteffort/pod1/${ID}\n`, [ID]],
-    ["CRI-O", `0::/kubepods.slice/crio-${ID}.scope/container`, [ID]],
-    [
-      "cgroup v1 says it once per controller",
-      `3:cpu:/kubepods/${ID}\n2:memory:/kubepods/${ID}\n1:name=systemd:/`,
-      [ID],
-    ],
-    ["colons of a mixed driver", `0::/system.slice/kubepods-pod1:cri-containerd:${ID}`, [ID]],
-    ["a node inside a container", `0::/docker/${OTHER_ID}/kubelet/kubepods/pod1/${ID}`, [OTHER_ID, ID]],
-    ["none", "0::/system.slice/containerd.service", []],
-    ["longer hex is no id", `0::/x-${ID}0`, []],
-    ["upper case is no id", `0::/x-${ID.toUpperCase()}`, []],
-  ])("%s", (_what, text, ids) => {
-    expect(parseCgroupIds(text)).toEqual(ids);
-  });
 });
 
 describe("parseCniEnviron", () => {
@@ -135,7 +115,6 @@ test("splitNul drops only the end mark", () => {
 test("no text makes any of them throw", () => {
   const parsers = [
     parseStat,
-    parseCgroupIds,
     parseCniEnviron,
     parseCniArgs,
     parseNamespaceLink,
@@ -155,7 +134,6 @@ test("no text makes any of them throw", () => {
 });
 
 test("a megabyte of hex or of socket lines is parsed in linear time", () => {
-  expect(parseCgroupIds("a".repeat(1_000_000))).toEqual([]);
   expect(parseListeningSockets(`${"0: ".repeat(350_000)}\n`)).toEqual([]);
   expect(parseStat(`1 (${")".repeat(1_000_000)}`)).toBeUndefined();
 });

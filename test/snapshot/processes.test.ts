@@ -4,8 +4,8 @@ import { createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
-import { shimIdOf } from "../../src/snapshot/process-traces.ts";
-import { readProcesses } from "../../src/snapshot/processes.ts";
+import { shimArguments } from "../../src/snapshot/process-traces.ts";
+import { type OurRuntime, readProcesses } from "../../src/snapshot/processes.ts";
 import { findRuntimeProcess, isRuntimeName } from "../../src/snapshot/runtime-process.ts";
 import { ownProcess } from "../support/process-owner.ts";
 import { asNobody, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
@@ -24,18 +24,30 @@ function start(command: string, args: readonly string[], env: Readonly<Record<st
   return child;
 }
 
-async function look(root = "/") {
-  const source = await readProcesses({ root, table: await readProcessTable({ root }) });
+/** A socket that this very process listens on, as a runtime does. */
+async function listening(): Promise<string> {
+  const socketPath = `${tempDir()}/runtime.sock`;
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  onTestFinished(() => void server.close());
+  return socketPath;
+}
+
+async function look(root = "/", runtime?: OurRuntime) {
+  const table = await readProcessTable({ root });
+  const source = await readProcesses({ root, table, ...(runtime === undefined ? {} : { runtime }) });
   if (source.status !== "read") throw new Error(JSON.stringify(source));
   return source.value;
 }
 
 describe("readProcesses on this machine", () => {
-  test("finds a plugin and the process it started by their environment", async () => {
+  test("finds a plugin and the process it started, descendants of the runtime, by their environment", async () => {
+    const runtime = { socketPath: await listening(), cniBinDirs: [] };
     const child = start("sh", ["-c", "sleep 300 & wait"], CNI);
 
     const plugins = await vi.waitFor(async () => {
-      const mine = (await look()).plugins.filter(({ pid, parentPid }) => pid === child.pid || parentPid === child.pid);
+      const { plugins: seen } = await look("/", runtime);
+      const mine = seen.filter(({ pid, parentPid }) => pid === child.pid || parentPid === child.pid);
       expect(mine.map(({ command }) => command)).toContain("sleep 300");
       return mine;
     });
@@ -45,6 +57,7 @@ describe("readProcesses on this machine", () => {
 
     expect(plugins.find(({ pid }) => pid === child.pid)).toMatchObject({
       parentPid: process.pid,
+      origin: "runtime",
       cniCommand: "ADD",
       sandboxId: ID,
       interfaceName: "eth0",
@@ -105,6 +118,15 @@ function fakeProc(processes: Readonly<Record<number, Readonly<Record<string, str
   return root;
 }
 
+const CNI_RUNTIME = { socketPath: "/run/containerd/containerd.sock", cniBinDirs: ["/opt/cni/bin"] };
+
+/** The process runs a program of the CNI directory. */
+function withPlugin(root: string, pid: number, node = root): string {
+  fill(node, { "opt/cni/bin/bridge": "" });
+  ownProcess(root, pid, { executable: `${node}/opt/cni/bin/bridge`, cgroup: "0::/\n" });
+  return root;
+}
+
 describe("readProcesses on a made-up /proc", () => {
   test("processes by container, cgroup v1 and v2", async () => {
     const root = fakeProc({
@@ -141,10 +163,10 @@ describe("readProcesses on a made-up /proc", () => {
 
   test("ages are counted from boot, and no process is younger than nothing", async () => {
     const environ = `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0`;
-    const root = fakeProc({ 1: { comm: "init" }, 40: { comm: "bridge", environ } });
+    const root = withPlugin(fakeProc({ 1: { comm: "init" }, 40: { comm: "bridge", environ } }), 40);
 
-    expect((await look(root)).plugins).toMatchObject([
-      { command: "bridge", ageSeconds: 500, startedSecondsAfterBoot: 500 },
+    expect((await look(root, CNI_RUNTIME)).plugins).toMatchObject([
+      { command: "bridge", origin: "cni-directory", ageSeconds: 500, startedSecondsAfterBoot: 500 },
     ]);
   });
 
@@ -164,8 +186,9 @@ describe("readProcesses on a made-up /proc", () => {
     const pipe = `${root}/proc/80/environ`;
     rmSync(pipe);
     makePipe(pipe);
+    withPlugin(root, 81);
 
-    const source = await readProcesses({ root, table: await readProcessTable({ root }) });
+    const source = await readProcesses({ root, table: await readProcessTable({ root }), runtime: CNI_RUNTIME });
     closeSync(openSync(pipe, "r+"));
 
     expect(source).toMatchObject({
@@ -180,6 +203,8 @@ describe("readProcesses on a made-up /proc", () => {
     const awake = fakeProc({
       80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` },
     });
+    withPlugin(root, 80);
+    withPlugin(awake, 80, root);
     const environ = `${root}/proc/80/environ`;
     const pipe = `${root}/pipe`;
     makePipe(pipe);
@@ -187,10 +212,10 @@ describe("readProcesses on a made-up /proc", () => {
     symlinkSync(pipe, environ);
 
     const table = await readProcessTable({ root });
-    const looking = readProcesses({ root, table });
+    const looking = readProcesses({ root, table, runtime: CNI_RUNTIME });
     await setTimeout(20);
     rmSync(`${root}/proc/80`, { recursive: true });
-    cpSync(`${awake}/proc/80`, `${root}/proc/80`, { recursive: true });
+    cpSync(`${awake}/proc/80`, `${root}/proc/80`, { recursive: true, verbatimSymlinks: true });
     const source = await looking;
     closeSync(openSync(pipe, "r+"));
 
@@ -211,10 +236,7 @@ describe("readProcesses on a made-up /proc", () => {
 
 describe("findRuntimeProcess", () => {
   test("finds the process that listens on a socket", async () => {
-    const socketPath = `${tempDir()}/runtime.sock`;
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-    onTestFinished(() => void server.close());
+    const socketPath = await listening();
 
     const source = await findRuntimeProcess({ root: "/", socketPath, table: await readProcessTable({ root: "/" }) });
 
@@ -259,12 +281,19 @@ test.each([
 });
 
 test.each([
-  [["containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", ID, "-address", "/run/x"], ID],
-  [["containerd-shim-runc-v2", "-namespace", "moby", "-id", ID, "-address", "/run/x"], undefined],
-  [["conmon", "-b", "/run", "-c", ID, "-u", OTHER_ID], ID],
+  [
+    ["containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", ID, "-address", "/run/x"],
+    { id: ID, isKubernetes: true, address: "/run/x" },
+  ],
+  [
+    ["containerd-shim-runc-v2", "-namespace", "moby", "-id", ID, "-address", "/run/x"],
+    { id: ID, isKubernetes: false, address: "/run/x" },
+  ],
+  [["conmon", "-b", "/run", "-c", ID, "-u", OTHER_ID], { id: ID, isKubernetes: true }],
+  [["conmon", "-c", ID, "--exit-command", "/usr/bin/podman"], { id: ID, isKubernetes: false }],
   [["containerd-shim-runc-v2", "-id"], undefined],
   [["containerd-shim-runc-v2", "-v"], undefined],
   [[], undefined],
-])("shimIdOf %j", (argv, id) => {
-  expect(shimIdOf(argv)).toBe(id);
+])("the arguments of a shim: %j", (argv, expected) => {
+  expect(shimArguments(argv)).toEqual(expected);
 });

@@ -232,6 +232,7 @@ export function pluginFor(digit: string, cniCommand: "ADD" | "DEL", ageSeconds: 
     ageSeconds,
     parentPid: 1,
     command: "/opt/cni/bin/bridge",
+    origin: "runtime",
     cniCommand,
     sandboxId: idOf(digit),
     interfaceName: "eth0",

@@ -29,17 +29,22 @@ export const shimLeak: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "A containerd-shim process whose id is neither listed over CRI nor in the runtime's records.",
+    how: "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",
   },
   versions: "Common before containerd 1.6.24 and 1.7.4; still reported for 1.7.32 and 2.x under churn.",
   treatment: {
     mode: "attended",
     reversible: false,
     steps: ["Ask the shim to end with SIGTERM when it has no child but pause."],
-    gates: ["The id is in no store.", "The shim is older than an hour.", "Its only child is pause, or it has none."],
+    gates: [
+      "The shim is this containerd's: -address is its socket, -namespace is k8s.io.",
+      "The id is in no store.",
+      "The shim is older than an hour.",
+      "Its only child is pause, or it has none.",
+    ],
   },
   byHand: [
-    "ps -ef | grep containerd-shim: end by pid those whose -id neither crictl pods nor ctr -n k8s.io c ls knows.",
+    "ps -ef | grep containerd-shim: end by pid those with -namespace k8s.io and this containerd's -address whose -id neither crictl pods nor ctr -n k8s.io c ls knows.",
   ],
   danger: "One shim serves all containers of a pod: ending a live one leaves the pod without supervision.",
   links: [

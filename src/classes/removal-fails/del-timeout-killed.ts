@@ -1,9 +1,11 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { valueOr } from "../../snapshot/source.ts";
+import type { PluginOrigin, PluginProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { cniContext, runtimeUnreachable } from "../log-context.ts";
 import { oldestOfEachSandbox } from "../plugin-processes.ts";
+import { recordsComeFirst } from "../unknown-ids.ts";
 import type { NodeView } from "../view.ts";
 
 export const delTimeoutKilled: FailureClass = {
@@ -64,7 +66,7 @@ export const delTimeoutKilled: FailureClass = {
   ],
   inSnapshot: {
     visible: true,
-    how: "A plugin process with CNI_COMMAND=DEL in its environment that is older than the in-flight grace.",
+    how: "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",
   },
   versions: "All.",
   treatment: {
@@ -75,7 +77,8 @@ export const delTimeoutKilled: FailureClass = {
       "If it stays slow, name the reason: lock (B17), multus (B5), kernel (A7).",
     ],
     gates: [
-      "The process carries CNI_COMMAND=DEL and a sandbox id, and is older than the in-flight grace.",
+      "The process carries CNI_COMMAND=DEL and the full id of a sandbox that the runtime lists or has a record of, and is older than the in-flight grace.",
+      "It runs as root, in no container, and descends from the runtime or runs a program of the CNI directories; below thick multus, it descends from the daemon that listens on the node's multus socket.",
       "It is not in uninterruptible sleep.",
     ],
   },
@@ -96,6 +99,7 @@ export const delTimeoutKilled: FailureClass = {
 function detect(view: NodeView): readonly Detected[] {
   const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
   return oldestOfEachSandbox(plugins, "DEL")
+    .filter((plugin) => isOfOurSandbox(plugin, view))
     .filter((plugin) => plugin.ageSeconds * 1000 >= view.policy.inflightGraceMs)
     .map((plugin) => {
       const pod = view.about(plugin.sandboxId).sandbox?.pod;
@@ -108,6 +112,7 @@ function detect(view: NodeView): readonly Detected[] {
             source: "processes",
             fact: `pid ${plugin.pid} (${plugin.command}) carries CNI_COMMAND=DEL for this sandbox since ${durationInWords(plugin.ageSeconds)}`,
           },
+          { source: "processes", fact: `pid ${plugin.pid} is root's and ${ORIGIN_WORDS[plugin.origin]}` },
         ],
         blocks: pod ? [`pod ${pod.namespace}/${pod.name} cannot be torn down`] : [],
         cure: [
@@ -120,4 +125,20 @@ function detect(view: NodeView): readonly Detected[] {
         ],
       } satisfies Detected;
     });
+}
+
+const ORIGIN_WORDS = {
+  runtime: "was started by the runtime",
+  "multus-daemon": "was started by the multus daemon",
+  "cni-directory": "runs a program of the CNI directories",
+} satisfies Record<PluginOrigin, string>;
+
+/**
+ * The runtime lists the sandbox or has a record of it. A creation that is rolled back may have neither, where records are
+ * written last (containerd 1.6); then the runtime itself must have started the plugin.
+ */
+function isOfOurSandbox({ sandboxId, origin }: PluginProcess, view: NodeView): boolean {
+  const { sandbox, record, storeRecord } = view.about(sandboxId);
+  if (sandbox !== undefined || record !== undefined || storeRecord !== undefined) return true;
+  return origin === "runtime" && !recordsComeFirst(view);
 }

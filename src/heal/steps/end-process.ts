@@ -1,7 +1,5 @@
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
-import { readProcessTable } from "../../snapshot/process-table.ts";
-import { readProcesses } from "../../snapshot/processes.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { NodeTools } from "../node-tools.ts";
@@ -96,9 +94,7 @@ async function treeOf(step: EndProcess, tools: NodeTools): Promise<readonly Proc
 }
 
 async function processesNow(tools: NodeTools): Promise<ProcessFacts | undefined> {
-  const signal = AbortSignal.timeout(tools.waits.lookMs);
-  const table = await readProcessTable({ root: tools.hostRoot, signal });
-  return valueOr(await readProcesses({ root: tools.hostRoot, table, signal }), undefined);
+  return valueOr(await tools.facts.processesNow(), undefined);
 }
 
 function belongingTo(step: EndProcess, facts: ProcessFacts): readonly ProcessRef[] {

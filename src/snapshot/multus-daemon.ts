@@ -1,0 +1,63 @@
+import { readdirSync, statSync } from "node:fs";
+import { posix } from "node:path";
+import { hostPath, resolveOnHost } from "./host-paths.ts";
+import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
+import { provePath } from "./trusted-path.ts";
+import type { ProcessProver } from "./trusted-process.ts";
+
+/** Where thick multus listens on the node: upstream's manifest, and OpenShift's. */
+const SOCKETS = ["/run/multus/multus.sock", "/run/multus/socket/multus.sock"] as const;
+const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The daemon of thick multus, which runs delegates in the runtime's stead. It is a container, as a pod of the cluster
+ * may be, so its name and cgroup prove nothing. What proves it is the node's own multus socket: root's all the way up, and
+ * this process listens on it.
+ */
+export function findMultusDaemons(
+  root: string,
+  processes: readonly ProcessStat[],
+  prover: ProcessProver,
+): readonly ProcessStat[] {
+  const sockets = SOCKETS.filter((path) => provePath(root, path).kind === "trusted").map((path) => ({
+    path,
+    identity: identityOf(resolveOnHost(root, path, "follow")),
+  }));
+  if (sockets.every(({ identity }) => identity === undefined)) return [];
+  const list = readProcFile(hostPath(root, "/proc/1/net/unix"), MAX_SOCKET_LIST_BYTES);
+  if (list.kind !== "content") return [];
+  // In its container the directory may be mounted elsewhere: /host/run/multus/multus.sock.
+  const listening = parseListeningSockets(list.text).filter(({ path }) => path.endsWith("/multus.sock"));
+
+  return processes.filter(({ pid, comm }) => {
+    if (comm !== "multus-daemon" || prover.proveOwner(pid).kind === "refused") return false;
+    const dir = hostPath(root, `/proc/${pid}`);
+    const held = descriptorsOf(`${dir}/fd`);
+    return listening.some(({ inode, path }) => {
+      if (!held.has(`socket:[${inode}]`)) return false;
+      const bound = identityOf(resolveOnHost(posix.join(dir, "root"), path, "follow"));
+      return bound !== undefined && sockets.some(({ identity }) => identity === bound);
+    });
+  });
+}
+
+function descriptorsOf(fdDir: string): ReadonlySet<string> {
+  try {
+    const links = readdirSync(fdDir).map((name) => readProcLink(`${fdDir}/${name}`));
+    return new Set(links.flatMap((link) => (link.kind === "content" ? [link.text] : [])));
+  } catch {
+    // Ended, or not ours to look into: then it is not proven.
+    return new Set();
+  }
+}
+
+function identityOf(path: string): string | undefined {
+  try {
+    const stats = statSync(path);
+    return stats.isSocket() ? `${stats.dev}:${stats.ino}` : undefined;
+  } catch {
+    // Not there: no multus, or thin multus.
+    return undefined;
+  }
+}

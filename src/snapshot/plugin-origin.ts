@@ -1,0 +1,102 @@
+import { statSync } from "node:fs";
+import { posix } from "node:path";
+import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
+import { descentIn } from "./descent.ts";
+import { hostPath, resolveOnHost } from "./host-paths.ts";
+import { findMultusDaemons } from "./multus-daemon.ts";
+import { readProcFile, readProcLink } from "./proc-fs.ts";
+import type { ProcessStat } from "./proc-parse.ts";
+import type { ProcessProver } from "./trusted-process.ts";
+import type { PluginOrigin } from "./types.ts";
+
+export interface PluginQuestion {
+  readonly root: string;
+  readonly processes: readonly ProcessStat[];
+  readonly prover: ProcessProver;
+  /** The process that listens on the runtime's socket; undefined where it is not known. */
+  readonly runtimePid: number | undefined;
+  /** As the node names them. */
+  readonly cniBinDirs: readonly string[];
+}
+
+/**
+ * Who started a process that carries CNI's variables. Anybody can set them, so they count only for what descends from the
+ * runtime, or runs a program out of the CNI directories, as root and outside of containers. Delegates of thick multus run
+ * in the container of its daemon; they count as its descendants.
+ */
+export function pluginOrigins(question: PluginQuestion): (stat: ProcessStat, argv: readonly string[]) => PluginOrigin | undefined {
+  const { root, processes, prover, runtimePid, cniBinDirs } = question;
+  const proc = hostPath(root, "/proc");
+  const cgroupOf = (pid: number) => prover.cgroupOf(textOf(`${proc}/${pid}/cgroup`));
+  const descends = descentIn(processes);
+  const runtime = processes.find(({ pid }) => pid === runtimePid);
+  const runtimesService = runtime === undefined ? undefined : serviceOf(runtime.pid);
+  let daemons: readonly ProcessStat[] | undefined;
+
+  /** The service manager's group, which what the runtime has started stays in when the runtime itself is restarted. */
+  function serviceOf(pid: number): string | undefined {
+    const cgroup = cgroupOf(pid);
+    return isSystemService(cgroup) ? JSON.stringify(cgroup) : undefined;
+  }
+
+  function isOfRuntime(stat: ProcessStat): boolean {
+    if (runtime === undefined || stat.pid === runtime.pid) return false;
+    return descends(stat, runtime) || (runtimesService !== undefined && serviceOf(stat.pid) === runtimesService);
+  }
+
+  /** By the file that runs, under its own name or the one it was called by: k3s has one program with many names. */
+  function isInCniDirectory(pid: number, argv: readonly string[]): boolean {
+    const link = `${proc}/${pid}/exe`;
+    const executable = identityOf(link);
+    if (executable === undefined || prover.proveExecutable(pid).kind === "refused") return false;
+    const names = [linkOf(link), argv[0]].map((path) => posix.basename(path ?? "")).filter((name) => name !== "");
+    return cniBinDirs.some((dir) =>
+      names.some((name) => identityOf(resolveOnHost(root, posix.join(dir, name), "follow")) === executable),
+    );
+  }
+
+  function isOfMultus(stat: ProcessStat): boolean {
+    daemons ??= findMultusDaemons(root, processes, prover);
+    return daemons.some(
+      (daemon) => descends(stat, daemon) && sharesPidNamespace(stat, daemon) && sharesContainer(stat, daemon),
+    );
+  }
+
+  function sharesPidNamespace(one: ProcessStat, other: ProcessStat): boolean {
+    return linkOf(`${proc}/${one.pid}/ns/pid`) === linkOf(`${proc}/${other.pid}/ns/pid`);
+  }
+
+  function sharesContainer(one: ProcessStat, other: ProcessStat): boolean {
+    const [ids, others] = [one, other].map(({ pid }) => containerIdsOf(cgroupOf(pid)).join());
+    return ids === others;
+  }
+
+  return (stat, argv) => {
+    if (prover.proveOwner(stat.pid).kind === "refused") return undefined;
+    if (prover.proveHostRoot(stat.pid).kind === "trusted") {
+      if (isOfRuntime(stat)) return "runtime";
+      if (isInCniDirectory(stat.pid, argv)) return "cni-directory";
+    }
+    return isOfMultus(stat) ? "multus-daemon" : undefined;
+  };
+}
+
+function textOf(path: string): string {
+  const read = readProcFile(path);
+  return read.kind === "content" ? read.text : "";
+}
+
+function linkOf(path: string): string | undefined {
+  const read = readProcLink(path);
+  return read.kind === "content" ? read.text : undefined;
+}
+
+function identityOf(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path);
+    return `${dev}:${ino}`;
+  } catch {
+    // Not there, or gone meanwhile.
+    return undefined;
+  }
+}
