@@ -122,7 +122,12 @@ async function observeWith(
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => {
       const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
-      return readProcesses({ root, table: processTable, signal, ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs } }) });
+      return readProcesses({
+        root,
+        table: processTable,
+        signal,
+        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs } }),
+      });
     }),
     runtimeFacts.then(({ cri }) =>
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),

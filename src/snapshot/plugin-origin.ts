@@ -24,7 +24,9 @@ export interface PluginQuestion {
  * runtime, or runs a program out of the CNI directories, as root and outside of containers. Delegates of thick multus run
  * in the container of its daemon; they count as its descendants.
  */
-export function pluginOrigins(question: PluginQuestion): (stat: ProcessStat, argv: readonly string[]) => PluginOrigin | undefined {
+export function pluginOrigins(
+  question: PluginQuestion,
+): (stat: ProcessStat, argv: readonly string[]) => PluginOrigin | undefined {
   const { root, processes, prover, runtimePid, cniBinDirs } = question;
   const proc = hostPath(root, "/proc");
   const cgroupOf = (pid: number) => prover.cgroupOf(textOf(`${proc}/${pid}/cgroup`));

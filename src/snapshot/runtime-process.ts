@@ -1,10 +1,10 @@
 import { readdirSync } from "node:fs";
 import { hostPath } from "./host-paths.ts";
+import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
 import { readProcFile, readProcLink } from "./proc-fs.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { errorCode } from "./safe-fs.ts";
 import { absent, failed, read, type Source } from "./source.ts";
 import { isRootsService, processProver } from "./trusted-process.ts";

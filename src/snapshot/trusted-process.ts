@@ -93,7 +93,10 @@ export function processProver(root: string): ProcessProver {
   function provePidNamespace(pid: number): ProcessTrust {
     const pidNs = linkOf(`${proc}/${pid}/ns/pid`);
     // Its pid in each namespace from that of this /proc inwards, which everybody may read.
-    const pids = /^NSpid:((?:\s+\d+)+)$/m.exec(textOf(`${proc}/${pid}/status`))?.[1]?.trim().split(/\s+/);
+    const pids = /^NSpid:((?:\s+\d+)+)$/m
+      .exec(textOf(`${proc}/${pid}/status`))?.[1]
+      ?.trim()
+      .split(/\s+/);
     const isKnown = pidNs !== undefined && initPidNs !== undefined;
     if (!isKnown && pids === undefined) return unreadable("pid namespace");
     if (isKnown ? pidNs === initPidNs : pids?.length === 1) return TRUSTED;

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { belowInit, containerIdsOf, isInContainer, isOtherEngines, isSystemService, parseCgroup } from "../../src/snapshot/cgroup-path.ts";
+import {
+  belowInit,
+  containerIdsOf,
+  isInContainer,
+  isOtherEngines,
+  isSystemService,
+  parseCgroup,
+} from "../../src/snapshot/cgroup-path.ts";
 import { ID, OTHER_ID } from "./temp-dir.ts";
 
 const idsIn = (text: string) => containerIdsOf(parseCgroup(text));
@@ -29,7 +36,10 @@ describe("the container that a cgroup is", () => {
     const kind = parseCgroup(`0::/docker/${OTHER_ID}/init.scope`);
     const kubelet = belowInit(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/kubelet.service`), kind);
     const pod = belowInit(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/pod1/cri-containerd-${ID}.scope`), kind);
-    const namespaced = belowInit(parseCgroup("0::/../../../system.slice/kubelet.service"), parseCgroup("0::/../../../init.scope"));
+    const namespaced = belowInit(
+      parseCgroup("0::/../../../system.slice/kubelet.service"),
+      parseCgroup("0::/../../../init.scope"),
+    );
 
     expect([isInContainer(kubelet), isSystemService(kubelet)]).toEqual([false, true]);
     expect(containerIdsOf(pod)).toEqual([ID]);

@@ -30,8 +30,20 @@ function nodeWith(processes: Readonly<Record<number, Parts>>): string {
     "opt/cni/bin/bridge": "",
   });
   const runtime: Parts = { comm: "containerd", session: RUNTIME_PID, cgroup: "0::/\n", holds: "socket:[5]" };
-  for (const [key, parts] of Object.entries({ 1: { comm: "init", cgroup: "0::/\n" }, [RUNTIME_PID]: runtime, ...processes })) {
-    const { comm = "sleep", parent = 1, session = key, argv = [], environ = "", holds, ...owner }: Parts = parts;
+  for (const [key, parts] of Object.entries({
+    1: { comm: "init", cgroup: "0::/\n" },
+    [RUNTIME_PID]: runtime,
+    ...processes,
+  })) {
+    const {
+      comm = "sleep",
+      parent = 1,
+      session = Number(key),
+      argv = [],
+      environ = "",
+      holds,
+      ...owner
+    }: Parts = parts;
     const dir = `proc/${key}`;
     fill(root, {
       [`${dir}/stat`]: `${key} (${comm}) S ${parent} 1 ${session} 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 50000 9\n`,
@@ -139,7 +151,9 @@ describe("processes in a cgroup", () => {
   });
 
   test("of Docker's own containers are Docker's", async () => {
-    const { byContainer, othersIds } = await look(nodeWith({ 40: { cgroup: `0::/system.slice/docker-${ID}.scope\n` } }));
+    const { byContainer, othersIds } = await look(
+      nodeWith({ 40: { cgroup: `0::/system.slice/docker-${ID}.scope\n` } }),
+    );
 
     expect([[...byContainer], othersIds]).toEqual([[], new Set([ID])]);
   });
@@ -161,7 +175,11 @@ test.each<readonly [string, Parts]>([
 test("the runtime behind a socket is found below a host root, too", async () => {
   const root = nodeWith({});
 
-  const found = await findRuntimeProcess({ root, socketPath: `${root}${SOCKET}`, table: await readProcessTable({ root }) });
+  const found = await findRuntimeProcess({
+    root,
+    socketPath: `${root}${SOCKET}`,
+    table: await readProcessTable({ root }),
+  });
 
   expect(found).toMatchObject({ status: "read", value: { pid: RUNTIME_PID } });
 });

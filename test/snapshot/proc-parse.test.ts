@@ -113,14 +113,7 @@ test("splitNul drops only the end mark", () => {
 });
 
 test("no text makes any of them throw", () => {
-  const parsers = [
-    parseStat,
-    parseCniEnviron,
-    parseCniArgs,
-    parseNamespaceLink,
-    parseListeningSockets,
-    splitNul,
-  ];
+  const parsers = [parseStat, parseCniEnviron, parseCniArgs, parseNamespaceLink, parseListeningSockets, splitNul];
   const pieces = fc.constantFrom("CNI_COMMAND=ADD", "\0", "(", ")", " ", ID, "net:[", "]", "1", ":", "\n", "00010000");
   const text = fc.oneof(
     fc.string({ unit: "binary" }),
