@@ -20,6 +20,15 @@ export type Step =
       readonly startedSecondsAfterBoot: number;
       readonly sandboxId: SandboxId;
     }
+  /** Ends all plugin calls that hold the runtime's CNI lock, and sees that it answers Status again. */
+  | {
+      readonly kind: "free-cni-lock";
+      readonly holders: readonly {
+        readonly pid: number;
+        readonly startedSecondsAfterBoot: number;
+        readonly sandboxId: SandboxId;
+      }[];
+    }
   | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
   | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
   | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }

@@ -37,11 +37,19 @@ export interface Diagnosis {
 /** Looks for causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */
 type Look = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
 
+/** One daemon or lock that every call on the node waits for: the calls that hang are its consequences. */
+const HOLDS_UP_ALL: ReadonlySet<string> = new Set([
+  "cni-lock-wedge",
+  "multus-daemon-down-or-wedged",
+  "cni-daemon-socket-down",
+]);
+
 /**
  * Causes before consequences: what makes removal fail explains a half-made sandbox better than the bare fact that it is
  * half-made, what the logs say of it explains more than that it is dead, and "died in a crash" explains the rest.
  */
 const LOOKS: readonly Look[] = [
+  ...looksIn((failureClass) => HOLDS_UP_ALL.has(failureClass.id)),
   ...looksOf("B"),
   ...looksOf("A"),
   ...looksOf("C"),
@@ -53,9 +61,13 @@ const LOOKS: readonly Look[] = [
 ];
 
 function looksOf(letter: string): readonly Look[] {
+  return looksIn(({ id, code }) => code.startsWith(letter) && !HOLDS_UP_ALL.has(id));
+}
+
+function looksIn(isWanted: (failureClass: FailureClass) => boolean): readonly Look[] {
   return classes.flatMap((failureClass) => {
-    const { code, detect } = failureClass;
-    if (detect === undefined || !code.startsWith(letter)) return [];
+    const { detect } = failureClass;
+    if (detect === undefined || !isWanted(failureClass)) return [];
     return [(view, unexplained) => detect(view, unexplained).map((detected) => ({ failureClass, detected }))];
   });
 }

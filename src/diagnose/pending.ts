@@ -1,3 +1,4 @@
+import { cniLockState, LOCK_GRACE_MS } from "../classes/cni-lock.ts";
 import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../classes/creation-grace.ts";
 import { creationsUnderWay } from "../classes/in-the-making.ts";
 import { isKubeletAlive } from "../classes/kubelet-alive.ts";
@@ -13,9 +14,35 @@ export function pendingOn(view: NodeView, explained: ReadonlySet<string>): reado
   const creations = pendingCreations(view);
   const removals = pendingRemovals(view);
   const failing = failingCreations(view, [...creations, ...removals]);
-  return [...creations, ...removals, ...failing].filter(
+  return [...hangingStatus(view), ...creations, ...removals, ...failing].filter(
     ({ sandboxId }) => sandboxId === undefined || !explained.has(sandboxId),
   );
+}
+
+/** Until it is a finding: the plugins that hold the lock may be merely slow, or there are none. */
+function hangingStatus(view: NodeView): readonly Pending[] {
+  const lock = cniLockState(view);
+  if (lock === undefined) return [];
+  const { observedAt } = view.snapshot;
+  const [oldest] = lock.holders;
+  const graceMs = Math.min(view.policy.inflightGraceMs, LOCK_GRACE_MS);
+  if (oldest === undefined) {
+    const since = new Date(observedAt.getTime() - lock.statusHangsMs);
+    return [{ reason: "runtime-status-hanging", since, waitsFor: { kind: "runtime" }, reported: [] }];
+  }
+  const ageMs = oldest.ageSeconds * 1000;
+  if (ageMs >= graceMs) return [];
+  const since = new Date(observedAt.getTime() - ageMs);
+  const { pid, command } = oldest;
+  return [
+    {
+      reason: "runtime-status-hanging",
+      since,
+      waitsFor: { kind: "lock", holder: { pid, command } },
+      reported: [],
+      becomesFindingAt: new Date(since.getTime() + graceMs),
+    },
+  ];
 }
 
 function pendingCreations(view: NodeView): readonly Pending[] {

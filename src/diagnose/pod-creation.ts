@@ -9,7 +9,7 @@ export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodC
   const last = { ...lastCreated(view), ...lastFailed(view) };
   const blocked = pending.filter((one) => isFailing(one) && one.reason.startsWith("creation-") && one.pod);
   return {
-    able: isAble(view, pending, blocked, last),
+    able: isAble(view, blocked, last),
     ...last,
     blockedPods: blocked.flatMap(({ pod }) => (pod === undefined ? [] : [pod])),
   };
@@ -17,14 +17,12 @@ export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodC
 
 function isAble(
   view: NodeView,
-  pending: readonly Pending[],
   blocked: readonly Pending[],
   { lastSuccess, lastFailure }: Pick<PodCreation, "lastSuccess" | "lastFailure">,
 ): PodCreation["able"] {
-  if (pending.some(({ reason }) => reason === "runtime-status-hanging")) return "no";
   const cri = valueOr(view.snapshot.cri, undefined);
   if (cri === undefined) return "unknown";
-  if (cri.conditions.some(isDown)) return "no";
+  if (cri.statusHangsMs !== undefined || cri.conditions.some(isDown)) return "no";
   if (blocked.length === 0) return "yes";
   const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
   if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";

@@ -6,6 +6,7 @@ import type { Snapshot } from "../snapshot/types.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";
+  // Status alone: nobody else complains, and whatever its answer would show is not known.
   if (pending.some((one) => isFailing(one) && one.reason !== "runtime-status-hanging")) return "degraded";
   const { cni } = snapshot;
   const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];

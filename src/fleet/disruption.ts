@@ -7,6 +7,7 @@ type Disruption = "always" | "in-bulk" | "never";
 const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
   // Something that lives is ended, and whoever waits for it fails.
   "end-process": "always",
+  "free-cni-lock": "always",
   // A pod is restarted, and with it what it serves.
   "kick-pod": "always",
   // The attacher goes to work on a volume of the whole cluster.

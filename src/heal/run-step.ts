@@ -39,6 +39,10 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
       const { endProcess } = await import("./steps/end-process.ts");
       return await endProcess(step, finding, tools);
     }
+    case "free-cni-lock": {
+      const { freeCniLock } = await import("./steps/free-cni-lock.ts");
+      return await freeCniLock(step, finding, tools);
+    }
     case "release-addresses": {
       if (step.leases.every(({ path }) => isGone(path, tools))) return { kind: "unneeded" };
       const { releaseAddresses } = await import("./steps/release-addresses.ts");

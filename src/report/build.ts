@@ -126,5 +126,16 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
     if (source.status === "absent") return [];
     return source.oddities.map((oddity) => ({ source: name, problem: `${oddity.path}: ${oddity.reason}` }));
   });
-  return [...kubernetes, ...others];
+  const hangsMs = snapshot.cri.status === "read" ? snapshot.cri.value.statusHangsMs : undefined;
+  const status =
+    hangsMs === undefined
+      ? []
+      : [
+          {
+            source: "cri",
+            problem: `Status was not answered within ${hangsMs / 1000}s, while the lists were`,
+            next: "find the CNI plugin process that hangs: its call holds the runtime's CNI lock",
+          },
+        ];
+  return [...kubernetes, ...status, ...others];
 }

@@ -83,6 +83,8 @@ function stepInWords(step: Step): string {
       return "make multus' DEL safe for it";
     case "end-process":
       return "end the hung process";
+    case "free-cni-lock":
+      return "end the plugin processes that hold the CNI lock and see that the runtime answers Status";
     case "release-addresses":
       return "give back what addresses it still holds";
     case "drop-empty-lease":

@@ -71,6 +71,21 @@ function untrustedBinDir(root: string, binDir: string): readonly Oddity[] {
   return [{ path: binDir, reason: `no CNI plugin is run from it: ${trust.detail}. ${trust.next}` }];
 }
 
+/**
+ * When the runtime last had a reason to reload its network configuration: it watches the directory, so a file that was
+ * rewritten with the same bytes counts as well.
+ */
+export function cniConfChangedAt(root: string, dir: string): Date | undefined {
+  const path = resolveOnHost(root, dir, "follow");
+  const listing = listDirectory(path);
+  if (listing.kind !== "listed") return undefined;
+  const times = [path, ...listing.entries.map(({ name }) => posix.join(path, name))].flatMap((one) => {
+    const stats = lstatSync(one, { throwIfNoEntry: false });
+    return stats === undefined ? [] : [one === path ? stats.mtimeMs : stats.ctimeMs];
+  });
+  return times.length === 0 ? undefined : new Date(Math.max(...times));
+}
+
 function notInitialised(dir: string, missing: boolean): string {
   const seen = missing ? `there is no ${dir}` : `${dir} holds no network configuration`;
   return `${seen}: the runtime answers "cni plugin not initialized" until a network plugin installs one`;

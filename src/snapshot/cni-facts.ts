@@ -1,4 +1,4 @@
-import { readCniConf } from "./cni-conf.ts";
+import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { readCniResults } from "./cni-results.ts";
 import { readFlannelScratch } from "./flannel-scratch.ts";
 import { readHostLocal } from "./host-local.ts";
@@ -28,12 +28,15 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
   const multusDir = reading.then(
     (conf) => places.multusDir ?? valueOr(conf, undefined)?.multus?.cniDir ?? `${cacheDir}/multus`,
   );
-  const [conf, results, multus, flannel, hostLocal] = await Promise.all([
+  const changing = places.network.then(({ cniDirs }) => cniConfChangedAt(root, cniDirs.conf));
+  const [confChangedAt, conf, results, multus, flannel, hostLocal] = await Promise.all([
+    changing,
     reading,
     readCniResults({ root, cacheDirs: [cacheDir, multusDir], signal }),
     multusDir.then((dir) => readMultusCache({ root, dir, signal })),
     readFlannelScratch({ root, dir: `${cacheDir}/flannel`, signal }),
     readHostLocal({ root, dir: `${cacheDir}/networks`, signal }),
   ]);
-  return { conf, results, multus, flannel, hostLocal };
+  const changed = confChangedAt === undefined ? {} : { confChangedAt };
+  return { ...changed, conf, results, multus, flannel, hostLocal };
 }

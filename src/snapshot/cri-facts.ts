@@ -43,20 +43,43 @@ export interface Greeting {
   readonly version: string;
   readonly conditions: readonly RuntimeCondition[];
   readonly cniDirs: CniDirs | undefined;
+  /** Status was not answered within this time, while Version was. */
+  readonly statusHangsMs?: number;
 }
 
 /** undefined when nobody answers: readCri() then meets the same error and tells of it. */
 export async function greet(cri: CriClient, options: CallOptions): Promise<Greeting | undefined> {
   try {
-    const [version, status] = await Promise.all([cri.version(options), cri.status(options)]);
+    const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
+    const { runtimeName: name, runtimeVersion } = version;
+    if ("hangsMs" in status) {
+      return { name, version: runtimeVersion, conditions: [], cniDirs: undefined, statusHangsMs: status.hangsMs };
+    }
     return {
-      name: version.runtimeName,
-      version: version.runtimeVersion,
+      name,
+      version: runtimeVersion,
       conditions: status.status?.conditions ?? [],
       cniDirs: parseCniDirs(status.info),
     };
   } catch (error) {
     if (error instanceof RuntimeError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * A runtime whose CNI lock is wedged answers everything but Status. Half of the time there is: what depends on the
+ * answer, the CNI directories above all, must still be read in the other half.
+ */
+async function statusOrDeadline(
+  cri: CriClient,
+  options: CallOptions,
+): Promise<Awaited<ReturnType<CriClient["status"]>> | { readonly hangsMs: number }> {
+  const hangsMs = options.timeoutMs / 2;
+  try {
+    return await cri.status({ timeoutMs: hangsMs, signal: AbortSignal.timeout(hangsMs) });
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "deadline") return { hangsMs };
     throw error;
   }
 }
@@ -87,8 +110,14 @@ export async function readCri(
       return { ...facts, endUnread: true };
     },
   );
-  const { conditions = [], cniDirs } = (await greeting) ?? {};
-  const facts = { conditions, sandboxes, containers, ...(cniDirs === undefined ? {} : { cniDirs }) };
+  const { conditions = [], cniDirs, statusHangsMs } = (await greeting) ?? {};
+  const facts = {
+    conditions,
+    sandboxes,
+    containers,
+    ...(cniDirs === undefined ? {} : { cniDirs }),
+    ...(statusHangsMs === undefined ? {} : { statusHangsMs }),
+  };
   return read(facts, listedSandboxes.coverage === "whole" ? unread : [OVERFLOWED, ...unread]);
 }
 

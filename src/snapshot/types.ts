@@ -44,6 +44,8 @@ export interface CriFacts {
   readonly conditions: readonly RuntimeCondition[];
   /** Directories the runtime itself names in its verbose status; missing where it names none (CRI-O). */
   readonly cniDirs?: CniDirs;
+  /** Status was not answered within this time, while Version and the lists were. */
+  readonly statusHangsMs?: number;
   readonly sandboxes: readonly Sandbox[];
   readonly containers: readonly Container[];
 }
@@ -144,6 +146,8 @@ export interface Lease {
 }
 
 export interface CniFacts {
+  /** When a file of the configuration directory was last written, added or removed; missing where it was not asked. */
+  readonly confChangedAt?: Date;
   readonly conf: Source<CniConfig>;
   readonly results: Source<readonly ResultFile[]>;
   readonly multus: Source<MultusCache>;

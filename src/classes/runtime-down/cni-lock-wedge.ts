@@ -1,4 +1,10 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import { parseSandboxName } from "../../snapshot/ids.ts";
+import type { PluginProcess } from "../../snapshot/types.ts";
+import { cniLockState, LOCK_GRACE_MS } from "../cni-lock.ts";
 import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
+import type { NodeView } from "../view.ts";
 
 export const cniLockWedge: FailureClass = {
   id: "cni-lock-wedge",
@@ -33,17 +39,21 @@ export const cniLockWedge: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: false,
-    why: "A status that is not answered is reported as a source that could not be read; the plugin that hangs is found as A1 or B14.",
+    visible: true,
+    how: "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
   },
   versions: "All; rarer since the configuration is reloaded on file events only.",
   treatment: {
-    mode: "attended",
+    mode: "automatic",
     reversible: false,
-    steps: ["End the oldest CNI plugin process tree.", "If Status still hangs, restart the runtime under its gates."],
+    steps: [
+      "End the CNI plugin processes that hold the lock.",
+      "See that Status answers; the node turns Ready with kubelet's next heartbeat.",
+      "If Status still hangs, restart the runtime.",
+    ],
     gates: [
-      "Status has not answered for minutes while List does.",
-      "The plugin process is older than the in-flight grace.",
+      "Status is not answered while the lists are, immediately before the first process is ended.",
+      "Each plugin process is older than a minute (or --inflight-grace, where that is shorter), and its sandbox is not Ready.",
     ],
   },
   byHand: ["Find the oldest process with CNI_COMMAND in its environment, end it; else restart the runtime."],
@@ -54,4 +64,63 @@ export const cniLockWedge: FailureClass = {
     "https://github.com/containerd/cri/pull/1405",
     "https://github.com/projectcalico/calico/issues/2902",
   ],
+  detect,
 };
+
+function detect(view: NodeView): readonly Detected[] {
+  const lock = cniLockState(view);
+  if (lock === undefined) return [];
+  const graceMs = Math.min(view.policy.inflightGraceMs, LOCK_GRACE_MS);
+  const holders = lock.holders.filter(({ ageSeconds }) => ageSeconds * 1000 >= graceMs);
+  const [oldest] = holders;
+  if (oldest === undefined) return [];
+  const pods = [...new Set(holders.flatMap((holder) => podOf(holder, view)))];
+  const reload =
+    lock.confChangedSince === true ? "the CNI configuration was reloaded meanwhile" : "something waits for it";
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", name: view.snapshot.node },
+      summary: `${holders.length === 1 ? "a network plugin has" : `${holders.length} network plugins have`} held the runtime's CNI lock for up to ${durationInWords(oldest.ageSeconds)}, and ${reload}: Status and every creation and removal of a pod wait behind it, and the node is or will be NotReady`,
+      evidence: [
+        {
+          source: "cri",
+          fact: `Status was not answered within ${lock.statusHangsMs / 1000}s, while Version and the lists were`,
+        },
+        ...(lock.confChangedSince === true
+          ? [{ source: "cni", fact: "the CNI configuration directory changed after the oldest plugin had started" }]
+          : []),
+        ...holders.slice(0, MOST_NAMED).map(({ pid, command, cniCommand, ageSeconds }) => ({
+          source: "processes",
+          fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
+        })),
+      ],
+      blocks: ["every pod that is to start or stop on this node", ...blockedPods(pods)],
+      cure: [
+        {
+          kind: "free-cni-lock",
+          holders: holders.map(({ pid, startedSecondsAfterBoot, sandboxId }) => ({
+            pid,
+            startedSecondsAfterBoot,
+            sandboxId,
+          })),
+        },
+      ],
+      explains: holders.map(({ sandboxId }) => sandboxId),
+    },
+  ];
+}
+
+const MOST_NAMED = 5;
+
+function podOf({ sandboxId, pod }: PluginProcess, view: NodeView): readonly string[] {
+  const { sandbox, metadata } = view.about(sandboxId);
+  const known = sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
+  return known === undefined ? [] : [`${known.namespace}/${known.name}`];
+}
+
+function blockedPods(pods: readonly string[]): readonly string[] {
+  const named = pods.toSorted().slice(0, MOST_NAMED);
+  const more = pods.length - named.length;
+  return named.length === 0 ? [] : [`${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}: in a call that hangs`];
+}

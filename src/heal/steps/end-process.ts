@@ -12,7 +12,12 @@ const POLL_MS = 50;
 const ROLLBACK_POLL_MS = 200;
 
 /** Ends a hung plugin, with everything that carries the same sandbox in its environment, or a leaked shim. */
-export async function endProcess(step: EndProcess, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function endProcess(
+  step: EndProcess,
+  finding: Finding,
+  tools: NodeTools,
+  { awaitRollback = true }: { readonly awaitRollback?: boolean } = {},
+): Promise<StepResult> {
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
   const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === 0);
   if (isReady) return { kind: "refused", reason: "its sandbox is Ready: it has got on" };
@@ -28,7 +33,8 @@ export async function endProcess(step: EndProcess, finding: Finding, tools: Node
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
       await signalAll(step, signal, tools);
       if (!(await hasEnded(step, tools))) continue;
-      await (shim === undefined ? rolledBack(step.sandboxId, tools) : clearedAway(step.sandboxId, tools));
+      if (shim !== undefined) await clearedAway(step.sandboxId, tools);
+      else if (awaitRollback) await rolledBack(step.sandboxId, tools);
       return { kind: "done" };
     }
     return {

@@ -1,0 +1,50 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { mapLimited } from "../../runtime/map-limited.ts";
+import type { NodeTools } from "../node-tools.ts";
+import type { StepResult } from "../step-result.ts";
+import { endProcess } from "./end-process.ts";
+
+type FreeCniLock = Extract<Step, { kind: "free-cni-lock" }>;
+
+/** A Status that can be answered is answered within milliseconds. */
+const PROBE_MS = 2000;
+/** Each reads the process table over and over until its plugin is gone. */
+const ENDED_AT_ONCE = 4;
+const POLL_MS = 200;
+
+/**
+ * The lock is free only when all of its holders are gone: they are ended side by side, and none waits for the rollback of
+ * its sandbox, which needs the lock itself.
+ */
+export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  if (await answersStatus(tools)) return { kind: "unneeded" };
+  const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
+    if (tools.interruption.stop.aborted) return { kind: "held", reason: "the run is to end" } as const;
+    return await endProcess({ kind: "end-process", ...holder }, finding, tools, { awaitRollback: false });
+  });
+  const [objection] = ended.flatMap((result) => ("reason" in result ? [result.reason] : []));
+  const [journalId] = ended.flatMap((result) => ("journalId" in result ? [result.journalId] : []));
+  const deadline = performance.now() + tools.waits.lookMs;
+  do {
+    if (await answersStatus(tools)) return { kind: "done", journalId };
+    await tools.sleep(POLL_MS);
+  } while (performance.now() < deadline);
+  const why = objection === undefined ? "no plugin process is left that could hold it" : objection;
+  return {
+    kind: "failed",
+    journalId,
+    reason: `the runtime still does not answer Status: ${why}; restart the runtime`,
+  };
+}
+
+async function answersStatus({ cri }: NodeTools): Promise<boolean> {
+  try {
+    await cri.status({ timeoutMs: PROBE_MS, signal: AbortSignal.timeout(PROBE_MS) });
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError) return false;
+    throw error;
+  }
+}
