@@ -6,6 +6,7 @@ import type { Evidence, Kept } from "./finding.ts";
 import { isKubeletAlive } from "./kubelet-alive.ts";
 import { livenessOf } from "./liveness.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
+import { removalReports } from "./removal-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
@@ -83,6 +84,8 @@ function isDelAlone({ plugins }: AboutId): boolean {
 }
 
 function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): string | undefined {
+  // Kubelet wants it gone and cannot get it done: whoever deleted the pod waits for that.
+  if (removalReports(sandbox, view).length > 0) return undefined;
   const successor = runningSuccessor(sandbox, view);
   if (successor !== undefined) {
     return `the pod runs again under attempt ${successor.pod.attempt}; this one holds the containers behind kubectl logs --previous`;

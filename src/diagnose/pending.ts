@@ -4,10 +4,11 @@ import { creationsUnderWay } from "../classes/in-the-making.ts";
 import { isKubeletAlive } from "../classes/kubelet-alive.ts";
 import type { Pending, PendingPod, Reported, WaitsFor } from "../classes/pending.ts";
 import { oldestOfEachSandbox } from "../classes/plugin-processes.ts";
+import { removalReports } from "../classes/removal-reports.ts";
 import { type CallReport, callReports, concernsPod, isFresh } from "../classes/reports.ts";
 import type { NodeView } from "../classes/view.ts";
 import { valueOr } from "../snapshot/source.ts";
-import type { PluginProcess, Sandbox } from "../snapshot/types.ts";
+import type { PluginProcess } from "../snapshot/types.ts";
 
 /** What is on its way and not a finding; `explained` are the sandboxes that a finding already speaks of. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {
@@ -88,16 +89,6 @@ function pendingRemovals(view: NodeView): readonly Pending[] {
           : { becomesFindingAt: new Date(startedAt.getTime() + view.policy.inflightGraceMs) }),
       },
     ];
-  });
-}
-
-/** Only kubelet's and the cluster's word: a stop that somebody tried by hand is nobody's wish any more. */
-function removalReports(sandbox: Sandbox, view: NodeView): readonly CallReport[] {
-  const { namespace, name, uid } = sandbox.pod;
-  return callReports(view).filter((report) => {
-    if (report.operation !== "remove" || report.by === "runtime" || !isFresh(report, view)) return false;
-    if (report.sandboxId !== undefined) return report.sandboxId === sandbox.id;
-    return report.pod?.uid !== undefined && concernsPod(report, { namespace, name, uid });
   });
 }
 

@@ -5,6 +5,7 @@ import { distributionOf } from "../runtime/distributions.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { openChannel } from "../runtime/grpc-channel.ts";
 import { readBoot } from "./boot.ts";
+import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { type Greeting, greet, readCri } from "./cri-facts.ts";
@@ -72,10 +73,20 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     await Promise.race([channel.sent(), greeting]);
     const snapshot = await observeWith(options, env, found.path, greeting, runtime);
     // A cluster that hangs may have used up all the time there was: the second question has a deadline of its own.
-    return await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
+    const settled = await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
+    return await withCniDaemons(settled, root, timeoutMs);
   } finally {
     channel.close();
   }
+}
+
+/** Asked only where something waits or fails: a well node is spared the look at every process's sockets. */
+async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
+  if (!needsCniDaemons(snapshot)) return snapshot;
+  const distribution = distributionOf(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
+  const confDir = valueOr(snapshot.cri, undefined)?.cniDirs?.conf ?? distribution.cniConfDir;
+  const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
+  return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
 }
 
 interface RuntimeFacts {

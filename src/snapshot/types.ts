@@ -17,6 +17,8 @@ export interface Snapshot {
   readonly processes: Source<ProcessFacts>;
   readonly logs: Source<LogFacts>;
   readonly kubernetes: Kubernetes;
+  /** Missing where no plugin is slow and nobody reports one that failed. */
+  readonly cniDaemons?: Source<readonly CniDaemon[]>;
   /** Missing where there was no reason to look. */
   readonly csi?: Source<readonly CsiSocket[]>;
   /** Absent on a node where nothing is dead or restarts: nobody would ask. */
@@ -143,6 +145,19 @@ export interface Task {
 export interface Lease {
   readonly id: string;
   readonly createdAt: Date | undefined;
+}
+
+/** A daemon that CNI plugins dial over a unix socket to have their work done. */
+export interface CniDaemon {
+  readonly socket: string;
+  /** Types of the plugins that dial it. */
+  readonly plugins: readonly string[];
+  /** `dead`: the file is there, and nobody listens. `listening` does not mean that requests are answered. */
+  readonly state: "listening" | "dead" | "missing" | "unknown";
+  /** When the socket's file was made: since then somebody has listened. */
+  readonly since?: Date;
+  /** Who listens, where it is a process of this pid namespace. */
+  readonly listener?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 
 export interface CniFacts {

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
-import { describe, expect } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { type HungAdd, hungAdd } from "../../lab/faults/hung-plugin.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { sandboxConfig } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { expectAlive, heal, unghostIn } from "./healed-node.ts";
+import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { expectAlive, unghostIn } from "./healed-node.ts";
 import { AT_ONCE, company } from "./scanned-node.ts";
 import { reportOf } from "./unghost.ts";
 
@@ -39,8 +39,9 @@ async function wedged(node: LabNode): Promise<readonly HungAdd[]> {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a wedged CNI lock", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("is one finding that names the plugins, and healing makes Status answer", async (runtime) => {
-    const node = await start({ runtime });
+  // containerd 1.6.20 holds no lock while a plugin runs: with hung ADDs and a new configuration its Status answers.
+  test("is one finding that names the plugins, and healing makes Status answer (containerd 2.3)", async () => {
+    const node = await start({ runtime: "2.3" });
     const beside = await company(node);
     const hung = await wedged(node);
 
@@ -59,9 +60,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a wedged CNI lock", { timeout: HANG
     expect(facts).toContain("configuration directory changed");
     expect(report.findings[0]?.blocks.join(" ")).toMatch(/default\/first, default\/second/);
 
-    const healed = await heal(node, [...AT_ONCE, "--timeout", "4s"]);
-    expect(healed.report.actions?.map(({ outcome }) => outcome)).toEqual(["healed"]);
-    expect([healed.code, healed.report.verdict]).toEqual([0, "healthy"]);
+    const healing = await unghostIn(node, ["heal", "--yes", ...AT_ONCE, ...TIMEOUT]);
+    const healed = reportOf(healing);
+    expect(healed.actions?.map(({ outcome, action }) => [outcome, action])).toEqual([["healed", "free-cni-lock"]]);
+    expect([healing.code, healed.verdict, healed.podCreation?.able]).toEqual([0, "healthy", "yes"]);
     expect(await answersStatus(node)).toBe(true);
     await expectAlive(node, beside);
     for (const { ref } of hung) await node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL);

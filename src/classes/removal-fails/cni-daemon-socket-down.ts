@@ -1,5 +1,9 @@
+import { daemonCalls } from "../daemon-calls.ts";
+import { daemonFinding } from "../daemon-finding.ts";
 import type { FailureClass } from "../failure-class.ts";
+import type { Detected } from "../finding.ts";
 import { cniContext } from "../log-context.ts";
+import type { NodeView } from "../view.ts";
 
 export const cniDaemonSocketDown: FailureClass = {
   id: "cni-daemon-socket-down",
@@ -56,16 +60,17 @@ export const cniDaemonSocketDown: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: false,
-    why: "Which socket a plugin dials is its own business; the error in the logs names it.",
+    visible: true,
+    how: "The CNI configuration names the agent's socket. Nobody listens on it while kubelet reports that pods fail; or somebody does, and several plugin calls that started after it wait for it.",
   },
   versions: "Any.",
   treatment: {
     mode: "attended",
     reversible: true,
     steps: [
-      "Get the agent's pod on this node running and wait until it is Ready.",
-      "The kubelet's retry, or a stop over CRI, finishes the rest.",
+      "Restart the agent's pod on this node and wait until it is Ready.",
+      "Do not end the plugins that wait for it: kubelet's next attempt would hang again.",
+      "Kubelet's retry, or a stop over CRI, finishes the rest.",
     ],
     gates: ["After a boot: no removal before the agent's socket exists, or the runtime forgets without freeing."],
   },
@@ -81,4 +86,12 @@ export const cniDaemonSocketDown: FailureClass = {
     "https://github.com/antrea-io/antrea/issues/832",
     "https://github.com/projectcalico/calico/issues/7272",
   ],
+  detect,
 };
+
+function detect(view: NodeView): readonly Detected[] {
+  return daemonCalls(view).flatMap((one) =>
+    // Multus has a class of its own.
+    one.daemon.plugins.includes("multus-shim") ? [] : daemonFinding(one, view),
+  );
+}

@@ -42,7 +42,8 @@ export const cniLockWedge: FailureClass = {
     visible: true,
     how: "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",
   },
-  versions: "All; rarer since the configuration is reloaded on file events only.",
+  versions:
+    "containerd 2.x (seen on 2.1 and 2.3), whose go-cni holds the lock while a plugin runs. containerd 1.6.20 answers Status in the same situation.",
   treatment: {
     mode: "automatic",
     reversible: false,

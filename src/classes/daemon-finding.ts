@@ -1,0 +1,89 @@
+import { durationInWords } from "../snapshot/duration-words.ts";
+import { parseSandboxName } from "../snapshot/ids.ts";
+import type { CniDaemon, PluginProcess } from "../snapshot/types.ts";
+import type { DaemonCalls } from "./daemon-calls.ts";
+import type { Detected, Evidence } from "./finding.ts";
+import type { CallReport } from "./reports.ts";
+import { callReports, isFresh } from "./reports.ts";
+import type { NodeView } from "./view.ts";
+
+/** After a boot the daemon's own pod has to start first: kubelet's failures until then are the ordinary order of things. */
+const START_SECONDS = 120;
+/** One call may hang for a reason of its own. */
+const FEWEST_CALLS = 2;
+/** A call takes seconds; one that takes this long while nobody has complained yet is worth a finding with others like it. */
+const LONG_CALL_SECONDS = 60;
+const MOST_NAMED = 5;
+
+/** One finding for a daemon that is down or does not answer; the plugin calls that wait for it are its consequences. */
+export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): readonly Detected[] {
+  const failures = callReports(view).filter((report) => isFresh(report, view) && isAbout(report, daemon));
+  const isDown = daemon.state === "dead" || daemon.state === "missing";
+  const hung = calls.filter(({ ageSeconds }) => ageSeconds >= LONG_CALL_SECONDS || failures.length > 0);
+  if (isDown ? failures.length === 0 && calls.length === 0 : hung.length < FEWEST_CALLS) return [];
+  if (isDown && (view.runtimeUpSeconds ?? START_SECONDS) < START_SECONDS) return [];
+  const pods = blockedPods(calls, failures, view);
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: daemon.socket },
+      summary: isDown
+        ? `nobody listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
+        : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
+      evidence: [stateEvidence(daemon, view), ...calls.slice(0, MOST_NAMED).map(callEvidence), ...quoted(failures)],
+      blocks: pods.length === 0 ? [] : [podWords(pods)],
+      cure: [],
+      explains: calls.map(({ sandboxId }) => sandboxId),
+    },
+  ];
+}
+
+function isAbout({ code, message }: CallReport, { socket, state }: CniDaemon): boolean {
+  if (code === "daemon-unreachable") return message.includes(socket) || message.includes(`/var${socket}`);
+  return state === "listening" && code === "deadline-exceeded";
+}
+
+function stateEvidence({ socket, state, since, listener }: CniDaemon, { snapshot }: NodeView): Evidence {
+  if (state === "dead") return { source: "cni", fact: `${socket} exists, and a connection to it is refused` };
+  if (state === "missing") return { source: "cni", fact: `${socket} does not exist` };
+  const age = since === undefined ? "" : ` for ${ageOf(since, snapshot.observedAt)}`;
+  const who = listener === undefined ? "a process of another pid namespace" : `pid ${listener.pid}`;
+  return { source: "cni", fact: `${who} has listened on ${socket}${age}` };
+}
+
+function ageOf(since: Date, now: Date): string {
+  return durationInWords((now.getTime() - since.getTime()) / 1000);
+}
+
+function callEvidence({ pid, command, cniCommand, ageSeconds }: PluginProcess): Evidence {
+  return {
+    source: "processes",
+    fact: `pid ${pid} (${command}, ${cniCommand}) waits since ${durationInWords(ageSeconds)}`,
+  };
+}
+
+function quoted(failures: readonly CallReport[]): readonly Evidence[] {
+  const last = failures.at(-1);
+  return last === undefined
+    ? []
+    : [{ source: "logs", fact: `${last.by} reported ${failures.length} times, last: ${last.message}` }];
+}
+
+function blockedPods(
+  calls: readonly PluginProcess[],
+  failures: readonly CallReport[],
+  view: NodeView,
+): readonly string[] {
+  const waiting = calls.map(({ sandboxId, pod }) => {
+    const { sandbox, metadata } = view.about(sandboxId);
+    return sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
+  });
+  const known = [...waiting, ...failures.map(({ pod }) => pod)].filter((pod) => pod !== undefined);
+  return [...new Set(known.map(({ namespace, name }) => `${namespace}/${name}`))].toSorted();
+}
+
+function podWords(pods: readonly string[]): string {
+  const more = pods.length - MOST_NAMED;
+  const named = `${pods.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
+}

@@ -1,0 +1,111 @@
+import { lstatSync } from "node:fs";
+import { posix } from "node:path";
+import { stateOfSocket } from "./csi.ts";
+import { resolveOnHost } from "./host-paths.ts";
+import { parseJson, property } from "./json.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { findRuntimeProcess } from "./runtime-process.ts";
+import { listDirectory, printable, readRegularFile } from "./safe-fs.ts";
+import { read, type Source, valueOr } from "./source.ts";
+import type { CniDaemon, Snapshot } from "./types.ts";
+
+/** The sockets of the daemons that CNI plugins dial, where their configuration names none. */
+const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
+  "multus-shim": "/run/multus/multus.sock",
+  "kube-ovn": "/run/openvswitch/kube-ovn-daemon.sock",
+  "cilium-cni": "/run/cilium/cilium.sock",
+  antrea: "/run/antrea/cni.sock",
+  "ovn-k8s-cni-overlay": "/run/ovn-kubernetes/cni/ovn-cni-server.sock",
+  spiderpool: "/run/spidernet/spiderpool.sock",
+};
+
+const CONF_FILE = /\.(?:conf|conflist|json)$/;
+const MOST_FILES = 20;
+const MOST_DAEMONS = 8;
+const MAX_CONF_BYTES = 2 * 1024 * 1024;
+const PROBE_MS = 1000;
+
+/** A plugin call is over within seconds where all is well. */
+const SLOW_PLUGIN_SECONDS = 5;
+
+/** Whether a plugin is slow or a network call failed: then it matters whether its daemon is there. */
+export function needsCniDaemons({ processes, logs }: Snapshot): boolean {
+  const plugins = valueOr(processes, undefined)?.plugins ?? [];
+  if (plugins.some(({ ageSeconds }) => ageSeconds >= SLOW_PLUGIN_SECONDS)) return true;
+  return (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => /dial unix|not reachable over socket/.test(text));
+}
+
+/** Connects to each daemon that the configuration names, and sends nothing. */
+export async function readCniDaemons(where: {
+  readonly root: string;
+  readonly confDir: string;
+  readonly table: Source<ProcessTable>;
+}): Promise<Source<readonly CniDaemon[]>> {
+  const { root, table } = where;
+  const sockets = [...daemonSockets(root, where.confDir)].slice(0, MOST_DAEMONS);
+  const daemons = await Promise.all(
+    sockets.map(async ([socket, plugins]): Promise<CniDaemon> => {
+      const path = resolveOnHost(root, socket, "follow");
+      const signal = AbortSignal.timeout(PROBE_MS);
+      const state = await stateOfSocket(path, signal);
+      const since = lstatSync(path, { throwIfNoEntry: false })?.mtime;
+      const listener =
+        state === "listening" || state === "unknown"
+          ? valueOr(await findRuntimeProcess({ root, socketPath: socket, table, signal }), undefined)
+          : undefined;
+      return {
+        socket: printable(socket),
+        plugins: [...plugins],
+        state,
+        ...(since === undefined ? {} : { since }),
+        ...(listener === undefined ? {} : { listener }),
+      };
+    }),
+  );
+  return read(daemons);
+}
+
+/** Socket -> the plugin types that dial it, from every file of the directory: delegates have files of their own. */
+function daemonSockets(root: string, dir: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = new Map<string, Set<string>>();
+  const listing = listDirectory(resolveOnHost(root, dir, "follow"));
+  if (listing.kind !== "listed") return found;
+  const names = listing.entries.filter(({ name, kind }) => kind !== "directory" && CONF_FILE.test(name));
+  for (const { name } of names.slice(0, MOST_FILES)) {
+    const content = readRegularFile(resolveOnHost(root, posix.join(dir, name), "follow"), MAX_CONF_BYTES);
+    if (content.kind !== "content") continue;
+    for (const plugin of pluginsIn(parseJson(content.text), 0)) {
+      const { type, socket } = plugin;
+      const canonical = posix.normalize(socket).replace(/^\/var\/run\//, "/run/");
+      found.set(canonical, (found.get(canonical) ?? new Set()).add(printable(type)));
+    }
+  }
+  return found;
+}
+
+interface DialingPlugin {
+  readonly type: string;
+  readonly socket: string;
+}
+
+const DEEPEST = 4;
+
+/** A plugin, the plugins of its chain and its delegates. */
+function pluginsIn(conf: unknown, depth: number): readonly DialingPlugin[] {
+  if (typeof conf !== "object" || conf === null || depth > DEEPEST) return [];
+  const type = property(conf, "type");
+  const own = typeof type === "string" ? socketOf(type, conf) : undefined;
+  const nested = [property(conf, "plugins"), property(conf, "delegates")].flatMap((list) =>
+    Array.isArray(list) ? list.flatMap((one: unknown) => pluginsIn(one, depth + 1)) : [],
+  );
+  return own === undefined || typeof type !== "string" ? nested : [{ type, socket: own }, ...nested];
+}
+
+/** kube-ovn says `server_socket`, multus `daemonSocketDir`; others have it where they always have it. */
+function socketOf(type: string, conf: object): string | undefined {
+  const named = property(conf, "server_socket");
+  if (typeof named === "string" && named.startsWith("/")) return named;
+  const dir = property(conf, "daemonSocketDir");
+  if (type === "multus-shim" && typeof dir === "string" && dir.startsWith("/")) return posix.join(dir, "multus.sock");
+  return Object.hasOwn(DEFAULT_SOCKETS, type) ? DEFAULT_SOCKETS[type] : undefined;
+}
