@@ -35,7 +35,11 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
     logPaths: new Map<string, string>(ended),
     facts: freshFacts({
       root: hostRoot,
-      runtime: { socketPath: path, cniBinDirs: cniBinDirsOf(snapshot) },
+      runtime: {
+        socketPath: path,
+        cniBinDirs: cniBinDirsOf(snapshot),
+        isContainerd: snapshot.runtime.name.startsWith("containerd"),
+      },
       cniCacheDirs,
       cri,
       containerd,

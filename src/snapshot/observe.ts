@@ -133,11 +133,12 @@ async function observeWith(
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => {
       const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
+      const isContainerd = network.then((said) => said.isContainerd);
       return readProcesses({
         root,
         table: processTable,
         signal,
-        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs } }),
+        ...(path === "" ? {} : { runtime: { socketPath: path, cniBinDirs, isContainerd } }),
       });
     }),
     runtimeFacts.then(({ cri }) =>

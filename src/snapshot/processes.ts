@@ -20,6 +20,8 @@ export interface OurRuntime {
   readonly socketPath: string;
   /** As the node names them; the runtime's own word, which may take a moment. */
   readonly cniBinDirs: readonly string[] | Promise<readonly string[]>;
+  /** Shims with an address are containerd's, those without (conmon) another runtime's; missing where it is not known. */
+  readonly isContainerd?: boolean | Promise<boolean>;
 }
 
 export interface ProcessesQuery {
@@ -94,7 +96,7 @@ async function factsOf(
     if (netns !== undefined) netnsInodes.add(netns);
   }
   const plugins = await provenPlugins(traces, query, prover);
-  const { ours, others } = sortShims(traces, query, prover);
+  const { ours, others } = sortShims(traces, query, prover, await query.runtime?.isContainerd);
   for (const { shim } of others) othersIds.add(shim.id);
   const kubelet = findKubelet(traces, prover);
   return {
@@ -153,13 +155,16 @@ function sortShims(
   traces: readonly ProcessTraces[],
   { root, runtime }: ProcessesQuery,
   prover: ProcessProver,
+  isContainerd: boolean | undefined,
 ): { readonly ours: readonly ShimTraces[]; readonly others: readonly ShimTraces[] } {
   const shims = traces
     .filter((one): one is ShimTraces => one.shim !== undefined)
     .filter(({ stat, shim }) => prover.proveShim(stat.pid, shim.id).kind === "trusted");
   const isOurSocket = runtime === undefined ? () => true : socketComparer(root, runtime.socketPath);
-  const isOurs = ({ stat, shim }: ShimTraces): boolean =>
-    shim.isKubernetes && (shim.address === undefined || isOurSocket(stat.pid, shim.address));
+  const isOurs = ({ stat, shim }: ShimTraces): boolean => {
+    if (!shim.isKubernetes) return false;
+    return shim.address === undefined ? isContainerd !== true : isOurSocket(stat.pid, shim.address);
+  };
   const { true: ours = [], false: others = [] } = Object.groupBy(shims, (one) => (isOurs(one) ? "true" : "false"));
   return { ours, others };
 }

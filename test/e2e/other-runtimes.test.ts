@@ -6,6 +6,7 @@ import { runPod } from "../../lab/pods.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { expectGone, AT_ONCE as HEAL_AT_ONCE, heal } from "./healed-node.ts";
 import { AT_ONCE, named, scan } from "./scanned-node.ts";
+import { UNGHOST } from "./unghost.ts";
 
 const containerId = "c0ffee00".repeat(8);
 const LEASE = "/var/lib/cni/networks/lab/10.88.0.250";
@@ -49,6 +50,27 @@ describe.skipIf(NO_REAL_NODE !== undefined)("beside another runtime", { timeout:
 
     expect(report.actions).toEqual([]);
     expect(existsSync(node.livePath(`/proc/${nested.shimPid}`))).toBe(true);
+  });
+
+  test("Docker's containers do not keep boot from healing what died in a power cut", async () => {
+    const node = await start();
+    const ghost = await runPod(node, { name: "ghost" });
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+    const other = await runOtherContainerd(node, {
+      containerId,
+      namespace: "moby",
+      socket: "/run/docker/containerd/containerd.sock",
+      cgroup: `/docker/${containerId}`,
+    });
+
+    const config = ["--containerd-config", "/etc/containerd/config.toml"];
+    const { stdout } = await node.exec([UNGHOST, "boot", "--no-kube", ...config], { timeoutMs: HANG_GUARD_MS });
+
+    expect(stdout).toContain("1 healed");
+    expect(existsSync(node.livePath(`/proc/${other.shimPid}`))).toBe(true);
+    await node.startRuntime();
+    await expectGone(node, ghost);
   });
 
   test("the node's own leaked shim is still found beside them", async () => {

@@ -1,7 +1,7 @@
 import { symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
-import { readProcesses } from "../../src/snapshot/processes.ts";
+import { type OurRuntime, readProcesses } from "../../src/snapshot/processes.ts";
 import { findRuntimeProcess } from "../../src/snapshot/runtime-process.ts";
 import { type OwnerParts, ownProcess } from "../support/process-owner.ts";
 import { fill, ID, OTHER_ID, tempDir } from "./temp-dir.ts";
@@ -58,8 +58,8 @@ function nodeWith(processes: Readonly<Record<number, Parts>>): string {
   return root;
 }
 
-async function look(root: string) {
-  const source = await readProcesses({ root, table: await readProcessTable({ root }), runtime: RUNTIME });
+async function look(root: string, runtime: OurRuntime = RUNTIME) {
+  const source = await readProcesses({ root, table: await readProcessTable({ root }), runtime });
   if (source.status !== "read") throw new Error(JSON.stringify(source));
   return source.value;
 }
@@ -141,6 +141,16 @@ describe("a shim by its name", () => {
 
     expect([shims, othersIds]).toEqual([[], new Set([ID])]);
   });
+});
+
+test("conmon belongs to CRI-O, also where containerd runs beside it", async () => {
+  const root = nodeWith({ 40: { comm: "conmon", argv: ["conmon", "-c", ID], cgroup: HOST } });
+
+  const ofCrio = await look(root, { ...RUNTIME, isContainerd: false });
+  const ofContainerd = await look(root, { ...RUNTIME, isContainerd: true });
+
+  expect(ofCrio.shims).toMatchObject([{ pid: 40, id: ID }]);
+  expect([ofContainerd.shims, ofContainerd.othersIds]).toEqual([[], new Set([ID])]);
 });
 
 describe("processes in a cgroup", () => {
