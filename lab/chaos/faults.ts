@@ -1,3 +1,4 @@
+import type { PodRef } from "../../src/snapshot/ids.ts";
 import { liftOrder } from "../cni-gate.ts";
 import { emptyLease, leakedLease } from "../faults/host-local.ts";
 import { hungAdd } from "../faults/hung-plugin.ts";
@@ -8,6 +9,7 @@ import { leakedNetns, leftoverNetnsFile } from "../faults/leaked-netns.ts";
 import { orphanedCache } from "../faults/orphaned-cache.ts";
 import { acceptDel, failedRollback, refusingDel } from "../faults/refusing-plugin.ts";
 import { emptyResultCache, halfWrittenResultCache } from "../faults/result-cache.ts";
+import { logCreateTimeout } from "../kubelet-log.ts";
 import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";
 import { hostileEntry } from "./hostile-entry.ts";
@@ -27,6 +29,8 @@ export interface Stage {
 export interface Fault {
   readonly did: string;
   readonly mend?: () => Promise<void>;
+  /** A pod that waits for its sandbox, and of which kubelet has reported so. */
+  readonly waiting?: PodRef;
 }
 
 type Injector = (stage: Stage) => Promise<Injected | Fault | undefined>;
@@ -38,7 +42,11 @@ const ANYWHERE: readonly Injector[] = [
   ({ node, newAddress }) => emptyLease(node, newAddress()),
   ({ node }) => leakedNetns(node),
   ({ node }) => leftoverNetnsFile(node),
-  ({ node, newName }) => hungAdd(node, { name: newName() }),
+  async ({ node, newName }) => {
+    const { did, ref } = await hungAdd(node, { name: newName() });
+    logCreateTimeout(node, ref);
+    return { did, waiting: ref };
+  },
   ({ node, newName }) => interruptedRun(node, { name: newName() }),
   async ({ node, newName }) => {
     const name = newName();

@@ -7,6 +7,7 @@ import { type Fault, injectOne, type Stage } from "./faults.ts";
 import { harmTo, type Protected, protectFinished, protectReady } from "./protected.ts";
 import { unaccountedFor } from "./quarantine-check.ts";
 import type { Random } from "./random.ts";
+import { unseenWaits } from "./waiting-check.ts";
 
 /** A node that lives through many rounds, and what must live through them with it. */
 export interface Arena {
@@ -59,9 +60,11 @@ export async function chaosRound(arena: Arena): Promise<RoundResult> {
   const guarded = [...arena.finished, ...(await Promise.all(ready.map((pod) => protectReady(node, pod))))];
 
   const newAddress = () => `10.88.201.${arena.names++ % 250}`;
-  const mends = await someFaults({ node, random, ghosts, ready, newName, newAddress }, story);
+  const faults = await someFaults({ node, random, ghosts, ready, newName, newAddress }, story);
+  const mends = faults.flatMap(({ mend }) => (mend === undefined ? [] : [mend]));
+  const waiting = faults.flatMap((fault) => (fault.waiting === undefined ? [] : [fault.waiting]));
+  const complaints: string[] = [...(await unseenWaits(node, arena.unghost, waiting))];
   if (random.chance(0.3)) await killedHeal(arena, story);
-  const complaints: string[] = [];
   const first = await heal(arena);
   story.push(`healed: ${outcomes(first.report)}`);
   complaints.push(...(await allHarm(node, guarded, "after the heal")));
@@ -84,16 +87,16 @@ async function someDead(arena: Arena, newName: () => string, story: string[]): P
   return [...bare, ...full];
 }
 
-async function someFaults(stage: Stage, story: string[]): Promise<readonly (() => Promise<void>)[]> {
-  const mends: (() => Promise<void>)[] = [];
+async function someFaults(stage: Stage, story: string[]): Promise<readonly Fault[]> {
+  const faults: Fault[] = [];
   const count = 1 + stage.random.below(MOST_FAULTS);
   for (let injected = 0; injected < count; injected++) {
     const fault: Fault | undefined = await injectOne(stage);
     if (fault === undefined) continue;
     story.push(fault.did);
-    if (fault.mend !== undefined) mends.push(fault.mend);
+    faults.push(fault);
   }
-  return mends;
+  return faults;
 }
 
 /** kill -9 somewhere in the middle. */

@@ -1,5 +1,6 @@
 import type { Finding } from "../classes/finding.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { verdictOf } from "../diagnose/verdict.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import { valueOr } from "../snapshot/source.ts";
@@ -49,6 +50,7 @@ export async function healNode(
 ): Promise<Healing> {
   const { concurrency, onResult, onSlow = () => undefined, interruption = uninterrupted() } = options;
   const running = { concurrency, brake: stormBrake(), onResult, onSlow };
+  const startedAt = first.snapshot.observedAt;
   const tried = new Set<string>();
   const results: ActionResult[] = [];
   let plan = first.plan;
@@ -71,7 +73,10 @@ export async function healNode(
     plan = { ...next, actions: next.actions.filter(isNew) };
     if (plan.actions.length === 0 || round === ROUNDS || interruption.stop.aborted) {
       const { snapshot } = now;
-      const diagnosis = withUnhealed(now.diagnosis, results, snapshot);
+      const settled = results.some(({ outcome }) => outcome === "healed")
+        ? withoutHistory(now.diagnosis, snapshot, startedAt)
+        : now.diagnosis;
+      const diagnosis = withUnhealed(settled, results, snapshot);
       return { snapshot, diagnosis, results: results.map((result) => verified(result, diagnosis)) };
     }
   }
@@ -80,6 +85,21 @@ export async function healNode(
 /** A failure in the first round may be found under another name in the next, and the same treatment fails again. */
 function whatIsDone({ lane, steps }: PlannedAction): string {
   return [lane, ...steps.map((step) => ("path" in step ? `${step.kind} ${step.path}` : step.kind))].join("\n");
+}
+
+/**
+ * A failure that was reported before the healing, of an attempt that is over, says nothing about the next attempt: kubelet
+ * makes it within seconds. It stays listed as pending, and does not decide the verdict.
+ */
+function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Date): Diagnosis {
+  if (diagnosis.verdict !== "degraded") return diagnosis;
+  const current = diagnosis.pending.filter(
+    ({ waitsFor, reported }) =>
+      waitsFor !== undefined ||
+      // The runtime reports the end of the attempt that the healing ended.
+      reported.some(({ by, at }) => by !== "runtime" && (at === undefined || at >= startedAt)),
+  );
+  return { ...diagnosis, verdict: verdictOf(snapshot, diagnosis.findings, current) };
 }
 
 /**

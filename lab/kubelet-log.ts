@@ -1,0 +1,36 @@
+import { appendFileSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import type { PodRef } from "../src/snapshot/ids.ts";
+import type { LabNode } from "./node.ts";
+
+const KUBELET_LOG = "/var/log/kubelet.log";
+const TIMED_OUT = "rpc error: code = DeadlineExceeded desc = context deadline exceeded";
+
+/** What kubelet writes when RunPodSandbox took longer than it waits. */
+export function logCreateTimeout(node: LabNode, ref: PodRef, at = new Date()): void {
+  const pod = `${ref.name}_${ref.namespace}(${ref.uid})`;
+  const error = `failed to "CreatePodSandbox" for "${pod}" with CreatePodSandboxError: ${JSON.stringify(`Failed to create sandbox for pod "${pod}": ${TIMED_OUT}`)}`;
+  write(
+    node,
+    at,
+    `"Error syncing pod, skipping" err=${JSON.stringify(error)} pod="${ref.namespace}/${ref.name}" podUID="${ref.uid}"`,
+  );
+}
+
+/** What kubelet writes when StopPodSandbox took longer than it waits. */
+export function logStopTimeout(node: LabNode, sandboxId: string, at = new Date()): void {
+  write(
+    node,
+    at,
+    `"StopPodSandbox from runtime service failed" err=${JSON.stringify(TIMED_OUT)} podSandboxID="${sandboxId}"`,
+  );
+}
+
+function write(node: LabNode, at: Date, message: string): void {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  const path = node.path(KUBELET_LOG);
+  mkdirSync(dirname(path), { recursive: true });
+  appendFileSync(path, `E${day} ${time}.000000     811 pod_workers.go:1301] ${message}\n`);
+}
