@@ -18,7 +18,7 @@ export interface AgentHealOptions {
 }
 
 /**
- * Kubelet is not waited for: the stop that follows is the call that it would repeat itself within seconds, and whoever
+ * Kubelet is not waited for, except to bring a CSI driver's socket back before pods are restarted for it: the stop that follows is the call that it would repeat itself within seconds, and whoever
  * waits for it keeps everything else on the node waiting.
  */
 const WAITS = { ...DEFAULT_WAITS, kubeletMs: 0 };

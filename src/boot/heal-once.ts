@@ -46,7 +46,12 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
   const session = await openHealSession({ ...options.session, sleep });
   if (!session.ok) return { kind: "failed", reason: `${session.refusal.message} ${session.refusal.next}` };
   try {
-    const waits = { ...DEFAULT_WAITS, actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()), kubeletMs: 0 };
+    const waits = {
+      ...DEFAULT_WAITS,
+      actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
+      kubeletMs: 0,
+      socketMs: 0,
+    };
     const { results, diagnosis } = await healNode(
       { snapshot: first.snapshot, plan },
       {

@@ -17,6 +17,8 @@ export interface Finding {
   readonly cure: readonly Step[];
   /** What helps those who suffered from it, once it is healed. */
   readonly afterwards?: readonly Step[];
+  /** Sockets of CSI drivers that nobody serves because of it: its pod is the drivers' node plugin. */
+  readonly missingSockets?: readonly string[];
 }
 
 /** What a class saw; diagnose() adds the class's own name and treatment to make it a finding. */

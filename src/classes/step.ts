@@ -33,7 +33,12 @@ export type Step =
   | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
   | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
   | { readonly kind: "delete-lease"; readonly leaseId: string }
-  | { readonly kind: "await-socket"; readonly path: string }
+  | {
+      readonly kind: "await-socket";
+      readonly path: string;
+      /** What follows is done after a while all the same. */
+      readonly optional?: true;
+    }
   | {
       readonly kind: "kick-pod";
       readonly namespace: string;

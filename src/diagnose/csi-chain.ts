@@ -45,7 +45,7 @@ interface Chain {
 }
 
 function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
-  const { kubernetes, csi, node } = view.snapshot;
+  const { kubernetes, csi, node, observedAt } = view.snapshot;
   const pod = "pod" in subject ? subject.pod : undefined;
   if (csi === undefined || pod === undefined) return undefined;
   // One that runs again has its socket back, or another trouble than this.
@@ -59,7 +59,7 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
   const plugin = kubernetes.pods.find(({ uid }) => uid === pod.uid);
   const sockets = silent.filter(({ dir }) => plugin?.csi?.registers === true && plugin.csi.dirs.includes(dir));
   if (plugin === undefined || sockets.length === 0) return undefined;
-  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes), node: kubernetes.nodeName ?? node };
+  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes, observedAt), node: kubernetes.nodeName ?? node };
 }
 
 /** Without an API to tell what a pod mounts, its containers' names have to do. */
@@ -72,6 +72,7 @@ function sufferers(
   plugin: KnownPod,
   sockets: readonly CsiSocket[],
   kubernetes: Extract<Kubernetes, { source: "api" }>,
+  now: Date,
 ): Pick<Chain, "attachments" | "crashing" | "waiting" | "events"> {
   const drivers = sockets.map(({ driver }) => driver);
   const others = kubernetes.pods.filter(({ uid }) => uid !== plugin.uid);
@@ -84,7 +85,7 @@ function sufferers(
     unattached.some(({ claim }) => mounts(pod, claim));
   return {
     attachments: unattached.map(({ name }) => name),
-    crashing: others.filter((pod) => isCrashLooping(pod) && sockets.some(({ dir }) => pod.csi?.dirs.includes(dir))),
+    crashing: others.filter((pod) => isCrashing(pod, now) && sockets.some(({ dir }) => pod.csi?.dirs.includes(dir))),
     waiting: others.filter(isWaiting),
     events,
   };
@@ -99,8 +100,14 @@ function names({ message }: PodEvent, drivers: readonly string[]): boolean {
   return drivers.some((driver) => message.includes(driver));
 }
 
-function isCrashLooping({ waiting }: KnownPod): boolean {
-  return waiting?.includes("CrashLoopBackOff") === true;
+/** Kubelet's longest pause between two starts is five minutes: what ended longer ago has been well since. */
+const CRASH_WINDOW_MS = 600_000;
+
+/** By when it last ended with an error: between two ends it may run for seconds or wait for minutes. */
+function isCrashing({ crash, waiting }: KnownPod, now: Date): boolean {
+  if (waiting?.includes("CrashLoopBackOff")) return true;
+  if (crash === undefined) return false;
+  return crash.down || (crash.endedAt !== undefined && now.getTime() - crash.endedAt.getTime() < CRASH_WINDOW_MS);
 }
 
 function tell(finding: Finding, chain: Chain): Finding {
@@ -131,6 +138,7 @@ function tell(finding: Finding, chain: Chain): Finding {
       ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],
     afterwards: kicksOf(chain),
+    missingSockets: sockets.map(({ path }) => path),
   };
 }
 

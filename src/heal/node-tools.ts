@@ -36,6 +36,8 @@ export interface Waits {
   readonly actMs: number;
   /** How long kubelet is given to finish by itself once the obstacle is gone; its own retry comes every 13 s or so. */
   readonly kubeletMs: number;
+  /** How long a CSI driver's socket is given to come back: kubelet makes the sandbox, then starts the plugin. */
+  readonly socketMs: number;
   /** Between asking a process to end and ending it. */
   readonly termMs: number;
   /** For the runtime to roll a creation back once its plugin has ended. */
@@ -48,6 +50,7 @@ export const DEFAULT_WAITS: Waits = {
   lookMs: 10_000,
   actMs: 130_000,
   kubeletMs: 45_000,
+  socketMs: 60_000,
   termMs: 3000,
   rollbackMs: 5000,
   pluginMs: 5000,

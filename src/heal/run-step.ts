@@ -62,7 +62,7 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
     }
     case "await-socket": {
       const { awaitSocket } = await import("./steps/await-socket.ts");
-      return await awaitSocket(step.path, tools);
+      return await awaitSocket(step, tools);
     }
     case "kick-pod": {
       const { kickPod } = await import("./steps/kick-pod.ts");

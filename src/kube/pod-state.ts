@@ -10,7 +10,20 @@ export interface PodState {
   /** Why its containers do not run, such as CrashLoopBackOff. */
   readonly waiting?: readonly string[];
   readonly restarts?: number;
+  /** Containers that ended with an error; missing where none did, or the pod has finished. */
+  readonly crash?: Crash;
   readonly csi?: CsiMounts;
+}
+
+/**
+ * Kubelet shows the reason CrashLoopBackOff for a part of the time only: since 1.36 a container mostly stands at
+ * `terminated` between two starts.
+ */
+export interface Crash {
+  /** One of them does not run now. */
+  readonly down: boolean;
+  /** When the last one ended; missing where kubelet does not say. */
+  readonly endedAt?: Date;
 }
 
 /** A pod that mounts the directory of a CSI driver's socket. */
@@ -29,13 +42,34 @@ export function podState(pod: Pod): PodState {
   const statuses = status?.containerStatuses ?? [];
   const waiting = statuses.flatMap(({ state }) => state?.waiting?.reason ?? []);
   const restarts = statuses.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0);
+  const crash = crashOf(pod);
   const csi = csiMounts(pod);
   return {
     ...(sandboxUid(pod) === metadata.uid ? {} : { objectUid: metadata.uid }),
     ...(controller === undefined ? {} : { controller }),
     ...(waiting.length === 0 ? {} : { waiting }),
     ...(restarts === 0 ? {} : { restarts }),
+    ...(crash === undefined ? {} : { crash }),
     ...(csi === undefined ? {} : { csi }),
+  };
+}
+
+function crashOf({ status }: Pod): Crash | undefined {
+  if (status?.phase === "Succeeded" || status?.phase === "Failed") return undefined;
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const crashed = statuses.flatMap(({ state, lastState }) => {
+    const ends = [state?.terminated, lastState?.terminated].filter((end) => end && end.exitCode !== 0);
+    const isBackingOff = state?.waiting?.reason === "CrashLoopBackOff";
+    if (ends.length === 0 && !isBackingOff) return [];
+    // An init container that has succeeded in the end does not hold its pod up any more.
+    if (state?.terminated?.exitCode === 0) return [];
+    return [{ down: !state?.running, times: ends.flatMap((end) => end?.finishedAt ?? []) }];
+  });
+  if (crashed.length === 0) return undefined;
+  const times = crashed.flatMap((one) => one.times.map((time) => new Date(time).getTime())).filter(Number.isFinite);
+  return {
+    down: crashed.some(({ down }) => down),
+    ...(times.length === 0 ? {} : { endedAt: new Date(Math.max(...times)) }),
   };
 }
 

@@ -9,7 +9,7 @@ export interface FreshPod {
   readonly uid: string;
   readonly node: string;
   readonly controller?: string;
-  readonly waiting?: readonly string[];
+  readonly crash?: { readonly down: boolean };
   readonly terminating: boolean;
   readonly ignored: boolean;
 }

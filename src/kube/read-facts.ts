@@ -65,6 +65,6 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
 }
 
 /** Something that should be up is not: then the cluster may have said why. */
-function isWaiting({ phase, terminating, waiting }: ApiPod): boolean {
-  return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined;
+function isWaiting({ phase, terminating, waiting, crash }: ApiPod): boolean {
+  return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined || crash?.down === true;
 }

@@ -18,6 +18,7 @@ import { sweptFindings } from "./all-dead.ts";
 import { capped } from "./cap.ts";
 import { doubtAboutClock } from "./clock.ts";
 import { isControlPlane } from "./control-plane.ts";
+import { behindTheirPlugin, csiOf } from "./csi-order.ts";
 import { type Decision, decideRung, type LadderCase, OPTED_OUT } from "./ladder.ts";
 import { obstaclesOf } from "./obstacles.ts";
 import { compareActions, type Rank, rankOf } from "./order.ts";
@@ -73,7 +74,7 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
     else leftAlone.push({ finding, because: planned.because });
   }
   actions.sort(compareActions);
-  const { actions: first, overCap } = capped(actions, policy.cap);
+  const { actions: first, overCap } = capped(behindTheirPlugin(actions, view), policy.cap);
   leftAlone.push(
     ...overCap.map(({ finding }) => ({ finding, because: `over the cap of ${policy.cap} for one run; heal again` })),
   );
@@ -130,7 +131,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   if (decision.rung === 0) return { because: decision.because };
   return {
     // Whoever holds a CSI driver down is its node plugin, whatever it is called.
-    rank: finding.afterwards === undefined ? rankOf(about.sandbox) : "csi-node-plugin",
+    rank: finding.missingSockets === undefined ? rankOf(about.sandbox, csiOf(about.sandbox, view)) : "csi-node-plugin",
     steps: stepsFor(decision, finding, about.sandbox, view),
     because: decision.because,
   };

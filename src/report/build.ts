@@ -29,13 +29,15 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     ...(snapshot.kernel?.status === "read" ? { kernel: kernelCounts(snapshot.kernel.value) } : {}),
     crashLoops: loopCounts(diagnosis),
     podCreation: reportedCreation(diagnosis.podCreation),
-    findings: inReadingOrder(diagnosis.findings).map(({ cure: _cure, afterwards: _afterwards, ...finding }) => ({
-      ...finding,
-      subject: { ...finding.subject },
-      evidence: [...finding.evidence],
-      blocks: [...finding.blocks],
-      treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
-    })),
+    findings: inReadingOrder(diagnosis.findings).map(
+      ({ cure: _cure, afterwards: _afterwards, missingSockets: _sockets, ...finding }) => ({
+        ...finding,
+        subject: { ...finding.subject },
+        evidence: [...finding.evidence],
+        blocks: [...finding.blocks],
+        treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
+      }),
+    ),
     pending: diagnosis.pending
       .map(reportedPending)
       .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),

@@ -19,6 +19,16 @@ function embeddedRootDir(argv: readonly string[]): string | undefined {
   return rootDir?.slice(rootDir.indexOf("=") + 1);
 }
 
+/** The root directory of the kubelet that runs here, else the distribution's. */
+export async function runningKubeletRoot(where: {
+  readonly root: string;
+  readonly runtimePath: string;
+  readonly signal: AbortSignal;
+}): Promise<string> {
+  const { trusted } = await runningKubelets(where.root, where.signal);
+  return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? distributionOf(where.runtimePath).kubeletRoot;
+}
+
 /**
  * Every directory where a kubelet of this node may keep its records: those of the kubelets that run, and where none says
  * otherwise the usual places that are there.

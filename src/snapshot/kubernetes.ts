@@ -13,7 +13,7 @@ import type { KnownPod, Kubernetes } from "./types.ts";
 export interface KubernetesPlaces {
   readonly root: string;
   readonly noKube: boolean;
-  readonly kubeletRoot: string;
+  readonly kubeletRoot: string | Promise<string>;
   readonly kubeconfig: string | undefined;
   readonly node: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -30,7 +30,7 @@ export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernet
   const asking = askApi(places);
   const dirs = readKubeletDirs({
     root: places.root,
-    kubeletRoots: [places.kubeletRoot],
+    kubeletRoots: [await places.kubeletRoot],
     podLogs: DEFAULT_POD_LOGS,
   });
   const [api, spoken] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);

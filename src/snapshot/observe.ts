@@ -14,6 +14,7 @@ import type { CsiSocket } from "./csi-socket.ts";
 import { findNodeRuntime } from "./find-runtime.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
 import { readKernelLog } from "./kernel-log.ts";
+import { runningKubeletRoot } from "./kubelet-root.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
@@ -124,11 +125,11 @@ async function observeWith(
   const isSick = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
-  const { kubeletRoot } = distribution;
+  const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
-    isSick.then((sick) =>
-      sick ? readCsi({ root, kubeletRoot, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
+    Promise.all([isSick, kubeletRoot]).then(([sick, where]) =>
+      sick ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
     ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => {

@@ -381,6 +381,8 @@ export interface KnownPod {
   /** Why its containers do not run, such as CrashLoopBackOff. */
   readonly waiting?: readonly string[];
   readonly restarts?: number;
+  /** Containers of it ended with an error: whether one is down now, and when the last one ended. */
+  readonly crash?: { readonly down: boolean; readonly endedAt?: Date };
   /** It mounts the directories of CSI drivers' sockets; whoever registers a driver is its node plugin. */
   readonly csi?: { readonly dirs: readonly string[]; readonly registers: boolean };
 }

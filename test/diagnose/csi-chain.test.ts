@@ -24,7 +24,7 @@ const PLUGIN: KnownPod = { ...pod("pod-a", "a"), controller: "DaemonSet", csi: {
 const SIDECAR: KnownPod = {
   ...pod("sidecar", "s"),
   controller: "ReplicaSet",
-  waiting: ["CrashLoopBackOff"],
+  crash: { down: true },
   csi: { dirs: [DIR], registers: false },
 };
 const MOUNT: PodEvent = {
@@ -123,15 +123,59 @@ describe("a ghost on a CSI node plugin", () => {
   });
 });
 
+describe("ghosts of the driver's other pods", () => {
+  const ATTACHER = { ...SIDECAR, ...pod("csi-attacher-0", "b") };
+  const parts = {
+    sandboxes: [
+      {
+        ...sandboxOf("b"),
+        pod: { namespace: "default", name: "csi-attacher-0", uid: podUid("b"), attempt: 0 },
+      },
+      sandboxOf("a"),
+    ],
+    records: [recordOf("a"), recordOf("b")],
+    containers: [containerOf("a", { exit: LOST }), containerOf("b", { exit: LOST })],
+    results: [resultOf("a", "empty"), resultOf("b", "empty")],
+  } as const;
+  const planned = (pods: readonly KnownPod[], kubelet = true) => {
+    const kubernetes: Kubernetes = { source: "api", pods, holds: { paused: false, node: false, namespaces: [] } };
+    const facts = snapshotOf(kubelet ? { ...parts, kubeletStarted: 10 } : parts, { kubernetes, csi: read([DEAD]) });
+    return planHealing(diagnose(facts, AT_ONCE), { ...AT_ONCE, allDead: false, cap: 10 }).actions;
+  };
+
+  test("come after the plugin that serves the socket, whatever they are called, and wait for it", () => {
+    const actions = planned([PLUGIN, ATTACHER]);
+
+    expect(actions.map(({ finding, rank }) => ["pod" in finding.subject && finding.subject.pod?.name, rank])).toEqual([
+      ["pod-a", "csi-node-plugin"],
+      ["csi-attacher-0", "rest"],
+    ]);
+    expect(actions.map(({ steps }) => steps[0]?.kind)).toEqual(["quarantine-file", "await-socket"]);
+    expect(actions[1]?.steps[0]).toEqual({ kind: "await-socket", path: DEAD.path, optional: true });
+  });
+
+  test("do not wait without a kubelet, nor for another driver's socket", () => {
+    const other = { ...ATTACHER, csi: { dirs: ["/var/lib/kubelet/plugins/other"], registers: false } };
+
+    for (const actions of [planned([PLUGIN, ATTACHER], false), planned([PLUGIN, other])])
+      expect(actions.flatMap(({ steps }) => steps.map(({ kind }) => kind))).not.toContain("await-socket");
+  });
+});
+
 describe("afterwards", () => {
   const { controller: _controller, ...bare } = SIDECAR;
+  const { crash: _crash, ...WELL } = SIDECAR;
+  const crashed = (down: boolean, seconds: number): KnownPod => ({ ...WELL, crash: { down, endedAt: ago(seconds) } });
 
   test.each<readonly [string, KnownPod, boolean]>([
     ["a crash-looping pod with a controller", SIDECAR, true],
     ["a bare pod", bare, false],
     ["one with unghost.dev/ignore", { ...SIDECAR, ignored: true }, false],
     ["one that is being deleted", { ...SIDECAR, terminating: true }, false],
-    ["one that runs", { ...SIDECAR, waiting: [] }, false],
+    ["one by kubelet's word alone", { ...WELL, waiting: ["CrashLoopBackOff"] }, true],
+    ["one that ended with an error and was started again a moment ago", crashed(false, 20), true],
+    ["one that ended with an error and runs since", crashed(false, 3600), false],
+    ["one that never crashed", WELL, false],
     ["one that crashes for another reason", { ...SIDECAR, csi: { dirs: [], registers: false } }, false],
     ["a static pod's mirror", { ...SIDECAR, objectUid: "mirror" }, false],
   ])("%s is restarted: %o", (_what, one, isKicked) => {

@@ -21,7 +21,7 @@ async function run(afterwards: readonly Step[]) {
   let asked = 0;
   const tools = {
     hostRoot: root,
-    waits: { lookMs: 10_000, kubeletMs: 0 },
+    waits: { lookMs: 10_000, socketMs: 0 },
     sleep: () => Promise.resolve(),
     interruption: uninterrupted(),
     cluster: () => {

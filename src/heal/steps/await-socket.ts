@@ -1,22 +1,27 @@
+import type { Step } from "../../classes/step.ts";
 import { stateOfSocket } from "../../snapshot/csi.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import type { NodeTools } from "../node-tools.ts";
 import type { StepResult } from "../step-result.ts";
 
-const POLL_MS = 500;
+const POLL_MS = 250;
 
-/** Waits, not for ever, until somebody listens again where a CSI driver's socket belongs. */
-export async function awaitSocket(path: string, tools: NodeTools): Promise<StepResult> {
-  const deadline = performance.now() + tools.waits.kubeletMs;
-  for (;;) {
+/** Waits, for a bounded time, until somebody listens again where a CSI driver's socket belongs. */
+export async function awaitSocket(
+  { path, optional }: Extract<Step, { kind: "await-socket" }>,
+  tools: NodeTools,
+): Promise<StepResult> {
+  for (let waited = 0; ; waited += POLL_MS) {
     const state = await stateOfSocket(
       resolveOnHost(tools.hostRoot, path, "keep"),
       AbortSignal.timeout(tools.waits.lookMs),
     );
     if (state === "listening") return { kind: "done" };
-    if (performance.now() > deadline || tools.interruption.stop.aborted) {
-      const waited = Math.round(tools.waits.kubeletMs / 1000);
-      return { kind: "refused", reason: `nobody listened on ${path} within ${waited} s, so no pod was restarted` };
+    if (waited >= tools.waits.socketMs || tools.interruption.stop.aborted) {
+      if (optional) return { kind: "unneeded" };
+      const seconds = Math.round(tools.waits.socketMs / 1000);
+      const reason = `nobody listened on ${path} within ${seconds} s, so no pod was restarted`;
+      return { kind: "refused", code: "socket-not-served", reason };
     }
     await tools.sleep(POLL_MS);
   }

@@ -37,7 +37,7 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
   const objection = isHeld ? "its namespace is opted out by unghost.dev/ignore" : objectionTo(pod, step);
   if (objection !== undefined) return { kind: "refused", reason: objection };
   // It may have come up by itself meanwhile: then nothing is left to hurry.
-  const isStuck = step.holder === undefined ? isCrashLooping(pod) : await isNameHeld(step, step.holder, tools);
+  const isStuck = step.holder === undefined ? pod.crash?.down === true : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
@@ -51,10 +51,6 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
         : { kind: "failed", reason: error.message };
     }
   });
-}
-
-function isCrashLooping({ waiting }: FreshPod): boolean {
-  return waiting?.includes("CrashLoopBackOff") === true;
 }
 
 /** The holder is still in the making, no process of a plugin explains it, and the pod has not got a sandbox after all. */

@@ -1,0 +1,49 @@
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { PodSchema } from "../../src/kube/objects.ts";
+import { type Crash, podState } from "../../src/kube/pod-state.ts";
+
+const AT = "2026-11-15T03:20:00Z";
+const ERROR = { terminated: { exitCode: 1, reason: "Error", finishedAt: AT } };
+const OK = { terminated: { exitCode: 0, reason: "Completed", finishedAt: AT } };
+const RUNNING = { running: { startedAt: AT } };
+
+describe("how a pod's containers crash", () => {
+  test.each<readonly [string, object, Crash | undefined]>([
+    ["one that runs", { containerStatuses: [{ restartCount: 0, state: RUNNING }] }, undefined],
+    [
+      "kubelet backs off",
+      {
+        containerStatuses: [{ restartCount: 4, state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: ERROR }],
+      },
+      { down: true, endedAt: new Date(AT) },
+    ],
+    [
+      "kubelet 1.36 shows how it ended instead",
+      { containerStatuses: [{ restartCount: 4, state: ERROR, lastState: ERROR }] },
+      { down: true, endedAt: new Date(AT) },
+    ],
+    [
+      "it was started again",
+      { containerStatuses: [{ restartCount: 4, state: RUNNING, lastState: ERROR }] },
+      { down: false, endedAt: new Date(AT) },
+    ],
+    [
+      "a sidecar among its init containers",
+      { initContainerStatuses: [{ restartCount: 4, state: ERROR }], containerStatuses: [{ state: RUNNING }] },
+      { down: true, endedAt: new Date(AT) },
+    ],
+    ["an init container succeeded at last", { initContainerStatuses: [{ state: OK, lastState: ERROR }] }, undefined],
+    ["a job has failed for good", { phase: "Failed", containerStatuses: [{ state: ERROR }] }, undefined],
+    [
+      "it was restarted in order",
+      { containerStatuses: [{ restartCount: 1, state: RUNNING, lastState: OK }] },
+      undefined,
+    ],
+  ])("%s", (_, status, crash) => {
+    const metadata = { name: "p", namespace: "n", uid: "u" };
+    const pod = v.parse(PodSchema, { metadata, status: { phase: "Running", ...status } });
+
+    expect(podState(pod).crash).toEqual(crash);
+  });
+});
