@@ -1,16 +1,9 @@
-import { rm } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import {
-  CRASHING_SIDECAR,
-  CSI_DRIVER,
-  CSI_PLUGIN,
-  CSI_PLUGIN_OBJECT,
-  CSI_SOCKET,
-  serveCsiSocket,
-} from "../../lab/csi-driver.ts";
+import { CSI_DRIVER, CSI_PLUGIN, type CsiDriver, csiDriver } from "../../lab/csi-driver.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, type PodSpec, podRef, runPod } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
 import {
   apiHas,
   apiKnows,
@@ -24,6 +17,7 @@ import {
 import type { PodRef } from "../../src/snapshot/ids.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { healBeside, untilStopped } from "./as-kubelet.ts";
+import { startAgent } from "./clustered-agent.ts";
 import { expectAlive, heal, unghostIn } from "./healed-node.ts";
 import { runKubelet } from "./scanned-node.ts";
 import { reportOf } from "./unghost.ts";
@@ -32,17 +26,20 @@ const WITH_API = ["--kubeconfig", STUB_KUBECONFIG, "--min-age", "0s"] as const;
 const IGNORED = { annotations: { "unghost.dev/ignore": "true" } };
 
 describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { timeout: HANG_GUARD_MS }, () => {
-  test("is told as one story, healed in order, and only the right pods are restarted", async () => {
+  test.each([
+    ["in kubelet's usual directory", undefined],
+    ["in the directory that --root-dir names", "/opt/kubelet-root"],
+  ])("is told as one story, healed in order, and only the right pods are restarted: %s", async (_, kubeletRoot) => {
     const node = await start();
-    const { ghost, sidecar, others, workload } = await brokenStorage(node);
+    const driver = csiDriver(kubeletRoot);
+    const { ghost, sidecar, others, workload } = await brokenStorage(node, driver, kubeletRoot);
 
     const scanned = reportOf(await unghostIn(node, ["scan", "-o", "json", "--timeout", "30s", ...WITH_API]));
     expect(scanned.findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${ghost.sandboxId}`]);
     const [story] = scanned.findings;
-    expect(story?.summary).toContain(
-      `the CSI node plugin of ${CSI_DRIVER} cannot start, nobody listens on ${CSI_SOCKET}`,
-    );
-    expect(story?.evidence).toContainEqual({ source: "csi", fact: `${CSI_SOCKET} is there, and nobody listens on it` });
+    const { socket } = driver;
+    expect(story?.summary).toContain(`the CSI node plugin of ${CSI_DRIVER} cannot start, nobody listens on ${socket}`);
+    expect(story?.evidence).toContainEqual({ source: "csi", fact: `${socket} is there, and nobody listens on it` });
     expect(story?.blocks).toEqual(
       expect.arrayContaining([
         `CSI driver ${CSI_DRIVER}: its node plugin default/${CSI_PLUGIN.name} cannot start`,
@@ -52,7 +49,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     );
     await askedOfApi(node);
 
-    const [{ report }, back] = await healBeside(node, WITH_API, asKubelet(node, ghost));
+    const [{ report }, back] = await healBeside(node, WITH_API, asKubelet(node, ghost, driver));
 
     expect(report.actions?.map(({ finding, outcome, reason }) => [finding, outcome, reason])).toEqual([
       [story?.id, "healed", undefined],
@@ -70,11 +67,24 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
 
   test("--no-kick leaves the crashing pods to their back-off", async () => {
     const node = await start();
-    const { ghost, sidecar } = await brokenStorage(node);
+    const driver = csiDriver();
+    const { ghost, sidecar } = await brokenStorage(node, driver);
 
-    await healBeside(node, [...WITH_API, "--no-kick"], asKubelet(node, ghost));
+    await healBeside(node, [...WITH_API, "--no-kick"], asKubelet(node, ghost, driver));
 
     expect(isInApi(node, podAddress(sidecar))).toBe(true);
+  });
+
+  test("the agent restarts the pods that crashed for want of it, once the socket is served again", async () => {
+    const node = await start();
+    const driver = csiDriver();
+    const { ghost, sidecar, others } = await brokenStorage(node, driver);
+
+    await startAgent(node, "heal");
+    await asKubelet(node, ghost, driver);
+
+    await until("the sidecar is deleted", HANG_GUARD_MS, () => (isInApi(node, podAddress(sidecar)) ? undefined : true));
+    for (const pod of others) expect(isInApi(node, podAddress(pod))).toBe(true);
   });
 });
 
@@ -88,28 +98,28 @@ interface Broken {
 }
 
 /** A power cut under a CSI node plugin, and what follows from it in the cluster. */
-async function brokenStorage(node: LabNode): Promise<Broken> {
+async function brokenStorage(node: LabNode, driver: CsiDriver, kubeletRoot?: string): Promise<Broken> {
   const ghost = await runPod(node, CSI_PLUGIN);
-  await serveCsiSocket(node);
+  await driver.serve(node);
   await node.powerCut();
   await emptyResultCache(node, ghost);
   await node.powerOn();
-  await runKubelet(node);
+  await runKubelet(node, kubeletRoot === undefined ? [] : [`--root-dir=${kubeletRoot}`]);
   await startStubApi(node);
   const known = async (spec: PodSpec, parts: PodObjectParts): Promise<PodRef> => {
     const ref = podRef(spec);
     await apiKnows(node, ref, parts);
     return ref;
   };
-  await apiKnows(node, ghost.ref, CSI_PLUGIN_OBJECT);
-  const sidecar = await known({ name: "lab-csi-attacher-5d9" }, CRASHING_SIDECAR);
-  const { metadata, spec, status } = CRASHING_SIDECAR;
+  await apiKnows(node, ghost.ref, driver.plugin);
+  const sidecar = await known({ name: "lab-csi-attacher-5d9" }, driver.sidecar);
+  const { metadata, spec, status } = driver.sidecar;
   const elsewhere = { ...spec, nodeName: "another-node" };
   const workload = await known({ name: "database-0" }, { status: { phase: "Pending" } });
   const others = [
     await known({ name: "bare" }, { spec: spec ?? {}, status: status ?? {} }),
-    await known({ name: "ignored" }, { ...CRASHING_SIDECAR, metadata: { ...metadata, ...IGNORED } }),
-    await known({ name: "elsewhere" }, { ...CRASHING_SIDECAR, spec: elsewhere }),
+    await known({ name: "ignored" }, { ...driver.sidecar, metadata: { ...metadata, ...IGNORED } }),
+    await known({ name: "elsewhere" }, { ...driver.sidecar, spec: elsewhere }),
     await known({ name: "its-own-fault" }, { metadata: metadata ?? {}, status: status ?? {} }),
     workload,
   ];
@@ -125,11 +135,10 @@ async function brokenStorage(node: LabNode): Promise<Broken> {
 }
 
 /** Kubelet's part: it stops the ghost as soon as that works, and starts the plugin anew, which listens again. */
-async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
+async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod, driver: CsiDriver): Promise<LabPod> {
   await untilStopped(node, sandboxId);
   const containers = CSI_PLUGIN.containers.map((container) => ({ ...container, attempt: 1 }));
   const pod = await runPod(node, { ...ref, attempt: ref.attempt + 1, containers });
-  await rm(node.livePath("/run/lab-csi.ready"), { force: true });
-  await serveCsiSocket(node);
+  await driver.serve(node);
   return pod;
 }

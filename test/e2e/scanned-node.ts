@@ -40,9 +40,9 @@ export function kubeletKnows(node: LabNode, ...pods: readonly Pick<LabPod, "ref"
 }
 
 /** A process that goes by kubelet's name is all that a scan knows a kubelet by. */
-export async function runKubelet(node: LabNode): Promise<void> {
+export async function runKubelet(node: LabNode, flags: readonly string[] = []): Promise<void> {
   await node.writeFile("/opt/kubelet", "#!/bin/sh\nwhile :; do sleep 1000; done\n", 0o755);
-  await node.check(["sh", "-c", "setsid /opt/kubelet </dev/null >/dev/null 2>&1 &"]);
+  await node.check(["sh", "-c", `setsid /opt/kubelet ${flags.join(" ")} </dev/null >/dev/null 2>&1 &`]);
 }
 
 /** What a report says in one line a finding: class and subject, sorted. */
