@@ -54,13 +54,17 @@ export function podState(pod: Pod): PodState {
   };
 }
 
+/** A container of it has crashed and does not run now. */
+export function isDown({ crash, waiting }: Pick<PodState, "crash" | "waiting">): boolean {
+  return crash?.down === true || waiting?.includes("CrashLoopBackOff") === true;
+}
+
 function crashOf({ status }: Pod): Crash | undefined {
   if (status?.phase === "Succeeded" || status?.phase === "Failed") return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const crashed = statuses.flatMap(({ state, lastState }) => {
     const ends = [state?.terminated, lastState?.terminated].filter((end) => end && end.exitCode !== 0);
-    const isBackingOff = state?.waiting?.reason === "CrashLoopBackOff";
-    if (ends.length === 0 && !isBackingOff) return [];
+    if (ends.length === 0) return [];
     // An init container that has succeeded in the end does not hold its pod up any more.
     if (state?.terminated?.exitCode === 0) return [];
     return [{ down: !state?.running, times: ends.flatMap((end) => end?.finishedAt ?? []) }];

@@ -37,7 +37,7 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
   const objection = isHeld ? "its namespace is opted out by unghost.dev/ignore" : objectionTo(pod, step);
   if (objection !== undefined) return { kind: "refused", reason: objection };
   // It may have come up by itself meanwhile: then nothing is left to hurry.
-  const isStuck = step.holder === undefined ? pod.crash?.down === true : await isNameHeld(step, step.holder, tools);
+  const isStuck = step.holder === undefined ? pod.down : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
