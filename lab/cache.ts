@@ -1,17 +1,27 @@
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** Where the lab keeps what it downloads and builds: beside the source in a checkout, in the user's cache elsewhere. */
+/**
+ * Where the lab keeps what it downloads and builds: beside the source in a checkout, in the user's cache elsewhere. The
+ * programs that a node runs as root are in there, and unghost takes none of them for the node's own that others can
+ * replace: a root whose checkout is somebody else's (sudo, most CI) keeps them apart from it.
+ */
 export function cacheDir(): string {
   const chosen = process.env["UNGHOST_LAB_CACHE"];
   if (chosen) return resolve(chosen);
   const checkout = checkoutDir();
-  if (checkout !== undefined) return join(checkout, ".cache", "lab");
+  if (checkout !== undefined && isOursAlone(checkout)) return join(checkout, ".cache", "lab");
+  if (process.getuid?.() === 0) return "/var/cache/unghost/lab";
   const userCache = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
   return join(userCache, "unghost", "lab");
+}
+
+function isOursAlone(dir: string): boolean {
+  const { uid, mode } = statSync(dir);
+  return uid === process.getuid?.() && (mode & 0o022) === 0;
 }
 
 /** The checkout that this source runs from; undefined inside the bundled executable, which has no files around it. */

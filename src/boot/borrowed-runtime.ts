@@ -5,6 +5,7 @@ import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts"
 import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
 import { readTail } from "../snapshot/tail.ts";
+import { provePath } from "../snapshot/trusted-path.ts";
 import { borrowedConfig, withoutCri } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
@@ -36,6 +37,8 @@ export async function borrowRuntime(
   deadline: AbortSignal,
   borrowedWith: BorrowedWith = "cri",
 ): Promise<Borrowing> {
+  const doubt = doubtOf(files);
+  if (doubt !== undefined) return { kind: "failed", reason: doubt };
   rmSync(privateDir, { recursive: true, force: true });
   mkdirSync(privateDir, { recursive: true, mode: 0o700 });
   const socket = join(privateDir, "containerd.sock");
@@ -63,6 +66,15 @@ export async function borrowRuntime(
   const last = lastWords(logPath);
   await stop();
   return { kind: "failed", reason: `${files.binary} was started and ${reason}${last}` };
+}
+
+/** It is run as root, with whatever its configuration names and over whatever records lie there: all must be root's. */
+function doubtOf({ binary, config, root }: RuntimeFiles): string | undefined {
+  for (const path of [binary, config, root]) {
+    const trust = provePath("/", path);
+    if (trust.kind === "refused") return `${binary} is not started over ${root}: ${trust.detail}. ${trust.next}`;
+  }
+  return undefined;
 }
 
 /**

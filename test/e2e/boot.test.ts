@@ -246,3 +246,24 @@ async function filesOf(node: LabNode): Promise<readonly string[]> {
     .filter((path) => !/^\/var\/lib\/(?:cni|containerd)\//.test(path))
     .toSorted();
 }
+
+describe("boot beside files that are not root's alone", () => {
+  test.each([
+    ["the configuration", "chown 1001:127 /etc/containerd", "chown root: /etc/containerd"],
+    ["the records", "chmod o+w /var/lib/containerd", "chmod go-w /var/lib/containerd"],
+  ])("starts no containerd over %s of somebody else's, and names the remedy", async (_what, spoil, remedy) => {
+    const node = await start();
+    await runPod(node, { name: "ghost" });
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+    await node.check(["sh", "-c", spoil]);
+
+    const refused = await boot(node, ...CONFIG);
+    await node.check(["sh", "-c", remedy]);
+    const healed = await boot(node, ...CONFIG);
+
+    expect([refused.code, healed.code]).toEqual([0, 0]);
+    expect(refused.stdout).toContain(remedy);
+    expect(healed.stdout).toContain("1 healed");
+  });
+});
