@@ -46,14 +46,20 @@ export function pluginOrigins(
     return descends(stat, runtime) || (runtimesService !== undefined && serviceOf(stat.pid) === runtimesService);
   }
 
-  /** By the file that runs, under its own name or the one it was called by: k3s has one program with many names. */
+  /**
+   * By the file that runs, under its own name or the one it was called by (k3s has one program with many names), or by
+   * the script that an interpreter was given.
+   */
   function isInCniDirectory(pid: number, argv: readonly string[]): boolean {
     const link = `${proc}/${pid}/exe`;
     const executable = identityOf(link);
     if (executable === undefined || prover.proveExecutable(pid).kind === "refused") return false;
     const names = [linkOf(link), argv[0]].map((path) => posix.basename(path ?? "")).filter((name) => name !== "");
-    return cniBinDirs.some((dir) =>
-      names.some((name) => identityOf(resolveOnHost(root, posix.join(dir, name), "follow")) === executable),
+    const script = argv[1]?.startsWith("/") ? identityOf(resolveOnHost(root, argv[1], "follow")) : undefined;
+    const isIn = (dir: string, name: string, file: string | undefined) =>
+      file !== undefined && identityOf(resolveOnHost(root, posix.join(dir, name), "follow")) === file;
+    return cniBinDirs.some(
+      (dir) => names.some((name) => isIn(dir, name, executable)) || isIn(dir, posix.basename(argv[1] ?? ""), script),
     );
   }
 
