@@ -73,6 +73,11 @@ describe("a plugin by its environment", () => {
     ["a child of the runtime", { 40: child }, "runtime"],
     ["a grandchild", { 39: { parent: RUNTIME_PID }, 40: { ...child, parent: 39 } }, "runtime"],
     ["an orphan in the runtime's session", { 40: { ...child, parent: 1, session: RUNTIME_PID } }, "runtime"],
+    [
+      "a script of the CNI directory",
+      { 40: { environ, cgroup: HOST, argv: ["/bin/sh", "/opt/cni/bin/bridge"] } },
+      "cni-directory",
+    ],
   ])("counts when it is %s", async (_what, processes, origin) => {
     expect((await look(nodeWith(processes))).plugins).toMatchObject([{ pid: 40, origin, sandboxId: ID }]);
   });
