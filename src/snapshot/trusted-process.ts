@@ -66,6 +66,8 @@ function refused(code: ProcessRefusal["code"], detail: string): ProcessRefusal {
   return { kind: "refused", code, detail };
 }
 
+const OTHER_PID_NAMESPACE = refused("other-pid-namespace", "is in another pid namespace than the node's init");
+
 /** Proves processes of one /proc. "The node" is that of its process 1, which may itself run in namespaces of its own. */
 export function processProver(root: string): ProcessProver {
   const proc = hostPath(root, "/proc");
@@ -91,16 +93,16 @@ export function processProver(root: string): ProcessProver {
   }
 
   function provePidNamespace(pid: number): ProcessTrust {
-    const pidNs = linkOf(`${proc}/${pid}/ns/pid`);
-    // Its pid in each namespace from that of this /proc inwards, which everybody may read.
-    const pids = /^NSpid:((?:\s+\d+)+)$/m
-      .exec(textOf(`${proc}/${pid}/status`))?.[1]
-      ?.trim()
-      .split(/\s+/);
-    const isKnown = pidNs !== undefined && initPidNs !== undefined;
-    if (!isKnown && pids === undefined) return unreadable("pid namespace");
-    if (isKnown ? pidNs === initPidNs : pids?.length === 1) return TRUSTED;
-    return refused("other-pid-namespace", "is in another pid namespace than the node's init");
+    const pidNs = initPidNs === undefined ? undefined : linkOf(`${proc}/${pid}/ns/pid`);
+    const isInits = pidNs === undefined ? hasOnePid(pid) : pidNs === initPidNs;
+    if (isInits === undefined) return unreadable("pid namespace");
+    return isInits ? TRUSTED : OTHER_PID_NAMESPACE;
+  }
+
+  /** Its pid in each namespace from that of this /proc inwards, which everybody may read. */
+  function hasOnePid(pid: number): boolean | undefined {
+    const pids = /^NSpid:\s+(.*)$/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
+    return pids === undefined ? undefined : !/\s/.test(pids.trim());
   }
 
   function proveMountNamespace(pid: number, cgroup: readonly CgroupPath[]): ProcessTrust {
