@@ -10,7 +10,8 @@ import { type WatchEvent, watchEvents } from "./watch-events.ts";
  * again: whoever writes says on which version of the object, and decides what a conflict means.
  */
 export interface Api {
-  get(path: string, accept?: string): Promise<unknown>;
+  /** What it receives is counted against the budget, where there is one. */
+  get(path: string, accept?: string, budget?: ByteBudget): Promise<unknown>;
   create(path: string, body: unknown): Promise<unknown>;
   replace(path: string, body: unknown): Promise<unknown>;
   patch(path: string, body: unknown, kind: PatchKind): Promise<unknown>;
@@ -18,6 +19,11 @@ export interface Api {
   /** What happens to the objects of a list, for as long as the server likes. It has no deadline but the signal. */
   watch(path: string, signal: AbortSignal, options?: WatchOptions): AsyncIterable<WatchEvent>;
   close(): void;
+}
+
+/** How much several answers may be together; throws when they are more. */
+export interface ByteBudget {
+  spend(bytes: number): void;
 }
 
 export interface WatchOptions {
@@ -72,8 +78,11 @@ export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): 
   }
 
   return {
-    get: async (path, accept = JSON_TYPE) =>
-      understand(await patiently(connection, { method: "GET", path, accept }, deadline), path, access),
+    get: async (path, accept = JSON_TYPE, budget) => {
+      const answer = await patiently(connection, { method: "GET", path, accept }, deadline);
+      budget?.spend(answer.body.length);
+      return understand(answer, path, access);
+    },
     create: (path, body) => write("POST", path, body),
     replace: (path, body) => write("PUT", path, body),
     patch: (path, body, kind) => write("PATCH", path, body, PATCH_TYPES[kind]),

@@ -1,11 +1,14 @@
 import * as v from "valibot";
-import type { Api } from "./api.ts";
+import type { Api, ByteBudget } from "./api.ts";
 import { KubeError } from "./kube-error.ts";
 
 const PAGE_SIZE = 500;
 
 /** Far beyond any node or cluster: a server that hands out the same page for ever must not keep us. */
 const MAX_PAGES = 200;
+
+/** All pages together: a page that is as large as one answer may be must not come two hundred times. */
+const MAX_LIST_BYTES = 128 * 1024 * 1024;
 
 export interface ListRequest<Item> {
   readonly path: string;
@@ -49,11 +52,12 @@ async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Li
     items: v.nullable(v.array(item)),
   });
   const items: Item[] = [];
+  const budget = budgetFor(path);
   let next = "";
   for (let page = 0; page < MAX_PAGES; page++) {
     const from = next === "" ? firstPage(request) : { limit: String(pageSize), continue: next };
     const parameters = new URLSearchParams({ ...query, ...from });
-    const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept));
+    const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept, budget));
     if (!result.success)
       throw new KubeError("unreadable", `the API server's list ${path} is not what a list looks like`);
     for (const one of result.output.items ?? []) items.push(one);
@@ -61,6 +65,17 @@ async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Li
     if (next === "") return { items, resourceVersion: result.output.metadata?.resourceVersion ?? "" };
   }
   throw new KubeError("unreadable", `the API server's list ${path} does not end after ${MAX_PAGES} pages`);
+}
+
+function budgetFor(path: string): ByteBudget {
+  let left = MAX_LIST_BYTES;
+  return {
+    spend: (bytes) => {
+      left -= bytes;
+      if (left >= 0) return;
+      throw new KubeError("unreadable", `the API server's list ${path} does not end after ${MAX_LIST_BYTES} bytes`);
+    },
+  };
 }
 
 /** "Whatever the cache has" is given whole; asked for a page of a certain version, the server would go past its cache. */

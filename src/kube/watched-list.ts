@@ -36,6 +36,9 @@ const OVERTIME_MS = 10_000;
 /** What breaks sooner than this is one more failure in a row. */
 const STEADY_MS = 10_000;
 
+/** Far beyond any node: a watch that adds objects without end must not take the node's memory. */
+const MAX_KEPT = 50_000;
+
 export function watchList<Parsed, Item>(
   resource: Resource<Parsed, Item>,
   { open, openMs, onChange }: WatchedListOptions,
@@ -62,7 +65,12 @@ export function watchList<Parsed, Item>(
   function keep(key: string, item: Item | undefined): void {
     if (isDeepStrictEqual(kept.get(key), item)) return;
     if (item === undefined) kept.delete(key);
-    else kept.set(key, item);
+    else {
+      if (kept.size >= MAX_KEPT && !kept.has(key)) {
+        throw new KubeError("unreadable", `${resource.path} has more than ${MAX_KEPT} objects`);
+      }
+      kept.set(key, item);
+    }
     onChange();
   }
 

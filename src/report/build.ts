@@ -122,8 +122,9 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
   const kubernetes = error === undefined ? [] : [{ source: "kubernetes", problem: error }];
   const others = sources.flatMap(([name, source]) => {
     if (source.status === "failed") {
-      const { message, next } = source.error;
-      return [{ source: name, problem: message, ...(next === undefined ? {} : { next }) }];
+      const { message, next, code } = source.error;
+      const more = { ...(next === undefined ? {} : { next }), ...(code === undefined ? {} : { code }) };
+      return [{ source: name, problem: message, ...more }];
     }
     if (source.status === "absent") return [];
     return source.oddities.map((oddity) => ({ source: name, problem: `${oddity.path}: ${oddity.reason}` }));

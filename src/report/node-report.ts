@@ -129,7 +129,15 @@ export const NodeReportSchema = v.object({
   findings: v.array(FindingSchema),
   pending: v.optional(v.array(PendingSchema)),
   kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string() })),
-  problems: v.array(v.object({ source: v.string(), problem: v.string(), next: v.optional(v.string()) })),
+  problems: v.array(
+    v.object({
+      source: v.string(),
+      problem: v.string(),
+      next: v.optional(v.string()),
+      /** A stable name of the problem, where it has one. */
+      code: v.optional(v.string()),
+    }),
+  ),
   advice: v.array(v.string()),
   actions: v.optional(v.array(ActionSchema)),
   remaining: v.optional(v.array(v.string())),

@@ -1,5 +1,5 @@
 import { toRuntimeError } from "./errors.ts";
-import type { CallBounds } from "./grpc-call.ts";
+import type { CallBounds, StreamBounds } from "./grpc-call.ts";
 import type { GrpcChannel, Method } from "./grpc-channel.ts";
 import { TextReader } from "./text-reader.ts";
 
@@ -52,7 +52,7 @@ export async function* callStream<Response>(
   socketPath: string,
   { name, wire }: { readonly name: string; readonly wire: Method<object, Response> },
   request: object,
-  options: CallOptions,
+  options: StreamBounds,
 ): AsyncIterable<Response> {
   const startedAt = performance.now();
   try {

@@ -1,3 +1,4 @@
+import { ENDLESS } from "./answer-limits.ts";
 import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as containersApi from "./gen/containerd/containers.ts";
@@ -99,7 +100,7 @@ export function openContainerd(path: string, channel: GrpcChannel = openChannel(
         path,
         methods.eventsSubscribe,
         { filters: filters.map((filter) => `namespace==${KUBERNETES_NAMESPACE},${filter}`) },
-        options,
+        { ...options, limits: ENDLESS },
       ),
   };
 }

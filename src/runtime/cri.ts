@@ -1,3 +1,4 @@
+import { ENDLESS } from "./answer-limits.ts";
 import { type CallOptions, callStream, callUnary, method } from "./call.ts";
 import { RuntimeError } from "./errors.ts";
 import * as api from "./gen/runtime/v1/cri.ts";
@@ -107,6 +108,7 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
     removeContainer: async (id, options) => {
       await call(methods.removeContainer, { containerId: id }, options);
     },
-    containerEvents: (options) => callStream(channel, path, methods.getContainerEvents, {}, options),
+    containerEvents: (options) =>
+      callStream(channel, path, methods.getContainerEvents, {}, { ...options, limits: ENDLESS }),
   };
 }

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { AnswerLimitError } from "./answer-limits.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { ProtocolError } from "./http2/protocol.ts";
 
@@ -11,6 +12,7 @@ import { ProtocolError } from "./http2/protocol.ts";
  * - `not-found`: the runtime knows no such sandbox, container or record.
  * - `unsupported`: the runtime is too old (or too different) for this call.
  * - `overflow`: the answer is larger than one message may be.
+ * - `endless`: the answer is larger than any list of a runtime, and was given up.
  * - `refused`: the runtime answered with an error of its own; its text is kept to the letter.
  */
 export type RuntimeErrorKind =
@@ -20,6 +22,7 @@ export type RuntimeErrorKind =
   | "not-found"
   | "unsupported"
   | "overflow"
+  | "endless"
   | "refused";
 
 export class RuntimeError extends Error {
@@ -51,6 +54,9 @@ export interface FailedCall {
 /** Turns whatever a call threw into a RuntimeError. The one place where transport details are understood. */
 export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
+  if (thrown instanceof AnswerLimitError) {
+    return new RuntimeError("endless", failed.call, thrown.message, endlessNext(failed.socketPath), thrown);
+  }
   if (!(thrown instanceof GrpcError)) return unreachable(failed, thrown);
   const text = thrown.message;
   function because(kind: RuntimeErrorKind, next: string): RuntimeError {
@@ -99,6 +105,7 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
       return `${call}: this runtime does not offer the call`;
     case "overflow":
       return `${call}: the answer is too large for one message: ${text}`;
+    case "endless":
     case "refused":
       return `${call}: ${text}`;
   }
@@ -153,6 +160,10 @@ function lookAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socke
     const code = systemCodeOf(error);
     return code === "EACCES" || code === "EPERM" ? "forbidden" : "missing";
   }
+}
+
+function endlessNext(path: string): string {
+  return `Check which process listens at ${path}: no runtime answers like this.`;
 }
 
 function slowNext(path: string): string {

@@ -1,3 +1,4 @@
+import type { AnswerLimits } from "./answer-limits.ts";
 import { GrpcError, GrpcStatus, statusIn } from "./grpc-status.ts";
 import type { Connection } from "./http2/connection.ts";
 import type { Headers } from "./http2/hpack-decode.ts";
@@ -8,6 +9,11 @@ import type { Stream, StreamEnd, StreamListener } from "./http2/stream.ts";
 export interface CallBounds {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A stream of which nothing is kept has no bound but its time. */
+export interface StreamBounds extends CallBounds {
+  readonly limits?: AnswerLimits;
 }
 
 /** One request on its way. Its answer goes to `onBytes`; how it ended is known by `ended` alone. */

@@ -1,5 +1,6 @@
+import { type AnswerLimits, AnswerMeter, LIST_STREAM, ONE_MESSAGE } from "./answer-limits.ts";
 import { Arrivals } from "./grpc-arrivals.ts";
-import { abortError, Call, type CallBounds } from "./grpc-call.ts";
+import { abortError, Call, type CallBounds, type StreamBounds } from "./grpc-call.ts";
 import { frame, MessageReader } from "./grpc-frames.ts";
 import { headerBlock, type MethodHead } from "./grpc-headers.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
@@ -20,7 +21,7 @@ export interface GrpcChannel {
   stream<Request, Response>(
     method: Method<Request, Response>,
     request: Request,
-    bounds: CallBounds,
+    bounds: StreamBounds,
   ): AsyncIterable<Response>;
   /** Resolves when what was asked until now is on its way, or never will be. */
   sent(): Promise<void>;
@@ -28,7 +29,16 @@ export interface GrpcChannel {
   close(): void;
 }
 
-export function openChannel(path: string): GrpcChannel {
+export interface ChannelOptions {
+  /** Of all answers together, for a connection that is closed after one scan. */
+  readonly maxBytes?: number;
+}
+
+export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY }: ChannelOptions = {}): GrpcChannel {
+  const received = new AnswerMeter("what the runtime answered to one scan", {
+    bytes: maxBytes,
+    messages: Number.POSITIVE_INFINITY,
+  });
   /** More than one only while the server ends a connection and takes its time for that. */
   const connections = new Set<Connection>();
 
@@ -46,21 +56,31 @@ export function openChannel(path: string): GrpcChannel {
     request: Request,
     bounds: CallBounds,
     onBytes: (bytes: Uint8Array) => void,
-  ): Call {
+    limits: AnswerLimits,
+  ): MeteredCall {
     if (bounds.signal?.aborted === true) throw abortError(bounds.signal.reason);
     const message = frame(method.encode(request));
-    return new Call(currentConnection(), headerBlock(method, bounds.timeoutMs), message, bounds, onBytes);
+    const meter = new AnswerMeter("the answer", limits);
+    const metered = (bytes: Uint8Array): void => {
+      meter.addBytes(bytes.length);
+      received.addBytes(bytes.length);
+      onBytes(bytes);
+    };
+    const call = new Call(currentConnection(), headerBlock(method, bounds.timeoutMs), message, bounds, metered);
+    return { call, meter };
   }
 
   return {
     unary: async (method, request, bounds) => {
       const reader = new MessageReader();
       let answer: Uint8Array | undefined;
-      const call = start(method, request, bounds, (bytes) => {
-        const [message] = reader.push(bytes);
-        answer ??= message;
+      const onBytes = (bytes: Uint8Array): void => {
+        const messages = reader.push(bytes);
+        meter.addMessages(messages.length);
+        answer ??= messages[0];
         call.consumed(bytes.length);
-      });
+      };
+      const { call, meter } = start(method, request, bounds, onBytes, ONE_MESSAGE);
       await call.ended;
       reader.end();
       if (answer === undefined) throw new GrpcError(GrpcStatus.internal, "the answer holds no message");
@@ -69,13 +89,16 @@ export function openChannel(path: string): GrpcChannel {
     stream: async function* (method, request, bounds) {
       const reader = new MessageReader();
       const arrivals = new Arrivals();
-      const call = start(method, request, bounds, (bytes) => arrivals.push(bytes));
+      const onBytes = (bytes: Uint8Array): void => arrivals.push(bytes);
+      const { call, meter } = start(method, request, bounds, onBytes, bounds.limits ?? LIST_STREAM);
       const noMore = (): void => arrivals.end();
       call.ended.then(noMore, noMore);
       try {
         for (let chunks = await arrivals.take(); chunks.length > 0; chunks = await arrivals.take()) {
           for (const chunk of chunks) {
-            for (const message of reader.push(chunk)) yield decoded(method, message);
+            const messages = reader.push(chunk);
+            meter.addMessages(messages.length);
+            for (const message of messages) yield decoded(method, message);
             call.consumed(chunk.length);
           }
         }
@@ -93,6 +116,12 @@ export function openChannel(path: string): GrpcChannel {
       for (const connection of connections) connection.close();
     },
   };
+}
+
+/** A call, and how much of its answer has come. */
+interface MeteredCall {
+  readonly call: Call;
+  readonly meter: AnswerMeter;
 }
 
 function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): Response {

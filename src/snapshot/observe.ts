@@ -1,4 +1,5 @@
 import type { ClusterMirror } from "../kube/mirror.ts";
+import { BYTES_PER_SCAN } from "../runtime/answer-limits.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
 import { type CriClient, openCri } from "../runtime/cri.ts";
 import { distributionOf } from "../runtime/distributions.ts";
@@ -62,7 +63,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     };
     return await observeWith(options, env, "", Promise.resolve(undefined), Promise.resolve(nothing));
   }
-  const channel = openChannel(found.path);
+  const channel = openChannel(found.path, { maxBytes: BYTES_PER_SCAN });
   const cri = openCri(found.path, channel);
   const containerd = openContainerd(found.path, channel);
   try {
@@ -204,7 +205,7 @@ async function asSource<T>(reading: Promise<T>): Promise<Source<T>> {
     return read(await reading);
   } catch (error) {
     if (!(error instanceof RuntimeError)) throw error;
-    return error.kind === "unsupported" ? absent(error.message) : failed(error.message, error.next);
+    return error.kind === "unsupported" ? absent(error.message) : failed(error.message, error.next, error.kind);
   }
 }
 

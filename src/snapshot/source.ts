@@ -21,6 +21,8 @@ export interface Oddity {
 export interface SourceError {
   readonly message: string;
   readonly next?: string;
+  /** Stable, for whoever decides by it. */
+  readonly code?: string;
 }
 
 export function read<T>(value: T, oddities: readonly Oddity[] = []): Source<T> {
@@ -31,8 +33,9 @@ export function absent<T>(reason: string): Source<T> {
   return { status: "absent", reason };
 }
 
-export function failed<T>(message: string, next?: string): Source<T> {
-  return { status: "failed", error: next === undefined ? { message } : { message, next } };
+export function failed<T>(message: string, next?: string, code?: string): Source<T> {
+  const error = { message, ...(next === undefined ? {} : { next }), ...(code === undefined ? {} : { code }) };
+  return { status: "failed", error };
 }
 
 /** The value where it was read, else the fallback. For code to which "could not look" and "nothing there" are the same. */
