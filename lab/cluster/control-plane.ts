@@ -1,11 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
+import type { CommandResult } from "../command.ts";
 import type { ExecOptions } from "../node-exec.ts";
 import { answering, type Service, service } from "../service.ts";
 import { type Authority, makeAuthority } from "../stub-api/certificates.ts";
 import type { Tools } from "../tools.ts";
 import { type ApiReader, openApiReader } from "./api-reader.ts";
-import { kubeconfig } from "./kubeconfig.ts";
+import { type Credentials, kubeconfig } from "./kubeconfig.ts";
 import { type Machine, startMachine } from "./machine.ts";
 import { CONTROL_PLANE_IP } from "./network.ts";
 import type { ClusterTools } from "./tools.ts";
@@ -21,6 +22,8 @@ export interface ControlPlane {
   readonly api: ApiReader;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
+  /** As whoever these credentials belong to; gives what became of it. */
+  kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** Starts the API server again after it was ended, and waits until it is ready. */
   startApiServer(): Promise<void>;
   destroy(): Promise<void>;
@@ -28,6 +31,7 @@ export interface ControlPlane {
 
 const PKI = "/etc/kubernetes/pki";
 const ADMIN = "/etc/kubernetes/admin.conf";
+const OTHER = "/etc/kubernetes/other.conf";
 const ETCD = "http://127.0.0.1:2379";
 const SERVICE_IPS = "10.96.0.0/16";
 const KUBERNETES_SERVICE_IP = "10.96.0.1";
@@ -84,6 +88,10 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     api,
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
+    kubectlAs: async (credentials, args, options = {}) => {
+      await machine.writeFile(OTHER, kubeconfig(server, authority.cert, credentials), 0o600);
+      return await machine.exec(["kubectl", `--kubeconfig=${OTHER}`, ...args], { timeoutMs: KUBECTL_MS, ...options });
+    },
     startApiServer,
     destroy: () => machine.destroy(),
   };
