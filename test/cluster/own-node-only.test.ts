@@ -118,7 +118,8 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
 test(
   "a node's token changes its own node and nothing of another, and without a node nothing at all",
   async () => {
-    const { kubectl, kubectlAs } = await controlPlane();
+    const plane = await controlPlane();
+    const kubectl = (args: readonly string[], options?: { readonly stdin: string }) => plane.kubectl(args, options);
     const apply = (objects: readonly object[] | string) => {
       const stdin =
         typeof objects === "string" ? objects : JSON.stringify({ kind: "List", apiVersion: "v1", items: objects });
@@ -147,7 +148,7 @@ test(
     const own = { token: await token("--bound-object-kind=Pod", "--bound-object-name=agent-a") };
     const unbound = { token: await token() };
     const attempt = ({ args, object }: Attempt, credentials: { readonly token: string }) =>
-      kubectlAs(credentials, args, object === undefined ? {} : { stdin: JSON.stringify(object) });
+      plane.kubectlAs(credentials, args, object === undefined ? {} : { stdin: JSON.stringify(object) });
     const refusedAmong = async (
       attempts: Readonly<Record<string, Attempt>>,
       credentials: { readonly token: string },
