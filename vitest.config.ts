@@ -12,8 +12,9 @@ export default defineConfig({
           exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**"],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
-          // A hang guard, not a measurement: the machines are shared.
+          // Hang guards, not measurements: the machines are shared, and a test may leave 20,000 files to remove.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
