@@ -1,7 +1,8 @@
 import { resolveOnHost } from "./host-paths.ts";
 import { type PodUid, podUid } from "./ids.ts";
 import { describeKind, failedListing, listDirectory, printable } from "./safe-fs.ts";
-import { absent, type Oddity, read, type Source } from "./source.ts";
+import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+import { provePath } from "./trusted-path.ts";
 import type { KnownPod } from "./types.ts";
 
 export const DEFAULT_POD_LOGS = "/var/log/pods";
@@ -32,6 +33,9 @@ export function readKubeletDirs(where: {
     const listing = listDirectory(opened);
     if (listing.kind === "absent") continue;
     if (listing.kind === "refused") return failedListing(dir, listing);
+    // A pod without a directory is gone: nobody but root may take one away.
+    const trust = provePath(where.root, dir);
+    if (trust.kind === "refused") return failed(`the kubelet's ${dir} is not used: ${trust.detail} (${trust.next})`);
 
     const names = readPodNames(where.root, where.podLogs);
     const pods: KubeletPod[] = [];

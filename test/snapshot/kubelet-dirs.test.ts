@@ -1,7 +1,7 @@
-import { mkdirSync, symlinkSync } from "node:fs";
+import { chownSync, mkdirSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readKubeletDirs } from "../../src/snapshot/kubelet-dirs.ts";
-import { fill, tempDir } from "./temp-dir.ts";
+import { fill, isRoot, tempDir } from "./temp-dir.ts";
 
 const UID = "7d1e1b3c-3a52-4a5e-9a53-0c3c5f1f0a01";
 const STATIC_UID = "0b3a8a6f2f3c4d5e6f708192a3b4c5d6";
@@ -29,6 +29,16 @@ describe("readKubeletDirs", () => {
       { namespace: undefined, name: undefined, uid: STATIC_UID, hasVolumes: false, hasContainers: true },
       { namespace: "default", name: "web-0", uid: UID, hasVolumes: true, hasContainers: false },
     ]);
+  });
+
+  test.runIf(isRoot)("a directory that others than root can write to tells nothing", () => {
+    const root = fill(tempDir(), { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" });
+    chownSync(`${root}/var/lib/kubelet`, 65534, 65534);
+
+    expect(readPods(root)).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringMatching(/\/var\/lib\/kubelet is owned by uid 65534.*chown root:/) },
+    });
   });
 
   test("a kubelet root moved by a link, and the second of two places, are found", () => {
