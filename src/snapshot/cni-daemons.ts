@@ -32,7 +32,9 @@ const SLOW_PLUGIN_SECONDS = 5;
 export function needsCniDaemons({ processes, logs }: Snapshot): boolean {
   const plugins = valueOr(processes, undefined)?.plugins ?? [];
   if (plugins.some(({ ageSeconds }) => ageSeconds >= SLOW_PLUGIN_SECONDS)) return true;
-  return (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => /dial unix|not reachable over socket/.test(text));
+  const failure =
+    plugins.length > 0 ? /dial unix|not reachable over socket|deadline ?exceeded/i : /dial unix|over socket/;
+  return (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => failure.test(text));
 }
 
 /** Connects to each daemon that the configuration names, and sends nothing. */

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import { stateJson } from "../../src/agent/http/state-json.ts";
+import { conditionOf } from "../../src/agent/kube/condition.ts";
+import { newsOf } from "../../src/agent/kube/news.ts";
+import { verdictOf } from "../../src/agent/page/verdict.ts";
+import { readState } from "../../src/agent/page/wire.ts";
+import type { NodeReport } from "../../src/report/node-report.ts";
+import { oneLine } from "../../src/report/one-line.ts";
+import { renderTable } from "../../src/report/table.ts";
+import { freshState, scanOf } from "../agent/metrics/agent-state.ts";
+import { HEALTHY } from "../support/node-report.ts";
+
+const POD = { namespace: "default", name: "web-0", uid: "u" };
+
+const DEGRADED = {
+  ...HEALTHY,
+  verdict: "degraded",
+  podCreation: {
+    able: "no",
+    lastFailure: { code: "deadline-exceeded", pod: POD, message: "context deadline exceeded" },
+    blockedPods: [POD],
+  },
+  pending: [
+    {
+      reason: "creation-retrying",
+      pod: POD,
+      sandboxId: "a".repeat(64),
+      since: "2025-12-31T23:58:00.000Z",
+      waitsFor: { kind: "plugin", pid: 12, command: "/opt/cni/bin/multus-shim", cniCommand: "ADD" },
+      reported: [
+        {
+          by: "kubelet",
+          code: "deadline-exceeded",
+          operation: "create",
+          count: 3,
+          message: "context deadline exceeded",
+        },
+      ],
+      becomesFindingAt: "2026-01-01T00:00:20.000Z",
+    },
+    { reason: "creation-in-flight", pod: { ...POD, name: "web-1" }, since: "2025-12-31T23:59:50.000Z", reported: [] },
+  ],
+} satisfies NodeReport;
+
+describe("a degraded node", () => {
+  test("starts its table with what matters, and lists what is pending", () => {
+    const table = renderTable(DEGRADED, { colour: false, columns: 400, verbose: false, titleOf: (id) => id });
+
+    expect(table.split("\n").slice(0, 2)).toEqual([
+      "NO PODS START  this node cannot create pods; waiting: default/web-0; last failure (deadline-exceeded): context deadline exceeded",
+      expect.stringMatching(/^DEGRADED {2}no ghosts, but 1 failure reported on worker-1/),
+    ]);
+    expect(table).toContain(
+      "default/web-0: sandbox creation retried after a failure for 2m, waits for pid 12 (/opt/cni/bin/multus-shim); kubelet reported deadline-exceeded 3 times: context deadline exceeded; becomes a finding in 20s",
+    );
+    expect(table).toContain("default/web-1: sandbox creation in flight for 10s");
+  });
+
+  test("is one line that node-problem-detector does not cut", () => {
+    expect(oneLine(DEGRADED)).toBe("degraded: 1 creation-retrying; no pods start");
+  });
+
+  test("has a bad condition with the pods and without ages, and an event", () => {
+    const state = freshState({ scan: scanOf({ endedAtMs: 0, report: DEGRADED }) });
+
+    const message =
+      "This node cannot create pods; 1 creation-retrying; blocked: default/web-0; reported: deadline-exceeded";
+    expect(conditionOf(state, 0)).toEqual({ status: "True", reason: "PodsBlocked", message });
+    expect(newsOf({ kind: "degraded", report: DEGRADED })).toEqual({
+      reason: "PodsBlocked",
+      class: "degraded",
+      message,
+    });
+  });
+
+  test("has a bad page", () => {
+    const state = readState(stateJson(freshState({ scan: scanOf({ report: DEGRADED }) })));
+
+    expect(verdictOf(state)).toMatchObject({ tone: "bad", headline: "No pods start" });
+  });
+});
