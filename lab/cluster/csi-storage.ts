@@ -1,0 +1,100 @@
+import { join } from "node:path";
+import { PAUSE_IMAGE } from "../pause-image.ts";
+
+export const DRIVER = "lab.csi.unghost.dev";
+const DIR = `/var/lib/kubelet/plugins/${DRIVER}`;
+export const DRIVER_SOCKET = `${DIR}/csi.sock`;
+const REGISTRATION = `/var/lib/kubelet/plugins_registry/${DRIVER}-reg.sock`;
+const PROGRAM = join(import.meta.dirname, "../csi/driver.ts");
+const SIDECAR = join(import.meta.dirname, "../csi/sidecar.ts");
+
+/** Runs a program of the node in a container: the lab's image has nothing but busybox. */
+function onNode(name: string, command: readonly string[]): object {
+  return {
+    name,
+    image: PAUSE_IMAGE,
+    imagePullPolicy: "Never",
+    command: ["/bin/busybox", "chroot", "/node", process.execPath, ...command],
+    volumeMounts: [{ name: "node", mountPath: "/node" }],
+  };
+}
+
+const NODE = { name: "node", hostPath: { path: "/" } };
+const SOCKET = { name: "socket", hostPath: { path: DIR, type: "DirectoryOrCreate" } };
+
+function replicaSet(name: string, nodeName: string, spec: object): object {
+  const labels = { app: name };
+  return {
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    metadata: { name, namespace: "default" },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { nodeName, terminationGracePeriodSeconds: 1, ...spec } },
+    },
+  };
+}
+
+/** The driver as it is installed: its CSIDriver, its node plugin, and a sidecar in a pod of its own. */
+export function driverObjects(nodeName: string): readonly object[] {
+  return [
+    { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: DRIVER }, spec: { attachRequired: false } },
+    // Alphabetically behind its sidecar: what is healed first does not hang on a name.
+    replicaSet("zz-node-plugin", nodeName, {
+      containers: [onNode("driver", [PROGRAM, DRIVER, nodeName, DRIVER_SOCKET, REGISTRATION])],
+      volumes: [
+        NODE,
+        SOCKET,
+        { name: "registration", hostPath: { path: "/var/lib/kubelet/plugins_registry", type: "DirectoryOrCreate" } },
+      ],
+    }),
+    replicaSet("csi-sidecar", nodeName, {
+      containers: [onNode("sidecar", [SIDECAR, DRIVER_SOCKET])],
+      volumes: [NODE, SOCKET],
+    }),
+  ];
+}
+
+/** A claim with its volume, and a pod that mounts it. */
+export function databaseObjects(nodeName: string): readonly object[] {
+  const capacity = { storage: "1Mi" };
+  return [
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: "pv-database" },
+      spec: {
+        capacity,
+        accessModes: ["ReadWriteOnce"],
+        persistentVolumeReclaimPolicy: "Retain",
+        storageClassName: "",
+        claimRef: { namespace: "default", name: "database" },
+        csi: { driver: DRIVER, volumeHandle: "vol-database" },
+      },
+    },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "database", namespace: "default" },
+      spec: {
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: "",
+        volumeName: "pv-database",
+        resources: { requests: capacity },
+      },
+    },
+    replicaSet("database", nodeName, {
+      containers: [
+        {
+          name: "main",
+          image: PAUSE_IMAGE,
+          imagePullPolicy: "Never",
+          command: ["sh", "-c", "cat /data/volume; exec sleep 1000000000"],
+          volumeMounts: [{ name: "data", mountPath: "/data" }],
+        },
+      ],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName: "database" } }],
+    }),
+  ];
+}
