@@ -1,5 +1,6 @@
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
+import { doneInWords } from "../report/done-words.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import type { Growth } from "./growth.ts";
 import type { Moment } from "./policy/ledger.ts";
@@ -146,6 +147,7 @@ function recordOf({ action, outcome, reason, journalId, undo, seconds }: ActionR
     finding: id,
     class: classId,
     summary,
+    ...(outcome === "healed" ? { done: doneInWords(action) } : {}),
     ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid } }),
     outcome,
     ...(reason === undefined ? {} : { reason }),

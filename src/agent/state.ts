@@ -83,6 +83,8 @@ export interface HealRecord {
   readonly finding: string;
   readonly class: string;
   readonly summary: string;
+  /** What was done about it, step by step. */
+  readonly done?: string;
   readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly outcome: "healed" | "skipped" | "failed" | "refused";
   readonly reason?: string;

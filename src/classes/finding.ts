@@ -19,6 +19,10 @@ export interface Finding {
   readonly afterwards?: readonly Step[];
   /** Sockets of CSI drivers that nobody serves because of it: its pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
+  /** What happens by itself once it is healed, and how long that takes. */
+  readonly aftermath?: string;
+  /** Why nothing can be done about it here, also when a person asks for it. */
+  readonly untreatable?: string;
 }
 
 /** What a class saw; diagnose() adds the class's own name and treatment to make it a finding. */
@@ -31,6 +35,7 @@ export interface Detected {
   readonly cure: readonly Step[];
   /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
   readonly explains?: readonly SandboxId[];
+  readonly untreatable?: string;
   /** What a person has to agree to first, in a class that is otherwise treated without asking. */
   readonly attended?: readonly string[];
 }

@@ -139,6 +139,7 @@ function tell(finding: Finding, chain: Chain): Finding {
     ],
     afterwards: kicksOf(chain),
     missingSockets: sockets.map(({ path }) => path),
+    ...(waiting.length === 0 ? {} : { aftermath: mountsToCome(waiting) }),
   };
 }
 
@@ -154,6 +155,18 @@ function kicksOf({ sockets, crashing, node }: Chain): readonly Step[] {
     .map(({ namespace = "", name = "", uid }): Step => ({ kind: "kick-pod", namespace, name, uid, node }));
   if (kicks.length === 0) return [];
   return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...kicks];
+}
+
+/**
+ * Kubelet doubles its pause after each failed mount up to 2 min 2 s, and keeps it by volume in its memory: neither a new
+ * pod nor a new attachment resets it, and restarting kubelet for it would do more harm than the wait.
+ */
+const LONGEST_MOUNT_PAUSE = "2m2s";
+
+function mountsToCome(waiting: readonly KnownPod[]): string {
+  const pods = waiting.slice(0, MOST_QUOTED).map(nameOf).join(", ");
+  const more = waiting.length > MOST_QUOTED ? ` and ${waiting.length - MOST_QUOTED} more` : "";
+  return `once the driver is back, kubelet mounts the volumes of ${pods}${more} by itself: at its next retry, up to ${LONGEST_MOUNT_PAUSE} later`;
 }
 
 function nameOf({ namespace = "", name = "" }: Pick<KnownPod, "namespace" | "name">): string {

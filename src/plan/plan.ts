@@ -113,6 +113,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const { paused, node } = nodeHolds(view);
   if (paused) return { because: PAUSED };
   if (node) return { because: OPTED_OUT };
+  if (finding.untreatable !== undefined) return { because: finding.untreatable };
   if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) {
     return { because: `needs a person: ${finding.treatment.steps.join(" ")}` };
   }

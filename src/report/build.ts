@@ -6,7 +6,7 @@ import type { PodRef } from "../snapshot/ids.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
-import type { NodeReport } from "./node-report.ts";
+import type { NodeReport, ReportedAction } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
 
 /** Joins what was seen and what it means into the report of the contract. */
@@ -30,7 +30,14 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     crashLoops: loopCounts(diagnosis),
     podCreation: reportedCreation(diagnosis.podCreation),
     findings: inReadingOrder(diagnosis.findings).map(
-      ({ cure: _cure, afterwards: _afterwards, missingSockets: _sockets, ...finding }) => ({
+      ({
+        cure: _cure,
+        afterwards: _afterwards,
+        missingSockets: _sockets,
+        aftermath: _aftermath,
+        untreatable: _untreatable,
+        ...finding
+      }) => ({
         ...finding,
         subject: { ...finding.subject },
         evidence: [...finding.evidence],
@@ -61,6 +68,14 @@ function loopCounts({ view }: Diagnosis): NodeReport["crashLoops"] {
   };
 }
 
+/** The pods that are deleted so that their controllers make them again. */
+function restartsOf({ steps, afterwards = [] }: ActionResult["action"]): Pick<ReportedAction, "restarts"> {
+  const restarts = [...steps, ...afterwards].flatMap((step) =>
+    step.kind === "kick-pod" ? [{ namespace: step.namespace, name: step.name, uid: step.uid }] : [],
+  );
+  return restarts.length === 0 ? {} : { restarts };
+}
+
 /** Adds what was done, or would be, to the report of what is there now. */
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
@@ -69,6 +84,8 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
       finding: action.finding.id,
       action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
+      ...restartsOf(action),
+      ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),
       ...(reason === undefined ? {} : { reason }),
       ...(code === undefined ? {} : { code }),
       ...(journalId === undefined ? {} : { journalId }),

@@ -49,6 +49,10 @@ const ActionSchema = v.object({
   finding: v.string(),
   action: v.string(),
   outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
+  /** Pods that are deleted with it, so that their controllers make them again. */
+  restarts: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.string() }))),
+  /** What still happens by itself, and how long that takes. */
+  expect: v.optional(v.string()),
   reason: v.optional(v.string()),
   /** A stable name of the reason, where it has one. */
   code: v.optional(v.string()),
@@ -144,5 +148,6 @@ export const NodeReportSchema = v.object({
 });
 
 export type NodeReport = v.InferOutput<typeof NodeReportSchema>;
+export type ReportedAction = v.InferOutput<typeof ActionSchema>;
 export type ReportedFinding = NodeReport["findings"][number];
 export type ReportedPending = NonNullable<NodeReport["pending"]>[number];

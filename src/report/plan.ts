@@ -31,6 +31,9 @@ export function renderPlan(plan: Plan, problems: NodeReport["problems"], options
       lines.push(ink.dim(`  … and ${actions.length - named.length} more (-v names them)`));
     lines.push(wrap(`  unghost will ${stepsInWords(first)}`, columns, "    "));
     lines.push(wrap(`  because ${printable(first.because)}`, columns, "    "));
+    for (const { finding } of actions) {
+      if (finding.aftermath !== undefined) lines.push(wrap(`  ${printable(finding.aftermath)}`, columns, "    "));
+    }
     if (!verbose) {
       const findings = actions.map(({ finding }) => finding);
       lines.push(...evidenceOfFirst(findings, ink, columns));
@@ -64,7 +67,13 @@ export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string 
     removal < 0
       ? steps.map(stepInWords)
       : [...steps.slice(0, removal + 1).map(stepInWords), "see that its network is released"];
-  return [...new Set([...words, ...afterwards.map(stepInWords)])].join(", then ");
+  return [...new Set([...words, ...afterwardsInWords(afterwards)])].join(", then ");
+}
+
+function afterwardsInWords(steps: readonly Step[]): readonly string[] {
+  const pods = steps.flatMap((step) => (step.kind === "kick-pod" ? [`${step.namespace}/${step.name}`] : []));
+  const others = steps.filter(({ kind }) => kind !== "kick-pod").map(stepInWords);
+  return pods.length === 0 ? others : [...others, `restart ${pods.join(", ")}, which crashed for want of it`];
 }
 
 function stepInWords(step: Step): string {
@@ -92,11 +101,9 @@ function stepInWords(step: Step): string {
     case "remove-netns":
       return "remove the network namespace";
     case "await-socket":
-      return "wait for its socket";
+      return step.optional ? "wait for the socket of its CSI driver" : "wait for its socket";
     case "kick-pod":
-      return step.holder === undefined
-        ? "restart the pods that crashed for want of it"
-        : "delete the pod, so that its controller makes a new one under a name that nobody holds";
+      return "delete the pod, so that its controller makes a new one under a name that nobody holds";
     case "delete-lease":
       return "delete the containerd lease";
     case "delete-volume-attachment":

@@ -33,6 +33,8 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
       lines.push(wrap(`  ${printable(finding)}${why === undefined ? "" : `: ${printable(why)}`}`, columns, "    "));
     }
   }
+  for (const { expect } of actions)
+    if (expect !== undefined) lines.push(wrap(`  ${printable(expect)}`, columns, "    "));
   if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
   lines.push(ink.dim("  unghost history tells what was done; unghost undo puts a quarantined file back"));
   return `${lines.join("\n")}\n`;

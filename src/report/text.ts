@@ -58,7 +58,9 @@ function visibleLength(text: string): number {
 
 /** A sentence of its own, whoever wrote it. */
 export function sentence(text: string): string {
-  return fullStop(text.charAt(0).toUpperCase() + text.slice(1));
+  // A command is written as it is typed.
+  const isCommand = /^(?:unghost|kubectl|crictl|systemctl|journalctl)\b/.test(text);
+  return fullStop(isCommand ? text : text.charAt(0).toUpperCase() + text.slice(1));
 }
 
 export function fullStop(text: string): string {

@@ -113,6 +113,17 @@ describe("volume-attachment-stuck", () => {
   });
 
   const policy = { ...PATIENT, allDead: false, cap: 10 };
+  test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
+    ["its pod is opted out", {}, [{ ...DB, ignored: true }], /opted out by unghost\.dev\/ignore/],
+    ["it is deleted already", { deleting: true, finalizers: ["a/b"] }, [DB], /deleted already and waits for a\/b/],
+  ])("whoever asks for it by name is told why it stays where %s", (_, volume, pods, because) => {
+    const only = ["volume-attachment-stuck"];
+    const { leftAlone } = planHealing(look(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
+
+    expect(leftAlone.map((left) => left.because)).toEqual([expect.stringMatching(because)]);
+    expect(leftAlone[0]?.because).not.toContain("--only");
+  });
+
   test.each<readonly [string, readonly string[], Partial<UnattachedVolume>, readonly KnownPod[], boolean]>([
     ["asked for by name", ["volume-attachment-stuck"], {}, [DB], true],
     ["not asked for", [], {}, [DB], false],

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
+import { buildReport, withHealing } from "../../src/report/build.ts";
+import { doneInWords } from "../../src/report/done-words.ts";
+import { renderPlan } from "../../src/report/plan.ts";
 import type { CsiSocket } from "../../src/snapshot/csi-socket.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
@@ -159,6 +162,39 @@ describe("ghosts of the driver's other pods", () => {
 
     for (const actions of [planned([PLUGIN, ATTACHER], false), planned([PLUGIN, other])])
       expect(actions.flatMap(({ steps }) => steps.map(({ kind }) => kind))).not.toContain("await-socket");
+  });
+});
+
+describe("the plan of a chain", () => {
+  const db = { ...pod("db", "d"), phase: "Pending" };
+  const plan = planHealing(diagnosed({ pods: [SIDECAR, db], events: [MOUNT] }), {
+    ...AT_ONCE,
+    allDead: false,
+    cap: 10,
+  });
+
+  test("names the pods that it restarts, and says when the volumes come", () => {
+    const text = renderPlan(plan, [], { colour: false, columns: 500, verbose: false });
+
+    expect(text).toContain("restart default/sidecar, which crashed for want of it");
+    expect(text).toContain("kubelet mounts the volumes of default/db by itself: at its next retry, up to 2m2s later");
+  });
+
+  test("has them in its report", () => {
+    const [action] = plan.actions;
+    if (action === undefined) throw new Error("nothing planned");
+    const seen = diagnosed();
+    const report = buildReport(seen.view.snapshot, seen);
+
+    const [done] = withHealing(report, [{ action, outcome: "healed", seconds: 1 }]).actions ?? [];
+
+    expect(done).toMatchObject({
+      restarts: [{ namespace: "default", name: "sidecar", uid: "s" }],
+      expect: expect.stringContaining("default/db"),
+    });
+    expect(doneInWords(action)).toMatch(
+      /^moved its broken or stale cache file to quarantine, .*restarted default\/sidecar$/,
+    );
   });
 });
 

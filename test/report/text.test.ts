@@ -51,6 +51,7 @@ test.each([
   ["Already one.", "Already one."],
   ["/var/lib may not be read", "/var/lib may not be read."],
   ["why?", "Why?"],
+  ["unghost heal --only x deletes it", "unghost heal --only x deletes it."],
 ])("%j as a sentence is %j", (text, expected) => {
   expect(sentence(text)).toBe(expected);
 });

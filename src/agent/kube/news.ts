@@ -1,4 +1,4 @@
-import { fullStop } from "../../report/text.ts";
+import { fullStop, sentence } from "../../report/text.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
 import { degradedMessage } from "./condition.ts";
 
@@ -56,9 +56,11 @@ function ofSighting(reason: EventReason, { finding }: Sighting, more: string): N
   return { reason, class: classId, message, ...podPart(classId, subject.pod) };
 }
 
-function ofRecord(reason: EventReason, { class: classId, summary, reason: why, journalId, pod }: HealRecord): News {
+function ofRecord(reason: EventReason, record: HealRecord): News {
+  const { class: classId, summary, done, reason: why, journalId, pod } = record;
+  const told = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
   const message = [
-    why === undefined ? summary : `${fullStop(summary)} ${why}`,
+    why === undefined ? told : `${fullStop(told)} ${why}`,
     ...(journalId === undefined ? [] : [`(journal ${journalId})`]),
   ];
   return { reason, class: classId, message: message.join(" "), ...podPart(classId, pod) };

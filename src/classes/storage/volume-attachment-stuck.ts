@@ -106,7 +106,7 @@ function detect(view: NodeView): readonly Detected[] {
           ...(isHeld ? [{ source: "kubernetes", fact: "one of its pods is opted out by unghost.dev/ignore" }] : []),
         ],
         blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
-        cure: isHeld ? [] : cureOf(attachment),
+        ...treatmentOf(attachment, isHeld),
       } satisfies Detected,
     ];
   });
@@ -146,9 +146,19 @@ function leaseInWords({ holder, renewedAt, durationSeconds }: AttacherLease, att
     : `the attacher ${attacher} works: ${holder} renews its lease`;
 }
 
-/** One that is being deleted already has nothing more to be asked for. */
-function cureOf({ name, uid, node, volume, deleting }: UnattachedVolume): Detected["cure"] {
-  return volume === undefined || deleting ? [] : [{ kind: "delete-volume-attachment", name, uid, node, volume }];
+function treatmentOf(attachment: UnattachedVolume, isHeld: boolean): Pick<Detected, "cure" | "untreatable"> {
+  const { name, uid, node, volume, deleting, attacher, finalizers } = attachment;
+  if (isHeld) return { cure: [], untreatable: "a pod that uses it is opted out by unghost.dev/ignore" };
+  if (deleting) {
+    const holder = finalizers.join(", ") || "the API server";
+    return {
+      cure: [],
+      untreatable: `it is deleted already and waits for ${holder}: get the attacher ${attacher} to work`,
+    };
+  }
+  if (volume === undefined)
+    return { cure: [], untreatable: "it has no PersistentVolume, so who uses the volume cannot be proven" };
+  return { cure: [{ kind: "delete-volume-attachment", name, uid, node, volume }] };
 }
 
 function inWords(milliseconds: number): string {

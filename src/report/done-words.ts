@@ -1,0 +1,38 @@
+import type { Step } from "../classes/step.ts";
+import type { PlannedAction } from "../plan/plan.ts";
+
+/** What a healed action has done, for events and records. */
+export function doneInWords({ steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">): string {
+  const done = [...steps, ...afterwards].flatMap((step) => pastOf(step) ?? []);
+  return done.length === 0 ? "healed without a change" : [...new Set(done)].join(", ");
+}
+
+/** Undefined for what only waits or cleans up behind another step. */
+function pastOf(step: Step): string | undefined {
+  switch (step.kind) {
+    case "quarantine-file":
+      return "moved its broken or stale cache file to quarantine";
+    case "stop-sandbox":
+      return "stopped the sandbox";
+    case "remove-sandbox":
+      return "saved its logs and removed the sandbox";
+    case "multus-marker":
+      return "made multus' DEL safe for it";
+    case "end-process":
+      return "ended the hung process";
+    case "drop-empty-lease":
+      return "moved the ownerless address file to quarantine";
+    case "remove-netns":
+      return "removed the network namespace";
+    case "delete-lease":
+      return "deleted the containerd lease";
+    case "delete-volume-attachment":
+      return `deleted the VolumeAttachment ${step.name}`;
+    case "kick-pod":
+      return `restarted ${step.namespace}/${step.name}`;
+    case "await-kubelet":
+    case "await-socket":
+    case "release-addresses":
+      return undefined;
+  }
+}
