@@ -20,6 +20,8 @@ function pastOf(step: Step): string | undefined {
       return "made multus' DEL safe for it";
     case "end-process":
       return "ended the hung process";
+    case "free-cni-lock":
+      return "ended the process that held the CNI lock";
     case "drop-empty-lease":
       return "moved the ownerless address file to quarantine";
     case "remove-netns":
