@@ -93,14 +93,20 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     }
     unexplained = unexplained.filter(({ sandbox }) => !explained.has(sandbox.id));
   }
-  const notStuck = unexplained.map((candidate) => toKept(candidate, NOT_STUCK));
+  const pending = pendingOn(view, new Set(explained.keys()));
+  const failing = new Set(
+    pending.flatMap(({ reason, sandboxId }) => (reason === "removal-failing" ? [sandboxId] : [])),
+  );
+  // Nobody keeps on purpose what kubelet tries in vain to remove: that is pending.
+  const notStuck = unexplained
+    .filter(({ sandbox }) => !failing.has(sandbox.id))
+    .map((candidate) => toKept(candidate, NOT_STUCK));
   const leftOut = dead.flatMap((candidate) => {
     const by = explained.get(candidate.sandbox.id);
     return by === undefined || isAskedFor(by, policy) ? [] : [toKept(candidate, `${by.id} was not asked for`)];
   });
   const told = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
   const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(told, view) : [];
-  const pending = pendingOn(view, new Set(explained.keys()));
   return {
     verdict: verdictOf(snapshot, findings, pending),
     findings: [...told, ...circles],

@@ -177,6 +177,13 @@ function cluster(reason: string): Kubernetes {
 }
 
 describe("a removal", () => {
+  test("that kubelet reports as failing is pending and not kept as well", () => {
+    const { pending, kept } = diagnosed({ sandboxes: [sandboxOf("a")], logLines: [stopTimedOut("a", 30)] }, PATIENT);
+
+    expect(pending.map(({ reason }) => reason)).toEqual(["removal-failing"]);
+    expect(kept).toEqual([]);
+  });
+
   test("that kubelet reports as failing makes the node degraded", () => {
     const parts = { sandboxes: [sandboxOf("a", { state: "ready" })], logLines: [stopTimedOut("a", 30)] };
     const { verdict, pending } = diagnosed(parts, PATIENT);
