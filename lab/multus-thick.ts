@@ -35,28 +35,41 @@ const DAEMON_CONF = {
   socketDir: "/run/multus/",
 };
 
-/** Gives the node thick multus, its delegate and the delegate's daemon. All of them die with the power. */
-export async function useThickMultus(node: LabNode, version?: MultusVersion): Promise<void> {
+/** The API server that the daemon asks about pods. */
+export interface MultusApi {
+  readonly host: string;
+  readonly port: number;
+  /** The certificate of who vouches for the server. */
+  readonly authority: string;
+  readonly token: string;
+}
+
+/**
+ * Gives the node thick multus, its delegate and the delegate's daemon. All of them die with the power. The daemon asks the
+ * stub API unless another one is given.
+ */
+export async function useThickMultus(node: LabNode, version?: MultusVersion, api?: MultusApi): Promise<void> {
   const multus = await multusOrThrow(version);
   await symlink(multus.shim, node.path(`${CNI_BIN_DIR}/multus-shim`));
   await node.writeFile(DAEMON_BINARY, readFileSync(multus.daemon), 0o755);
   await node.writeFile(DAEMON_CONF_FILE, JSON.stringify(DAEMON_CONF));
   await installDelegate(node);
   await setDelegate(node, "asks-daemon");
-  await startThickMultus(node);
+  await startThickMultus(node, api);
 }
 
 /** Everything that thick multus needs to work, after a boot. */
-export async function startThickMultus(node: LabNode): Promise<void> {
-  await startStubApi(node, "valid");
+export async function startThickMultus(node: LabNode, api?: MultusApi): Promise<void> {
+  if (api === undefined) await startStubApi(node, "valid");
   await startDelegateDaemon(node);
-  await startMultusDaemon(node);
+  await startMultusDaemon(node, api);
   await waitForNetwork(node, "multus-shim");
 }
 
 /** Starts the daemon and waits until it answers. It writes 00-multus.conf, as every start of it does. */
-export async function startMultusDaemon(node: LabNode): Promise<void> {
-  await node.check(["sh", "-c", startScript(node.hostname)]);
+export async function startMultusDaemon(node: LabNode, api: MultusApi = stubApi(node)): Promise<void> {
+  const env = { LAB_CA: api.authority, LAB_TOKEN: api.token };
+  await node.check(["sh", "-c", startScript(node.hostname, api)], { env });
   await until("the multus daemon answers", START_MS, () => answers(node));
 }
 
@@ -84,14 +97,19 @@ export async function limitMultusCpu(node: LabNode, milliCpu: number): Promise<v
   ]);
 }
 
+function stubApi(node: LabNode): MultusApi {
+  return { host: "127.0.0.1", port: API_PORT, authority: readFileSync(node.path(STUB_CA), "utf8"), token: "lab" };
+}
+
 /** The daemon reaches the API as a pod does: by the environment, with the files of its service account. */
-function startScript(nodeName: string): string {
+function startScript(nodeName: string, { host, port }: MultusApi): string {
   return `
 set -e
 mount --make-rshared /
 mkdir -p /hostroot ${SECRETS_DIR}
-cp ${STUB_CA} ${SECRETS_DIR}/ca.crt
-echo lab >${SECRETS_DIR}/token
+printf '%s' "$LAB_CA" >${SECRETS_DIR}/ca.crt
+printf '%s' "$LAB_TOKEN" >${SECRETS_DIR}/token
+unset LAB_CA LAB_TOKEN
 for base in /sys/fs/cgroup/* /sys/fs/cgroup; do
   [ -e "$base/cgroup.procs" ] || continue
   mkdir -p "$base/${CGROUP}"
@@ -99,7 +117,7 @@ for base in /sys/fs/cgroup/* /sys/fs/cgroup; do
     [ ! -e "$base/${CGROUP}/$file" ] || cat "$base/$file" >"$base/${CGROUP}/$file"
   done
 done
-export KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=${API_PORT} MULTUS_NODE_NAME=${nodeName}
+export KUBERNETES_SERVICE_HOST=${host} KUBERNETES_SERVICE_PORT=${port} MULTUS_NODE_NAME=${nodeName}
 (
   for group in /sys/fs/cgroup/*/${CGROUP}/cgroup.procs /sys/fs/cgroup/${CGROUP}/cgroup.procs; do
     [ ! -e "$group" ] || echo 0 >"$group"

@@ -8,7 +8,7 @@ import type { Tools } from "../tools.ts";
 import { type ApiReader, openApiReader } from "./api-reader.ts";
 import { type Credentials, kubeconfig } from "./kubeconfig.ts";
 import { type Machine, startMachine } from "./machine.ts";
-import { CONTROL_PLANE_IP } from "./network.ts";
+import { API_SERVER_PORT, CONTROL_PLANE_IP } from "./network.ts";
 import type { ClusterTools } from "./tools.ts";
 
 /** etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a machine of their own, which no node's power cut reaches. */
@@ -48,7 +48,7 @@ export async function startControlPlane(tools: Tools, programs: ClusterTools): P
 }
 
 async function startIn(machine: Machine, programs: ClusterTools): Promise<ControlPlane> {
-  const server = `https://${CONTROL_PLANE_IP}:6443`;
+  const server = `https://${CONTROL_PLANE_IP}:${API_SERVER_PORT}`;
   const authority = makeAuthority(machine.dir, "lab-cluster");
   await writeCredentials(machine, authority, server);
   await machine.check(["ip", "address", "add", `${CONTROL_PLANE_IP}/32`, "dev", "lo"]);
@@ -122,6 +122,7 @@ const API_SERVER_FLAGS = [
   `--service-account-key-file=${PKI}/sa.pub`,
   `--service-account-signing-key-file=${PKI}/sa.key`,
   `--service-cluster-ip-range=${SERVICE_IPS}`,
+  `--secure-port=${API_SERVER_PORT}`,
   "--profiling=false",
 ];
 

@@ -5,6 +5,8 @@ import type { Tools } from "../tools.ts";
 /** The cluster's own Ethernet: a bridge in the control plane's network namespace. Nothing of it is on this machine. */
 export const CONTROL_PLANE_IP = "192.168.77.1";
 
+export const API_SERVER_PORT = 6443;
+
 const ATTACH_MS = 60_000;
 
 export function nodeIp(index: number): string {

@@ -38,6 +38,20 @@ export function isReady(pod: PodObject): boolean {
   return pod.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
+/** Container ids by pod: the same before and after for pods that nobody restarted. */
+export function containersOf(pods: readonly PodObject[], wanted: readonly string[]): readonly string[] {
+  return pods
+    .filter(({ metadata }) => wanted.includes(metadata.name))
+    .flatMap(
+      ({ metadata, status }) => status.containerStatuses?.map((one) => `${metadata.name} ${one.containerID}`) ?? [],
+    )
+    .toSorted();
+}
+
+export function names(prefix: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
+}
+
 /** Pods of the lab's one image that print who they are and then run until they are stopped. */
 export function podObjects(names: readonly string[], nodeName: string): readonly object[] {
   return names.map((name) => ({

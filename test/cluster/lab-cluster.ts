@@ -32,3 +32,9 @@ export function unghostOn({ lab }: ClusterNode, ...args: readonly string[]): Pro
 export async function scanOn(node: ClusterNode, ...args: readonly string[]): Promise<NodeReport> {
   return reportOf(await unghostOn(node, "scan", "-o", "json", ...args));
 }
+
+/** Those of the pods that the report names anywhere but among what it keeps on purpose. */
+export function namedIn(report: NodeReport, pods: readonly string[]): readonly string[] {
+  const text = JSON.stringify({ ...report, kept: [] });
+  return pods.filter((pod) => new RegExp(`\\b${pod}\\b(?!-)`).test(text));
+}

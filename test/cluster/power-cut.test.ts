@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
-import { isReady, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 
-const PODS = Array.from({ length: 20 }, (_, index) => `web-${index}`);
+const PODS = names("web", 20);
 const TORN = 4;
 
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];

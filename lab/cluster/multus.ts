@@ -1,0 +1,66 @@
+import { type MultusApi, useThickMultus } from "../multus-thick.ts";
+import type { MultusVersion } from "../tools.ts";
+import type { Cluster } from "./cluster.ts";
+import { API_SERVER_PORT, CONTROL_PLANE_IP } from "./network.ts";
+
+const NAMESPACE = "kube-system";
+const NAME = "multus";
+
+/**
+ * Thick multus on every node, with a ServiceAccount and the rights of its upstream manifest. Before the first pod: the
+ * bridge of pods gets other addresses. Gives what startThickMultus() wants after a boot.
+ */
+export async function useThickMultusIn(cluster: Cluster, version?: MultusVersion): Promise<MultusApi> {
+  await cluster.apply(MANIFESTS);
+  await cluster.kubectl("wait", "--for=condition=Established", `crd/${CRD_NAME}`, "--timeout=60s");
+  const token = await cluster.kubectl("create", "token", NAME, `--namespace=${NAMESPACE}`, "--duration=12h");
+  const { authority } = cluster.controlPlane;
+  const api = { host: CONTROL_PLANE_IP, port: API_SERVER_PORT, authority: authority.cert, token: token.trim() };
+  for (const node of cluster.nodes) await useThickMultus(node.lab, version, api);
+  return api;
+}
+
+const CRD_NAME = "network-attachment-definitions.k8s.cni.cncf.io";
+
+const MANIFESTS = [
+  {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: CRD_NAME },
+    spec: {
+      group: "k8s.cni.cncf.io",
+      scope: "Namespaced",
+      names: {
+        plural: "network-attachment-definitions",
+        singular: "network-attachment-definition",
+        kind: "NetworkAttachmentDefinition",
+      },
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+        },
+      ],
+    },
+  },
+  { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: NAME, namespace: NAMESPACE } },
+  {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRole",
+    metadata: { name: NAME },
+    rules: [
+      { apiGroups: ["k8s.cni.cncf.io"], resources: ["*"], verbs: ["*"] },
+      { apiGroups: [""], resources: ["pods", "pods/status"], verbs: ["get", "list", "watch", "update"] },
+      { apiGroups: ["", "events.k8s.io"], resources: ["events"], verbs: ["create", "patch", "update"] },
+    ],
+  },
+  {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRoleBinding",
+    metadata: { name: NAME },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: NAME },
+    subjects: [{ kind: "ServiceAccount", name: NAME, namespace: NAMESPACE }],
+  },
+];

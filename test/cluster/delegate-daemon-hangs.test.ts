@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { agentOn } from "../../lab/cluster/agent.ts";
+import { useThickMultusIn } from "../../lab/cluster/multus.ts";
+import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { DELEGATE_SOCKET, restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
+import { hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
+import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, namedIn, scanOn } from "./lab-cluster.ts";
+
+const RUNNING = names("runs", 6);
+const DELETED = names("deleted", 4);
+const NEW = names("new", 12);
+/** How soon the report has to tell the truth after kubelet's first failed attempt. */
+const TOLD_MS = 60_000;
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+
+test.each(runtimes)(
+  "the daemon of a thick multus delegate hangs: the report names cause and blocked pods, and all is well once it is back (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime, kubelet: { runtimeRequestTimeout: "20s" } });
+    const { node } = story;
+    await useThickMultusIn(story);
+    await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
+    const before = await story.waitForPods(RUNNING.length + DELETED.length, isReady);
+    const agent = await agentOn(node);
+    await agent.start();
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+
+    await hangDelegateDaemon(node.lab);
+    await story.apply(podObjects(NEW, node.name));
+    await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
+    const log = node.lab.path("/var/log/kubelet.log");
+    await until("kubelet's first attempt to create a pod fails", HANG_GUARD_MS, () =>
+      /CreatePodSandbox.*new-\d+/.test(readFileSync(log, "utf8")) ? true : undefined,
+    );
+
+    const report = await until("the scan names cause and pods", TOLD_MS, async () => {
+      const now = await scanOn(node);
+      const complete = namedIn(now, NEW).length === NEW.length && JSON.stringify(now).includes(DELEGATE_SOCKET);
+      return complete ? now : undefined;
+    });
+    expect(report.verdict).not.toBe("healthy");
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "True");
+
+    await restartDelegateDaemon(node.lab);
+    const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);
+    expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+    await until("the scan is healthy", HANG_GUARD_MS, async () =>
+      (await scanOn(node)).verdict === "healthy" ? true : undefined,
+    );
+  },
+  HANG_GUARD_MS,
+);

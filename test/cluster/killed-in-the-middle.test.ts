@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { agentOn } from "../../lab/cluster/agent.ts";
+import type { Cluster } from "../../lab/cluster/cluster.ts";
+import { useThickMultusIn } from "../../lab/cluster/multus.ts";
+import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
+import { addsUnderWay, hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
+import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+
+const RUNNING = names("runs", 6);
+const NEW = names("new", 12);
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+
+test.each(runtimes)(
+  "containerd and kubelet are killed while thick multus sets pods up: heal clears the half-made sandboxes and all pods run (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime });
+    const running = await killedInTheMiddle(story);
+    const { node } = story;
+
+    const { code, stdout } = await unghostOn(node, "heal", "--yes", "--min-age", "0s");
+    expect(stdout).not.toMatch(/^(failed|refused)/m);
+    expect(code, stdout).toBe(0);
+    await node.kubelet.start();
+    await allRun(story, running);
+  },
+  HANG_GUARD_MS,
+);
+
+test.each(runtimes)(
+  "containerd and kubelet are killed while thick multus sets pods up: the agent needs nobody's help (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime });
+    const running = await killedInTheMiddle(story);
+    const { node } = story;
+
+    // Leaks get five minutes by default, for a runtime at work leaves things behind for moments: the story does not wait.
+    const agent = await agentOn(node, { agent: { scanEvery: "5s", defaults: { minAge: "5s" } } });
+    await agent.start();
+    await node.kubelet.start();
+    await allRun(story, running);
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+  },
+  HANG_GUARD_MS,
+);
+
+/** Leaves containerd running, kubelet stopped and the network in order. Gives the containers of the pods that run. */
+async function killedInTheMiddle(story: Cluster): Promise<readonly string[]> {
+  const { node } = story;
+  await useThickMultusIn(story);
+  await story.apply(podObjects(RUNNING, node.name));
+  const before = await story.waitForPods(RUNNING.length, isReady);
+
+  await hangDelegateDaemon(node.lab);
+  await story.apply(podObjects(NEW, node.name));
+  await until("each new pod's ADD hangs", HANG_GUARD_MS, () => addsUnderWay(node.lab).size >= NEW.length || undefined);
+  await Promise.all([node.lab.killRuntime(), node.kubelet.end("KILL")]);
+  await restartDelegateDaemon(node.lab);
+  await until("no plugin runs any more", HANG_GUARD_MS, () => addsUnderWay(node.lab).size === 0 || undefined);
+  await node.lab.startRuntime();
+  return containersOf(before, RUNNING);
+}
+
+async function allRun(story: Cluster, running: readonly string[]): Promise<void> {
+  const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);
+  expect(containersOf(after, RUNNING)).toEqual(running);
+  await until("the scan is healthy", HANG_GUARD_MS, async () =>
+    (await scanOn(story.node)).verdict === "healthy" ? true : undefined,
+  );
+}
