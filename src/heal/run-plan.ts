@@ -16,6 +16,11 @@ const FIRST_AT_A_TIME = 8;
  */
 const PREPARED_TIMES = 4;
 
+/** Where each DEL is a process of its own, one that hangs says little about the next. */
+const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
+/** All go through one daemon, which may be slow for want of CPU: a second without an answer shows that it is not one DEL. */
+const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
+
 export interface RunPlanOptions {
   readonly concurrency: number;
   readonly brake: StormBrake;
@@ -34,9 +39,10 @@ export async function runPlan(
   const mostPrepared = PREPARED_TIMES * concurrency;
   const workers = pool({ places: mostPrepared, firstPlaces: FIRST_AT_A_TIME, ...limits });
   const places = pool({ places: concurrency, firstPlaces: FIRST_AT_A_TIME, ...limits });
-  const atRuntime = turns({ places, brake, interruption: tools.interruption });
-  const turn: Turn = (call) => {
-    const taken = atRuntime(call);
+  const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
+  const atRuntime = turns({ places, brake, probes, interruption: tools.interruption });
+  const turn: Turn = (call, kind) => {
+    const taken = atRuntime(call, kind);
     workers.speedUp(mostPrepared);
     return taken;
   };

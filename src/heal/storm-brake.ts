@@ -51,6 +51,8 @@ export interface StormBrake {
   succeeded(): void;
   /** Takes the runtime's own words; none at all when it did not answer in time. */
   failed(text: string): Verdict;
+  /** So many wait for an answer and none has succeeded: no further one is made. Gives the reason. */
+  unanswered(count: number): string;
 }
 
 export function stormBrake(): StormBrake {
@@ -66,6 +68,10 @@ export function stormBrake(): StormBrake {
 
   return {
     reason: () => reason,
+    unanswered: (count) => {
+      reason ??= silent(count);
+      return reason;
+    },
     succeeded: () => {
       inARow = 0;
     },
@@ -90,6 +96,10 @@ function unrepaired(times: number, id: string, text: string): string {
 /** What the plugin itself said, without the runtime's words around it: those name one sandbox, and this is about all. */
 function innermost(text: string): string {
   return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
+}
+
+function silent(count: number): string {
+  return `the first ${count} removals have no answer, and none has succeeded; no more are tried. A network plugin or its daemon hangs: unghost scan names it. Repair that, then heal again`;
 }
 
 function unanswered(times: number): string {

@@ -2,17 +2,20 @@ import { RuntimeError } from "../runtime/errors.ts";
 import type { Interruption } from "./interruption.ts";
 import { loadWatch } from "./load-watch.ts";
 import type { Pool } from "./pool.ts";
+import { type ProbeRules, probeGate } from "./probe-gate.ts";
 import type { StormBrake } from "./storm-brake.ts";
+import type { TurnKind } from "./turn-kind.ts";
 
 /**
  * Makes a call that sets network plugins to work, when it is its turn: only so many at a time. Gives the reason when it
  * was not made after all, because the run is to end or plugins are not to be fed any longer.
  */
-export type Turn = (call: () => Promise<void>) => Promise<string | undefined>;
+export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<string | undefined>;
 
 export interface TurnRules {
   readonly places: Pool;
   readonly brake: StormBrake;
+  readonly probes: ProbeRules;
   readonly interruption: Interruption;
 }
 
@@ -22,7 +25,8 @@ export interface TurnRules {
  */
 const MORE_WITH_EACH = 4;
 
-export function turns({ places, brake, interruption }: TurnRules): Turn {
+export function turns({ places, brake, probes, interruption }: TurnRules): Turn {
+  const gate = probeGate(probes);
   let hadTooMuch = false;
   const slowDown = (): void => {
     hadTooMuch = true;
@@ -43,12 +47,22 @@ export function turns({ places, brake, interruption }: TurnRules): Turn {
     load.took(performance.now() - startedAt);
   }
 
-  return (call) =>
-    places.one(async () => {
+  async function take(call: () => Promise<void>): Promise<string | undefined> {
+    return await places.one(async () => {
       const objection = reasonToHold(interruption, brake);
       if (objection === undefined) await observed(call);
       return objection;
     });
+  }
+
+  return async (call, kind = "calls-plugins") => {
+    if (kind === "no-plugins") return await take(call);
+    let objection: string | undefined;
+    const unanswered = await gate.run(async () => {
+      objection = await take(call);
+    });
+    return unanswered === undefined ? objection : brake.unanswered(unanswered);
+  };
 }
 
 /** Asked before a step is begun, and again when its turn has come: much may have happened in between. */

@@ -100,7 +100,7 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
     cniCacheDirs: [],
     waits: DEFAULT_WAITS,
     interruption,
-    turn: turns({ places, brake, interruption }),
+    turn: turns({ places, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
     sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
   } satisfies NodeTools;
   return {

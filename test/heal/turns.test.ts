@@ -19,7 +19,10 @@ let turn: Turn;
 beforeEach(() => {
   under = [];
   const places = pool({ places: MOST, firstPlaces: FIRST, patienceMs: HANG_GUARD_MS, mostBeside: 0 });
-  turn = turns({ places, brake: stormBrake(), interruption: uninterrupted() });
+  const probes = { patienceMs: HANG_GUARD_MS, mostUnanswered: 2 };
+  const next = turns({ places, brake: stormBrake(), probes, interruption: uninterrupted() });
+  // How many go at a time once the water is tested.
+  turn = (call) => next(call, "no-plugins");
 });
 
 /** Asks for so many turns; what is begun is listed in `under` until it is ended. What becomes of them is not looked at. */

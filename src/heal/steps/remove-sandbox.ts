@@ -5,6 +5,7 @@ import { proveDead } from "../prove.ts";
 import { saveLogs } from "../save-logs.ts";
 import { journaled, reasonFor, type StepResult } from "../step-result.ts";
 import { isContention, sharedCause } from "../storm-brake.ts";
+import { turnKindOf } from "../turn-kind.ts";
 
 /** Releases the name through the runtime, once the network is down. The logs that go with it are saved before. */
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
@@ -32,7 +33,8 @@ async function logPathOf(containerId: string, { cri, logPaths, waits }: NodeTool
 
 async function remove(sandboxId: string, tools: NodeTools): Promise<StepResult> {
   const { turn, departed } = tools;
-  const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools)));
+  const kind = await turnKindOf(sandboxId, tools.facts);
+  const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
   if (departure === "gone") return { kind: "done" };
   if (typeof departure === "object") return { kind: "held", reason: departure.held };
   const left = departure === "listed" ? "knows it" : "has its record";

@@ -2,6 +2,7 @@ import type { Finding } from "../../classes/finding.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
+import { turnKindOf } from "../turn-kind.ts";
 
 /** Frees network and address through the runtime; record, name and logs stay. */
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
@@ -10,7 +11,8 @@ export async function stopSandbox(sandboxId: string, finding: Finding, tools: No
   if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
     const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
-    const held = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call));
+    const kind = await turnKindOf(sandboxId, tools.facts);
+    const held = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call), kind);
     return held === undefined ? { kind: "done" } : { kind: "held", reason: held };
   });
 }
