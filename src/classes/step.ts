@@ -30,6 +30,8 @@ export type Step =
       }[];
     }
   | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
+  /** DEL with the configuration that libcni cached at this path, for a sandbox that is gone. */
+  | { readonly kind: "replay-del"; readonly sandboxId: SandboxId; readonly path: string }
   | { readonly kind: "drop-empty-lease"; readonly path: string; readonly networkDir: string }
   | { readonly kind: "remove-netns"; readonly path: string; readonly inode: bigint | undefined }
   | { readonly kind: "delete-lease"; readonly leaseId: string }

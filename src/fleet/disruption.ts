@@ -17,6 +17,7 @@ const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
   "stop-sandbox": "in-bulk",
   "remove-sandbox": "in-bulk",
   "release-addresses": "in-bulk",
+  "replay-del": "in-bulk",
   // A file, a namespace or a record of something dead, on this node alone.
   "quarantine-file": "never",
   "multus-marker": "never",

@@ -14,6 +14,8 @@ export interface CniCall {
 export interface CniDelCall extends CniCall {
   readonly containerId: string;
   readonly interfaceName: string;
+  /** `KEY=value;…`, as the runtime gave it on ADD: some plugins know a pod by nothing else. */
+  readonly args?: string;
 }
 
 export interface CniPlace {
@@ -27,8 +29,13 @@ export type CniFailure = string | undefined;
 
 /** Calls one plugin for DEL with an empty network namespace, as a runtime does for a sandbox whose namespace is gone. */
 export async function cniDel(call: CniDelCall, place: CniPlace): Promise<CniFailure> {
-  const { containerId, interfaceName } = call;
-  const attachment = { CNI_CONTAINERID: containerId, CNI_IFNAME: interfaceName, CNI_NETNS: "" };
+  const { containerId, interfaceName, args } = call;
+  const attachment = {
+    CNI_CONTAINERID: containerId,
+    CNI_IFNAME: interfaceName,
+    CNI_NETNS: "",
+    ...(args === undefined ? {} : { CNI_ARGS: args }),
+  };
   const answer = await execute(call, { CNI_COMMAND: "DEL", ...attachment }, place);
   return answer.ok ? undefined : answer.words;
 }

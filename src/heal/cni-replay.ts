@@ -7,6 +7,8 @@ export interface CachedNetwork {
   readonly cniVersion: string;
   readonly plugins: readonly object[];
   readonly result: unknown;
+  /** CNI_ARGS of the ADD. */
+  readonly args?: string;
 }
 
 /** Reads libcni's cache file (`cniCacheV1`): the configuration is in it as base64, the result as JSON. */
@@ -23,7 +25,27 @@ export function parseCachedNetwork(text: string): CachedNetwork | undefined {
   );
   if (typeof name !== "string" || plugins.length === 0) return undefined;
   const version = typeof cniVersion === "string" ? cniVersion : "0.2.0";
-  return { name, cniVersion: version, plugins, result: property(cached, "result") };
+  const args = argsIn(property(cached, "cniArgs"));
+  return {
+    name,
+    cniVersion: version,
+    plugins,
+    result: property(cached, "result"),
+    ...(args === "" ? {} : { args }),
+  };
+}
+
+/** libcni caches them as pairs. What would end a pair early is left out: it cannot have come from a runtime. */
+function argsIn(pairs: unknown): string {
+  if (!Array.isArray(pairs)) return "";
+  return pairs
+    .filter((pair): pair is [string, string] => Array.isArray(pair) && pair.length === 2 && pair.every(isPlainArg))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(";");
+}
+
+function isPlainArg(text: unknown): boolean {
+  return typeof text === "string" && !/[;=\0\n]/.test(text);
 }
 
 /** DEL through the whole chain, last plugin first, as libcni does it. Ends with the first that fails. */
@@ -33,11 +55,17 @@ export async function replayDel(
   interfaceName: string,
   place: CniPlace,
 ): Promise<CniFailure> {
-  const { name, cniVersion, result } = network;
+  const { name, cniVersion, result, args } = network;
   for (const plugin of network.plugins.toReversed()) {
     const config = { ...plugin, name, cniVersion, ...(result === undefined ? {} : { prevResult: result }) };
     const failure = await cniDel(
-      { plugin: String(property(plugin, "type")), containerId, interfaceName, config },
+      {
+        plugin: String(property(plugin, "type")),
+        containerId,
+        interfaceName,
+        config,
+        ...(args === undefined ? {} : { args }),
+      },
       place,
     );
     if (failure !== undefined) return failure;

@@ -33,6 +33,7 @@ const action = v.variant("kind", [
   v.object({ kind: v.literal("end-process"), pid: count, startedSecondsAfterBoot: v.number() }),
   v.object({ kind: v.literal("write-marker"), path: absolutePath, sha256 }),
   v.object({ kind: v.literal("release-address"), network: v.string(), address: v.string(), owner: v.string() }),
+  v.object({ kind: v.literal("replay-del"), path: absolutePath, sandboxId: v.string() }),
   v.object({ kind: v.literal("remove-netns"), path: absolutePath }),
   v.object({ kind: v.literal("delete-lease"), lease: v.string() }),
   v.object({ kind: v.literal("delete-volume-attachment"), name: v.string(), uid: v.string(), object: v.unknown() }),

@@ -48,6 +48,11 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
       const { releaseAddresses } = await import("./steps/release-addresses.ts");
       return await releaseAddresses(step, finding, tools);
     }
+    case "replay-del": {
+      if (isGone(step.path, tools)) return { kind: "unneeded" };
+      const { replayCachedDel } = await import("./steps/replay-del.ts");
+      return await replayCachedDel(step, finding, tools);
+    }
     case "drop-empty-lease": {
       const { dropEmptyLease } = await import("./steps/drop-empty-lease.ts");
       return await dropEmptyLease(step, finding, tools);

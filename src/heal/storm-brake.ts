@@ -68,8 +68,8 @@ export function stormBrake(): StormBrake {
 
   return {
     reason: () => reason,
-    unanswered: (count) => {
-      reason ??= silent(count);
+    unanswered: (waiting) => {
+      reason ??= silent(waiting);
       return reason;
     },
     succeeded: () => {

@@ -1,3 +1,4 @@
+import { replaysOf } from "../classes/replays.ts";
 import type { Step } from "../classes/step.ts";
 import type { AboutId } from "../classes/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
@@ -16,6 +17,7 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
   }));
   if (leases.length > 0) steps.push({ kind: "release-addresses", sandboxId, leases });
   const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+  steps.push(...replaysOf(sandboxId, about.results));
   for (const file of files) {
     if (file.health === "ok") steps.push({ kind: "quarantine-file", path: file.path, health: "orphaned" });
   }

@@ -50,6 +50,7 @@ function targetOf({ action, subject }: HistoryRecord): string {
   switch (action.kind) {
     case "quarantine-file":
     case "write-marker":
+    case "replay-del":
     case "remove-netns":
       return action.path;
     case "delete-record":

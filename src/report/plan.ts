@@ -96,6 +96,8 @@ function stepInWords(step: Step): string {
       return "end the plugin processes that hold the CNI lock and see that the runtime answers Status";
     case "release-addresses":
       return "give back what addresses it still holds";
+    case "replay-del":
+      return "call DEL with the cached configuration";
     case "drop-empty-lease":
       return "move the ownerless address file to quarantine (undo puts it back)";
     case "remove-netns":

@@ -106,9 +106,13 @@ describe("planHealing", () => {
 
 describe("how far a plan goes with a sandbox that died with the node", () => {
   test.each([
-    ["removes it when nobody can be asked", {}, ["remove-sandbox, release-addresses, quarantine-file"]],
+    ["removes it when nobody can be asked", {}, ["remove-sandbox, release-addresses, replay-del, quarantine-file"]],
     ["only stops it when its pod is known", { pods: ["a"] }, ["stop-sandbox"]],
-    ["removes it when its pod is gone", { pods: ["b"] }, ["remove-sandbox, release-addresses, quarantine-file"]],
+    [
+      "removes it when its pod is gone",
+      { pods: ["b"] },
+      ["remove-sandbox, release-addresses, replay-del, quarantine-file"],
+    ],
     [
       "clears the way for a kubelet that is alive",
       { pods: ["a"], kubeletStarted: 10, results: [resultOf("a", "empty")] },

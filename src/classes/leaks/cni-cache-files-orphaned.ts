@@ -1,5 +1,6 @@
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { replaysOf } from "../replays.ts";
 import { evidenceOfAbsence, unknownIds } from "../unknown-ids.ts";
 import type { NodeView } from "../view.ts";
 
@@ -8,7 +9,7 @@ export const cniCacheFilesOrphaned: FailureClass = {
   code: "C6",
   title: "CNI cache files of pods that are gone",
   explanation:
-    "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They do no harm by themselves; they grow in number with each crash, and sometimes they are the only note of an address that still has to be freed.",
+    "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They grow in number with each crash, and sometimes they are the only record of an address that still has to be freed.",
   mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
   signatures: () => [],
   inSnapshot: {
@@ -19,7 +20,10 @@ export const cniCacheFilesOrphaned: FailureClass = {
   treatment: {
     mode: "automatic",
     reversible: true,
-    steps: ["Move the file to quarantine."],
+    steps: [
+      "Call DEL once more with the cached configuration: the plugins free what they still hold.",
+      "Move the file to quarantine.",
+    ],
     gates: [
       "The id has been unknown for a day, or since before the current boot.",
       "No address file names the id any more.",
@@ -50,13 +54,19 @@ function detect(view: NodeView): readonly Detected[] {
       {
         severity: "info",
         subject: { type: "file", path: first.path, sandboxId: id },
-        summary: "a cache file of a sandbox that no longer exists: harmless today, one more to read for every tool",
+        summary:
+          about.results.length > 0
+            ? "the cached network of a sandbox that no longer exists: its DEL may never have reached the plugins, and this is the only record of it"
+            : "a cache file of a sandbox that no longer exists",
         evidence: [
           ...files.map((file) => ({ source: "cni", fact: `${file.path} names ${id}` })),
           ...evidenceOfAbsence(view),
         ],
         blocks: [],
-        cure: files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" })),
+        cure: [
+          ...replaysOf(id, about.results),
+          ...files.map((file) => ({ kind: "quarantine-file", path: file.path, health: "orphaned" }) as const),
+        ],
       } satisfies Detected,
     ];
   });

@@ -2,12 +2,11 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { LeaseRef, Step } from "../../classes/step.ts";
-import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { mapLimited } from "../../runtime/map-limited.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
 import { provePath } from "../../snapshot/trusted-path.ts";
+import { addressesOfReadyPods } from "../addresses-in-use.ts";
 import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
 import { collectGarbage } from "../cni-gc.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
@@ -48,18 +47,6 @@ export async function releaseAddresses(
 function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: NodeTools): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
-}
-
-async function addressesOfReadyPods(tools: NodeTools): Promise<ReadonlySet<string>> {
-  const call = { timeoutMs: tools.waits.lookMs };
-  const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
-  const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));
-  return new Set(
-    statuses.flatMap(({ status }) => [
-      status?.network?.ip ?? "",
-      ...(status?.network?.additionalIps ?? []).map(({ ip }) => ip),
-    ]),
-  );
 }
 
 /**

@@ -1,0 +1,56 @@
+import { basename } from "node:path";
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { property } from "../../snapshot/json.ts";
+import { readRegularFile } from "../../snapshot/safe-fs.ts";
+import { addressesOfReadyPods } from "../addresses-in-use.ts";
+import { type CachedNetwork, parseCachedNetwork, replayDel } from "../cni-replay.ts";
+import { canonicalPath } from "../host-path.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { whoKnows } from "../prove.ts";
+import { journaled, type StepResult } from "../step-result.ts";
+import { sharedCause } from "../storm-brake.ts";
+
+type ReplayDel = Extract<Step, { kind: "replay-del" }>;
+
+/** They hold nothing themselves: multus' delegates have records of their own, and loopback's namespace is gone. */
+const HOLD_NOTHING: ReadonlySet<unknown> = new Set(["multus", "multus-shim", "loopback"]);
+
+/**
+ * The DEL that never reached a plugin, from the only record of it. A plugin whose daemon cannot be reached keeps the
+ * record where it is for another try; one that refuses for good does not.
+ */
+export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const { sandboxId } = step;
+  const name = parseResultName(basename(step.path));
+  const cached = cachedNetwork(step, tools);
+  if (name === undefined || cached === undefined) return { kind: "unneeded" };
+  if (cached.plugins.every((plugin) => HOLD_NOTHING.has(property(plugin, "type")))) return { kind: "unneeded" };
+  const knower = await whoKnows(sandboxId, tools);
+  if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
+  const inUse = await addressesOfReadyPods(tools);
+  const taken = (cached.addresses ?? []).find((address) => inUse.has(address.split("/")[0] ?? ""));
+  if (taken !== undefined) return { kind: "refused", reason: `${taken} is the address of a pod that runs by now` };
+  const path = canonicalPath(tools.hostRoot, step.path);
+  return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
+    const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
+    const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
+    if (failure === undefined) return { kind: "done" };
+    return sharedCause(failure) === undefined
+      ? { kind: "done", detail: `DEL was refused: ${failure}` }
+      : { kind: "failed", reason: `DEL of ${cached.name} did not reach its plugin: ${failure}`, text: failure };
+  });
+}
+
+type Cached = CachedNetwork & { readonly addresses?: readonly string[] };
+
+function cachedNetwork({ path, sandboxId }: ReplayDel, { hostRoot }: NodeTools): Cached | undefined {
+  const file = readRegularFile(resolveOnHost(hostRoot, path, "keep"));
+  if (file.kind !== "content") return undefined;
+  const judged = judgeResult(file.text, { sandboxId });
+  const network = judged.health === "ok" ? parseCachedNetwork(file.text) : undefined;
+  if (network === undefined || judged.health !== "ok") return undefined;
+  return { ...network, ...(judged.addresses === undefined ? {} : { addresses: judged.addresses }) };
+}
