@@ -174,10 +174,19 @@ function multusConfig(plugin: object, confFile: string): MultusConfig | undefine
   return {
     confFile,
     cniDir: textOf(plugin, "cniDir") || DEFAULT_MULTUS_DIR,
-    thick: textOf(plugin, "type") === "multus-shim",
+    ...daemonOf(plugin),
     binDir: textOf(plugin, "binDir") || "/opt/cni/bin",
     ...(clusterNetwork ? { clusterNetwork } : {}),
   };
+}
+
+const DEFAULT_SOCKET_DIR = "/run/multus";
+
+/** The shim is told where its daemon listens by the configuration that the daemon itself wrote. */
+function daemonOf(plugin: object): Pick<MultusConfig, "thick" | "socket"> {
+  if (textOf(plugin, "type") !== "multus-shim") return { thick: false };
+  const dir = textOf(plugin, "daemonSocketDir");
+  return { thick: true, socket: posix.join(dir?.startsWith("/") ? dir : DEFAULT_SOCKET_DIR, "multus.sock") };
 }
 
 function isInstalled(root: string, binDirs: readonly string[], type: string): boolean {

@@ -18,6 +18,7 @@ import { readKernelLog } from "./kernel-log.ts";
 import { runningKubeletRoot } from "./kubelet-root.ts";
 import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
+import { readMultusDaemon } from "./multus-health.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
@@ -127,7 +128,8 @@ async function observeWith(
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal });
-  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts] = await Promise.all([
+  const cniFacts = readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, network, signal });
+  const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
     Promise.all([isSick, kubeletRoot]).then(([sick, where]) =>
       sick ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
@@ -147,9 +149,12 @@ async function observeWith(
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
     readLogs({ root, distribution, signal }),
-    readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, network, signal }),
+    cniFacts,
     Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
     runtimeFacts,
+    Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
+      readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
+    ),
   ]);
   return {
     node: options.node,
@@ -162,6 +167,7 @@ async function observeWith(
     processes,
     logs,
     kubernetes,
+    ...(multusDaemon === undefined ? {} : { multusDaemon }),
     csi,
     kernel,
   };

@@ -19,6 +19,8 @@ export interface Snapshot {
   readonly kubernetes: Kubernetes;
   /** Missing where no plugin is slow and nobody reports one that failed. */
   readonly cniDaemons?: Source<readonly CniDaemon[]>;
+  /** The daemon of thick multus; missing where multus is not the network, or is thin. */
+  readonly multusDaemon?: MultusDaemon;
   /** Missing where there was no reason to look. */
   readonly csi?: Source<readonly CsiSocket[]>;
   /** Absent on a node where nothing is dead or restarts: nobody would ask. */
@@ -190,9 +192,32 @@ export interface MultusConfig {
   readonly cniDir: string;
   /** The daemon does the work and its shim answers DEL with success whatever happens. */
   readonly thick: boolean;
+  /** Where the shim reaches the daemon. */
+  readonly socket?: string;
   readonly binDir: string;
   /** A file or network to delegate to, where it does not spell its delegates out. */
   readonly clusterNetwork?: string;
+}
+
+/** The daemon that does the work of every multus shim on the node. */
+export interface MultusDaemon {
+  readonly socket: string;
+  /** `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file is there, and nobody listens. */
+  readonly state: "answers" | "silent" | "dead" | "missing" | "unknown";
+  readonly process?: {
+    readonly pid: number;
+    readonly startedSecondsAfterBoot: number;
+    /** By a signal or a debugger. */
+    readonly isStopped: boolean;
+  };
+  /** Of its cgroup, which its delegates share; missing where it has no limit. */
+  readonly cpu?: CpuLimit;
+}
+
+export interface CpuLimit {
+  readonly milliCpu: number;
+  /** How many of the periods in which it wanted to run it had to pause, in percent, since it started. */
+  readonly throttledPercent: number;
 }
 
 export interface CniPlugin {

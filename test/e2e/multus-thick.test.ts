@@ -1,13 +1,17 @@
+import { existsSync } from "node:fs";
 import { describe, expect } from "vitest";
+import { delegateRequests, restartDelegateDaemon, stopDelegateDaemon } from "../../lab/delegate-daemon.ts";
 import { runMultusPod } from "../../lab/faults/multus.ts";
 import { killRuntimeMidAdd } from "../../lab/faults/thick-multus.ts";
-import { useThickMultus } from "../../lab/multus-thick.ts";
-import { eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
-import { expectAlive, healAll, listedIds, unghostIn } from "./healed-node.ts";
+import { MULTUS_CACHE_DIR } from "../../lab/multus.ts";
+import { killMultusDaemon, startMultusDaemon, useThickMultus } from "../../lab/multus-thick.ts";
+import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
+import { cniFiles, expectAlive, heal, healAll, listedIds, unghostIn } from "./healed-node.ts";
 import { HAS_MULTUS, WHY_NO_MULTUS } from "./multus-node.ts";
 import { kubeletKnows } from "./scanned-node.ts";
 
 const PODS = 6;
+const NOW = ["--no-kube", "--min-age", "0s", "--inflight-grace", "0s"];
 
 describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("heal removes what a containerd killed in mid-ADD left half-made", async (runtime) => {
@@ -25,5 +29,29 @@ describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeo
     expect(report.actions?.filter(({ finding }) => finding.startsWith("multus-"))).toEqual([]);
     expect(await listedIds(node)).toEqual([running.sandboxId]);
     await expectAlive(node, { ready: [running], kept: [] });
+  });
+
+  eachRuntime("heal calls the DEL that never reached a delegate before it moves the record of it", async (runtime) => {
+    const node = await start({ runtime });
+    await useThickMultus(node);
+    const pod = await runMultusPod(node, { name: "pod" });
+    const record = `${MULTUS_CACHE_DIR}/results/cbr0-${pod.sandboxId}-eth0`;
+    // Without its daemon the shim answers DEL with success, and nobody tells the delegate.
+    await killMultusDaemon(node);
+    await node.cri.stopPodSandbox(pod.sandboxId, CALL);
+    await node.cri.removePodSandbox(pod.sandboxId, CALL);
+    await startMultusDaemon(node);
+    // As with kube-ovn, which keeps its addresses elsewhere.
+    await node.check(["sh", "-c", "rm /var/lib/cni/networks/cbr0/10.*"]);
+
+    await stopDelegateDaemon(node);
+    const { code, report } = await heal(node, NOW);
+    expect([code, report.actions?.map(({ outcome }) => outcome)]).toEqual([1, ["failed"]]);
+    expect(existsSync(node.path(record))).toBe(true);
+
+    await restartDelegateDaemon(node);
+    await healAll(node, NOW);
+    expect(delegateRequests(node)).toEqual([`DEL ${pod.sandboxId}`]);
+    expect(cniFiles(node).filter((file) => file.includes(pod.sandboxId))).toEqual([]);
   });
 });

@@ -1,14 +1,19 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import { valueOr } from "../../snapshot/source.ts";
+import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
+import type { Detected, Evidence } from "../finding.ts";
 import { runtimeUnreachable } from "../log-context.ts";
+import type { NodeView } from "../view.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {
   id: "multus-daemon-down-or-wedged",
   code: "B5",
   title: "The multus daemon is down or overrun",
   explanation:
-    "Every network call on this node goes through the multus daemon, and the daemon does not answer: it is out of memory, cannot be installed because its own binary is in use, or drowns in retries. Pods neither start nor stop while the node stays Ready.",
+    "Every network call on this node goes through the multus daemon, and the daemon does not answer: it is gone, stopped, or starved by its own CPU limit. Pods do not start while the node stays Ready.",
   mechanism:
-    "00-multus.conf stays first in the directory while the daemon cannot start. Each waiting shim keeps the binary busy, so the init container's copy fails with “Text file busy”; the stock memory limit of 50 MiB is too small for a node full of retries.",
+    "00-multus.conf stays first in the directory while the daemon cannot start. Each waiting shim keeps the binary busy, so the init container's copy fails with “Text file busy”; the stock memory limit of 50 MiB is too small for a node full of retries. Delegates run in the daemon's cgroup, so its CPU limit is theirs: at 100m an ADD takes ten seconds where it took one, at 20m a minute, and kubelet's retries add up.",
   signatures: () => [
     {
       text: "CmdAdd (shim): timed out waiting for the condition",
@@ -58,23 +63,23 @@ export const multusDaemonDownOrWedged: FailureClass = {
     },
   ],
   inSnapshot: {
-    visible: false,
-    why: "Whether the daemon is well is not looked at; old multus-shim processes are reported as the plugin that hangs (A1).",
+    visible: true,
+    how: "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
   },
   versions: "multus thick 4.0 and later; “Text file busy” with manifests that install by plain cp.",
   treatment: {
     mode: "attended",
     reversible: true,
     steps: [
-      "End multus-shim processes older than five minutes.",
-      "Restart the multus pod of this node; raise its memory limit.",
-      "No removals by unghost until the daemon is well: each would feed the storm.",
+      "Restart the daemon's container on this node: kubelet's next attempt then succeeds. Shims that wait end with it.",
+      "Where its CPU limit starves it, raise or remove the limit in the DaemonSet: its delegates run in the same cgroup.",
+      "No removals by unghost until the daemon answers: each would feed the storm.",
     ],
-    gates: ["The daemon has not been Ready for five minutes after boot.", "The shims are older than five minutes."],
+    gates: ["The daemon does not answer, or is throttled, while shims wait for it."],
   },
   byHand: [
-    "End the multus-shim processes that are older than five minutes, by pid.",
-    "Delete the multus pod of this node, raise its memory limit to 200 MiB or more.",
+    "crictl ps --name kube-multus -q | xargs crictl stop: kubelet starts it again.",
+    "kubectl -n kube-system edit ds kube-multus-ds: raise the CPU limit; after an OOM kill the memory limit.",
     "As a last resort move 00-multus.conf out of the CNI directory until the node is calm.",
   ],
   danger: "Without the multus configuration new pods start silently without their secondary networks.",
@@ -88,4 +93,103 @@ export const multusDaemonDownOrWedged: FailureClass = {
     "https://github.com/containerd/containerd/issues/13326",
     "https://github.com/aws/amazon-vpc-cni-k8s/pull/3322",
   ],
+  detect,
 };
+
+/** A shim that works ends within a second or two. */
+const WAITING_SECONDS = 10;
+/** After a boot the daemon's own pod has to start first. */
+const START_SECONDS = 120;
+const STARVED_PERCENT = 25;
+const MOST_NAMED = 5;
+
+type Trouble = "down" | "wedged" | "starved";
+
+function detect(view: NodeView): readonly Detected[] {
+  const { multusDaemon: daemon } = view.snapshot;
+  if (daemon === undefined) return [];
+  const shims = waitingShims(view);
+  const trouble = troubleOf(daemon, shims, view);
+  if (trouble === undefined) return [];
+  const pods = [...new Set(shims.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
+  return [
+    {
+      severity: "critical",
+      subject: { type: "node", path: daemon.socket },
+      summary: SUMMARY[trouble](daemon),
+      evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
+      blocks: pods.length === 0 ? [] : [podsInWords(pods.toSorted())],
+      cure: [],
+      explains: shims.map(({ sandboxId }) => sandboxId),
+    },
+  ];
+}
+
+function waitingShims({ snapshot }: NodeView): readonly PluginProcess[] {
+  const plugins = valueOr(snapshot.processes, undefined)?.plugins ?? [];
+  return plugins.filter(isShim).filter(({ ageSeconds }) => ageSeconds >= WAITING_SECONDS);
+}
+
+function isShim({ command }: PluginProcess): boolean {
+  return command.split(" ")[0]?.split("/").at(-1) === "multus-shim";
+}
+
+function troubleOf(
+  { state, cpu, process }: MultusDaemon,
+  shims: readonly PluginProcess[],
+  view: NodeView,
+): Trouble | undefined {
+  if (state === "dead" || state === "missing") {
+    return shims.length > 0 || (view.runtimeUpSeconds ?? 0) >= START_SECONDS ? "down" : undefined;
+  }
+  if (process?.isStopped === true) return "wedged";
+  // An idle daemon that does not answer at once holds nobody up; one that answers waits for its delegates.
+  if (shims.length === 0) return undefined;
+  if ((cpu?.throttledPercent ?? 0) >= STARVED_PERCENT) return "starved";
+  return state === "silent" ? "wedged" : undefined;
+}
+
+const SUMMARY: Readonly<Record<Trouble, (daemon: MultusDaemon) => string>> = {
+  down: ({ socket }) =>
+    `nobody listens on ${socket}: the multus daemon is down, no pod of this node gets a network, and deleted pods leak theirs`,
+  wedged: ({ socket, process }) =>
+    `the multus daemon ${process === undefined ? "" : `(pid ${process.pid}) `}does not answer on ${socket}: no pod of this node starts or stops until it is restarted`,
+  starved: ({ cpu }) =>
+    `the multus daemon and its delegates share a CPU limit of ${cpu?.milliCpu ?? 0}m and are paused most of the time: network calls take longer than kubelet waits`,
+};
+
+function daemonEvidence({ socket, state, process, cpu }: MultusDaemon, { snapshot }: NodeView): readonly Evidence[] {
+  const facts: Evidence[] = [{ source: "cni", fact: `${socket} ${STATE_WORDS[state]}` }];
+  if (process === undefined) facts.push({ source: "processes", fact: "no process of root is called multus-daemon" });
+  else {
+    const up = valueOr(snapshot.boot, undefined)?.uptimeSeconds ?? process.startedSecondsAfterBoot;
+    const age = durationInWords(Math.max(0, up - process.startedSecondsAfterBoot));
+    const stopped = process.isStopped ? ", and is stopped (state T)" : "";
+    facts.push({ source: "processes", fact: `multus-daemon (pid ${process.pid}) runs since ${age}${stopped}` });
+  }
+  if (cpu !== undefined) {
+    const fact = `its cgroup may use ${cpu.milliCpu}m CPU and was throttled in ${cpu.throttledPercent}% of its periods`;
+    facts.push({ source: "processes", fact });
+  }
+  return facts;
+}
+
+const STATE_WORDS: Readonly<Record<MultusDaemon["state"], string>> = {
+  answers: "answers /healthz",
+  silent: "accepts connections and does not answer /healthz",
+  dead: "exists, and a connection to it is refused",
+  missing: "does not exist",
+  unknown: "could not be asked",
+};
+
+function shimEvidence(shims: readonly PluginProcess[]): readonly Evidence[] {
+  const oldest = Math.max(...shims.map(({ ageSeconds }) => ageSeconds));
+  if (shims.length === 0) return [];
+  return [{ source: "processes", fact: `${shims.length} multus-shim wait, the oldest for ${durationInWords(oldest)}` }];
+}
+
+function podsInWords(pods: readonly string[]): string {
+  const more = pods.length - MOST_NAMED;
+  const named = `${pods.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
+}

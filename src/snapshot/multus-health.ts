@@ -1,0 +1,75 @@
+import { lstatSync } from "node:fs";
+import { readCpuLimit } from "./cpu-limit.ts";
+import { hostPath, resolveOnHost } from "./host-paths.ts";
+import { readProcFile } from "./proc-fs.ts";
+import type { ProcessStat } from "./proc-parse.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { errorCode } from "./safe-fs.ts";
+import { type Source, valueOr } from "./source.ts";
+import type { MultusConfig, MultusDaemon } from "./types.ts";
+
+/** A daemon that works answers within a millisecond. */
+const ANSWER_MS = 2000;
+const LONGEST_ADDRESS = 107;
+/** Since 4.0 the shim asks the same before every call. */
+const REQUEST = "GET /healthz HTTP/1.0\r\nHost: dummy\r\n\r\n";
+
+export async function readMultusDaemon(where: {
+  readonly root: string;
+  readonly multus: MultusConfig | undefined;
+  readonly table: Source<ProcessTable>;
+}): Promise<MultusDaemon | undefined> {
+  const { root, multus } = where;
+  if (multus?.socket === undefined) return undefined;
+  const state = await healthOf(resolveOnHost(root, multus.socket, "follow"));
+  const stat = daemonIn(root, valueOr(where.table, undefined)?.processes ?? []);
+  if (stat === undefined) return { socket: multus.socket, state };
+  const { pid, startedSecondsAfterBoot } = stat;
+  const cpu = readCpuLimit(root, pid);
+  const isStopped = stat.state === "T" || stat.state === "t";
+  return {
+    socket: multus.socket,
+    state,
+    process: { pid, startedSecondsAfterBoot, isStopped },
+    ...(cpu === undefined ? {} : { cpu }),
+  };
+}
+
+/** The newest that root runs; it lives in a container, so neither its path nor its cgroup proves more. */
+function daemonIn(root: string, processes: readonly ProcessStat[]): ProcessStat | undefined {
+  return processes
+    .filter(({ comm, pid }) => comm === "multus-daemon" && isRoots(root, pid))
+    .toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot)[0];
+}
+
+function isRoots(root: string, pid: number): boolean {
+  const status = readProcFile(hostPath(root, `/proc/${pid}/status`));
+  return status.kind === "content" && /^Uid:\t0\t0\t/m.test(status.text);
+}
+
+async function healthOf(path: string): Promise<MultusDaemon["state"]> {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return "missing";
+  // Whoever else could have made the socket could answer in the daemon's name.
+  if (!stats.isSocket() || stats.uid !== 0 || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
+  return await new Promise((resolve) => {
+    const socket = process.getBuiltinModule("node:net").connect({ path });
+    const end = (state: MultusDaemon["state"]): void => {
+      clearTimeout(deadline);
+      socket.destroy();
+      resolve(state);
+    };
+    // Also for a connection that nobody accepts: the kernel queues it for a stopped process.
+    const deadline = setTimeout(() => end("silent"), ANSWER_MS);
+    socket.once("connect", () => socket.write(REQUEST));
+    socket.once("data", (chunk: Buffer) => end(chunk.toString("latin1").startsWith("HTTP/1.") ? "answers" : "unknown"));
+    socket.once("error", (error) => {
+      const code = errorCode(error);
+      if (code === "ECONNREFUSED") end("dead");
+      else if (code === "ENOENT") end("missing");
+      // Its queue of connections is full: so many wait already.
+      else end(code === "EAGAIN" ? "silent" : "unknown");
+    });
+    socket.once("close", () => end("unknown"));
+  });
+}

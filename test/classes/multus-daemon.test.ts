@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { MultusDaemon } from "../../src/snapshot/types.ts";
+import { named } from "../support/diagnosed.ts";
+import { PATIENT, pluginFor, snapshotOf, THICK_MULTUS } from "../support/snapshot-builder.ts";
+
+const socket = "/run/multus/multus.sock";
+const ID = `multus-daemon-down-or-wedged/${socket}`;
+const POD = { namespace: "default", name: "web", uid: undefined };
+const process = { pid: 143, startedSecondsAfterBoot: 20, isStopped: false };
+const shim = (ageSeconds: number) => ({
+  ...pluginFor("a", "ADD", ageSeconds),
+  command: "/opt/cni/bin/multus-shim",
+  pod: POD,
+});
+
+function diagnosed(daemon: Omit<MultusDaemon, "socket">, shimAge?: number) {
+  const plugins = shimAge === undefined ? [] : [shim(shimAge)];
+  return diagnose(snapshotOf({ conf: THICK_MULTUS, plugins }, { multusDaemon: { socket, ...daemon } }), PATIENT);
+}
+
+describe("multus-daemon-down-or-wedged", () => {
+  test.each<readonly [string, Omit<MultusDaemon, "socket">, number | undefined, RegExp | undefined]>([
+    ["it answers, and nobody waits", { state: "answers", process }, undefined, undefined],
+    ["it answers, and shims wait for a delegate", { state: "answers", process }, 60, undefined],
+    ["it is silent, and nobody waits", { state: "silent", process }, undefined, undefined],
+    ["it is silent for a moment", { state: "silent", process }, 3, undefined],
+    ["it is silent while a shim waits", { state: "silent", process }, 30, /pid 143\) does not answer/],
+    ["it is stopped", { state: "silent", process: { ...process, isStopped: true } }, undefined, /does not answer/],
+    ["nobody listens", { state: "dead" }, 30, /nobody listens/],
+    ["its socket is gone", { state: "missing" }, undefined, /nobody listens/],
+    [
+      "its CPU limit pauses it most of the time",
+      { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 80 } },
+      30,
+      /CPU limit of 100m/,
+    ],
+    [
+      "its CPU limit hardly matters",
+      { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 5 } },
+      30,
+      undefined,
+    ],
+  ])("%s", (_, daemon, shimAge, summary) => {
+    const found = diagnosed(daemon, shimAge).findings.filter(({ id }) => id === ID);
+
+    expect(found.map((finding) => finding.summary)).toEqual(
+      summary === undefined ? [] : [expect.stringMatching(summary)],
+    );
+  });
+
+  test("names who waits, and leaves no finding of its own for them", () => {
+    const { findings } = diagnosed({ state: "silent", process }, 3600);
+
+    expect(named({ findings })).toEqual([ID]);
+    expect(findings[0]).toMatchObject({ treatment: { automatic: false }, cure: [] });
+    expect(findings[0]?.blocks.join()).toBe("pod default/web");
+  });
+});
