@@ -9,7 +9,7 @@ export default defineConfig({
           name: "unit",
           sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**"],
+          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**"],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
           // Hang guards, not measurements: the machines are shared, and a test may leave 20,000 files to remove.
@@ -26,6 +26,18 @@ export default defineConfig({
           // Each file starts nodes of its own; more than two at once only make each other slow.
           maxWorkers: 2,
           testTimeout: 180_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make multus-test` alone: every containerd with thick and thin multus takes its time.
+          name: "multus",
+          sequence: { groupOrder: 2 },
+          include: ["test/multus/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 600_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
         },
