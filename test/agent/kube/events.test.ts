@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { eventObject } from "../../../src/agent/kube/event-object.ts";
+import { newsOf } from "../../../src/agent/kube/news.ts";
 import type { AgentEvent } from "../../../src/agent/state.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { healRecord, type SightingParts, sighting } from "../page/agent-states.ts";
@@ -63,6 +64,14 @@ describe("an event", () => {
       }),
     ]);
     await agent.close();
+  });
+
+  test("a healing says what was done before it repeats the fault", () => {
+    const record = healRecord({ done: "stopped the sandbox, restarted shop/attacher", summary: "its cache is torn" });
+
+    expect(newsOf({ kind: "healed", record })?.message).toMatch(
+      /^Stopped the sandbox, restarted shop\/attacher\. Before: its cache is torn/,
+    );
   });
 
   test.each<readonly [string, AgentEvent, readonly string[]]>([
