@@ -53,8 +53,8 @@ export function names(prefix: string, count: number): readonly string[] {
 }
 
 /** Pods of the lab's one image that print who they are and then run until they are stopped. */
-export function podObjects(names: readonly string[], nodeName: string): readonly object[] {
-  return names.map((name) => ({
+export function podObjects(podNames: readonly string[], nodeName: string): readonly object[] {
+  return podNames.map((name) => ({
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name, namespace: "default" },

@@ -61,6 +61,6 @@ function runsAgain(pod: PodObject): boolean {
 
 async function healedPods(story: Cluster): Promise<readonly string[]> {
   const selector = "--field-selector=reason=GhostHealed,involvedObject.kind=Pod";
-  const names = await story.kubectl("get", "events", selector, "-o=jsonpath={.items[*].involvedObject.name}");
-  return [...new Set(names.split(" ").filter(Boolean))].toSorted();
+  const printed = await story.kubectl("get", "events", selector, "-o=jsonpath={.items[*].involvedObject.name}");
+  return [...new Set(printed.split(" ").filter(Boolean))].toSorted();
 }
