@@ -11,14 +11,17 @@ import { kubeconfig } from "./kubeconfig.ts";
 export const AGENT_KUBECONFIG = "/etc/unghost/kubeconfig";
 const AGENT_CONFIG = "/etc/unghost/agent.yaml";
 export const AGENT_LOG = "/var/log/unghost-agent.log";
-const RBAC = ["agent.yaml", "healing.yaml"];
+const RBAC = ["agent.yaml", "healing.yaml", "own-node-only.yaml"];
 
-/** The roles of deploy/rbac in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
+/** The roles and the admission policy of deploy/rbac in the cluster, and on each node a kubeconfig with a token of the agent's ServiceAccount. */
 export async function admitAgents(cluster: Cluster): Promise<void> {
   const manifests = RBAC.map((file) => readFileSync(join(checkoutDir() ?? ".", "deploy/rbac", file), "utf8"));
   await cluster.apply(manifests.join("\n---\n"));
   for (const node of cluster.nodes) {
-    const token = await cluster.kubectl("create", "token", "unghost-agent", "--namespace=unghost", "--duration=12h");
+    // Bound to the node, as the token of a DaemonSet's pod is: the admission policy lets it write nowhere else.
+    const bound = ["--bound-object-kind=Node", `--bound-object-name=${node.name}`];
+    const account = ["unghost-agent", "--namespace=unghost", "--duration=12h"];
+    const token = await cluster.kubectl("create", "token", ...account, ...bound);
     const { server, authority } = cluster.controlPlane;
     await node.lab.writeFile(AGENT_KUBECONFIG, kubeconfig(server, authority.cert, { token: token.trim() }), 0o600);
   }
