@@ -1,0 +1,74 @@
+import { globSync, readFileSync, truncateSync } from "node:fs";
+import { expect, test } from "vitest";
+import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
+import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { reportOf } from "../e2e/unghost.ts";
+import { cluster, HANG_GUARD_MS, namedIn, scanOn, unghostOn } from "./lab-cluster.ts";
+
+const RUNNING = names("runs", 3);
+const DELETED = names("deleted", 6);
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];
+
+test(
+  "pods stay Terminating because their CNI cache is torn: scan names them, heal lets kubelet finish (containerd 1.6)",
+  async () => {
+    const story = await cluster();
+    const { node } = story;
+    await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
+    const before = await story.waitForPods(RUNNING.length + DELETED.length, isReady);
+    for (const file of globSync(node.lab.path("/var/lib/cni/results/cbr0-*")))
+      if (readFileSync(file, "utf8").includes('"deleted-')) truncateSync(file);
+
+    await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
+    await stopFails(node.lab.path("/var/log/kubelet.log"), DELETED);
+    const stuck = await scanOn(node);
+    expect(stuck.verdict).toBe("ghosts");
+    expect(namedIn(stuck, DELETED)).toEqual(DELETED);
+
+    const { actions = [] } = reportOf(await unghostOn(node, "heal", "--yes", "-o", "json"));
+    expect(actions.map(({ outcome }) => outcome)).toEqual(DELETED.map(() => "healed"));
+    const after = await story.waitForPods(RUNNING.length, isReady);
+    expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
+    await until("the scan is healthy", HANG_GUARD_MS, async () =>
+      (await scanOn(node)).verdict === "healthy" ? true : undefined,
+    );
+  },
+  HANG_GUARD_MS,
+);
+
+test.each(runtimes)(
+  "pods stay Terminating because the plugin refuses DEL: the scan is never healthy meanwhile and names the pods (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime });
+    const { node } = story;
+    await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
+    await story.waitForPods(RUNNING.length + DELETED.length, isReady);
+    for (const pod of DELETED) await orderAtGate(node.lab, "DEL", pod, refusal("no route to the network controller"));
+
+    await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
+    await stopFails(node.lab.path("/var/log/kubelet.log"), DELETED);
+    const stuck = await scanOn(node);
+    expect(stuck.verdict).not.toBe("healthy");
+    expect(namedIn(stuck, DELETED)).toEqual(DELETED);
+    expect(stuck.kept.filter(({ pod }) => DELETED.includes(pod?.name ?? ""))).toEqual([]);
+
+    for (const pod of DELETED) await liftOrder(node.lab, "DEL", pod);
+    await story.waitForPods(RUNNING.length, isReady);
+    await until("the scan is healthy", HANG_GUARD_MS, async () =>
+      (await scanOn(node)).verdict === "healthy" ? true : undefined,
+    );
+  },
+  HANG_GUARD_MS,
+);
+
+/** Waits until kubelet has logged for each pod that its sandbox could not be stopped. */
+async function stopFails(kubeletLog: string, pods: readonly string[]): Promise<void> {
+  await until("kubelet fails to stop each pod", HANG_GUARD_MS, () => {
+    const failures = readFileSync(kubeletLog, "utf8")
+      .split("\n")
+      .filter((line) => /KillPodSandboxError|Failed to stop sandbox/i.test(line));
+    return pods.every((pod) => failures.some((line) => line.includes(pod))) ? true : undefined;
+  });
+}
