@@ -8,11 +8,14 @@ import { readBoot } from "../snapshot/boot.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { valueOr } from "../snapshot/source.ts";
 import { type BootReport, readBootReport } from "./boot-report.ts";
-import { borrowRuntime } from "./borrowed-runtime.ts";
+import { objectionToBorrowing } from "./borrow-proof.ts";
+import { borrowRuntime, doubtOf } from "./borrowed-runtime.ts";
 import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
+import { noteRuntime } from "./last-seen-runtime.ts";
 import { proveNewBoot } from "./new-boot.ts";
 import { clearBrokenCaches } from "./preflight.ts";
-import { type Asked, findRuntimeFiles } from "./runtime-files.ts";
+import { recordsLeft } from "./records-left.ts";
+import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files.ts";
 import { CLEAN_SHUTDOWN } from "./shutdown.ts";
 
 export interface BootOptions {
@@ -112,17 +115,41 @@ async function healBeforeStart(
     return await healAfterStart(options, remainingMs, deadline);
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
   if (files.kind === "none") return await withoutRuntime(options, files.reason);
+  const { stateDir } = options;
+  // Asking for its version runs the program: only one that is root's is asked, and another one is refused below.
+  const isTrusted = doubtOf(files.files) === undefined;
+  const query = { files: files.files, hostRoot, stateDir, signal: deadline };
+  const objection = isTrusted ? await objectionToBorrowing(query) : undefined;
+  if (objection !== undefined) {
+    return await withoutRuntime(options, `no containerd was borrowed: ${objection}; ${HEALS_AFTER}`);
+  }
   const borrowed = await borrowRuntime(files.files, join(options.runDir, "borrowed"), deadline);
   if (borrowed.kind === "failed") return await withoutRuntime(options, borrowed.reason);
   const { runtime } = borrowed;
   options.log(`borrowed ${files.files.binary} over ${files.files.root}`);
+  let healed: HealedOnce;
   try {
     const observe = { ...options.heal.observe, runtimeEndpoint: runtime.endpoint };
     const healing = healOnce({ ...options.heal, observe, remainingMs }, true);
-    return summary(await unlessTooLate(healing, deadline));
+    healed = await unlessTooLate(healing, deadline);
   } finally {
     await runtime.stop();
   }
+  return verifiedByRecords(summary(healed), healed, files.files, hostRoot);
+}
+
+const HEALS_AFTER = "`unghost boot --after` heals once the runtime is up";
+
+/** The borrowed runtime has seen no ghosts; whether its records hold none is another question. */
+function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, hostRoot: string): Done {
+  if (healed.kind !== "healed" || done.outcome !== "healed") return done;
+  const left = recordsLeft(files, hostRoot, healed.listed);
+  if (left.kind === "none") return done;
+  if (left.kind === "unknown") {
+    return { ...done, outcome: "left", reason: `whether ghosts are left could not be verified: ${left.reason}` };
+  }
+  const reason = `${left.ids.length} sandboxes have a record that ${files.binary} does not list; ${HEALS_AFTER}`;
+  return { ...done, outcome: "left", reason, left: left.ids.map((id) => `record/${id}`) };
 }
 
 /** No runtime to borrow: what would make every removal fail can still be moved away. */
@@ -145,6 +172,9 @@ async function healAfterStart(options: BootOptions, remainingMs: () => number, d
     last = await unlessTooLate(healOnce({ ...options.heal, remainingMs }, false), deadline);
     if (last.kind === "healed") {
       healed += last.healed;
+      await noteRuntime(options.stateDir, last.runtime).catch((error: unknown) =>
+        options.log(`the runtime's version could not be written down: ${describeError(error)}`),
+      );
       if (last.left.length === 0 || last.healed === 0) return { ...summary(last), healed };
     }
     await sleep(RETRY_MS);

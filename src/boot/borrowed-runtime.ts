@@ -69,7 +69,7 @@ export async function borrowRuntime(
 }
 
 /** It is run as root, with whatever its configuration names and over whatever records lie there: all must be root's. */
-function doubtOf({ binary, config, root }: RuntimeFiles): string | undefined {
+export function doubtOf({ binary, config, root }: RuntimeFiles): string | undefined {
   for (const path of [binary, config, root]) {
     const trust = provePath("/", path);
     if (trust.kind === "refused") return `${binary} is not started over ${root}: ${trust.detail}. ${trust.next}`;

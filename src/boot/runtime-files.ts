@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { hostFiles } from "./install/host-files.ts";
+import { serviceCommand } from "./service-command.ts";
 
 /** Where a distribution keeps its own containerd: what is borrowed before it starts. */
 export interface RuntimeFiles {
@@ -8,9 +10,12 @@ export interface RuntimeFiles {
   readonly binary: string;
   readonly config: string;
   readonly root: string;
+  /** Who says that this is the program: a person, the service that starts it, or the place where it lies. */
+  readonly toldBy: "person" | "service" | "place";
 }
 
-const KNOWN: readonly RuntimeFiles[] = [
+/** Distributions that bring their own containerd: nothing else is started there. */
+const EMBEDDED: readonly Omit<RuntimeFiles, "toldBy">[] = [
   {
     name: "k3s",
     binary: "/var/lib/rancher/k3s/data/current/bin/containerd",
@@ -35,19 +40,11 @@ const KNOWN: readonly RuntimeFiles[] = [
     config: "/var/snap/microk8s/current/args/containerd.toml",
     root: "/var/snap/microk8s/common/var/lib/containerd",
   },
-  {
-    name: "containerd",
-    binary: "/usr/bin/containerd",
-    config: "/etc/containerd/config.toml",
-    root: "/var/lib/containerd",
-  },
-  {
-    name: "containerd",
-    binary: "/usr/local/bin/containerd",
-    config: "/etc/containerd/config.toml",
-    root: "/var/lib/containerd",
-  },
 ];
+
+const PLAIN = { service: "containerd", config: "/etc/containerd/config.toml", root: "/var/lib/containerd" } as const;
+/** Where packages and people put it; the latter is in front in every PATH. */
+const PLAIN_DIRS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
 
 export interface Asked {
   readonly binary: string | undefined;
@@ -59,19 +56,49 @@ export type FoundFiles =
   | { readonly kind: "found"; readonly files: RuntimeFiles }
   | { readonly kind: "none"; readonly reason: string };
 
-/** What the person said, completed by what is found; a configuration that names its root is believed. */
+/**
+ * What the person said, completed by what the service manager will start, completed by where things lie. A configuration
+ * that names its root is believed.
+ */
 export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | undefined): FoundFiles {
   const there = (file: string): boolean => existsSync(resolveOnHost(hostRoot, file, "follow"));
-  const known = KNOWN.find((files) => there(files.binary) && there(files.config));
-  const binary = asked.binary ?? known?.binary ?? onPath(path, there);
-  const config = asked.config ?? known?.config;
+  const embedded = EMBEDDED.find((files) => there(files.binary) && there(files.config));
+  const started = embedded === undefined ? serviceCommand(PLAIN.service, hostFiles(hostRoot)) : undefined;
+  if (started?.kind === "untold" && asked.binary === undefined) return none(started.reason, "--containerd-bin");
+  const service = started?.kind === "command" ? started : undefined;
+  const wrapper = service !== undefined && !basename(service.program).startsWith("containerd") ? service : undefined;
+  if (wrapper !== undefined && asked.binary === undefined) {
+    return none(
+      `${wrapper.from} starts ${wrapper.program}, and which containerd that starts cannot be told`,
+      "--containerd-bin",
+    );
+  }
+  const placed = embedded?.binary ?? onPath(path, there) ?? onPath(PLAIN_DIRS, there);
+  const binary = asked.binary ?? service?.program ?? placed;
+  const flags = optionsIn(service?.args ?? []);
+  const config = asked.config ?? embedded?.config ?? flags.config ?? (there(PLAIN.config) ? PLAIN.config : undefined);
   if (binary === undefined) return none("no containerd program was found", "--containerd-bin");
   if (!there(binary)) return none(`there is no ${binary}`, "--containerd-bin");
   if (config === undefined) return none("no configuration of containerd was found", "--containerd-config");
   if (!there(config)) return none(`there is no ${config}`, "--containerd-config");
   const text = readFileSync(resolveOnHost(hostRoot, config, "follow"), "utf8");
-  const root = asked.root ?? rootIn(text) ?? known?.root ?? "/var/lib/containerd";
-  return { kind: "found", files: { name: known?.name ?? "containerd", binary, config, root } };
+  const root = asked.root ?? flags.root ?? rootIn(text) ?? embedded?.root ?? PLAIN.root;
+  const toldBy = asked.binary !== undefined ? "person" : service !== undefined ? "service" : "place";
+  return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, toldBy } };
+}
+
+/** What its command line says; it wins over the configuration file. */
+function optionsIn(args: readonly string[]): { readonly config?: string; readonly root?: string } {
+  const value = (...names: readonly string[]): string | undefined => {
+    for (const [index, word] of args.entries()) {
+      const [name = "", ...rest] = word.split("=");
+      if (names.includes(name)) return rest.length > 0 ? rest.join("=") : args[index + 1];
+    }
+    return undefined;
+  };
+  const config = value("--config", "-c", "-config");
+  const root = value("--root", "-root");
+  return { ...(config === undefined ? {} : { config }), ...(root === undefined ? {} : { root }) };
 }
 
 function none(reason: string, flag: string): FoundFiles {

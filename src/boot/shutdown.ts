@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { writeDurably } from "../heal/write-durably.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { valueOr } from "../snapshot/source.ts";
+import { noteRuntime } from "./last-seen-runtime.ts";
 
 /** Present in the state directory: the machine went down in an orderly way. */
 export const CLEAN_SHUTDOWN = "clean-shutdown";
@@ -37,6 +38,7 @@ export async function recordAttachments(
   };
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   await writeDurably(join(stateDir, ATTACHMENTS), `${JSON.stringify(document, undefined, 2)}\n`);
+  await noteRuntime(stateDir, snapshot.runtime);
   if (isShutdown) await writeDurably(join(stateDir, CLEAN_SHUTDOWN), `${document.boot}\n`);
   return attachments.length;
 }

@@ -1,0 +1,63 @@
+import { failureOf, runChild } from "../child/run-child.ts";
+import { compareVersions, parseVersion, type Version } from "../classes/versions/version.ts";
+import { readMetadataFile } from "../snapshot/metadata-file.ts";
+import { lastSeenRuntime } from "./last-seen-runtime.ts";
+import type { RuntimeFiles } from "./runtime-files.ts";
+
+/** Of the 2.x sandbox store: an older containerd neither lists nor removes what is in it, and reports success. */
+const SANDBOX_STORE_SINCE: Version = { major: 2, minor: 0, patch: 0 };
+
+const VERSION_MS = 5000;
+
+export interface BorrowQuery {
+  readonly files: RuntimeFiles;
+  readonly hostRoot: string;
+  readonly stateDir: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Why a containerd must not be started over these records: it is older than what wrote them, or that cannot be told. An
+ * older one leaves what it does not know and says that all is well. Undefined where nothing speaks against it.
+ */
+export async function objectionToBorrowing({
+  files,
+  hostRoot,
+  stateDir,
+  signal,
+}: BorrowQuery): Promise<string | undefined> {
+  const asked = runChild([files.binary, "--version"], { timeoutMs: VERSION_MS, signal });
+  const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
+  const answer = await asked;
+  const version = failureOf(answer) === undefined ? versionIn(answer.stdout) : undefined;
+  // A person who names the program answers for it, unless it is known to be too old.
+  const mustBeTold = files.toldBy !== "person";
+  if (version === undefined) {
+    return mustBeTold
+      ? `the version of ${files.binary} cannot be told (--version ${failureOf(answer) ?? "prints none"})`
+      : undefined;
+  }
+  if (metadata.status === "failed" && mustBeTold) {
+    return `which containerd wrote the records cannot be told: ${metadata.error.message}`;
+  }
+  const usesSandboxStore = metadata.status === "read" && metadata.value.sandboxes.length > 0;
+  if (usesSandboxStore && compareVersions(version, SANDBOX_STORE_SINCE) < 0) {
+    return `${files.binary} is containerd ${words(version)}, and the records were written by 2.0 or later (they use its sandbox store)`;
+  }
+  const seen = lastSeenRuntime(stateDir);
+  const wrote = seen?.name === "containerd" ? parseVersion(seen.version) : undefined;
+  if (wrote !== undefined && compareVersions(version, wrote) < 0) {
+    return `${files.binary} is containerd ${words(version)}, and ${words(wrote)} ran on this node last`;
+  }
+  return undefined;
+}
+
+/** `containerd github.com/containerd/containerd v1.7.11-k3s2 <commit>` */
+export function versionIn(output: string): Version | undefined {
+  const [, , text] = output.trim().split(/\s+/);
+  return output.startsWith("containerd ") ? parseVersion(text ?? "") : undefined;
+}
+
+function words({ major, minor, patch }: Version): string {
+  return `${major}.${minor}.${patch}`;
+}

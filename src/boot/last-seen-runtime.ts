@@ -1,0 +1,26 @@
+import { join } from "node:path";
+import * as v from "valibot";
+import { writeDurably } from "../heal/write-durably.ts";
+import { parseJson } from "../snapshot/json.ts";
+import { readRegularFile } from "../snapshot/safe-fs.ts";
+import type { Runtime } from "../snapshot/types.ts";
+
+const SeenSchema = v.object({ name: v.string(), version: v.string() });
+
+export type SeenRuntime = v.InferOutput<typeof SeenSchema>;
+
+const FILE = "runtime.json";
+
+/** The node's own runtime as it last answered here: what last wrote its records, as far as unghost has seen. */
+export function lastSeenRuntime(stateDir: string): SeenRuntime | undefined {
+  const file = readRegularFile(join(stateDir, FILE));
+  const parsed = v.safeParse(SeenSchema, file.kind === "content" ? parseJson(file.text) : undefined);
+  return parsed.success ? parsed.output : undefined;
+}
+
+/** Written when it has changed. Never of a borrowed runtime. */
+export async function noteRuntime(stateDir: string, { name, version, reachable }: Runtime): Promise<void> {
+  const seen = lastSeenRuntime(stateDir);
+  if (!reachable || (seen?.name === name && seen.version === version)) return;
+  await writeDurably(join(stateDir, FILE), `${JSON.stringify({ name, version })}\n`);
+}

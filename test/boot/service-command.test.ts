@@ -1,0 +1,124 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hostFiles } from "../../src/boot/install/host-files.ts";
+import { findRuntimeFiles } from "../../src/boot/runtime-files.ts";
+import { serviceCommand } from "../../src/boot/service-command.ts";
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "unghost-service-"));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+const started = () => serviceCommand("containerd", hostFiles(root));
+const PROGRAM = "/usr/local/bin/containerd";
+const UNIT = "/usr/lib/systemd/system/containerd.service";
+const DROP_INS = "/etc/systemd/system/containerd.service.d";
+
+describe("the program that a unit starts", () => {
+  test.each([
+    ["plain", `ExecStart=${PROGRAM}`, []],
+    ["with prefixes", `ExecStart=-+${PROGRAM} --log-level debug`, ["--log-level", "debug"]],
+    ["under another name", `ExecStart=@${PROGRAM} containerd-main -c /x.toml`, ["-c", "/x.toml"]],
+    ["without a shell's expansion", `ExecStart=:${PROGRAM}`, []],
+    ["quoted", `ExecStart="${PROGRAM}" --config "/etc/my containerd.toml"`, ["--config", "/etc/my containerd.toml"]],
+    ["on two lines", `ExecStart=${PROGRAM} \\\n# why\n  --root /srv`, ["--root", "/srv"]],
+    ["after a reset", `ExecStart=/usr/bin/containerd\nExecStart=\nExecStart=${PROGRAM}`, []],
+    ["with variables", `Environment="A=/x y" B=1\nExecStart=${PROGRAM} \${A} $B $C`, ["/x y", "1"]],
+    ["beside other sections", `ExecStart=${PROGRAM}\n[Install]\nExecStart=/usr/bin/containerd`, []],
+  ])("%s", (_how, lines, args) => {
+    write(UNIT, `[Unit]\nExecStart=/no\n[Service]\n${lines}\n`);
+
+    expect(started()).toEqual({ kind: "command", from: UNIT, program: PROGRAM, args });
+  });
+
+  test("is the last drop-in's, by name and whatever the directory, hidden ones left out", () => {
+    write(UNIT, "[Service]\nExecStart=/usr/bin/containerd\n");
+    write("/usr/lib/systemd/system/containerd.service.d/20-b.conf", `[Service]\nExecStart=\nExecStart=${PROGRAM}\n`);
+    write(`${DROP_INS}/10-a.conf`, "[Service]\nExecStart=\nExecStart=/opt/a/containerd\n");
+    write(
+      "/usr/lib/systemd/system/containerd.service.d/30-c.conf",
+      "[Service]\nExecStart=\nExecStart=/opt/c/containerd\n",
+    );
+    symlinkSync("/dev/null", join(root, `${DROP_INS}/30-c.conf`));
+
+    expect(started()).toMatchObject({ program: PROGRAM, from: expect.stringContaining("20-b.conf") });
+  });
+
+  test("is the unit's in /etc before /run before /usr/local/lib before /usr/lib before /lib", () => {
+    const dirs = ["/lib", "/usr/lib", "/usr/local/lib", "/run", "/etc"];
+    for (const dir of dirs) {
+      write(`${dir}/systemd/system/containerd.service`, `[Service]\nExecStart=/opt${dir}/containerd\n`);
+
+      expect(started()).toMatchObject({ program: `/opt${dir}/containerd` });
+    }
+  });
+
+  test("without a directory is looked up where systemd does", () => {
+    write("/usr/bin/containerd", "");
+    write("/usr/local/bin/containerd", "");
+    write(UNIT, "[Service]\nExecStart=containerd\n");
+
+    expect(started()).toMatchObject({ program: PROGRAM });
+  });
+
+  test.each([
+    ["no ExecStart", "Type=simple", /no ExecStart/],
+    ["two ExecStart", "ExecStart=/a/containerd\nExecStart=/b/containerd", /more than one/],
+    ["a variable as program", "ExecStart=${BIN}", /cannot be told/],
+    ["another root", "RootDirectory=/x\nExecStart=/usr/bin/containerd", /RootDirectory/],
+  ])("cannot be told from a unit with %s", (_what, lines, reason) => {
+    write(UNIT, `[Service]\n${lines}\n`);
+
+    expect(started()).toMatchObject({ kind: "untold", reason: expect.stringMatching(reason) });
+  });
+
+  test("is none where there is no unit, or it is masked", () => {
+    expect(started()).toEqual({ kind: "none" });
+    write(UNIT, `[Service]\nExecStart=${PROGRAM}\n`);
+    mkdirSync(join(root, "/etc/systemd/system"), { recursive: true });
+    symlinkSync("/dev/null", join(root, "/etc/systemd/system/containerd.service"));
+
+    expect(started()).toEqual({ kind: "none" });
+  });
+
+  test("is the init script's command with OpenRC, which conf.d may replace", () => {
+    write("/etc/init.d/containerd", 'command="${CONTAINERD_COMMAND:-/usr/bin/containerd}"\n');
+    expect(started()).toMatchObject({ program: "/usr/bin/containerd" });
+    write("/etc/conf.d/containerd", `CONTAINERD_COMMAND=${PROGRAM}\n`);
+    expect(started()).toMatchObject({ program: PROGRAM });
+  });
+});
+
+describe("the containerd to borrow", () => {
+  const NOBODY = { binary: undefined, config: undefined, root: undefined };
+  const find = (asked: Partial<typeof NOBODY> = {}) => findRuntimeFiles(root, { ...NOBODY, ...asked }, "/usr/bin:/bin");
+  beforeEach(() => {
+    write("/usr/bin/containerd", "");
+    write(PROGRAM, "");
+    write("/etc/containerd/config.toml", "version = 2\n");
+  });
+
+  test.each(["/usr/bin/containerd", PROGRAM])(
+    "is the one that the unit names, though both are there: %s",
+    (program) => {
+      write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
+
+      expect(find()).toMatchObject({ files: { binary: program, toldBy: "service", root: "/srv/containerd" } });
+    },
+  );
+
+  test("cannot be told where the unit starts something else", () => {
+    write(UNIT, "[Service]\nExecStart=/usr/bin/env containerd\n");
+
+    expect(find()).toMatchObject({ kind: "none", reason: expect.stringContaining("cannot be told") });
+    expect(find({ binary: PROGRAM } as never)).toMatchObject({ files: { binary: PROGRAM, toldBy: "person" } });
+  });
+});
