@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
+import { liftOrder, orderAtGate } from "../../lab/cni-gate.ts";
+import { pluginOf } from "../../lab/faults/hung-plugin.ts";
+import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, namedIn, scanOn, unghostOn } from "./lab-cluster.ts";
+
+const RUNNING = names("runs", 4);
+const DELETED = names("deleted", 6);
+const HUNG = names("hung", 12);
+const LATER = names("later", 12);
+/** Debian's containerd 1.6 does not hold the lock while a plugin runs. */
+const runtimes: readonly RuntimeVersion[] = ["2.1", "2.3"];
+
+test.each(runtimes)(
+  "hung ADDs and a rewritten CNI configuration wedge containerd's CNI lock: scan names it, heal makes the node Ready again (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime });
+    const { node } = story;
+    await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
+    const before = await story.waitForPods(RUNNING.length + DELETED.length, isReady);
+
+    for (const pod of HUNG) await orderAtGate(node.lab, "ADD", pod, "exec sleep 1000000000\n");
+    await story.apply(podObjects(HUNG, node.name));
+    for (const pod of HUNG) {
+      await until(`the ADD of ${pod} hangs`, HANG_GUARD_MS, () => pluginOf(node.lab, "ADD", pod));
+      // Whatever the plugin waited for is back: only these calls hang, and only because nobody ends them.
+      await liftOrder(node.lab, "ADD", pod);
+    }
+    await node.lab.writeFile(CNI_CONF_FILE, readFileSync(node.lab.path(CNI_CONF_FILE)));
+    await story.apply(podObjects(LATER, node.name));
+    await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
+    await story.waitForCondition(node, "Ready", ({ status }) => status !== "True");
+
+    expect((await scanOn(node)).verdict).not.toBe("healthy");
+    // A plugin gets a minute before it counts as hung.
+    const wedged = await until("the scan finds the lock wedge", HANG_GUARD_MS, async () => {
+      const report = await scanOn(node);
+      return report.findings.some((finding) => finding.class === "cni-lock-wedge") ? report : undefined;
+    });
+    expect(wedged.verdict).toBe("ghosts");
+    expect(namedIn(wedged, HUNG)).not.toEqual([]);
+
+    const healed = await unghostOn(node, "heal", "--yes", "-o", "json");
+    expect(healed.stdout).toContain("cni-lock-wedge");
+    await story.waitForCondition(node, "Ready", ({ status }) => status === "True");
+    const after = await story.waitForPods(RUNNING.length + HUNG.length + LATER.length, isReady);
+
+    // What ran before runs on in the same containers.
+    expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
+    expect((await scanOn(node)).verdict).toBe("healthy");
+  },
+  HANG_GUARD_MS,
+);
