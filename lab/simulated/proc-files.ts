@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -13,6 +13,9 @@ export function bootProc(root: string, bootedAt: number): void {
   writeFileSync(join(proc, "stat"), `cpu  0 0 0 0 0 0 0 0 0 0\nbtime ${Math.floor(bootedAt / 1000)}\n`);
   writeUptime(root, bootedAt);
   writeInit(join(proc, "1"));
+  // Every reader finds itself in it, as in the /proc of its own pid namespace.
+  rmSync(join(proc, "self"), { force: true });
+  symlinkSync("/proc/self", join(proc, "self"));
 }
 
 /** Renamed into place: a reader must never see half of it. */
@@ -34,6 +37,6 @@ function writeInit(dir: string): void {
   const uid = process.getuid?.() ?? 0;
   writeFileSync(join(dir, "status"), `Name:\tinit\nUid:\t${[uid, uid, uid, uid].join("\t")}\n`);
   symlinkSync("net:[4026531840]", join(dir, "ns/net"));
-  symlinkSync("pid:[4026531836]", join(dir, "ns/pid"));
+  symlinkSync(readlinkSync("/proc/self/ns/pid"), join(dir, "ns/pid"));
   symlinkSync("mnt:[4026531832]", join(dir, "ns/mnt"));
 }

@@ -4,6 +4,7 @@ import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PodRef } from "../snapshot/ids.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
+import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { NodeReport, ReportedAction } from "./node-report.ts";
@@ -157,5 +158,11 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
             next: "find the CNI plugin process that hangs: its call holds the runtime's CNI lock",
           },
         ];
-  return [...kubernetes, ...status, ...others];
+  return [...kubernetes, ...status, ...others, ...namespaceProblem(snapshot)];
+}
+
+function namespaceProblem({ pidNamespace }: Snapshot): NodeReport["problems"] {
+  if (pidNamespace === undefined || pidNamespace.kind === "own") return [];
+  const problem = `no hung process can be ended: ${pidNamespace.reason}`;
+  return [{ source: "processes", problem, code: FOREIGN_PID_NAMESPACE, next: WANTS_HOST_PID }];
 }

@@ -20,6 +20,7 @@ import { readKubernetes } from "./kubernetes.ts";
 import { readLogs } from "./logs.ts";
 import { readMultusDaemon } from "./multus-health.ts";
 import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
+import { comparePidNamespace } from "./pid-namespace.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
@@ -165,6 +166,7 @@ async function observeWith(
     cni,
     netns,
     processes,
+    pidNamespace: comparePidNamespace(root),
     logs,
     kubernetes,
     ...(multusDaemon === undefined ? {} : { multusDaemon }),

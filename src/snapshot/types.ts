@@ -15,6 +15,8 @@ export interface Snapshot {
   readonly cni: CniFacts;
   readonly netns: Source<readonly NetnsEntry[]>;
   readonly processes: Source<ProcessFacts>;
+  /** Whether the pids in `processes` may be signalled; missing where nobody looked. */
+  readonly pidNamespace?: PidNamespace;
   readonly logs: Source<LogFacts>;
   readonly kubernetes: Kubernetes;
   /** Missing where no plugin is slow and nobody reports one that failed. */
@@ -342,6 +344,14 @@ export interface LogLine {
   readonly place: string;
   readonly text: string;
 }
+
+/**
+ * Whether a pid read below `<root>/proc` names the same process to kill(2) as it does there.
+ * - `own`: it does.
+ * - `foreign`: that /proc shows another pid namespace. Its pids may be read, and must never be signalled: here they name
+ *   other processes.
+ */
+export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
 
 /** Which truth about pods could be had. In this order of trust: the API server, kubelet and its directories, nothing. */
 export type Kubernetes =

@@ -31,7 +31,8 @@ ${mount("/var", "rw", true)}
 ${mount("/run", "rw", true)}
 ${mount("/etc/cni", "ro", false)}
 ${mount("/opt", "ro", false)}
-    # A container of Talos has a process namespace of its own, and shims must be seen before a pod is called dead.
+    # Shims must be seen before a pod is called dead. An extension service cannot have the host's pid namespace (hostPID),
+    # so it reads processes and signals none: hung plugins are ended by the agent, as a DaemonSet with hostPID: true.
 ${mount("/proc", "ro", false)}
 ${mount("/etc/os-release", "ro", false)}
 depends:

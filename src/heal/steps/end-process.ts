@@ -1,8 +1,10 @@
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../snapshot/pid-namespace.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { NodeTools } from "../node-tools.ts";
+import { signalProcess } from "../signal-process.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
@@ -21,6 +23,11 @@ export async function endProcess(
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
   const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === 0);
   if (isReady) return { kind: "refused", reason: "its sandbox is Ready: it has got on" };
+  const namespace = comparePidNamespace(tools.hostRoot);
+  if (namespace.kind === "foreign") {
+    const reason = `no process is signalled: ${namespace.reason}; ${WANTS_HOST_PID}`;
+    return { kind: "refused", reason, code: FOREIGN_PID_NAMESPACE };
+  }
   const facts = await processesNow(tools);
   if (facts === undefined) return { kind: "refused", reason: "the process table cannot be read" };
   if (!belongingTo(step, facts).some((process) => isSame(process, step))) return { kind: "unneeded" };
@@ -46,14 +53,7 @@ export async function endProcess(
 
 /** Looked up anew for every signal: a pid alone may be somebody else's by now. */
 async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: NodeTools): Promise<void> {
-  for (const { pid } of (await treeOf(step, tools)) ?? []) {
-    try {
-      process.kill(pid, signal);
-    } catch (error) {
-      // Ended by itself between the look and the signal: that is what was wanted.
-      if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
-    }
-  }
+  for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }
 
 /**

@@ -1,0 +1,40 @@
+import { readlinkSync } from "node:fs";
+import { hostPath } from "./host-paths.ts";
+import { readProcFile } from "./proc-fs.ts";
+import type { PidNamespace } from "./types.ts";
+
+/** Of a problem in a report, and of an action that was refused. */
+export const FOREIGN_PID_NAMESPACE = "foreign-pid-namespace";
+
+/** What to do about a foreign one. */
+export const WANTS_HOST_PID =
+  "run unghost in the node's pid namespace: hostPID: true in a pod, --pid=host in a container";
+
+export function comparePidNamespace(root: string): PidNamespace {
+  const proc = hostPath(root, "/proc");
+  // A /proc shows a process with its pids from its own namespace downwards: a single one means that it is ours.
+  const status = readProcFile(`${proc}/self/status`);
+  if (status.kind !== "content") return foreign(`${proc} does not show unghost itself`);
+  const pids = /^NSpid:\s*(.+)$/m.exec(status.text)?.[1]?.split(/\s+/) ?? [];
+  if (pids.length !== 1 || pids[0] !== String(process.pid)) {
+    return foreign(`${proc} shows unghost as pid ${pids[0] ?? "unknown"}, and it is ${process.pid} to itself`);
+  }
+  const [own, init] = [linkOf("/proc/self/ns/pid"), linkOf(`${proc}/1/ns/pid`)];
+  if (own !== undefined && init !== undefined && own !== init) {
+    return foreign(`process 1 in ${proc} is in ${init}, and unghost in ${own}`);
+  }
+  return { kind: "own" };
+}
+
+function foreign(detail: string): PidNamespace {
+  return { kind: "foreign", reason: `this is another pid namespace than unghost's own (${detail})` };
+}
+
+/** Undefined where it may not be read, which needs more than the pids themselves. */
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
