@@ -3,7 +3,14 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 /** Names an attacker's or a careless environment could use to turn a root tool into a general JavaScript engine. */
-const ENGINE_SWITCHES = ["BUN_BE_BUN", "BUN_OPTIONS"];
+const ENGINE_SWITCHES = [
+  "BUN_BE_BUN",
+  "BUN_OPTIONS",
+  // A debugger's port, which takes any JavaScript.
+  "BUN_INSPECT",
+  // Prints every request with its headers, tokens included.
+  "BUN_CONFIG_VERBOSE_FETCH",
+];
 
 const target = process.argv[2] ?? `bun-linux-${process.arch === "arm64" ? "arm64" : "x64-baseline"}`;
 const out = process.argv[3] ?? "dist/unghost";
@@ -34,8 +41,8 @@ writeFileSync(fresh, binary);
 chmodSync(fresh, 0o755);
 renameSync(fresh, out);
 
-/** The engine looks its switches up by name; a name no environment can contain switches it off for good. */
+/** The engine looks its switches up by name. An entry of an environment ends at its first NUL, so none has this name. */
 function disarm(engine: Buffer, name: string): void {
-  const disarmed = Buffer.from("=".repeat(name.length));
+  const disarmed = Buffer.alloc(name.length);
   for (let at = engine.indexOf(name); at >= 0; at = engine.indexOf(name, at)) disarmed.copy(engine, at);
 }

@@ -3,6 +3,7 @@ import { initialState } from "../agent/initial-state.ts";
 import { logEvents, openLog } from "../agent/log.ts";
 import { openStore } from "../agent/store.ts";
 import { readTimeline } from "../agent/timeline-file.ts";
+import { acquireAgentLock } from "../heal/agent-lock.ts";
 import { describeError } from "../heal/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { AgentFlags } from "./config/agent-flags.ts";
@@ -30,6 +31,13 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
 
   const session = { ...sessionOptions(settings), memory: { settledAs: undefined } };
   const log = openLog(service.logLevel, io.stdout);
+  const lock = await acquireAgentLock(settings.hostRoot, session.uid);
+  if (!lock.ok && lock.refusal.kind === "lock") {
+    io.stderr(`${lock.refusal.message} ${lock.refusal.next}\n`);
+    return ExitCode.refused;
+  }
+  if (!lock.ok)
+    log.warn({ reason: lock.refusal.message, next: lock.refusal.next }, "a second agent would not be noticed");
   const remembered = readTimeline(session.stateDir, new Date());
   if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins anew");
   const store = openStore(initialState(settings.node, VERSION, "points" in remembered ? remembered.points : []));
@@ -74,5 +82,6 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     process.off("SIGHUP", onReload);
     interruption.dispose();
     stopLogging();
+    if (lock.ok) lock.value.release();
   }
 }

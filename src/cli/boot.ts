@@ -7,6 +7,7 @@ import { startWatchdog } from "../boot/watchdog.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
+import { printable } from "../report/text.ts";
 import { parseDurationMs } from "./duration.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -39,6 +40,8 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
+  // One line each: plugins and runtimes write what they like into their messages, and logs are read by line.
+  const say = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const report = await bootOnce({
     mode: flags.after === true ? "after" : "before",
@@ -55,12 +58,14 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
       session: sessionOptions(settings),
       concurrency: settings.concurrency,
       onResult: ({ action, outcome, reason }) =>
-        io.stderr(`unghost boot: ${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}\n`),
+        say(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
     },
-    log: (line) => io.stderr(`unghost boot: ${line}\n`),
+    log: say,
   });
   if (settings.output === "table") {
-    io.stdout(`unghost boot: ${report.outcome}, ${report.healed} healed in ${report.seconds}s: ${report.reason}\n`);
+    io.stdout(
+      `unghost boot: ${report.outcome}, ${report.healed} healed in ${report.seconds}s: ${printable(report.reason)}\n`,
+    );
   } else io.stdout(await formatDocument(report, settings.output));
   if (flags.strict !== true) return ExitCode.ok;
   if (report.outcome === "failed") return ExitCode.unknown;
@@ -98,7 +103,9 @@ async function record(settings: NodeSettings, { strict, shutdown }: BootFlags, i
     io.stdout(`unghost boot: ${count} attachments written down\n`);
     return ExitCode.ok;
   } catch (error) {
-    io.stderr(`unghost boot: nothing was written down: ${error instanceof Error ? error.message : String(error)}\n`);
+    io.stderr(
+      `unghost boot: nothing was written down: ${printable(error instanceof Error ? error.message : String(error))}\n`,
+    );
     return strict === true ? ExitCode.unknown : ExitCode.ok;
   }
 }
@@ -115,7 +122,7 @@ function runDirOf({ hostRoot }: NodeSettings): string {
 async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): Promise<ExitCode> {
   const found = findRuntimeFiles(settings.hostRoot, askedOf(flags), io.env["PATH"]);
   if (found.kind === "none") {
-    io.stderr(`Nothing was touched: ${found.reason}.\n`);
+    io.stderr(`Nothing was touched: ${printable(found.reason)}.\n`);
     return ExitCode.unknown;
   }
   const options: RepairOptions = {
@@ -128,22 +135,22 @@ async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): 
   };
   const plan = await planRepair(options);
   if (plan.kind === "nothing") {
-    io.stdout(`Nothing to repair: ${plan.reason}.\n`);
+    io.stdout(`Nothing to repair: ${printable(plan.reason)}.\n`);
     return ExitCode.ok;
   }
   if (plan.kind === "refused") {
-    io.stderr(`Nothing was touched: ${plan.reason}.\n`);
+    io.stderr(`Nothing was touched: ${printable(plan.reason)}.\n`);
     return ExitCode.refused;
   }
   io.stdout(`${plan.metadataPath} will be copied aside, and these records removed from it through containerd:\n`);
-  for (const { id, class: of, because } of plan.remove) io.stdout(`  ${id}  ${of}: ${because}\n`);
+  for (const { id, class: of, because } of plan.remove) io.stdout(`  ${printable(id)}  ${of}: ${printable(because)}\n`);
   if (flags.yes !== true) {
     io.stderr("Nothing was touched: run it with --yes. The runtime must be down, and stay down until it is done.\n");
     return ExitCode.refused;
   }
   const repaired = await repair(plan, options);
   if (repaired.kind === "failed") {
-    io.stderr(`Not repaired: ${repaired.reason}\n`);
+    io.stderr(`Not repaired: ${printable(repaired.reason)}\n`);
     return ExitCode.findings;
   }
   io.stdout(

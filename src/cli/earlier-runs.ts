@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { settleEarlierRuns } from "../heal/earlier-runs.ts";
 import type { Recovery } from "../heal/recover.ts";
+import { printable } from "../report/text.ts";
 import type { Io } from "./io.ts";
 import type { NodeSettings } from "./settings.ts";
 import { sessionOptions } from "./state.ts";
@@ -18,6 +19,6 @@ export async function settledEarlierRuns(settings: NodeSettings, io: Io): Promis
 
 export function tellRecoveries(recoveries: readonly Recovery[], io: Io): void {
   for (const { id, kind, how, detail } of recoveries) {
-    io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${detail}\n`);
+    io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${printable(detail)}\n`);
   }
 }

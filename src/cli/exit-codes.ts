@@ -6,7 +6,7 @@ export const ExitCode = {
   findings: 1,
   /** Could not look, or could not tell. */
   unknown: 2,
-  /** Refused: needs --yes, paused, or a guard said no. */
+  /** Refused: needs --yes, paused, or a guard said no. agent: another agent runs on this node. */
   refused: 3,
   usage: 64,
 } as const;

@@ -1,4 +1,5 @@
 import { fstatSync, writeSync } from "node:fs";
+import { printable } from "../report/text.ts";
 import type { Io } from "./io.ts";
 
 const STDIN = 0;
@@ -12,7 +13,8 @@ const PLAIN_COLUMNS = 100;
 export function processIo(): Io {
   return {
     stdout: (text) => writeAll(STDOUT, text),
-    stderr: (text) => writeAll(STDERR, text),
+    // Messages quote files, programs and peers. Nothing on stderr is coloured, so no terminal sequence there is ours.
+    stderr: (text) => writeAll(STDERR, withoutControls(text)),
     env: process.env,
     // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
     stdoutIsTerminal: isTerminal(STDOUT),
@@ -42,6 +44,10 @@ function isTerminal(fd: number): boolean {
 /** Shells keep COLUMNS to themselves: where it is in the environment, somebody put it there on purpose. */
 function columnsSaid(text: string | undefined): number | undefined {
   return text !== undefined && /^[1-9]\d{0,3}$/.test(text) ? Number(text) : undefined;
+}
+
+function withoutControls(text: string): string {
+  return text.split("\n").map(printable).join("\n");
 }
 
 function writeAll(fd: number, text: string): void {

@@ -37,8 +37,6 @@ export interface HealSession extends HealContext {
   close(): Promise<void>;
 }
 
-const LOCK_POLL_MS = 200;
-
 /** All that must hold before the first touch: a trusted directory, room, the lock, the journal, no loose ends. */
 export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
   const { own, clock, random, sleep, hostRoot } = options;
@@ -50,9 +48,7 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
   const lock = await acquireRunLock({
     path: stateDir.value.lock,
     own,
-    newNonce: () => newId().replace("-", ""),
     waitMs: options.lockWaitMs,
-    pollMs: LOCK_POLL_MS,
     sleep,
   });
   if (!lock.ok) return lock;

@@ -73,5 +73,5 @@ export function count(number: number, singular: string, plural = `${singular}s`)
 
 /** Control characters in names and messages of others must not reach a terminal. */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\uFFFD");
 }

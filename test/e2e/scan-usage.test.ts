@@ -1,8 +1,11 @@
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { run } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { tempDir } from "../support/temp-dir.ts";
+import { startAgent } from "./running-agent.ts";
 import { reportOf, simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 
 function tempFile(name: string, content: string): string {
@@ -95,10 +98,20 @@ describe("the executable is unghost and nothing else", () => {
     ["BUN_BE_BUN", { BUN_BE_BUN: "1" }],
     ["BUN_OPTIONS", { BUN_OPTIONS: "--print 1+1" }],
     ["NODE_OPTIONS", { NODE_OPTIONS: "--eval 1" }],
+    ["a variable named by equal signs alone", { "==========": "1", "===========": "--print 1+1" }],
   ])("%s does not turn it into a JavaScript engine", async (_, env: Record<string, string>) => {
     const ran = await unghost(["--version"], { env });
 
     expect(ran).toMatchObject({ code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+  });
+
+  test("BUN_INSPECT opens no debugger's port", async () => {
+    const node = await simulatedNode();
+    const port = await freePort();
+    const agent = startAgent(["--no-kube", "--listen", "", ...node.where], { BUN_INSPECT: `ws://127.0.0.1:${port}/x` });
+    await agent.logged("agent started");
+
+    await expect(once(connect(port, "127.0.0.1"), "connect")).rejects.toThrow("ECONNREFUSED");
   });
 
   test("files of the working directory change nothing", async () => {
@@ -140,3 +153,12 @@ test("a report that cannot be written ends with 2 and one sentence", async () =>
   expect(ran.stderr).toMatch(/^unghost: unexpected: .*ENOSPC/);
   expect(ran.stderr).not.toMatch(/^ {4}at /m);
 });
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

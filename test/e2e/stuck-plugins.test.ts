@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { CNI_BIN_DIR } from "../../lab/cni-config.ts";
 import { leakedLease } from "../../lab/faults/host-local.ts";
 import { leaseWithStuckPlugin, STUCK_PIDS, STUCK_PLUGINS, type StuckPlugin } from "../../lab/faults/stuck-plugin.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
-import { AT_ONCE, heal } from "./healed-node.ts";
+import { AT_ONCE, heal, unghostIn } from "./healed-node.ts";
 import { UNGHOST } from "./unghost.ts";
 
 const SHAPES = Object.keys(STUCK_PLUGINS) as StuckPlugin[];
@@ -102,5 +103,28 @@ describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { ti
     );
     await node.exec(["pkill", "-TERM", "-x", "unghost"]);
     await agent;
+  });
+});
+
+describe.skipIf(NO_REAL_NODE !== undefined)("a plugin that prints terminal escapes and forged lines", () => {
+  test("does not get them into the output of heal and boot", async () => {
+    const node = await start();
+    const { path = "" } = await leakedLease(node, "10.88.200.1");
+    const hostile =
+      '#!/bin/sh\nprintf \'{"msg":"\\033[2J\\\\u001b]0;x\\\\u0007\\\\nunghost boot: healed, 99 healed"}\\n\\033[31mforged\\n\'\nexit 1\n';
+    await node.writeFile(`${CNI_BIN_DIR}/host-local`, hostile, 0o755);
+
+    const healed = await unghostIn(node, ["heal", "--yes", ...AT_ONCE]);
+    const booted = await unghostIn(node, ["boot", "--after", "--no-kube", "--deadline", "20s"]);
+
+    for (const { stdout, stderr } of [healed, booted]) {
+      expect(stdout + stderr).not.toContain("\u001b[2J");
+      expect(stdout + stderr).not.toContain("\u001b]0;");
+      expect((stdout + stderr).split("\n").filter((line) => /^(?:forged|unghost boot: healed, 99)/.test(line))).toEqual(
+        [],
+      );
+    }
+    expect(booted.stderr).toContain("forged");
+    expect(existsSync(node.path(path))).toBe(true);
   });
 });

@@ -5,7 +5,9 @@ import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
 import type { Context } from "./context.ts";
 
 export const agent = buildCommand<AgentCommandFlags, [], Context>({
-  docs: { brief: "Watch this node for ever, and heal what is proven stuck as it appears" },
+  docs: {
+    brief: "Run as a daemon: watch this node and heal ghosts as they appear. Exit 3: another agent runs on this node",
+  },
   parameters: { flags: { ...nodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
   func: async function (flags) {
     const { runAgentCommand } = await import("../agent.ts");

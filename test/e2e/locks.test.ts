@@ -1,0 +1,53 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { leaseWithStuckPlugin } from "../../lab/faults/stuck-plugin.ts";
+import { until } from "../../lab/poll.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { AT_ONCE, heal } from "./healed-node.ts";
+import { startAgent } from "./running-agent.ts";
+import { simulatedNode, UNGHOST, unghost } from "./unghost.ts";
+
+const QUIET = ["--no-kube", "--listen", ""] as const;
+
+describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG_GUARD_MS }, () => {
+  test("is free at once when its holder vanishes with its pid namespace", async () => {
+    const node = await start();
+    await leaseWithStuckPlugin(node, "ignores SIGTERM", "10.88.200.1");
+    const inOwnNamespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", UNGHOST];
+
+    const killed = node.exec([...inOwnNamespace, "heal", "--yes", ...AT_ONCE], { timeoutMs: 6000 });
+    await until("the run holds the lock", HANG_GUARD_MS, () => {
+      try {
+        return readFileSync(node.path("/var/lib/unghost/lock"), "utf8") || undefined;
+      } catch {
+        return undefined;
+      }
+    });
+    expect((await killed).timedOut).toBe(true);
+    const { code, report } = await heal(node);
+
+    expect([code, report.verdict]).toEqual([0, "healthy"]);
+  });
+});
+
+describe("a second agent on the node", { timeout: HANG_GUARD_MS }, () => {
+  test("refuses with exit code 3 and names the first, whatever its state directory; a killed one is in nobody's way", async () => {
+    const node = await simulatedNode();
+    const first = startAgent([...QUIET, ...node.where]);
+    await first.logged("agent started");
+
+    for (const more of [[], ["--state-dir", join(node.root, "elsewhere")]]) {
+      const { code, stderr } = await unghost(["agent", ...QUIET, ...node.where, ...more]);
+      expect([code, stderr]).toEqual([3, expect.stringContaining(`process ${first.process.pid} holds`)]);
+    }
+
+    const ended = once(first.process, "exit");
+    first.signal("SIGKILL");
+    await ended;
+    const next = startAgent([...QUIET, ...node.where]);
+    await next.logged("agent started");
+    expect(await next.stop()).toBe(0);
+  });
+});
