@@ -26,6 +26,8 @@ function pastOf(step: Step): string | undefined {
       return "moved the ownerless address file to quarantine";
     case "remove-netns":
       return "removed the network namespace";
+    case "replay-del":
+      return "called CNI DEL from its cached record";
     case "delete-lease":
       return "deleted the containerd lease";
     case "delete-volume-attachment":

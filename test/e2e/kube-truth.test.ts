@@ -128,15 +128,26 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       const scan = ["scan", "-o", "json", "--timeout", "30s", ...WITH_API];
 
       expect(reportOf(await unghostIn(node, scan)).verdict).toBe("healthy");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["nodes", "pods"]);
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["nodes", "pods", "volumeattachments"]);
 
       await finishedPod(node, { name: "deleted" });
       expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["namespaces", "nodes", "pods"]);
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
+        "namespaces",
+        "nodes",
+        "pods",
+        "volumeattachments",
+      ]);
 
       await apiKnows(node, podRef({ name: "waits" }), { status: { phase: "Pending" } });
       expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["events", "namespaces", "nodes", "pods"]);
+      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
+        "events",
+        "namespaces",
+        "nodes",
+        "pods",
+        "volumeattachments",
+      ]);
     });
 
     test("a crowded cluster costs no more requests than a small one, and little memory", async () => {
@@ -160,6 +171,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
         ["namespaces", 2],
         ["nodes", 2],
         ["pods", 2],
+        ["volumeattachments", 2],
       ]);
     });
   },

@@ -114,7 +114,7 @@ describe("a spent budget", () => {
     expect(decision).toMatchObject({
       kind: "give-up",
       because: "3 attempts within 1m did not heal it; the last one: still busy",
-      next: expect.stringMatching(/^Crictl pods --state NotReady, .*`unghost explain dead-after-crash` says more\.$/),
+      next: expect.stringMatching(/^crictl pods --state NotReady, .*`unghost explain dead-after-crash` says more\.$/),
     });
   });
 

@@ -50,7 +50,9 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
     watch.close();
     vi.unstubAllEnvs();
   });
-  const starts = (): readonly string[] => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
+  // The shell creates the file before it writes the line.
+  const starts = (): readonly string[] =>
+    existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
   const started = async (times: number): Promise<void> => {
     await until(`journalctl is started ${times} times`, HANG_GUARD_MS, () => starts().length >= times || undefined);
   };
