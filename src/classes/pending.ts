@@ -4,19 +4,23 @@ import type { SandboxId } from "../snapshot/ids.ts";
  * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.
  *
  * - `creation-in-flight`: RunPodSandbox runs, and nobody has complained about it yet.
+ * - `creation-overdue`: RunPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
  * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
  * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
  * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
  * - `removal-in-flight`: StopPodSandbox runs, and nobody has complained about it yet.
+ * - `removal-overdue`: StopPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
  * - `removal-failing`: kubelet's attempts to stop the sandbox fail.
  * - `runtime-status-hanging`: the runtime answers lists and not Status; kubelet sets the node NotReady.
  */
 export const PENDING_REASONS = [
   "creation-in-flight",
+  "creation-overdue",
   "creation-retrying",
   "creation-failing",
   "creation-waiting",
   "removal-in-flight",
+  "removal-overdue",
   "removal-failing",
   "runtime-status-hanging",
 ] as const;
@@ -77,11 +81,13 @@ export const REPORTED_CODES = [
 ] as const;
 export type ReportedCode = (typeof REPORTED_CODES)[number];
 
-/** Somebody already reports that this fails: a node with such a pending entry is not healthy. */
+/** Kubelet gave up, or somebody reports a failure: a node with such a pending entry is not healthy. */
 export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
   switch (reason) {
+    case "creation-overdue":
     case "creation-retrying":
     case "creation-failing":
+    case "removal-overdue":
     case "removal-failing":
     case "runtime-status-hanging":
       return true;

@@ -46,6 +46,10 @@ function hangingStatus(view: NodeView): readonly Pending[] {
   ];
 }
 
+/** Kubelet waits for StopPodSandbox for its runtimeRequestTimeout, 2 minutes by default, and for RunPodSandbox twice as long. */
+const STOP_TIMEOUT_MS = 120_000;
+const RUN_TIMEOUT_MS = 2 * STOP_TIMEOUT_MS;
+
 function pendingCreations(view: NodeView): readonly Pending[] {
   return creationsUnderWay(view).flatMap((creation): readonly Pending[] => {
     if (isCreationDue(creation, view)) return [];
@@ -55,7 +59,7 @@ function pendingCreations(view: NodeView): readonly Pending[] {
     const reported = [...new Set([...reports, ...earlier])];
     return [
       {
-        reason: reported.length === 0 ? "creation-in-flight" : "creation-retrying",
+        reason: creationReason(reported.length > 0, creation.ageMs),
         ...(pod === undefined ? {} : { pod }),
         sandboxId: creation.id,
         since: new Date(view.snapshot.observedAt.getTime() - creation.ageMs),
@@ -65,6 +69,16 @@ function pendingCreations(view: NodeView): readonly Pending[] {
       },
     ];
   });
+}
+
+function creationReason(isReported: boolean, ageMs: number): Pending["reason"] {
+  if (isReported) return "creation-retrying";
+  return ageMs > RUN_TIMEOUT_MS ? "creation-overdue" : "creation-in-flight";
+}
+
+function removalReason(isReported: boolean, ageMs: number): Pending["reason"] {
+  if (isReported) return "removal-failing";
+  return ageMs > STOP_TIMEOUT_MS ? "removal-overdue" : "removal-in-flight";
 }
 
 function pendingRemovals(view: NodeView): readonly Pending[] {
@@ -78,7 +92,7 @@ function pendingRemovals(view: NodeView): readonly Pending[] {
     const startedAt = del === undefined ? undefined : new Date(observedAt.getTime() - del.ageSeconds * 1000);
     return [
       {
-        reason: reported.length === 0 ? "removal-in-flight" : "removal-failing",
+        reason: removalReason(reported.length > 0, (del?.ageSeconds ?? 0) * 1000),
         pod: sandbox.pod,
         sandboxId: sandbox.id,
         since: earliest([startedAt, ...reported.map(({ at }) => at)]) ?? observedAt,

@@ -61,10 +61,12 @@ export function podWords(pod: Shown["pod"]): string {
 
 const REASON_WORDS: Readonly<Record<ReportedPending["reason"], string>> = {
   "creation-in-flight": "sandbox creation in flight",
+  "creation-overdue": "sandbox creation runs longer than kubelet waits,",
   "creation-retrying": "sandbox creation retried after a failure",
   "creation-failing": "sandbox creation fails",
   "creation-waiting": "waits for its sandbox",
   "removal-in-flight": "sandbox removal in flight",
+  "removal-overdue": "sandbox removal runs longer than kubelet waits,",
   "removal-failing": "sandbox removal fails",
   "runtime-status-hanging": "the runtime does not answer Status",
 };

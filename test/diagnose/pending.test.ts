@@ -64,6 +64,15 @@ describe("a creation in flight", () => {
     ]);
   });
 
+  test("makes the node degraded once it runs for longer than kubelet waits, also where no report was read", () => {
+    const within = diagnosed(creating("a", 235), PATIENT);
+    const beyond = diagnosed(creating("a", 245), PATIENT);
+
+    expect([within.verdict, within.pending[0]?.reason]).toEqual(["healthy", "creation-in-flight"]);
+    expect([beyond.verdict, beyond.pending[0]?.reason]).toEqual(["degraded", "creation-overdue"]);
+    expect(beyond.podCreation).toMatchObject({ able: "unknown", blockedPods: [{ name: "pod-a" }] });
+  });
+
   test("makes the node degraded as soon as kubelet reports its timeout", () => {
     const { verdict, pending, podCreation } = diagnosed(creating("a", 245, [timedOut("a", 5)]), PATIENT);
 
@@ -196,5 +205,12 @@ describe("a removal", () => {
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["healthy", ["removal-in-flight"]]);
+  });
+
+  test("makes the node degraded once it runs for longer than kubelet waits, also where no report was read", () => {
+    const parts = { sandboxes: [sandboxOf("a")], plugins: [pluginFor("a", "DEL", 125)] };
+    const { verdict, pending } = diagnosed(parts, PATIENT);
+
+    expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["removal-overdue"]]);
   });
 });
