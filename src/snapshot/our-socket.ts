@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "./host-paths.ts";
-import { readProcLink } from "./proc-fs.ts";
+import { procLink } from "./proc-fs.ts";
 
 /** A runtime's socket as this process opens it, by the name that the node has for it. */
 export function nameOnHost(root: string, socketPath: string): string {
@@ -24,7 +24,7 @@ export function socketComparer(root: string, socketPath: string): (pid: number, 
   const proc = hostPath(root, "/proc");
   const wanted = canonicalOnHost(root, nameOnHost(root, socketPath));
   const identity = identityOf(socketPath);
-  const initMounts = linkOf(`${proc}/1/ns/mnt`);
+  const initMounts = procLink(`${proc}/1/ns/mnt`);
   const seenByInit = new Map<string, boolean>();
 
   const seenIn = (view: string, address: string) => identityOf(resolveOnHost(view, address, "follow"));
@@ -38,7 +38,7 @@ export function socketComparer(root: string, socketPath: string): (pid: number, 
 
   return (pid, address) => {
     if (!address.startsWith("/")) return false;
-    if (linkOf(`${proc}/${pid}/ns/mnt`) !== initMounts) {
+    if (procLink(`${proc}/${pid}/ns/mnt`) !== initMounts) {
       return identity !== undefined && seenIn(posix.join(proc, String(pid), "root"), address) === identity;
     }
     const known = seenByInit.get(address) ?? isInitsView(address);
@@ -55,9 +55,4 @@ function identityOf(path: string): string | undefined {
     // Not there, or not to be seen.
     return undefined;
   }
-}
-
-function linkOf(path: string): string | undefined {
-  const read = readProcLink(path);
-  return read.kind === "content" ? read.text : undefined;
 }

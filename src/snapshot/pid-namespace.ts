@@ -1,6 +1,5 @@
-import { readlinkSync } from "node:fs";
 import { hostPath } from "./host-paths.ts";
-import { readProcFile } from "./proc-fs.ts";
+import { procLink, readProcFile } from "./proc-fs.ts";
 import type { PidNamespace } from "./types.ts";
 
 /** Of a problem in a report, and of an action that was refused. */
@@ -19,7 +18,7 @@ export function comparePidNamespace(root: string): PidNamespace {
   if (pids.length !== 1 || pids[0] !== String(process.pid)) {
     return foreign(`${proc} shows unghost as pid ${pids[0] ?? "unknown"}, and it is ${process.pid} to itself`);
   }
-  const [own, init] = [linkOf("/proc/self/ns/pid"), linkOf(`${proc}/1/ns/pid`)];
+  const [own, init] = [procLink("/proc/self/ns/pid"), procLink(`${proc}/1/ns/pid`)];
   if (own !== undefined && init !== undefined && own !== init) {
     return foreign(`process 1 in ${proc} is in ${init}, and unghost in ${own}`);
   }
@@ -28,13 +27,4 @@ export function comparePidNamespace(root: string): PidNamespace {
 
 function foreign(detail: string): PidNamespace {
   return { kind: "foreign", reason: `this is another pid namespace than unghost's own (${detail})` };
-}
-
-/** Undefined where it may not be read, which needs more than the pids themselves. */
-function linkOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,7 @@ import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
 import { descentIn } from "./descent.ts";
 import { hostPath, resolveOnHost } from "./host-paths.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { procLink, procText } from "./proc-fs.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 import type { PluginOrigin } from "./types.ts";
@@ -29,7 +29,7 @@ export function pluginOrigins(
 ): (stat: ProcessStat, argv: readonly string[]) => PluginOrigin | undefined {
   const { root, processes, prover, runtimePid, cniBinDirs } = question;
   const proc = hostPath(root, "/proc");
-  const cgroupOf = (pid: number) => prover.cgroupOf(textOf(`${proc}/${pid}/cgroup`));
+  const cgroupOf = (pid: number) => prover.cgroupOf(procText(`${proc}/${pid}/cgroup`));
   const descends = descentIn(processes);
   const runtime = processes.find(({ pid }) => pid === runtimePid);
   const runtimesService = runtime === undefined ? undefined : serviceOf(runtime.pid);
@@ -54,7 +54,7 @@ export function pluginOrigins(
     const link = `${proc}/${pid}/exe`;
     const executable = identityOf(link);
     if (executable === undefined || prover.proveExecutable(pid).kind === "refused") return false;
-    const names = [linkOf(link), argv[0]].map((path) => posix.basename(path ?? "")).filter((name) => name !== "");
+    const names = [procLink(link), argv[0]].map((path) => posix.basename(path ?? "")).filter((name) => name !== "");
     const script = argv[1]?.startsWith("/") ? identityOf(resolveOnHost(root, argv[1], "follow")) : undefined;
     const isIn = (dir: string, name: string, file: string | undefined) =>
       file !== undefined && identityOf(resolveOnHost(root, posix.join(dir, name), "follow")) === file;
@@ -71,7 +71,7 @@ export function pluginOrigins(
   }
 
   function sharesPidNamespace(one: ProcessStat, other: ProcessStat): boolean {
-    return linkOf(`${proc}/${one.pid}/ns/pid`) === linkOf(`${proc}/${other.pid}/ns/pid`);
+    return procLink(`${proc}/${one.pid}/ns/pid`) === procLink(`${proc}/${other.pid}/ns/pid`);
   }
 
   function sharesContainer(one: ProcessStat, other: ProcessStat): boolean {
@@ -87,16 +87,6 @@ export function pluginOrigins(
     }
     return isOfMultus(stat) ? "multus-daemon" : undefined;
   };
-}
-
-function textOf(path: string): string {
-  const read = readProcFile(path);
-  return read.kind === "content" ? read.text : "";
-}
-
-function linkOf(path: string): string | undefined {
-  const read = readProcLink(path);
-  return read.kind === "content" ? read.text : undefined;
 }
 
 function identityOf(path: string): string | undefined {

@@ -79,6 +79,18 @@ export function readProcLink(path: string): ProcRead {
   }
 }
 
+/** The link's target; undefined where there is none to be read, whatever the reason. */
+export function procLink(path: string): string | undefined {
+  const read = readProcLink(path);
+  return read.kind === "content" ? read.text : undefined;
+}
+
+/** The file's text; empty where it cannot be read, whatever the reason. */
+export function procText(path: string): string {
+  const read = readProcFile(path);
+  return read.kind === "content" ? read.text : "";
+}
+
 function procError(error: unknown): ProcRead {
   const code = errorCode(error);
   if (code === "ENOENT" || code === "ESRCH") return { kind: "gone" };

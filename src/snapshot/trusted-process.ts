@@ -9,7 +9,7 @@ import {
   parseCgroup,
 } from "./cgroup-path.ts";
 import { hostPath } from "./host-paths.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { procLink, procText } from "./proc-fs.ts";
 import { isTrustedUid, type PathTrust, provePath } from "./trusted-path.ts";
 
 /**
@@ -74,10 +74,10 @@ export function processProver(root: string): ProcessProver {
   // Of a simulated node, whose /proc is plain files that whoever named it with --host-root vouches for: what is not
   // recorded there cannot be checked. Nobody but root can put anything else in the place of a kernel's /proc.
   const isRecorded = !isProcfs(proc);
-  const initCgroup = parseCgroup(textOf(`${proc}/1/cgroup`));
-  const initPidNs = linkOf(`${proc}/1/ns/pid`);
+  const initCgroup = parseCgroup(procText(`${proc}/1/cgroup`));
+  const initPidNs = procLink(`${proc}/1/ns/pid`);
   // Where root may not look into init (no CAP_SYS_PTRACE), our own: it is there that paths are looked up.
-  const initMountNs = linkOf(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? linkOf("/proc/self/ns/mnt") : undefined);
+  const initMountNs = procLink(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? procLink("/proc/self/ns/mnt") : undefined);
   const provenDirs = new Map<string, PathTrust>();
 
   const unreadable = (what: string): ProcessTrust =>
@@ -85,7 +85,7 @@ export function processProver(root: string): ProcessProver {
   const cgroupOf = (text: string): readonly CgroupPath[] => belowInit(parseCgroup(text), initCgroup);
 
   function proveOwner(pid: number): ProcessTrust {
-    const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.slice(1);
+    const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(procText(`${proc}/${pid}/status`))?.slice(1);
     if (uids === undefined) return unreadable("status");
     // All four: a set-uid program runs as root with the arguments and the environment of whoever started it.
     const foreign = uids.find((uid) => !isTrustedUid(Number(uid)));
@@ -93,7 +93,7 @@ export function processProver(root: string): ProcessProver {
   }
 
   function provePidNamespace(pid: number): ProcessTrust {
-    const pidNs = initPidNs === undefined ? undefined : linkOf(`${proc}/${pid}/ns/pid`);
+    const pidNs = initPidNs === undefined ? undefined : procLink(`${proc}/${pid}/ns/pid`);
     const isInits = pidNs === undefined ? hasOnePid(pid) : pidNs === initPidNs;
     if (isInits === undefined) return unreadable("pid namespace");
     return isInits ? TRUSTED : OTHER_PID_NAMESPACE;
@@ -101,12 +101,12 @@ export function processProver(root: string): ProcessProver {
 
   /** Its pid in each namespace from that of this /proc inwards, which everybody may read. */
   function hasOnePid(pid: number): boolean | undefined {
-    const pids = /^NSpid:\s+(.*)$/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
+    const pids = /^NSpid:\s+(.*)$/m.exec(procText(`${proc}/${pid}/status`))?.[1];
     return pids === undefined ? undefined : !/\s/.test(pids.trim());
   }
 
   function proveMountNamespace(pid: number, cgroup: readonly CgroupPath[]): ProcessTrust {
-    const mountNs = linkOf(`${proc}/${pid}/ns/mnt`);
+    const mountNs = procLink(`${proc}/${pid}/ns/mnt`);
     if (mountNs === undefined || initMountNs === undefined) return unreadable("mount namespace");
     if (mountNs === initMountNs || isSystemService(cgroup)) return TRUSTED;
     return refused("other-mount-namespace", "is in another mount namespace than the node's init");
@@ -121,7 +121,7 @@ export function processProver(root: string): ProcessProver {
   /** The file that runs, by the kernel's link to it; it may be unlinked since. Then the directories that it lay in. */
   function proveExecutable(pid: number): ProcessTrust {
     const link = `${proc}/${pid}/exe`;
-    const path = linkOf(link)?.replace(/ \(deleted\)$/, "");
+    const path = procLink(link)?.replace(/ \(deleted\)$/, "");
     const stats = statsOf(link);
     if (path === undefined || stats === undefined) return unreadable("executable");
     if ((stats.mode & SET_ID) !== 0) {
@@ -130,7 +130,7 @@ export function processProver(root: string): ProcessProver {
     if (!isTrustedUid(stats.uid) || (stats.mode & GROUP_OR_OTHERS_WRITE) !== 0) {
       return refused("executable-not-roots", `runs ${path}, which users other than root can replace`);
     }
-    const isElsewhere = linkOf(`${proc}/${pid}/ns/mnt`) !== initMountNs;
+    const isElsewhere = procLink(`${proc}/${pid}/ns/mnt`) !== initMountNs;
     const dir = dirname(isElsewhere ? `/proc/${pid}/root${path}` : path);
     const proven = provenDirs.get(dir) ?? provePath(root, dir);
     provenDirs.set(dir, proven);
@@ -149,14 +149,14 @@ export function processProver(root: string): ProcessProver {
 
   /** Field 22 of /proc/<pid>/stat, as text: it is only compared. */
   function startOf(pid: number): string | undefined {
-    const stat = textOf(`${proc}/${pid}/stat`);
+    const stat = procText(`${proc}/${pid}/stat`);
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ", 20)[19];
   }
 
   return {
     cgroupOf,
     proveService: (pid) => {
-      const cgroup = cgroupOf(textOf(`${proc}/${pid}/cgroup`));
+      const cgroup = cgroupOf(procText(`${proc}/${pid}/cgroup`));
       return proveAll(pid, [
         () => proveOwner(pid),
         () => provePidNamespace(pid),
@@ -169,14 +169,14 @@ export function processProver(root: string): ProcessProver {
       proveAll(pid, [
         () => proveOwner(pid),
         () => provePidNamespace(pid),
-        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`)), watched),
+        () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`)), watched),
         () => proveExecutable(pid),
       ]),
     proveHostRoot: (pid) =>
       proveAll(pid, [
         () => proveOwner(pid),
         () => provePidNamespace(pid),
-        () => proveOutsideContainers(cgroupOf(textOf(`${proc}/${pid}/cgroup`))),
+        () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`))),
       ]),
     proveOwner,
     proveExecutable,
@@ -190,16 +190,6 @@ function isProcfs(proc: string): boolean {
     // No /proc at all: then there is nobody to prove anything of, and nobody is taken on trust.
     return true;
   }
-}
-
-function textOf(path: string): string {
-  const read = readProcFile(path);
-  return read.kind === "content" ? read.text : "";
-}
-
-function linkOf(path: string): string | undefined {
-  const read = readProcLink(path);
-  return read.kind === "content" ? read.text : undefined;
 }
 
 function statsOf(path: string): Stats | undefined {
