@@ -13,9 +13,11 @@ export function bootProc(root: string, bootedAt: number): void {
   writeFileSync(join(proc, "stat"), `cpu  0 0 0 0 0 0 0 0 0 0\nbtime ${Math.floor(bootedAt / 1000)}\n`);
   writeUptime(root, bootedAt);
   writeInit(join(proc, "1"));
-  // Every reader finds itself in it, as in the /proc of its own pid namespace.
-  rmSync(join(proc, "self"), { force: true });
-  symlinkSync("/proc/self", join(proc, "self"));
+  // Every reader finds its own pids in it, as in the /proc of its own pid namespace. Nothing more of itself: its start
+  // time counts from another boot.
+  rmSync(join(proc, "self"), { recursive: true, force: true });
+  mkdirSync(join(proc, "self"));
+  symlinkSync("/proc/self/status", join(proc, "self/status"));
 }
 
 /** Renamed into place: a reader must never see half of it. */
