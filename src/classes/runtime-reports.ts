@@ -3,6 +3,7 @@ import { isFullId, type SandboxId } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { LogLine, Snapshot } from "../snapshot/types.ts";
+import { lineTime } from "./log-time.ts";
 
 /**
  * What the runtime or kubelet reports in its own words. Decisions rest on these alone: the operation and the sandbox
@@ -42,9 +43,30 @@ export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
   const known = reports.get(snapshot);
   if (known !== undefined) return known;
   const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
-  const fresh = lines.flatMap((line) => reportIn(line) ?? []);
+  const fresh = inOrderOfTime(
+    lines.flatMap((line) => reportIn(line) ?? []),
+    snapshot.observedAt,
+  );
   reports.set(snapshot, fresh);
   return fresh;
+}
+
+/**
+ * The logs of the runtime and of kubelet are read one after the other. Each writer's own order is kept: its clock may have
+ * been set back in between, and a line without a time belongs to the one before it.
+ */
+function inOrderOfTime(unordered: readonly RuntimeReport[], now: Date): readonly RuntimeReport[] {
+  const newest = new Map<string, number>();
+  return unordered
+    .map((report) => {
+      const { place, text } = report.line;
+      const writer = `${place} ${parseEnvelope(text)?.format === "klog" ? "kubelet" : "runtime"}`;
+      const at = Math.max(newest.get(writer) ?? 0, lineTime(text, now)?.getTime() ?? 0);
+      newest.set(writer, at);
+      return { at, report };
+    })
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ report }) => report);
 }
 
 /** Cheap: no report is without one of these words. */

@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { diagnosed, named } from "../support/diagnosed.ts";
+import { containerdLine, klog } from "../support/log-lines.ts";
 import {
+  addressOf,
   containerOf,
   delErrorLine,
   FINISHED,
   idOf,
   type NodeParts,
+  PATIENT,
   recordOf,
   resultOf,
   sandboxOf,
@@ -18,6 +21,12 @@ const SOCKET_DOWN =
 const LOSSY = 'plugin type="kube-ovn" failed (delete): Invalid Configuration; server_socket is required in cni.conf';
 const CORRUPT =
   'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
+
+/** As kubelet says that a stop failed. */
+function stopFailed(digit: string, cause: string): string {
+  const error = `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf(digit)}": ${cause}`;
+  return `"StopPodSandbox from runtime service failed" err=${JSON.stringify(error)} podSandboxID="${idOf(digit)}"`;
+}
 
 /** Dead, with its network still up: something keeps it from being taken down. */
 const stuck: NodeParts = { sandboxes: [sandboxOf("a")], records: [recordOf("a")], results: [resultOf("a")] };
@@ -41,6 +50,20 @@ describe("a dead sandbox that nothing but the log explains", () => {
     const logLines = [delErrorLine("a", UNAUTHORIZED), delErrorLine("a", SOCKET_DOWN)];
 
     expect(named(diagnosed({ ...stuck, logLines }))).toEqual([`cni-daemon-socket-down/${idOf("a")}`]);
+  });
+
+  test("is named by the newest line of all logs, in whatever order they were read", () => {
+    const kubelet = klog(60, stopFailed("a", LOSSY));
+    const released = containerdLine(30, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
+    const multusSkippedDelegates = { ...stuck, results: [], addresses: [addressOf("a", "10.88.0.2")] };
+    const successor = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
+    const runsAgain = { ...multusSkippedDelegates, sandboxes: [sandboxOf("a"), successor] };
+
+    const over = diagnosed({ ...runsAgain, logLines: [released, kubelet] }, PATIENT);
+    const again = diagnosed({ ...runsAgain, logLines: [released, klog(20, stopFailed("a", LOSSY))] }, PATIENT);
+
+    expect([over.verdict, named(over), over.pending]).toEqual(["healthy", [], []]);
+    expect(named(again)).toEqual([`multus-lossy-conflist/${idOf("a")}`]);
   });
 
   test("is named even where it is kept on purpose: it cannot be taken down", () => {
