@@ -1,16 +1,29 @@
 import type { Sandbox } from "../snapshot/types.ts";
+import { lineTime } from "./log-time.ts";
 import { type CallReport, callReports, concernsPod, isFresh } from "./reports.ts";
+import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
 /**
- * What kubelet or the cluster lately reported about stopping this sandbox. Not the runtime's word: a stop that somebody
- * tried by hand is nobody's wish any more.
+ * What kubelet or the cluster lately reported about stopping this sandbox, unless its network has been released since.
+ * Not the runtime's word: a stop that somebody tried by hand is nobody's wish any more.
  */
 export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: NodeView): readonly CallReport[] {
   const { namespace, name, uid } = pod;
-  return callReports(view).filter((report) => {
+  const own = callReports(view).filter((report) => {
     if (report.operation !== "remove" || report.by === "runtime" || !isFresh(report, view)) return false;
     if (report.sandboxId !== undefined) return report.sandboxId === id;
     return report.pod?.uid !== undefined && concernsPod(report, { namespace, name, uid });
   });
+  if (own.length === 0) return own;
+  const releasedAt = networkReleasedAt(id, view);
+  return own.filter(({ at }) => releasedAt === undefined || at === undefined || at > releasedAt);
+}
+
+/** When the runtime last logged that DEL succeeded for it. A stop that fails in a later step is reported after that. */
+function networkReleasedAt(id: string, { snapshot }: NodeView): Date | undefined {
+  const released = runtimeReports(snapshot).findLast(
+    (report) => report.kind === "network-released" && report.sandboxId === id,
+  );
+  return released === undefined ? undefined : lineTime(released.line.text, snapshot.observedAt);
 }

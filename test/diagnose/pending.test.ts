@@ -3,6 +3,7 @@ import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
+import { containerdLine, klog } from "../support/log-lines.ts";
 import {
   ago,
   idOf,
@@ -14,14 +15,6 @@ import {
   sandboxOf,
   snapshotOf,
 } from "../support/snapshot-builder.ts";
-
-function klog(secondsAgo: number, text: string): string {
-  const at = ago(secondsAgo);
-  const two = (value: number) => String(value).padStart(2, "0");
-  const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
-  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return `E${day} ${time}.000000    4711 kuberuntime_sandbox.go:72] ${text}`;
-}
 
 const timedOut = (uid: string, secondsAgo: number): string =>
   klog(
@@ -212,5 +205,29 @@ describe("a removal", () => {
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["removal-overdue"]]);
+  });
+
+  test("that failed before the runtime released the network is over", () => {
+    const released = containerdLine(10, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
+    const parts = { sandboxes: [sandboxOf("a")], logLines: [released, stopTimedOut("a", 30)] };
+    const failedAgain = { ...parts, logLines: [...parts.logLines, stopTimedOut("a", 5)] };
+
+    const over = diagnosed(parts, PATIENT);
+    expect([over.verdict, over.pending, over.kept.map(({ sandboxId }) => sandboxId)]).toEqual([
+      "healthy",
+      [],
+      [idOf("a")],
+    ]);
+    expect(diagnosed(failedAgain, PATIENT)).toMatchObject({
+      verdict: "degraded",
+      pending: [{ reason: "removal-failing", reported: [{ count: 1 }] }],
+    });
+  });
+
+  test("that failed is not over because the network of another sandbox was released", () => {
+    const released = containerdLine(10, "info", `TearDown network for sandbox "${idOf("b")}" successfully`);
+    const parts = { sandboxes: [sandboxOf("a")], logLines: [released, stopTimedOut("a", 30)] };
+
+    expect(diagnosed(parts, PATIENT).verdict).toBe("degraded");
   });
 });
