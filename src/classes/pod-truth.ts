@@ -27,6 +27,13 @@ export function finishedPhase({ pod }: Sandbox, { snapshot }: NodeView): "Succee
   return known.phase === "Succeeded" || known.phase === "Failed" ? known.phase : undefined;
 }
 
+/** Somebody has deleted its pod, and kubelet has not finished with it. */
+export function isTerminating({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeView): boolean {
+  const { kubernetes } = snapshot;
+  if (kubernetes.source === "none") return false;
+  return kubernetes.pods.some(({ uid, terminating }) => uid === pod.uid && terminating === true);
+}
+
 /** Its pod comes from a manifest on the node, not from the API. */
 export function isStatic({ annotations }: Pick<Sandbox, "annotations">): boolean {
   const source = annotations["kubernetes.io/config.source"];

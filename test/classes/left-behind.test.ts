@@ -3,6 +3,7 @@ import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { ContainerExit, ContainerRecord, Kubernetes, NetnsEntry } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
+import { klog } from "../support/log-lines.ts";
 import {
   AT_ONCE,
   addressOf,
@@ -69,6 +70,46 @@ describe("dead-after-crash", () => {
 
     expect(findings.map(({ id }) => id)).toEqual(isFound ? [S1] : []);
     expect(kept.map(({ sandboxId }) => sandboxId)).toEqual(isFound ? [] : [idOf("a")]);
+  });
+
+  describe("where kubelet is taking the pod down", () => {
+    const unreleased: NodeParts = { ...dead, results: [resultOf("a")] };
+    const kubeletStarted = 30;
+    const stopTimedOut = klog(
+      30,
+      `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf("a")}"`,
+    );
+
+    test("does not name a sandbox of this boot whose stop fails: that is pending", () => {
+      const { verdict, findings, pending, kept } = diagnosed({
+        ...unreleased,
+        kubeletStarted,
+        logLines: [stopTimedOut],
+      });
+
+      expect([verdict, findings, kept]).toEqual(["degraded", [], []]);
+      expect(pending).toMatchObject([{ reason: "removal-failing", sandboxId: idOf("a") }]);
+    });
+
+    test.each<readonly [string, NodeParts, boolean]>([
+      ["a Terminating pod of this boot", { kubeletStarted }, false],
+      [
+        "a Terminating pod whose sandbox is older than the machine's start",
+        { sandboxes: beforeBoot, kubeletStarted },
+        true,
+      ],
+      ["a Terminating pod without a kubelet that would take it down", {}, true],
+    ])("%s", (_, parts, isFound) => {
+      const pod = { namespace: "default", name: "pod-a", uid: podUid("a"), terminating: true };
+      const kubernetes: Kubernetes = {
+        source: "api",
+        pods: [pod],
+        holds: { paused: false, node: false, namespaces: [] },
+      };
+      const found = diagnose(snapshotOf({ ...unreleased, ...parts }, { kubernetes }), AT_ONCE);
+
+      expect(named(found)).toEqual(isFound ? [S1] : []);
+    });
   });
 
   test("quotes how the runtime lists what it lost", () => {

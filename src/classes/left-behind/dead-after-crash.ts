@@ -1,10 +1,22 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { Sandbox } from "../../snapshot/types.ts";
 import type { Candidate } from "../candidates.ts";
 import { containerInWords } from "../container-words.ts";
-import { endedInOrder, endWasLost, lostItsNetns, networkStillHeld, predatesStart, wasTakenDown } from "../ending.ts";
+import {
+  endedInOrder,
+  endWasLost,
+  lostItsNetns,
+  networkStillHeld,
+  predatesStart,
+  wasNeverCreated,
+  wasTakenDown,
+} from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
+import { isKubeletAlive } from "../kubelet-alive.ts";
+import { isTerminating } from "../pod-truth.ts";
 import { isRecovering } from "../recovering.ts";
+import { removalReports } from "../removal-reports.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
 import type { NodeView } from "../view.ts";
 
@@ -53,8 +65,9 @@ export const deadAfterCrash: FailureClass = {
 
 function detect(view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
   return candidates.flatMap((candidate) => {
-    if (candidate.retained !== undefined || wasTakenDown(candidate.about, view) || isRecovering(candidate, view))
-      return [];
+    const { retained, about, sandbox } = candidate;
+    if (retained !== undefined || wasTakenDown(about, view) || isRecovering(candidate, view)) return [];
+    if (isBeingDeleted(sandbox, view)) return [];
     const evidence = proofOfSuddenEnd(candidate, view);
     if (evidence.length === 0) return [];
     return [
@@ -65,6 +78,12 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       }),
     ];
   });
+}
+
+/** Made in this life of machine and runtime, and kubelet is taking it down: whatever holds that up, no crash ended it. */
+function isBeingDeleted(sandbox: Sandbox, view: NodeView): boolean {
+  if (wasNeverCreated(sandbox) || predatesStart(sandbox, view) !== undefined) return false;
+  return (isKubeletAlive(view) && isTerminating(sandbox, view)) || removalReports(sandbox, view).length > 0;
 }
 
 function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Evidence[] {
