@@ -7,7 +7,7 @@ import type { ActionResult } from "../heal/run-action.ts";
 import { describeError } from "../heal/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
-import { asBeingHealed } from "./being-healed.ts";
+import { withOwnHealing } from "./being-healed.ts";
 import { countsOf } from "./counts.ts";
 import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from "./decisions.ts";
 import { GrowthMeter } from "./growth.ts";
@@ -84,7 +84,7 @@ export function openCycle(tools: CycleTools): Cycle {
 
   function absorb({ seconds, startedAtMs, ...seen }: TimedLook): void {
     newestMs = Math.max(newestMs, startedAtMs);
-    const report = asBeingHealed(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
+    const report = withOwnHealing(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
     const counts = countsOf(seen, report);
     const now = momentNow();
     apply(afterLook(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));

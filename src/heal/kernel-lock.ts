@@ -38,6 +38,26 @@ export async function takeKernelLock(path: string, waitMs: number): Promise<Kern
   return refused(`${path} is being replaced again and again`, "Find out who removes it.");
 }
 
+/**
+ * Whether somebody holds it at this moment. Asks for a shared lock and gives it back at once; where the kernel cannot be
+ * asked, nobody is known to hold it.
+ */
+export async function isKernelLocked(path: string): Promise<boolean> {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    return false;
+  }
+  try {
+    if (!fstatSync(fd).isFile()) return false;
+    const { end } = await runChild(["flock", "-s", "-n", "0"], { stdinFd: fd, timeoutMs: ASK_MS });
+    return end.kind === "exited" && end.code === BUSY;
+  } finally {
+    closeSync(fd);
+  }
+}
+
 function openLockFile(path: string): number | (KernelLock & { kind: "refused" }) {
   const next = `Look at what it is, and remove it: unghost makes ${path} itself.`;
   let fd: number;

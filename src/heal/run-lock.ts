@@ -1,9 +1,10 @@
 import { ftruncateSync, readFileSync, writeSync } from "node:fs";
 import * as v from "valibot";
 import { parseJson } from "../snapshot/json.ts";
-import { takeKernelLock } from "./kernel-lock.ts";
+import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 import { livenessOf, type ProcessIdentity } from "./process-identity.ts";
+import type { StateDir } from "./state-dir.ts";
 import { describeError, errorCode } from "./system-error.ts";
 
 const holderSchema = v.object({
@@ -13,6 +14,8 @@ const holderSchema = v.object({
   pidNamespace: v.string(),
   /** Missing in what versions wrote that had no kernel lock: there the file itself was the lock. */
   kernelLock: v.optional(v.boolean()),
+  /** The run in the journal, where the holder writes one. */
+  run: v.optional(v.string()),
 });
 
 type Holder = v.InferOutput<typeof holderSchema>;
@@ -24,6 +27,8 @@ export interface RunLock {
 export interface RunLockOptions {
   readonly path: string;
   readonly own: ProcessIdentity;
+  /** Under which its entries are in the journal. */
+  readonly run?: string;
   /** How long to wait for another run to end; 0 leaves at once. */
   readonly waitMs: number;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
@@ -53,28 +58,24 @@ export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock
  * The file says who holds it, for the message alone.
  */
 export async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
-  const { path, own, waitMs, sleep } = options;
+  const { path, own, run, waitMs, sleep } = options;
   for (let waited = 0; ; waited += POLL_MS) {
     const lock = await takeKernelLock(path, Math.max(0, waitMs - waited));
     if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
     if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
     const former = readHolder(path);
     const isHeldByFile = former?.kernelLock !== true && former !== undefined && livenessOf(former, own) === "alive";
-    if (!isHeldByFile) return named(path, own, lock);
+    if (!isHeldByFile) return named(path, { ...own, kernelLock: true, ...(run === undefined ? {} : { run }) }, lock);
     lock.release();
     if (waited >= waitMs) return refuse(words.busy(holderWords(former, own), path), words.next, "lock");
     await sleep(POLL_MS);
   }
 }
 
-function named(
-  path: string,
-  own: ProcessIdentity,
-  { fd, release }: { fd: number; release: () => void },
-): Outcome<RunLock> {
+function named(path: string, holder: Holder, { fd, release }: { fd: number; release: () => void }): Outcome<RunLock> {
   try {
     ftruncateSync(fd, 0);
-    writeSync(fd, JSON.stringify({ ...own, kernelLock: true }), 0);
+    writeSync(fd, JSON.stringify(holder), 0);
   } catch (thrown) {
     release();
     return refuse(
@@ -88,6 +89,27 @@ function named(
       release();
     },
   });
+}
+
+/** A run that changes the node right now. */
+export interface LiveRun {
+  readonly run: string;
+  readonly pid: number;
+  readonly journal: string;
+}
+
+/**
+ * The run that holds the lock at this moment. The kernel says that somebody does; the file only who it is, and it may
+ * still name a run that was killed while the next one is about to write its own name.
+ */
+export async function liveRun(
+  { lock, journal }: Pick<StateDir, "lock" | "journal">,
+  own: ProcessIdentity,
+): Promise<LiveRun | undefined> {
+  if (!(await isKernelLocked(lock))) return undefined;
+  const holder = readHolder(lock);
+  if (holder?.run === undefined || livenessOf(holder, own) === "dead") return undefined;
+  return { run: holder.run, pid: holder.pid, journal };
 }
 
 function readHolder(path: string): Holder | undefined {

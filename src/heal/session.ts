@@ -45,14 +45,15 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
   const room = await ensureRoom(stateDir.value.root, options.room);
   if (!room.ok) return room;
   const newId = journalIds(clock, random);
+  const run = newId();
   const lock = await acquireRunLock({
     path: stateDir.value.lock,
     own,
+    run,
     waitMs: options.lockWaitMs,
     sleep,
   });
   if (!lock.ok) return lock;
-  const run = newId();
   const journal = await openJournal({ stateDir: stateDir.value, run, boot: own.boot, clock, newId });
   if (!journal.ok) {
     lock.value.release();

@@ -1,0 +1,27 @@
+import { isFullId } from "../snapshot/ids.ts";
+import type { NodeReport, ReportedFinding } from "./node-report.ts";
+
+/** The finding that a run is treating, as it is to be shown in place of what a scan found of the same sandbox. */
+export type TreatedAs = (sandboxId: string, found: ReportedFinding) => ReportedFinding | undefined;
+
+/**
+ * A scan during a healing sees half-treated sandboxes: with its corrupt cache moved away, one merely looks dead, and once
+ * it is removed its address looks leaked for a moment. Whatever a scan finds of a sandbox that is being healed is the
+ * finding that is being healed, counted once. Nothing is left out: a sandbox with findings before has one after.
+ */
+export function asBeingHealed(report: NodeReport, treatedAs: TreatedAs): NodeReport {
+  const findings = new Map<string, ReportedFinding>();
+  for (const finding of report.findings) {
+    const sandboxId = sandboxOf(finding);
+    const treated = sandboxId === undefined ? undefined : treatedAs(sandboxId, finding);
+    const shown = treated === undefined || treated.id === finding.id ? finding : treated;
+    if (!findings.has(shown.id) || shown === finding) findings.set(shown.id, shown);
+  }
+  return { ...report, findings: [...findings.values()] };
+}
+
+/** The sandbox that a finding is about, or of which it is left. containerd's leases are named after theirs. */
+export function sandboxOf({ subject }: Pick<ReportedFinding, "subject">): string | undefined {
+  const { sandboxId, name = "" } = subject;
+  return sandboxId ?? (isFullId(name) ? name : undefined);
+}
