@@ -92,7 +92,7 @@ test("an agent that runs takes over a new policy, and keeps the old one while th
 
   const seen = await agent.said("a ghost is seen", ({ msg }) => msg === "ghost detected");
   config.replace("agent: {observeOnly: true, cap: 0}\n");
-  const refused = await agent.said("the file is refused", ({ problem }) => problem !== undefined);
+  const refused = await agent.said("the file is refused", ({ problem }) => problem?.startsWith(config.path) === true);
   const before = await unghost(["scan", ...node.where]);
   config.replace("agent: {observeOnly: false}\n");
   await until("all ghosts are gone", GUARD_MS, async () =>
