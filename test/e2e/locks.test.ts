@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { CNI_BIN_DIR } from "../../lab/cni-config.ts";
 import { leaseWithStuckPlugin } from "../../lab/faults/stuck-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
@@ -9,15 +10,19 @@ import { AT_ONCE, heal } from "./healed-node.ts";
 import { startAgent } from "./running-agent.ts";
 import { simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const QUIET = ["--no-kube", "--listen", ""] as const;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG_GUARD_MS }, () => {
   test("is free at once when its holder vanishes with its pid namespace", async () => {
     const node = await start();
     await leaseWithStuckPlugin(node, "ignores SIGTERM", "10.88.200.1");
-    const inOwnNamespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", UNGHOST];
+    // A new /proc shows the machine's boot id, and the run would count as one of another boot.
+    await node.check(["sh", "-c", `cat ${BOOT_ID} >/var/boot-id`]);
+    const run = `mount --bind /var/boot-id ${BOOT_ID} && exec ${UNGHOST} heal --yes ${AT_ONCE.join(" ")}`;
+    const inOwnNamespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", run];
 
-    const killed = node.exec([...inOwnNamespace, "heal", "--yes", ...AT_ONCE], { timeoutMs: 6000 });
+    const killed = node.exec(inOwnNamespace, { timeoutMs: 6000 });
     await until("the run holds the lock", HANG_GUARD_MS, () => {
       try {
         return readFileSync(node.path("/var/lib/unghost/lock"), "utf8") || undefined;
@@ -26,6 +31,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG
       }
     });
     expect((await killed).timedOut).toBe(true);
+    // From here on only the lock can be in the way.
+    await node.writeFile(`${CNI_BIN_DIR}/stuck-10.88.200.1`, "#!/bin/sh\n", 0o755);
     const { code, report } = await heal(node);
 
     expect([code, report.verdict]).toEqual([0, "healthy"]);
