@@ -4,6 +4,7 @@ import { CNI_BIN_DIR } from "../../lab/cni-config.ts";
 import { leakedLease } from "../../lab/faults/host-local.ts";
 import { leaseWithStuckPlugin, STUCK_PIDS, STUCK_PLUGINS, type StuckPlugin } from "../../lab/faults/stuck-plugin.ts";
 import type { LabNode } from "../../lab/node.ts";
+import { processesOf } from "../../lab/node-processes.ts";
 import { runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
@@ -14,6 +15,8 @@ const SHAPES = Object.keys(STUCK_PLUGINS) as StuckPlugin[];
 const NETWORK = "/var/lib/cni/networks/cbr0";
 /** Far beyond every deadline used here, and far below what the plugins sleep. */
 const GUARD_MS = 120_000;
+/** As a shell counts a child that SIGKILL ended. */
+const KILLED = 128 + 9;
 
 async function stuckLeases(node: LabNode): Promise<void> {
   for (const [index, shape] of SHAPES.entries()) await leaseWithStuckPlugin(node, shape, `10.88.200.${index + 1}`);
@@ -80,6 +83,25 @@ describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { ti
     if (mode === "after") return;
     const { stdout } = await node.exec(["sh", "-c", "cat /proc/[0-9]*/comm"]);
     expect(stdout.split("\n")).not.toContain("containerd");
+  });
+
+  test("boot that cannot run its own timers any more is killed by its watchdog", async () => {
+    const node = await start();
+    await stuckLeases(node);
+    const command = `${UNGHOST} boot --after --no-kube --deadline 5s; echo "exit code $?"`;
+    const booted = node.exec(["sh", "-c", command], { timeoutMs: GUARD_MS });
+    const pid = await until("boot and its watchdog run", GUARD_MS, () => {
+      const processes = processesOf(node);
+      const boot = processes.find((one) => one.command[0] === UNGHOST && one.command[1] === "boot");
+      return processes.some(({ command: [program, , what] }) => program === "timeout" && what === "cat")
+        ? boot?.pid
+        : undefined;
+    });
+    await node.check(["kill", "-STOP", String(pid)]);
+
+    const { timedOut, stdout } = await booted;
+
+    expect([timedOut, stdout]).toEqual([false, expect.stringContaining(`exit code ${KILLED}`)]);
   });
 
   test("the agent goes on to heal what appears later", async () => {
