@@ -6,15 +6,20 @@ import { absent } from "../../src/snapshot/source.ts";
 import { type Holds, type KnownPod, ZERO_TIME } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
+  addressOf,
   ago,
+  delErrorLine,
   idOf,
   MULTUS,
   type NodeParts,
   PATIENT,
   pluginFor,
   recordOf,
+  resultOf,
   sandboxOf,
+  scratchOf,
   snapshotOf,
+  THICK_MULTUS,
 } from "../support/snapshot-builder.ts";
 
 function lockLine(digit: string): string {
@@ -169,6 +174,7 @@ describe("clock-step-sandbox-attempt-reuse", () => {
 describe("a sandbox that was never completely created", () => {
   const halfMade = sandboxOf("a", { createdAt: ZERO_TIME });
   const stored = { id: idOf("a"), labels: {} };
+  const DELEGATES_RESULT = resultOf("a", "ok", "/var/lib/cni/multus/results");
 
   test.each<readonly [string, NodeParts, string]>([
     ["has no other trace", {}, "failed-rollback-unknown-sandbox"],
@@ -186,5 +192,32 @@ describe("a sandbox that was never completely created", () => {
     ["is on a node with multus", { conf: MULTUS }, "multus-cache-consumed-rebuilt-config"],
   ])("and %s", (_, parts, expected) => {
     expect(named(diagnosed({ ...parts, sandboxes: [halfMade] }))).toEqual([`${expected}/${idOf("a")}`]);
+  });
+
+  const recovered: NodeParts = { sandboxes: [halfMade], storeRecords: [{ ...stored, createdAt: ago(7200) }] };
+
+  test("and recovered without its name: no statement of the finding says that the name is reserved", () => {
+    const [finding] = diagnosed(recovered).findings;
+
+    expect(finding?.blocks).toEqual([]);
+    expect(JSON.stringify(finding)).not.toMatch(/stays reserved|name stays|is reserved/);
+    expect(finding?.summary).toContain("without reserving its name");
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["nothing", {}],
+    ["what the delegates of thick multus left", { conf: THICK_MULTUS, results: [DELEGATES_RESULT] }],
+    ["an address", { conf: THICK_MULTUS, addresses: [addressOf("a", "10.88.0.2")] }],
+    ["a refused DEL", { logLines: [delErrorLine("a", "server_socket is required in cni.conf")] }],
+    ["a name that somebody needs", { logLines: [lockLine("a")] }],
+    ["a second record of its name", { sandboxes: [halfMade, { ...halfMade, id: idOf("b") }] }],
+    ["torn caches", { conf: MULTUS, results: [resultOf("a", "empty")], multus: [scratchOf("a", "empty")] }],
+  ])("and left %s: it is a finding of one class", (_, parts) => {
+    const { findings, pending, kept } = diagnosed({ ...recovered, ...parts });
+    const about = (id: string | undefined) => id === idOf("a");
+    const subjects = findings.filter(({ subject }) => "sandboxId" in subject && about(subject.sandboxId));
+
+    expect(subjects.map(({ class: id }) => id)).toHaveLength(1);
+    expect([...pending, ...kept].filter(({ sandboxId }) => about(sandboxId))).toEqual([]);
   });
 });

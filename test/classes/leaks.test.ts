@@ -9,6 +9,7 @@ import {
   ago,
   containerOf,
   idOf,
+  MULTUS,
   type NodeParts,
   PATIENT,
   pluginFor,
@@ -18,6 +19,7 @@ import {
   scratchOf,
   shimOf,
   snapshotOf,
+  THICK_MULTUS,
   UPTIME_SECONDS,
 } from "../support/snapshot-builder.ts";
 
@@ -83,6 +85,22 @@ describe("what sandboxes that are gone have left behind", () => {
     const { findings, verdict } = diagnose(snapshotOf({ addresses: [address] }, sources), AT_ONCE);
 
     expect([findings, verdict]).toEqual([[], "unknown"]);
+  });
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["thick multus wrote while a creation may still be in flight", { conf: THICK_MULTUS }, false],
+    ["thin multus wrote: its record would have come first", { conf: MULTUS }, true],
+  ])("a young result and cache file that %s", (_, parts, isFound) => {
+    const modifiedAt = ago(60);
+    const dir = "/var/lib/cni/multus";
+    const delegates = { ...resultOf("a", "ok", `${dir}/results`), modifiedAt };
+    const cache = { ...scratchOf("a", "ok", dir), modifiedAt };
+    const orphan = `cni-cache-files-orphaned/${delegates.path}`;
+    const young = { ...parts, runtimeVersion: "2.1.6", results: [delegates], multus: [cache] };
+    const old = { ...young, results: [{ ...delegates, modifiedAt: ago(700) }], multus: [] };
+
+    expect(named(diagnosed(young, PATIENT))).toEqual(isFound ? [orphan] : []);
+    expect(named(diagnosed(old, PATIENT))).toEqual([orphan]);
   });
 
   test("only what is old where no record would show a creation under way", () => {
