@@ -1,14 +1,17 @@
+import { readFileSync } from "node:fs";
 import { afterEach } from "vitest";
 import { AGENT_KUBECONFIG, admitAgents } from "../../lab/cluster/agent.ts";
 import { type Cluster, type ClusterOptions, startCluster } from "../../lab/cluster/cluster.ts";
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import type { CommandResult } from "../../lab/command.ts";
+import { until } from "../../lab/poll.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 
 /** Only against hanging: no test measures time with it. */
 export const HANG_GUARD_MS = 900_000;
 const COMMAND_MS = 300_000;
+export const KUBELET_LOG = "/var/log/kubelet.log";
 
 const clusters: Cluster[] = [];
 
@@ -37,4 +40,18 @@ export async function scanOn(node: ClusterNode, ...args: readonly string[]): Pro
 export function namedIn(report: NodeReport, pods: readonly string[]): readonly string[] {
   const text = JSON.stringify({ ...report, kept: [] });
   return pods.filter((pod) => new RegExp(`\\b${pod}\\b(?!-)`).test(text));
+}
+
+/** Waits until kubelet has logged for each pod that its sandbox could not be stopped. */
+export async function stopFails(node: ClusterNode, pods: readonly string[]): Promise<void> {
+  await until("kubelet fails to stop each pod", HANG_GUARD_MS, () => hasFailedToStop(node, pods) || undefined);
+}
+
+/** Whether kubelet has logged that for each pod, after so many characters of its log. */
+export function hasFailedToStop({ lab }: ClusterNode, pods: readonly string[], after = 0): boolean {
+  const failures = readFileSync(lab.path(KUBELET_LOG), "utf8")
+    .slice(after)
+    .split("\n")
+    .filter((line) => /KillPodSandboxError|Failed to stop sandbox/i.test(line));
+  return pods.every((pod) => failures.some((line) => line.includes(pod)));
 }

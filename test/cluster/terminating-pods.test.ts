@@ -5,7 +5,7 @@ import { liftOrder, orderAtGate, refusal } from "../../lab/cni-gate.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, namedIn, scanOn, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, namedIn, scanOn, stopFails, unghostOn } from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 3);
 const DELETED = names("deleted", 6);
@@ -22,12 +22,15 @@ test(
       if (readFileSync(file, "utf8").includes('"deleted-')) truncateSync(file);
 
     await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
-    await stopFails(node.lab.path("/var/log/kubelet.log"), DELETED);
+    await stopFails(node, DELETED);
     const stuck = await scanOn(node);
     expect(stuck.verdict).toBe("ghosts");
     expect(namedIn(stuck, DELETED)).toEqual(DELETED);
 
-    const { actions = [] } = reportOf(await unghostOn(node, "heal", "--yes", "-o", "json"));
+    const healing = await unghostOn(node, "heal", "--yes", "-o", "json");
+    const { actions = [] } = reportOf(healing);
+    expect(healing.code, healing.stdout).toBe(0);
+    expect((await scanOn(node)).verdict).toBe("healthy");
     expect(actions.map(({ outcome }) => outcome)).toEqual(DELETED.map(() => "healed"));
     const after = await story.waitForPods(RUNNING.length, isReady);
     expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
@@ -48,7 +51,7 @@ test.each(runtimes)(
     for (const pod of DELETED) await orderAtGate(node.lab, "DEL", pod, refusal("no route to the network controller"));
 
     await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
-    await stopFails(node.lab.path("/var/log/kubelet.log"), DELETED);
+    await stopFails(node, DELETED);
     const stuck = await scanOn(node);
     expect(stuck.verdict).not.toBe("healthy");
     expect(namedIn(stuck, DELETED)).toEqual(DELETED);
@@ -62,13 +65,3 @@ test.each(runtimes)(
   },
   HANG_GUARD_MS,
 );
-
-/** Waits until kubelet has logged for each pod that its sandbox could not be stopped. */
-async function stopFails(kubeletLog: string, pods: readonly string[]): Promise<void> {
-  await until("kubelet fails to stop each pod", HANG_GUARD_MS, () => {
-    const failures = readFileSync(kubeletLog, "utf8")
-      .split("\n")
-      .filter((line) => /KillPodSandboxError|Failed to stop sandbox/i.test(line));
-    return pods.every((pod) => failures.some((line) => line.includes(pod))) ? true : undefined;
-  });
-}
