@@ -3,8 +3,9 @@ import { parseSandboxName } from "../snapshot/ids.ts";
 import type { CniDaemon, PluginProcess } from "../snapshot/types.ts";
 import type { DaemonCalls } from "./daemon-calls.ts";
 import type { Detected, Evidence } from "./finding.ts";
+import { failingRemovals } from "./removal-reports.ts";
 import type { CallReport } from "./reports.ts";
-import { callReports, isFresh } from "./reports.ts";
+import { callReports, isFresh, isTimeout } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 
 /** After a boot the daemon's own pod has to start first: kubelet's failures until then are the ordinary order of things. */
@@ -33,14 +34,19 @@ export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): r
       evidence: [stateEvidence(daemon, view), ...calls.slice(0, MOST_NAMED).map(callEvidence), ...quoted(failures)],
       blocks: pods.length === 0 ? [] : [podWords(pods)],
       cure: [],
-      explains: calls.map(({ sandboxId }) => sandboxId),
+      // Between two of kubelet's attempts no call waits, and the next one fails all the same.
+      explains: [
+        ...calls.map(({ sandboxId }) => sandboxId),
+        ...failingRemovals(view, (report) => isAbout(report, daemon)).map(({ id }) => id),
+      ],
     },
   ];
 }
 
-function isAbout({ code, message }: CallReport, { socket, state }: CniDaemon): boolean {
+function isAbout(report: CallReport, { socket, state }: CniDaemon): boolean {
+  const { code, message } = report;
   if (code === "daemon-unreachable") return message.includes(socket) || message.includes(`/var${socket}`);
-  return state === "listening" && code === "deadline-exceeded";
+  return state === "listening" && isTimeout(report);
 }
 
 function stateEvidence({ socket, state, since, listener }: CniDaemon, { snapshot }: NodeView): Evidence {

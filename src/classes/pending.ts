@@ -68,13 +68,14 @@ export interface Reported {
 /**
  * - `deadline-exceeded`: the caller stopped waiting. - `canceled`: the caller went away.
  * - `name-reserved`: an earlier attempt holds the name. - `daemon-unreachable`: a plugin could not reach its daemon.
- * - `plugin-failed`: a plugin answered with an error. - `volume`: the pod waits for a volume. - `other`.
+ * - `plugin-killed`: the runtime ended a plugin that took too long. - `plugin-failed`: a plugin answered with an error. - `volume`: the pod waits for a volume. - `other`.
  */
 export const REPORTED_CODES = [
   "deadline-exceeded",
   "canceled",
   "name-reserved",
   "daemon-unreachable",
+  "plugin-killed",
   "plugin-failed",
   "volume",
   "other",

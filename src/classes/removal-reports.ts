@@ -20,6 +20,11 @@ export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: N
   return own.filter(({ at }) => releasedAt === undefined || at === undefined || at > releasedAt);
 }
 
+/** Sandboxes that kubelet fails to stop, for a cause that shows in what it reported. */
+export function failingRemovals(view: NodeView, isOfCause: (report: CallReport) => boolean): readonly Sandbox[] {
+  return view.sandboxes.filter((sandbox) => removalReports(sandbox, view).some(isOfCause));
+}
+
 /** When the runtime last logged that DEL succeeded for it. A stop that fails in a later step is reported after that. */
 function networkReleasedAt(id: string, { snapshot }: NodeView): Date | undefined {
   const released = runtimeReports(snapshot).findLast(

@@ -106,6 +106,8 @@ const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
   ],
   [/deadline ?exceeded|timed out waiting for the condition/i, "deadline-exceeded"],
   [/context cancell?ed|error code: CANCEL/i, "canceled"],
+  // The runtime ends a plugin with the call that waits for it; an event quotes the whole.
+  [/^failed to (?:setup|destroy|create) (?:pod )?network[^]*: signal: killed"?$/i, "plugin-killed"],
   [/^failed to (?:setup|destroy|create) (?:pod )?network/i, "plugin-failed"],
 ];
 
@@ -138,4 +140,9 @@ const LONGEST_MESSAGE = 300;
 
 function shortened(text: string): string {
   return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
+}
+
+/** Nobody answered in time. Kubelet's deadline shows as such or as a canceled stream, and ends the plugin. */
+export function isTimeout({ code }: Pick<Reported, "code">): boolean {
+  return code === "deadline-exceeded" || code === "canceled" || code === "plugin-killed";
 }

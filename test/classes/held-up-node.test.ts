@@ -3,15 +3,18 @@ import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { read } from "../../src/snapshot/source.ts";
 import type { CniDaemon, PluginProcess, Snapshot } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
+import { klog } from "../support/log-lines.ts";
 import {
   ago,
   containerOf,
+  delErrorLine,
   FINISHED,
   idOf,
   type NodeParts,
   PATIENT,
   pluginFor,
   recordOf,
+  resultOf,
   sandboxOf,
   snapshotOf,
   UPTIME_SECONDS,
@@ -98,6 +101,21 @@ describe("cni-daemon-socket-down", () => {
       },
     ]);
     expect(findings[0]?.evidence[0]?.fact).toBe(`pid 42 has listened on ${SOCKET} for 50m`);
+  });
+
+  test("explains a sandbox that kubelet fails to stop, also between two attempts", () => {
+    const stopTimedOut = `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf("d")}"`;
+    const deleted: NodeParts = {
+      ...waiting,
+      sandboxes: [sandboxOf("d")],
+      records: [...(waiting.records ?? []), recordOf("d")],
+      results: [resultOf("d")],
+      logLines: [delErrorLine("d", "netplugin failed with no error message: signal: killed"), klog(30, stopTimedOut)],
+    };
+    const found = diagnose(withDaemon(deleted, { listener }), PATIENT);
+
+    expect(found.findings.map(({ class: id }) => id)).toEqual(["cni-daemon-socket-down"]);
+    expect([...found.pending, ...found.kept].filter(({ sandboxId }) => sandboxId === idOf("d"))).toEqual([]);
   });
 
   test("is found at once where nobody listens and a call waits", () => {

@@ -2,7 +2,19 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { MultusDaemon } from "../../src/snapshot/types.ts";
 import { named } from "../support/diagnosed.ts";
-import { PATIENT, pluginFor, snapshotOf, THICK_MULTUS } from "../support/snapshot-builder.ts";
+import { klog } from "../support/log-lines.ts";
+import {
+  delErrorLine,
+  idOf,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  snapshotOf,
+  THICK_MULTUS,
+} from "../support/snapshot-builder.ts";
 
 const socket = "/run/multus/multus.sock";
 const ID = `multus-daemon-down-or-wedged/${socket}`;
@@ -55,5 +67,33 @@ describe("multus-daemon-down-or-wedged", () => {
     expect(named({ findings })).toEqual([ID]);
     expect(findings[0]).toMatchObject({ treatment: { automatic: false }, cure: [] });
     expect(findings[0]?.blocks.join()).toBe("pod default/web");
+  });
+
+  const KILLED = "netplugin failed with no error message: signal: killed";
+
+  test.each([
+    ["kubelet gave the call up", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"],
+    [
+      "kubelet's deadline canceled the stream",
+      "rpc error: code = DeadlineExceeded desc = stream terminated by RST_STREAM with error code: CANCEL",
+    ],
+    [
+      "the runtime ended the shim",
+      `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf("b")}": plugin type="multus-shim" name="multus-cni-network" failed (delete): ${KILLED}`,
+    ],
+  ])("explains the sandboxes that kubelet fails to stop, also between two attempts, where %s", (_, error) => {
+    const stopFailed = `"StopPodSandbox from runtime service failed" err=${JSON.stringify(error)} podSandboxID="${idOf("b")}"`;
+    const deleted: NodeParts = {
+      conf: THICK_MULTUS,
+      sandboxes: [sandboxOf("b")],
+      records: [recordOf("b")],
+      results: [resultOf("b")],
+      logLines: [delErrorLine("b", KILLED), klog(30, stopFailed)],
+    };
+    const wedged = { socket, state: "silent", process: { ...process, isStopped: true } } as const;
+    const found = diagnose(snapshotOf(deleted, { multusDaemon: wedged }), PATIENT);
+
+    expect([found.verdict, named(found), found.pending, found.kept]).toEqual(["ghosts", [ID], [], []]);
+    expect(found.findings[0]?.blocks.join()).toBe("pod default/pod-b");
   });
 });

@@ -4,6 +4,8 @@ import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { runtimeUnreachable } from "../log-context.ts";
+import { failingRemovals } from "../removal-reports.ts";
+import { isTimeout } from "../reports.ts";
 import type { NodeView } from "../view.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {
@@ -111,7 +113,10 @@ function detect(view: NodeView): readonly Detected[] {
   const shims = waitingShims(view);
   const trouble = troubleOf(daemon, shims, view);
   if (trouble === undefined) return [];
-  const pods = [...new Set(shims.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
+  // Between two of kubelet's attempts no shim waits, and the next one fails all the same.
+  const failing = failingRemovals(view, (report) => isTimeout(report) || report.code === "daemon-unreachable");
+  const waiting = [...shims, ...failing].flatMap(({ pod }) => (pod === undefined ? [] : [pod]));
+  const pods = [...new Set(waiting.map(({ namespace, name }) => `${namespace}/${name}`))];
   return [
     {
       severity: "critical",
@@ -120,7 +125,7 @@ function detect(view: NodeView): readonly Detected[] {
       evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
       blocks: pods.length === 0 ? [] : [podsInWords(pods.toSorted())],
       cure: [],
-      explains: shims.map(({ sandboxId }) => sandboxId),
+      explains: [...shims.map(({ sandboxId }) => sandboxId), ...failing.map(({ id }) => id)],
     },
   ];
 }

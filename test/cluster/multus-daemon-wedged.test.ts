@@ -1,0 +1,47 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { useThickMultusIn } from "../../lab/cluster/multus.ts";
+import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { unwedgeMultusDaemon, wedgeMultusDaemon } from "../../lab/faults/thick-multus.ts";
+import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, hasFailedToStop, KUBELET_LOG, namedIn, scanOn, stopFails } from "./lab-cluster.ts";
+
+const RUNNING = names("runs", 3);
+const DELETED = names("deleted", 4);
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+
+test.each(runtimes)(
+  "pods stay Terminating because the multus daemon is wedged: every scan says so once, and none that they died with the node (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime, kubelet: { runtimeRequestTimeout: "15s" } });
+    const { node } = story;
+    await useThickMultusIn(story);
+    await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
+    const before = await story.waitForPods(RUNNING.length + DELETED.length, isReady);
+
+    await wedgeMultusDaemon(node.lab);
+    await story.kubectl("delete", "pod", "--wait=false", ...DELETED);
+    await stopFails(node, DELETED);
+
+    // From one failure to the next: the moments between two attempts, in which no plugin waits, are among these scans.
+    const logged = readFileSync(node.lab.path(KUBELET_LOG), "utf8").length;
+    do {
+      const report = await scanOn(node);
+      expect(
+        report.findings.map(({ class: id }) => id),
+        JSON.stringify(report.findings.at(-1)),
+      ).toEqual(["multus-daemon-down-or-wedged"]);
+      expect(namedIn(report, DELETED)).toEqual(DELETED);
+      expect(report.kept.filter(({ pod }) => DELETED.includes(pod?.name ?? ""))).toEqual([]);
+    } while (!hasFailedToStop(node, DELETED, logged));
+
+    await unwedgeMultusDaemon(node.lab);
+    const after = await story.waitForPods(RUNNING.length, isReady);
+    expect(containersOf(after, RUNNING)).toEqual(containersOf(before, RUNNING));
+    await until("the scan is healthy", HANG_GUARD_MS, async () =>
+      (await scanOn(node)).verdict === "healthy" ? true : undefined,
+    );
+  },
+  HANG_GUARD_MS,
+);
