@@ -11,16 +11,21 @@ export const MULTUS_CONF_FILE = "/etc/cni/net.d/00-multus.conf";
 
 /** Thin multus in front of the node's network, with the API server it asks about pods. Start that again after a boot. */
 export async function useMultus(node: LabNode, version?: MultusVersion): Promise<void> {
+  await startStubApi(node);
+  await useMultusWith(STUB_KUBECONFIG, node, version);
+}
+
+/** Thin multus that asks another API server about pods. */
+export async function useMultusWith(kubeconfig: string, node: LabNode, version?: MultusVersion): Promise<void> {
   const multus = await multusOrThrow(version);
   await symlink(multus.binary, node.path(`${CNI_BIN_DIR}/multus`));
   await installDelegate(node);
-  await startStubApi(node);
   await setDelegate(node, "complete");
   const conf = JSON.stringify({
     cniVersion: "0.4.0",
     name: "multus-cni-network",
     type: "multus",
-    kubeconfig: STUB_KUBECONFIG,
+    kubeconfig,
     clusterNetwork: CNI_CONF_FILE,
     cniDir: MULTUS_CACHE_DIR,
     logFile: "/var/log/multus.log",

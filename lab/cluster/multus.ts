@@ -1,6 +1,8 @@
+import { useMultusWith } from "../multus.ts";
 import { type MultusApi, useThickMultus } from "../multus-thick.ts";
 import type { MultusVersion } from "../tools.ts";
 import type { Cluster } from "./cluster.ts";
+import { kubeconfig } from "./kubeconfig.ts";
 import { API_SERVER_PORT, CONTROL_PLANE_IP } from "./network.ts";
 
 const NAMESPACE = "kube-system";
@@ -11,13 +13,31 @@ const NAME = "multus";
  * bridge of pods gets other addresses. Gives what startThickMultus() wants after a boot.
  */
 export async function useThickMultusIn(cluster: Cluster, version?: MultusVersion): Promise<MultusApi> {
+  const token = await admitMultus(cluster);
+  const { authority } = cluster.controlPlane;
+  const api = { host: CONTROL_PLANE_IP, port: API_SERVER_PORT, authority: authority.cert, token };
+  for (const node of cluster.nodes) await useThickMultus(node.lab, version, api);
+  return api;
+}
+
+const KUBECONFIG = "/etc/cni/net.d/multus.d/multus.kubeconfig";
+
+/** Thin multus on every node. It survives a boot: it is nothing but files. */
+export async function useThinMultusIn(cluster: Cluster, version?: MultusVersion): Promise<void> {
+  const token = await admitMultus(cluster);
+  const { server, authority } = cluster.controlPlane;
+  for (const { lab } of cluster.nodes) {
+    await lab.writeFile(KUBECONFIG, kubeconfig(server, authority.cert, { token }), 0o600);
+    await useMultusWith(KUBECONFIG, lab, version);
+  }
+}
+
+/** Gives a token of multus' ServiceAccount. */
+async function admitMultus(cluster: Cluster): Promise<string> {
   await cluster.apply(MANIFESTS);
   await cluster.kubectl("wait", "--for=condition=Established", `crd/${CRD_NAME}`, "--timeout=60s");
   const token = await cluster.kubectl("create", "token", NAME, `--namespace=${NAMESPACE}`, "--duration=12h");
-  const { authority } = cluster.controlPlane;
-  const api = { host: CONTROL_PLANE_IP, port: API_SERVER_PORT, authority: authority.cert, token: token.trim() };
-  for (const node of cluster.nodes) await useThickMultus(node.lab, version, api);
-  return api;
+  return token.trim();
 }
 
 const CRD_NAME = "network-attachment-definitions.k8s.cni.cncf.io";

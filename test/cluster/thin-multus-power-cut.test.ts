@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { agentOn } from "../../lab/cluster/agent.ts";
+import type { Cluster } from "../../lab/cluster/cluster.ts";
+import { useThinMultusIn } from "../../lab/cluster/multus.ts";
+import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, scanOn, stopFails, unghostOn } from "./lab-cluster.ts";
+
+const PODS = names("web", 24);
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+
+test.each(runtimes)(
+  "power cut under thin multus 4.3.0, which strips the delegate's settings: heal exits 0 and all 24 pods run again (containerd %s)",
+  async (runtime) => {
+    const story = await withThinMultus(runtime);
+    const { node } = story;
+    await node.powerCut();
+    await node.boot();
+    await stopFails(node, PODS);
+
+    const { code, stdout } = await unghostOn(node, "heal", "--yes");
+    expect(code, stdout).toBe(0);
+    await story.waitForPods(PODS.length, runsAgain);
+    expect(await scanOn(node)).toMatchObject({ verdict: "healthy", findings: [] });
+  },
+  HANG_GUARD_MS,
+);
+
+test.each(runtimes)(
+  "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent needs nobody's help (containerd %s)",
+  async (runtime) => {
+    const story = await withThinMultus(runtime);
+    const { node } = story;
+    const agent = await agentOn(node);
+    await node.powerCut();
+    await node.boot(() => agent.start());
+
+    await story.waitForPods(PODS.length, runsAgain);
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+    expect(await scanOn(node)).toMatchObject({ verdict: "healthy", findings: [] });
+  },
+  HANG_GUARD_MS,
+);
+
+async function withThinMultus(runtime: RuntimeVersion): Promise<Cluster> {
+  const story = await cluster({ runtime });
+  await useThinMultusIn(story, "4.3.0");
+  await story.apply(podObjects(PODS, story.node.name));
+  await story.waitForPods(PODS.length, isReady);
+  return story;
+}
+
+function runsAgain(pod: PodObject): boolean {
+  return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
+}
