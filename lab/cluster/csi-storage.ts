@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { PAUSE_IMAGE } from "../pause-image.ts";
 
 export const DRIVER = "lab.csi.unghost.dev";
-const DIR = `/var/lib/kubelet/plugins/${DRIVER}`;
+export const DIR = `/var/lib/kubelet/plugins/${DRIVER}`;
 export const DRIVER_SOCKET = `${DIR}/csi.sock`;
-const REGISTRATION = `/var/lib/kubelet/plugins_registry/${DRIVER}-reg.sock`;
-const PROGRAM = join(import.meta.dirname, "../csi/driver.ts");
+export const REGISTRATION = `/var/lib/kubelet/plugins_registry/${DRIVER}-reg.sock`;
+export const PROGRAM = join(import.meta.dirname, "../csi/driver.ts");
 const SIDECAR = join(import.meta.dirname, "../csi/sidecar.ts");
 
 /** Runs a program of the node in a container: the lab's image has nothing but busybox. */
@@ -56,45 +56,57 @@ export function driverObjects(nodeName: string): readonly object[] {
   ];
 }
 
-/** A claim with its volume, and a pod that mounts it. */
-export function databaseObjects(nodeName: string): readonly object[] {
+/** A claim and the PersistentVolume that it is bound to. */
+export function volumeObjects(name: string, volumeHandle: string): readonly object[] {
   const capacity = { storage: "1Mi" };
   return [
     {
       apiVersion: "v1",
       kind: "PersistentVolume",
-      metadata: { name: "pv-database" },
+      metadata: { name: `pv-${name}` },
       spec: {
         capacity,
         accessModes: ["ReadWriteOnce"],
         persistentVolumeReclaimPolicy: "Retain",
         storageClassName: "",
-        claimRef: { namespace: "default", name: "database" },
-        csi: { driver: DRIVER, volumeHandle: "vol-database" },
+        claimRef: { namespace: "default", name },
+        csi: { driver: DRIVER, volumeHandle },
       },
     },
     {
       apiVersion: "v1",
       kind: "PersistentVolumeClaim",
-      metadata: { name: "database", namespace: "default" },
+      metadata: { name, namespace: "default" },
       spec: {
         accessModes: ["ReadWriteOnce"],
         storageClassName: "",
-        volumeName: "pv-database",
+        volumeName: `pv-${name}`,
         resources: { requests: capacity },
       },
     },
-    replicaSet("database", nodeName, {
-      containers: [
-        {
-          name: "main",
-          image: PAUSE_IMAGE,
-          imagePullPolicy: "Never",
-          command: ["sh", "-c", "cat /data/volume; exec sleep 1000000000"],
-          volumeMounts: [{ name: "data", mountPath: "/data" }],
-        },
-      ],
-      volumes: [{ name: "data", persistentVolumeClaim: { claimName: "database" } }],
-    }),
+  ];
+}
+
+/** What a pod needs to run a shell script with a claim mounted at /data. */
+export function specWithVolume(claimName: string, script: string): object {
+  return {
+    containers: [
+      {
+        name: "main",
+        image: PAUSE_IMAGE,
+        imagePullPolicy: "Never",
+        command: ["sh", "-c", script],
+        volumeMounts: [{ name: "data", mountPath: "/data" }],
+      },
+    ],
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
+  };
+}
+
+/** A claim with its volume, and a pod that mounts it. */
+export function databaseObjects(nodeName: string): readonly object[] {
+  return [
+    ...volumeObjects("database", "vol-database"),
+    replicaSet("database", nodeName, specWithVolume("database", "cat /data/volume; exec sleep 1000000000")),
   ];
 }

@@ -1,69 +1,71 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import { dirname } from "node:path";
+import { field, framed, numberField, textOf, unframed } from "./messages.ts";
 
 /**
- * A CSI node plugin that speaks the real protocol with kubelet: Identity and Node services on its own socket, and the
- * registration service in kubelet's plugins_registry. Started in a pod as `node driver.ts <driver> <node> <socket> <registration socket>`.
- * Its volumes are plain directories: publishing one writes a file into it.
+ * A CSI driver that speaks the real protocol with kubelet: Identity, Node and Controller services on its own socket, and
+ * the registration service in kubelet's plugins_registry. Started as
+ * `node driver.ts <driver> <node> <socket> <registration socket> [mount]`.
+ * Its volumes are directories next to the socket. Publishing one writes a file into it; with `mount` it is bind mounted,
+ * which takes a driver that shares the node's mounts.
  */
-const [driver = "", node = "", socket = "", registration = ""] = process.argv.slice(2);
+const [driver = "", node = "", socket = "", registration = "", publishing = "write"] = process.argv.slice(2);
+const home = dirname(socket);
+/** The storage refuses to attach anything while this file exists, and says what is in it. */
+const refusal = `${home}/refuse`;
+/** One line for each call that attaches or detaches. */
+const calls = `${home}/calls`;
 
 type Handler = (request: Buffer) => Buffer;
 
-function field(number: number, content: Buffer | string): Buffer {
-  const bytes = Buffer.from(content);
-  return Buffer.concat([Buffer.from([(number << 3) | 2]), varint(bytes.length), bytes]);
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest >>>= 7) {
-    if (rest < 0x80) return Buffer.from([...bytes, rest]);
-    bytes.push((rest & 0x7f) | 0x80);
-  }
-}
-
-/** The text of one length-delimited field; messages of CSI carry their names and paths in such. */
-function textOf(message: Buffer, wanted: number): string {
-  let at = 0;
-  const read = (): number => {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = message[at++] ?? 0;
-      value += (byte & 0x7f) * 2 ** shift;
-      if (byte < 0x80) return value;
-    }
-  };
-  while (at < message.length) {
-    const tag = read();
-    if ((tag & 7) === 0) {
-      read();
-      continue;
-    }
-    const length = read();
-    if (tag >> 3 === wanted) return message.toString("utf8", at, at + length);
-    at += length;
-  }
-  return "";
-}
-
 const NOTHING = Buffer.alloc(0);
+const CONTROLLER_SERVICE = 1;
+const PUBLISH_UNPUBLISH_VOLUME = 2;
+
+function publish(volume: string, target: string): void {
+  mkdirSync(target, { recursive: true });
+  if (publishing !== "mount") {
+    writeFileSync(`${target}/volume`, volume);
+    return;
+  }
+  const storage = `${home}/volumes/${volume}`;
+  mkdirSync(storage, { recursive: true });
+  execFileSync("mount", ["--bind", storage, target]);
+}
+
+function unpublish(target: string): void {
+  if (publishing === "mount" && isMounted(target)) execFileSync("umount", [target]);
+  rmSync(target, { recursive: true, force: true });
+}
+
+function isMounted(target: string): boolean {
+  return readFileSync("/proc/self/mountinfo", "utf8").includes(` ${target} `);
+}
 
 const csi: Readonly<Record<string, Handler>> = {
   "/csi.v1.Identity/GetPluginInfo": () => Buffer.concat([field(1, driver), field(2, "1.0.0")]),
-  "/csi.v1.Identity/GetPluginCapabilities": () => NOTHING,
+  "/csi.v1.Identity/GetPluginCapabilities": () => field(1, field(1, numberField(1, CONTROLLER_SERVICE))),
   "/csi.v1.Identity/Probe": () => NOTHING,
+  "/csi.v1.Controller/ControllerGetCapabilities": () => field(1, field(1, numberField(1, PUBLISH_UNPUBLISH_VOLUME))),
+  "/csi.v1.Controller/ControllerPublishVolume": (request) => {
+    if (existsSync(refusal)) throw new Error(readFileSync(refusal, "utf8"));
+    appendFileSync(calls, `attach ${textOf(request, 1)} ${textOf(request, 2)}\n`);
+    return NOTHING;
+  },
+  "/csi.v1.Controller/ControllerUnpublishVolume": (request) => {
+    appendFileSync(calls, `detach ${textOf(request, 1)} ${textOf(request, 2)}\n`);
+    return NOTHING;
+  },
   "/csi.v1.Node/NodeGetInfo": () => field(1, node),
   "/csi.v1.Node/NodeGetCapabilities": () => NOTHING,
   "/csi.v1.Node/NodePublishVolume": (request) => {
-    const target = textOf(request, 4);
-    mkdirSync(target, { recursive: true });
-    writeFileSync(`${target}/volume`, textOf(request, 1));
+    publish(textOf(request, 1), textOf(request, 4));
     return NOTHING;
   },
   "/csi.v1.Node/NodeUnpublishVolume": (request) => {
-    rmSync(textOf(request, 2), { recursive: true, force: true });
+    unpublish(textOf(request, 2));
     return NOTHING;
   },
 };
@@ -82,23 +84,30 @@ function serve(path: string, handlers: Readonly<Record<string, Handler>>): Promi
   return new Promise((resolve) => server.listen(path, resolve));
 }
 
+const OK = "0";
 const UNIMPLEMENTED = "12";
+const INTERNAL = "13";
 
 async function answer(stream: ServerHttp2Stream, handler: Handler | undefined): Promise<void> {
   stream.on("error", () => undefined);
   const parts: Buffer[] = [];
   for await (const part of stream) parts.push(part as Buffer);
+  const { status, message, body } = resultOf(handler, unframed(Buffer.concat(parts)));
   stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": handler === undefined ? UNIMPLEMENTED : "0" }));
-  if (handler === undefined) {
-    stream.end();
-    return;
+  stream.on("wantTrailers", () =>
+    stream.sendTrailers({ "grpc-status": status, "grpc-message": encodeURIComponent(message) }),
+  );
+  if (body === undefined) stream.end();
+  else stream.end(framed(body));
+}
+
+function resultOf(handler: Handler | undefined, request: Buffer) {
+  if (handler === undefined) return { status: UNIMPLEMENTED, message: "no such method" };
+  try {
+    return { status: OK, message: "", body: handler(request) };
+  } catch (error) {
+    return { status: INTERNAL, message: (error as Error).message };
   }
-  // Five bytes in front of each message: whether it is compressed, and its length.
-  const body = handler(Buffer.concat(parts).subarray(5));
-  const length = Buffer.alloc(5);
-  length.writeUInt32BE(body.length, 1);
-  stream.end(Buffer.concat([length, body]));
 }
 
 await serve(socket, csi);
