@@ -139,7 +139,7 @@ function told(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
   return { kind: "refused", reason: "guard", because: record.reason ?? record.outcome, ...about };
 }
 
-function recordOf({ action, outcome, reason, journalId, undo, seconds }: ActionResult, at: Date): HealRecord {
+function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }: ActionResult, at: Date): HealRecord {
   const { id, class: classId, summary, subject } = action.finding;
   const pod = "pod" in subject ? subject.pod : undefined;
   return {
@@ -147,7 +147,7 @@ function recordOf({ action, outcome, reason, journalId, undo, seconds }: ActionR
     finding: id,
     class: classId,
     summary,
-    ...(outcome === "healed" ? { done: doneInWords(action) } : {}),
+    ...(outcome === "healed" ? { done: doneInWords(action, undone) } : {}),
     ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid } }),
     outcome,
     ...(reason === undefined ? {} : { reason }),

@@ -20,6 +20,8 @@ export interface ActionResult {
   readonly journalId?: JournalId;
   /** The entries that `unghost undo` can take back. */
   readonly undo?: readonly JournalId[];
+  /** Planned steps that changed nothing: not needed any more, not reached, refused or failed. */
+  readonly undone?: readonly Step[];
   readonly seconds: number;
 }
 
@@ -37,6 +39,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   const cleanUps: (() => Promise<void>)[] = [];
   let journalId: JournalId | undefined;
   const undo: JournalId[] = [];
+  const done = new Set<Step>();
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
   let code: string | undefined;
@@ -50,6 +53,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       }
       const result = await take(step, action, surroundings);
       if ("journalId" in result) journalId ??= result.journalId;
+      if (result.kind === "done" || result.kind === "healed") done.add(step);
       if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
       if (result.kind === "healed") break;
@@ -60,10 +64,11 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
         break;
       }
     }
-    if (outcome === "healed") reason = await runAfterwards(action, surroundings);
+    if (outcome === "healed") reason = await runAfterwards(action, surroundings, done);
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }
+  const undone = [...action.steps, ...(action.afterwards ?? [])].filter((step) => !done.has(step));
   return {
     action,
     outcome,
@@ -71,16 +76,22 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
     ...(code === undefined ? {} : { code }),
     ...(journalId === undefined ? {} : { journalId }),
     ...(undo.length === 0 ? {} : { undo }),
+    ...(undone.length === 0 ? {} : { undone }),
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
 }
 
 /** Helps those who suffered from what is healed now. Whatever becomes of that, it stays healed; says what did not work. */
-async function runAfterwards(action: PlannedAction, { tools }: ActionSurroundings): Promise<string | undefined> {
+async function runAfterwards(
+  action: PlannedAction,
+  { tools }: ActionSurroundings,
+  done: Set<Step>,
+): Promise<string | undefined> {
   const objections: string[] = [];
   for (const step of action.afterwards ?? []) {
     if (tools.interruption.stop.aborted) break;
     const result = await runStep(step, action.finding, tools);
+    if (result.kind === "done") done.add(step);
     if (result.kind !== "refused" && result.kind !== "failed") continue;
     objections.push("name" in step ? `${step.name}: ${result.reason}` : result.reason);
     if (step.kind === "await-socket") break;

@@ -70,9 +70,14 @@ function loopCounts({ view }: Diagnosis): NodeReport["crashLoops"] {
 }
 
 /** The pods that are deleted so that their controllers make them again. */
-function restartsOf({ steps, afterwards = [] }: ActionResult["action"]): Pick<ReportedAction, "restarts"> {
-  const restarts = [...steps, ...afterwards].flatMap((step) =>
-    step.kind === "kick-pod" ? [{ namespace: step.namespace, name: step.name, uid: step.uid }] : [],
+function restartsOf(
+  action: ActionResult["action"],
+  undone: ActionResult["undone"] = [],
+): Pick<ReportedAction, "restarts"> {
+  const restarts = [...action.steps, ...(action.afterwards ?? [])].flatMap((step) =>
+    step.kind === "kick-pod" && !undone.includes(step)
+      ? [{ namespace: step.namespace, name: step.name, uid: step.uid }]
+      : [],
   );
   return restarts.length === 0 ? {} : { restarts };
 }
@@ -81,11 +86,11 @@ function restartsOf({ steps, afterwards = [] }: ActionResult["action"]): Pick<Re
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
-    actions: results.map(({ action, outcome, reason, code, journalId, seconds }) => ({
+    actions: results.map(({ action, outcome, reason, code, journalId, undone, seconds }) => ({
       finding: action.finding.id,
       action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
-      ...restartsOf(action),
+      ...restartsOf(action, undone),
       ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),
       ...(reason === undefined ? {} : { reason }),
       ...(code === undefined ? {} : { code }),

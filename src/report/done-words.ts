@@ -2,8 +2,11 @@ import type { Step } from "../classes/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 /** What a healed action has done, for events and records. */
-export function doneInWords({ steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">): string {
-  const done = [...steps, ...afterwards].flatMap((step) => pastOf(step) ?? []);
+export function doneInWords(
+  { steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">,
+  undone: readonly Step[] = [],
+): string {
+  const done = [...steps, ...afterwards].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
   return done.length === 0 ? "healed without a change" : [...new Set(done)].join(", ");
 }
 

@@ -195,6 +195,12 @@ describe("the plan of a chain", () => {
     expect(doneInWords(action)).toMatch(
       /^moved its broken or stale cache file to quarantine, .*restarted default\/sidecar$/,
     );
+
+    // It came up by itself before it was its turn.
+    const undone = action.afterwards ?? [];
+    const [spared] = withHealing(report, [{ action, outcome: "healed", undone, seconds: 1 }]).actions ?? [];
+    expect(spared).not.toHaveProperty("restarts");
+    expect(doneInWords(action, undone)).not.toContain("restarted");
   });
 });
 

@@ -7,6 +7,7 @@ import type { Step } from "../../src/classes/step.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
 import type { NodeTools } from "../../src/heal/node-tools.ts";
 import { type ActionSurroundings, runAction } from "../../src/heal/run-action.ts";
+import { doneInWords } from "../../src/report/done-words.ts";
 import { FINDING } from "./workshop.ts";
 
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
@@ -42,7 +43,9 @@ describe("what follows a healed action", () => {
       outcome: "healed",
       reason: expect.stringContaining("no pod was restarted"),
       asked: 0,
+      undone: [{ kind: "await-socket" }, KICK],
     });
+    expect(doneInWords(result.action, result.undone)).not.toContain("restarted");
   });
 
   test("with the socket served again, what could not be restarted is said, and it stays healed", async () => {
@@ -56,6 +59,8 @@ describe("what follows a healed action", () => {
       outcome: "healed",
       reason: expect.stringMatching(/^attacher: there is no/),
       asked: 1,
+      undone: [KICK],
     });
+    expect(doneInWords(result.action, result.undone)).not.toContain("restarted");
   });
 });
