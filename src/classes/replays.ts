@@ -4,5 +4,6 @@ import type { Step } from "./step.ts";
 
 /** The DELs that are still owed to the plugins of a sandbox that is gone, before the records of them are moved away. */
 export function replaysOf(sandboxId: SandboxId, results: readonly ResultFile[]): readonly Step[] {
-  return results.filter(({ health }) => health === "ok").map(({ path }) => ({ kind: "replay-del", sandboxId, path }));
+  const replayable = results.filter(({ health, hasConfig }) => health === "ok" && hasConfig === true);
+  return replayable.map(({ path }) => ({ kind: "replay-del", sandboxId, path }));
 }

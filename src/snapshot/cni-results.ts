@@ -70,7 +70,10 @@ export function judgeResult(text: string, name: Pick<ResultName, "sandboxId">): 
   if (!isJsonObject(result) || !hasVersion(result)) return CORRUPT;
   // nerdctl's container ids are `<namespace>-<id>`, which the file's name alone would attribute to a sandbox.
   const owner = property(cached, "containerId");
-  if (owner === undefined || owner === name.sandboxId) return { health: "ok", ...addressesIn(result) };
+  if (owner === undefined || owner === name.sandboxId) {
+    const hasConfig = typeof property(cached, "config") === "string";
+    return { health: "ok", ...addressesIn(result), ...(hasConfig ? { hasConfig } : {}) };
+  }
   return { health: "odd", reason: "its content names another container than its file name" };
 }
 

@@ -39,7 +39,7 @@ export type Judgement =
   | { readonly health: "odd"; readonly reason: string };
 
 /** What else a sound file says, for the formats that have it. */
-type Details = Pick<ResultFile, "addresses"> & Pick<MultusFile, "isMarker" | "strippedKeys">;
+type Details = Pick<ResultFile, "addresses" | "hasConfig"> & Pick<MultusFile, "isMarker" | "strippedKeys">;
 
 export const OK = { health: "ok" } satisfies Judgement;
 export const CORRUPT = { health: "corrupt" } satisfies Judgement;

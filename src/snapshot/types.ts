@@ -249,6 +249,8 @@ export interface ResultFile extends ScratchFile {
   readonly interfaceName: string;
   /** With the length of the network they are from: 10.42.0.7/24. Missing where the result names none. */
   readonly addresses?: readonly string[];
+  /** The configuration that the result was made with is in it, so that DEL can be called from it. */
+  readonly hasConfig?: true;
 }
 
 export interface MultusCache {

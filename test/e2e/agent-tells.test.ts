@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
 import { startAgent } from "./running-agent.ts";
 import { GUARD_MS, simulatedNode, unghost } from "./unghost.ts";
 
@@ -26,8 +27,11 @@ describe("what the agent tells", { timeout: GUARD_MS * 4 }, () => {
 
     await agent.logged("verdict changed", ({ to }) => to === "ghosts");
     await agent.logged("verdict changed", ({ from, to }) => from === "ghosts" && to === "healthy");
-    const { heals } = JSON.parse(await get("/api/state")) as State;
-    expect(heals).toHaveLength(3);
+    // A scan may see them gone before the healing itself has ended and is recorded.
+    const heals = await until("all heals are recorded", GUARD_MS, async () => {
+      const state = JSON.parse(await get("/api/state")) as State;
+      return state.heals.length === 3 ? state.heals : undefined;
+    });
     for (const { journalId = "", undo } of heals) {
       const taken = await unghost(["undo", journalId, ...node.where]);
       expect([undo, taken.code]).toEqual([undefined, 3]);

@@ -78,7 +78,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
 
     expect(runs.map(({ code }) => code)).toEqual([0, 0]);
     const healed = runs.flatMap(({ report }) => report.actions ?? []).filter(({ outcome }) => outcome === "healed");
-    expect(new Set(healed.map(({ finding }) => finding)).size).toBe(12);
+    // The second run may have looked in the middle of the first and seen another class of the same sandbox.
+    expect(new Set(healed.map(({ finding }) => finding.split("/").at(-1))).size).toBe(12);
     await expectGone(node, ...pods.slice(0, 3));
   });
 });

@@ -29,7 +29,14 @@ test.each([
 ])("a result that says $result gave the addresses $addresses", ({ result, addresses }) => {
   const judged = judgeResult(cached(ID, result), { sandboxId: sandboxId(ID) });
 
-  expect(judged).toEqual(addresses === undefined ? { health: "ok" } : { health: "ok", addresses });
+  const expected = { health: "ok", hasConfig: true };
+  expect(judged).toEqual(addresses === undefined ? expected : { ...expected, addresses });
+});
+
+test("a cached result without the configuration it was made with says nothing that DEL could be called with", () => {
+  const bare = JSON.stringify({ kind: "cniCacheV1", containerId: ID, result: RESULT });
+
+  expect(judgeResult(bare, { sandboxId: sandboxId(ID) })).toEqual({ health: "ok", addresses: ["10.0.0.2/24"] });
 });
 
 describe("parseResultName", () => {

@@ -207,7 +207,7 @@ export function recordOf(digit: string, metadata: Partial<SandboxMetadata> = {})
 
 export function resultOf(digit: string, health: FileHealth = "ok", dir = "/var/lib/cni/results"): ResultFile {
   const path = `${dir}/cbr0-${idOf(digit)}-eth0`;
-  return { ...scratchOf(digit, health), path, network: "cbr0", interfaceName: "eth0" };
+  return { ...scratchOf(digit, health), path, network: "cbr0", interfaceName: "eth0", hasConfig: true };
 }
 
 export function scratchOf(digit: string, health: FileHealth = "ok", dir = "/var/lib/cni/multus"): ScratchFile {

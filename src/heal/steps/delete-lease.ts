@@ -1,4 +1,5 @@
 import type { Finding } from "../../classes/finding.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { whoKnows } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
@@ -10,7 +11,12 @@ export async function deleteLease(leaseId: string, finding: Finding, tools: Node
   const knower = await whoKnows(leaseId, tools);
   if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
   return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
-    await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });
+    try {
+      await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });
+    } catch (error) {
+      // The runtime's own rollback was faster.
+      if (!(error instanceof RuntimeError && error.kind === "not-found")) throw error;
+    }
     return { kind: "done" };
   });
 }
