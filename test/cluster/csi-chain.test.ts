@@ -24,8 +24,11 @@ test(
     await node.powerCut();
     tearCacheOf(node, "zz-node-plugin");
     await node.boot();
-    await until("the sidecar crashes", HANG_GUARD_MS, async () =>
-      (await podNamed(story, "csi-sidecar"))?.status.containerStatuses?.some(({ restartCount }) => restartCount > 1),
+    // Until kubelet reports, the API shows what was true before the cut.
+    const isOld = startedAmong(before);
+    const restarts = restartsOf(before.find(({ metadata }) => metadata.name.startsWith("csi-sidecar-")));
+    await until("the sidecar crashes after the boot", HANG_GUARD_MS, async () =>
+      restartsOf(await podNamed(story, "csi-sidecar")) > restarts + 1 ? true : undefined,
     );
     const report = await scanOn(node);
     expect(report.findings.map(({ class: id }) => id)).toContain("libcni-result-cache-corrupt");
@@ -41,11 +44,7 @@ test(
       const state = await stateOfSocket(node.lab.livePath(DRIVER_SOCKET), AbortSignal.timeout(5000));
       return state === "listening" ? true : undefined;
     });
-    await until("the sidecar is ready", HANG_GUARD_MS, async () => {
-      const sidecar = await podNamed(story, "csi-sidecar");
-      return sidecar !== undefined && isReady(sidecar) ? true : undefined;
-    });
-    await story.waitForPods(3, isReady);
+    await story.waitForPods(3, (pod) => isReady(pod) && !isOld(pod));
 
     const uids = new Map(before.map(({ metadata }) => [metadata.uid, metadata.name]));
     const replaced = (await story.pods()).filter(({ metadata }) => !uids.has(metadata.uid));
@@ -65,6 +64,17 @@ async function podNamed(story: Cluster, prefix: string): Promise<PodObject | und
   return (await story.pods()).find(
     ({ metadata }) => metadata.name.startsWith(`${prefix}-`) && !metadata.deletionTimestamp,
   );
+}
+
+function restartsOf(pod: PodObject | undefined): number {
+  return pod?.status.containerStatuses?.[0]?.restartCount ?? 0;
+}
+
+/** Whether a pod's status still names a container of one of these pods. */
+function startedAmong(pods: readonly PodObject[]): (pod: PodObject) => boolean {
+  const containers = (pod: PodObject) => pod.status.containerStatuses?.flatMap(({ containerID }) => containerID ?? []);
+  const old = new Set(pods.flatMap((pod) => containers(pod) ?? []));
+  return (pod) => containers(pod)?.some((id) => old.has(id)) ?? false;
 }
 
 function tearCacheOf({ lab }: ClusterNode, prefix: string): void {
