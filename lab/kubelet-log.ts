@@ -30,7 +30,8 @@ function write(node: LabNode, at: Date, message: string): void {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
   const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  const micros = String(at.getMilliseconds() * 1000).padStart(6, "0");
   const path = node.path(KUBELET_LOG);
   mkdirSync(dirname(path), { recursive: true });
-  appendFileSync(path, `E${day} ${time}.000000     811 pod_workers.go:1301] ${message}\n`);
+  appendFileSync(path, `E${day} ${time}.${micros}     811 pod_workers.go:1301] ${message}\n`);
 }
