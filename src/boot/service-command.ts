@@ -29,7 +29,7 @@ function unitCommand(unit: UnitSettings, files: HostFiles): ServiceCommand {
   }
   const words = wordsIn(line.replace(/^[-:+!|]*@?[-:+!|]*/, ""));
   if (words === undefined) return { kind: "untold", reason: `ExecStart= of ${from} has an open quote` };
-  // With @ the second word is what the program is told to be called.
+  // With the prefix @ the second word is argv[0] of the program.
   const isRenamed = /^[-:+!|]*@/.test(line);
   const [program = "", ...args] = isRenamed ? words.toSpliced(1, 1) : words;
   return command(program, args, from, unit.environment(), files);

@@ -182,7 +182,7 @@ function multusConfig(plugin: object, confFile: string): MultusConfig | undefine
 
 const DEFAULT_SOCKET_DIR = "/run/multus";
 
-/** The shim is told where its daemon listens by the configuration that the daemon itself wrote. */
+/** The daemon writes the configuration that names its socket to the shim. */
 function daemonOf(plugin: object): Pick<MultusConfig, "thick" | "socket"> {
   if (textOf(plugin, "type") !== "multus-shim") return { thick: false };
   const dir = textOf(plugin, "daemonSocketDir");

@@ -8,7 +8,7 @@ export function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
   if (groups === undefined) return undefined;
   for (const line of groups.split("\n")) {
     const [, controllers = "", path = ""] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
-    // A group outside of this cgroup namespace is told relative to it.
+    // The kernel shows a group outside of this cgroup namespace relative to it.
     if (path === "" || path.split("/").includes("..")) continue;
     const limit = controllers === "" ? unifiedLimit(root, path) : legacyLimit(root, controllers, path);
     if (limit !== undefined) return limit;

@@ -125,7 +125,7 @@ interface ProvenPlugin {
   readonly origin: PluginOrigin;
 }
 
-/** Only the few that carry CNI's variables are looked into any further. */
+/** Only processes whose environment has CNI variables are examined further. */
 async function provenPlugins(
   traces: readonly ProcessTraces[],
   { root, table, runtime, signal }: ProcessesQuery,
