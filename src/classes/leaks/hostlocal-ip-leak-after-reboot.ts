@@ -54,7 +54,6 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     reversible: true,
     steps: [
       "Call DEL for the dead id once more, through the whole chain, where its configuration is still cached.",
-      "Where that is not enough, the plugins speak CNI 1.1 and no kubelet runs: call their GC, with every attachment that must stay.",
       "Else call host-local's own DEL for the dead id, which frees its addresses under host-local's own lock.",
     ],
     gates: [

@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { LeaseRef, Step } from "../../classes/step.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
@@ -8,7 +7,6 @@ import { readRegularFile } from "../../snapshot/safe-fs.ts";
 import { provePath } from "../../snapshot/trusted-path.ts";
 import { addressesOfReadyPods } from "../addresses-in-use.ts";
 import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
-import { collectGarbage } from "../cni-gc.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { whoKnows } from "../prove.ts";
@@ -37,7 +35,7 @@ export async function releaseAddresses(
   for (const lease of held) {
     const { network, address } = lease;
     last = await journaled(tools, finding, { kind: "release-address", network, address, owner: sandboxId }, () =>
-      release(sandboxId, lease, inUse, tools),
+      release(sandboxId, lease, tools),
     );
     if (last.kind !== "done") return last;
   }
@@ -49,16 +47,8 @@ function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: NodeTools): bool
   return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
 }
 
-/**
- * The whole chain where its configuration is cached, because other plugins may hold something, too; then GC of those
- * plugins that have it; then host-local alone.
- */
-async function release(
-  sandboxId: string,
-  lease: LeaseRef,
-  inUse: ReadonlySet<string>,
-  tools: NodeTools,
-): Promise<StepResult> {
+/** The whole chain where its configuration is cached, because other plugins may hold something, too; else host-local alone. */
+async function release(sandboxId: string, lease: LeaseRef, tools: NodeTools): Promise<StepResult> {
   const isReleased = () => !isHeldBy(sandboxId, lease, tools);
   if (isReleased()) return { kind: "done" };
   const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
@@ -66,35 +56,13 @@ async function release(
   const replayed = cached && (await replayDel(cached, sandboxId, lease.interfaceName, place));
   if (isReleased()) return { kind: "done", detail: "by DEL with the cached configuration" };
 
-  const leased = [...inUse].filter((address) => isLeased(address, lease, tools));
-  const collected = await collectGarbage(sandboxId, lease, tools);
-  const harm = await harmDone(leased, lease, tools);
-  if (harm !== undefined) return { kind: "failed", reason: harm };
-  if (isReleased()) return { kind: "done", detail: "by GC" };
-
-  const swept = await hostLocalDel(sandboxId, lease, place);
+  const failure = await hostLocalDel(sandboxId, lease, place);
   if (isReleased()) return { kind: "done", detail: "by host-local's DEL" };
-  const earlier = [replayed && `DEL as cached: ${replayed}`, collected && `GC: ${collected}`]
-    .filter(Boolean)
-    .join("; ");
+  const earlier = replayed === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
   return {
     kind: "failed",
-    reason: `${lease.address} could not be released: ${swept ?? "host-local reported success and kept the address"}${earlier && ` (${earlier})`}`,
+    reason: `${lease.address} could not be released: ${failure ?? "host-local reported success and kept the address"}${earlier}`,
   };
-}
-
-/** GC frees what it is not told to keep: should a plugin not listen, nobody else would ever notice. */
-async function harmDone(leased: readonly string[], lease: LeaseRef, tools: NodeTools): Promise<string | undefined> {
-  const freed = leased.filter((address) => !isLeased(address, lease, tools));
-  if (freed.length === 0) return undefined;
-  const inUse = await addressesOfReadyPods(tools);
-  const lost = freed.filter((address) => inUse.has(address));
-  if (lost.length === 0) return undefined;
-  return `GC of ${lease.network} freed ${lost.join(", ")}, of pods that run: delete these pods, so that they get other addresses, and set "disableGC": true for the network`;
-}
-
-function isLeased(address: string, { path }: LeaseRef, { hostRoot }: NodeTools): boolean {
-  return existsSync(resolveOnHost(hostRoot, join(dirname(path), address), "keep"));
 }
 
 /** Frees every address of that id and interface under host-local's own lock, whatever subnet it is told. */
