@@ -2,7 +2,7 @@ import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-d
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
 import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/duplicate-names.ts";
-import { lifeOfRecord } from "../diagnose/offline-life.ts";
+import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
@@ -25,13 +25,12 @@ export type Choice =
  */
 export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
   const remove: ChosenRecord[] = [];
-  const stored = new Set(file.sandboxes.map(({ id }) => id));
   const groups = [
     ...duplicateSandboxNames(file.records).map((group) => ({ group, of: recoverDuplicateSandboxName.id })),
     ...duplicateContainerNames(file).map((group) => ({ group, of: recoverDuplicateContainerName.id })),
   ];
   for (const { group, of } of groups) {
-    const keeper = keeperOf(group, stored, processes);
+    const keeper = keeperOf(group, file, processes);
     if (keeper === undefined)
       return { kind: "refused", reason: `more than one record named ${group.name} is, or may be, alive` };
     for (const { id } of group.records) {
@@ -47,21 +46,18 @@ export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts
   const known = new Set(file.records.map(({ id }) => id));
   for (const { id, sandbox } of file.sandboxes) {
     if (sandbox !== undefined || known.has(id)) continue;
-    if (lifeOfRecord(id, processes).state !== "dead") continue;
+    if (livenessOfStored(id, file, processes).state !== "dead") continue;
     remove.push({ id, store: "sandboxes", class: recoverMissingMetadata.id, because: "it has no metadata" });
   }
   return { kind: "chosen", remove };
 }
 
-function keeperOf(
-  { records }: DuplicateName,
-  stored: ReadonlySet<string>,
-  processes: Source<ProcessFacts>,
-): string | undefined {
-  const notDead = records.filter(({ id }) => lifeOfRecord(id, processes).state !== "dead");
+function keeperOf({ records }: DuplicateName, file: MetadataFile, processes: Source<ProcessFacts>): string | undefined {
+  const notDead = records.filter(({ id }) => livenessOfStored(id, file, processes).state !== "dead");
   if (notDead.length > 1) return undefined;
   const [living] = notDead;
   if (living !== undefined) return living.id;
+  const stored = new Set(file.sandboxes.map(({ id }) => id));
   const newestFirst = records.toSorted((one, other) => ageKey(other) - ageKey(one));
   return (newestFirst.find(({ id }) => stored.has(id)) ?? newestFirst[0])?.id;
 }

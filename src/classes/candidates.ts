@@ -1,10 +1,13 @@
-import type { Sandbox } from "../snapshot/types.ts";
+import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
+import { livenessInWords } from "../liveness/words.ts";
+import { read, type Source } from "../snapshot/source.ts";
+import type { Sandbox, Task } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
+import { containerInWords } from "./container-words.ts";
 import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import { isKubeletAlive } from "./kubelet-alive.ts";
-import { livenessOf } from "./liveness.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
 import { removalReports } from "./removal-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
@@ -29,6 +32,7 @@ export function sortSandboxes(view: NodeView): Sorted {
   const candidates: Candidate[] = [];
   const kept: Kept[] = [];
   const hasFailed = failedBefore(view);
+  const node = nodeSigns(tasksIn(view), view.snapshot.processes);
   for (const sandbox of view.sandboxes) {
     if (sandbox.state === "ready") continue;
     const keep = (reason: string): void => {
@@ -38,16 +42,16 @@ export function sortSandboxes(view: NodeView): Sorted {
       keep("opted out by unghost.dev/ignore");
       continue;
     }
-    const liveness = livenessOf(sandbox, view);
+    const about = view.about(sandbox.id);
+    const liveness = livenessOf({ id: sandbox.id, cri: read(criSigns(sandbox, about)) }, node);
     if (liveness.state === "alive") {
-      keep(`not dead: ${liveness.because}`);
+      keep(`not dead: ${livenessInWords(liveness)}`);
       continue;
     }
     if (liveness.state === "unproven") {
-      keep(`not proven dead: ${liveness.because}`);
+      keep(`not proven dead: ${livenessInWords(liveness)}`);
       continue;
     }
-    const about = view.about(sandbox.id);
     if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
       keep(isDelAlone(about) ? "its network is being taken down right now" : "its network is still being set up");
       continue;
@@ -56,11 +60,32 @@ export function sortSandboxes(view: NodeView): Sorted {
     candidates.push({
       sandbox,
       about,
-      evidence: liveness.evidence,
+      evidence: evidenceOfDeath(liveness, about),
       ...(retained === undefined ? {} : { retained }),
     });
   }
   return { candidates, kept };
+}
+
+function tasksIn({ snapshot: { containerd } }: NodeView): Source<readonly Task[]> {
+  return containerd.status === "read" ? read(containerd.value.tasks) : containerd;
+}
+
+function criSigns({ state }: Sandbox, { containers }: AboutId): CriSigns {
+  return {
+    isReady: state === "ready",
+    containers: containers.map(({ id, name, state: one }) => ({ id, name, isRunning: one === "running" })),
+  };
+}
+
+function evidenceOfDeath({ lookedFor }: Liveness, { containers }: AboutId): readonly Evidence[] {
+  const states = containers.map(containerInWords);
+  const held = states.length === 0 ? "no container" : `container${states.length === 1 ? "" : "s"} ${states.join(", ")}`;
+  return [
+    { source: "cri", fact: `listed as NotReady, with ${held}` },
+    { source: "processes", fact: "no shim and no process carries its id" },
+    ...(lookedFor.includes("task") ? [{ source: "containerd", fact: "no live task" }] : []),
+  ];
 }
 
 const IGNORE = "unghost.dev/ignore";

@@ -1,8 +1,8 @@
+import { livenessOfStored } from "../liveness/stored.ts";
 import { parseSandboxName } from "../snapshot/ids.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { CniFacts, SandboxMetadata } from "../snapshot/types.ts";
-import { lifeOfRecord } from "./offline-life.ts";
 
 /** A stored sandbox that the next start of the runtime brings back NotReady, with its name taken. */
 export interface ComingBack {
@@ -24,7 +24,7 @@ export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly
   for (const [id, sandbox] of storedSandboxes(metadata.value)) {
     const holdsNetwork = holders.has(id);
     const wasTakenDown = sandbox.hasCniResult && !holdsNetwork;
-    if (wasTakenDown || lifeOfRecord(id, processes).state !== "dead") continue;
+    if (wasTakenDown || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
     found.push({ id, name: sandbox.name, podName: podNameIn(sandbox.name), holdsNetwork });
   }
   return found;

@@ -5,6 +5,9 @@ import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-d
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
 import { containerdBehaviour } from "../classes/versions/containerd.ts";
+import type { Liveness } from "../liveness/liveness.ts";
+import { livenessOfStored } from "../liveness/stored.ts";
+import { signInWords } from "../liveness/words.ts";
 import { damageInWords } from "../snapshot/bolt/damage.ts";
 import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
@@ -13,7 +16,6 @@ import type { Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
 import { comingBack } from "./coming-back.ts";
 import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "./duplicate-names.ts";
-import { lifeInWords, lifeOfRecord, type RecordLife } from "./offline-life.ts";
 import { toFinding } from "./to-finding.ts";
 
 /** What will keep the runtime from starting, and what it will bring back when it starts. Pure. */
@@ -24,10 +26,10 @@ export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
   return [
     ...damaged(file),
     ...duplicateSandboxNames(file.records).map((duplicate) =>
-      toFinding(recoverDuplicateSandboxName, duplicateFound("sandbox", duplicate, facts)),
+      toFinding(recoverDuplicateSandboxName, duplicateFound("sandbox", duplicate, file, facts.processes)),
     ),
     ...duplicateContainerNames(file).map((duplicate) =>
-      toFinding(recoverDuplicateContainerName, duplicateFound("container", duplicate, facts)),
+      toFinding(recoverDuplicateContainerName, duplicateFound("container", duplicate, file, facts.processes)),
     ),
     ...withoutMetadata(file, facts.containerdVersion),
     ...returning(file, facts),
@@ -69,8 +71,13 @@ function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Fin
   return [finding];
 }
 
-function duplicateFound(kind: "sandbox" | "container", { name, records }: DuplicateName, { processes }: OfflineFacts) {
-  const judged = records.map(({ id, createdAt }) => ({ id, createdAt, life: lifeOfRecord(id, processes) }));
+function duplicateFound(
+  kind: "sandbox" | "container",
+  { name, records }: DuplicateName,
+  file: MetadataFile,
+  processes: Source<ProcessFacts>,
+) {
+  const judged = records.map(({ id, createdAt }) => ({ id, createdAt, life: livenessOfStored(id, file, processes) }));
   const [living, others] = [judged.filter(isAlive), judged.filter((one) => !isAlive(one))];
   const pod = kind === "sandbox" ? parseSandboxName(name) : undefined;
   return {
@@ -87,8 +94,19 @@ function duplicateFound(kind: "sandbox" | "container", { name, records }: Duplic
   } as const;
 }
 
-function isAlive({ life }: { readonly life: RecordLife }): boolean {
+function isAlive({ life }: { readonly life: Liveness }): boolean {
   return life.state === "alive";
+}
+
+function lifeInWords(life: Liveness): string {
+  switch (life.state) {
+    case "alive":
+      return signInWords(life.found[0]);
+    case "dead":
+      return "no shim and no process carries its id";
+    case "unproven":
+      return "whether it lives is not known: the process table could not be read";
+  }
 }
 
 function whichToRemove(alive: number, processes: Source<ProcessFacts>): string {

@@ -1,70 +1,72 @@
+import { type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
+import { type Reference, referenceTo } from "../liveness/reference.ts";
+import { RuntimeError } from "../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../runtime/gen/runtime/v1/cri.ts";
+import { absent, failed, read, type Source } from "../snapshot/source.ts";
+import type { Task } from "../snapshot/types.ts";
 import type { NodeTools } from "./node-tools.ts";
+
+type ProofTools = Pick<NodeTools, "facts" | "cri" | "containerd" | "waits">;
 
 /** What a sandbox is found to be immediately before it is touched. */
 export type Proof =
   | { readonly state: "dead"; readonly containerIds: readonly string[] }
   | { readonly state: "gone" }
-  | { readonly state: "alive"; readonly because: string };
+  | { readonly state: "not-dead"; readonly liveness: Exclude<Liveness, { state: "dead" }> };
 
-const LIVE_TASKS = new Set(["created", "running", "paused", "pausing"]);
-
-/** The gates of liveness, renewed: NotReady in status, no container running, no live task, no process with its id. */
-export async function proveDead(id: string, tools: NodeTools): Promise<Proof> {
-  const call = { timeoutMs: tools.waits.lookMs };
-  const state = (await tools.facts.sandbox(id))?.state ?? (await tools.cri.podSandboxState(id, call));
+/** Gathers fresh signs of life, and has them judged as diagnosis has. */
+export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
+  const { facts, cri, waits } = tools;
+  const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.lookMs }));
   if (state === undefined) return { state: "gone" };
-  if (state !== PodSandboxState.SANDBOX_NOTREADY) return { state: "alive", because: "it is Ready" };
-  const containers = await tools.facts.containersOf(id);
-  const running = containers.find((container) => container.state === ContainerState.CONTAINER_RUNNING);
-  if (running !== undefined) {
-    return { state: "alive", because: `its container ${running.metadata?.name ?? running.id} is running` };
-  }
-  const containerIds = containers.map((container) => container.id);
-  const life = await signOfLife([id, ...containerIds], tools);
-  return life === undefined ? { state: "dead", containerIds } : { state: "alive", because: life };
+  const [containers, processes, tasks] = await Promise.all([
+    facts.containersOf(id),
+    facts.processes(),
+    freshTasks(tools),
+  ]);
+  const signs = {
+    isReady: state !== PodSandboxState.SANDBOX_NOTREADY,
+    containers: containers.map((container) => ({
+      id: container.id,
+      name: container.metadata?.name ?? container.id,
+      isRunning: container.state === ContainerState.CONTAINER_RUNNING,
+    })),
+  };
+  const liveness = livenessOf({ id, cri: read(signs) }, nodeSigns(tasks, processes));
+  if (liveness.state !== "dead") return { state: "not-dead", liveness };
+  return { state: "dead", containerIds: containers.map((container) => container.id) };
 }
 
-async function signOfLife(ids: readonly string[], tools: NodeTools): Promise<string | undefined> {
-  const [processes, tasks] = await Promise.all([tools.facts.processes(), tools.facts.tasks()]);
-  if (processes.status !== "read") return "the process table cannot be read, so it may still live";
-  for (const id of ids) {
-    const task = tasks.find((one) => one.containerId === id && LIVE_TASKS.has(one.status));
-    if (task !== undefined) return `its task is ${task.status} (pid ${task.pid})`;
-    const shim = processes.value.shims.find((one) => one.id === id);
-    if (shim !== undefined) return `its shim is alive (pid ${shim.pid})`;
-    const [pid] = processes.value.byContainer.get(id) ?? [];
-    if (pid !== undefined) return `process ${pid} runs in its cgroup`;
+async function freshTasks({ facts, containerd }: ProofTools): Promise<Source<readonly Task[]>> {
+  if (containerd === undefined) return absent("the runtime is not containerd");
+  try {
+    return read(await facts.tasks());
+  } catch (error) {
+    if (error instanceof RuntimeError) return failed(error.message);
+    throw error;
   }
-  return undefined;
 }
 
-/** Whether the runtime or any process knows the id; in words when it does. */
-export async function whoKnows(id: string, tools: NodeTools): Promise<string | undefined> {
-  let knower = await knowerIn(tools, id);
+/** Who still refers to the id, by fresh facts. */
+export async function findReference(
+  id: string,
+  tools: Pick<NodeTools, "facts" | "waits" | "sleep">,
+): Promise<Reference | undefined> {
+  let found = await referenceNow(id, tools);
   // The reading that all share may be from before this very sandbox was removed, and a plugin that kubelet has set to
   // work before that removal ends by itself.
-  for (let waited = 0; knower !== undefined; waited += PLUGIN_STEP_MS) {
+  for (let waited = 0; found !== undefined; waited += PLUGIN_STEP_MS) {
     tools.facts.renew();
-    knower = await knowerIn(tools, id);
-    if (knower !== PLUGIN || waited >= tools.waits.pluginMs) break;
+    found = await referenceNow(id, tools);
+    if (found !== "plugin" || waited >= tools.waits.pluginMs) break;
     await tools.sleep(PLUGIN_STEP_MS);
   }
-  return knower;
+  return found;
 }
 
-const PLUGIN = "a network plugin works on it";
 const PLUGIN_STEP_MS = 100;
 
-async function knowerIn(tools: NodeTools, id: string): Promise<string | undefined> {
-  if ((await tools.facts.sandbox(id)) !== undefined) return "the runtime lists it";
-  const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
-  if (containerd?.records.some((record) => record.id === id)) return "containerd has a record of it";
-  if (containerd?.sandboxes.some((sandbox) => sandbox.id === id)) return "containerd's sandbox store has it";
-  if (processes.status !== "read") return "the process table cannot be read, so something may";
-  const { shims, plugins, byContainer, othersIds } = processes.value;
-  if (shims.some((shim) => shim.id === id)) return "a shim carries it";
-  if (plugins.some((plugin) => plugin.sandboxId === id)) return PLUGIN;
-  if (othersIds?.has(id)) return "it is alive in another runtime on this machine";
-  return byContainer.has(id) ? "a process runs in its cgroup" : undefined;
+async function referenceNow(id: string, { facts }: Pick<NodeTools, "facts">): Promise<Reference | undefined> {
+  const [listed, processes, containerd] = await Promise.all([facts.sandbox(id), facts.processes(), facts.containerd()]);
+  return referenceTo(id, { isListed: listed !== undefined, containerd, processes });
 }

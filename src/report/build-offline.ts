@@ -4,7 +4,7 @@ import { viewOf } from "../classes/view.ts";
 import { adviceFor } from "../diagnose/advice.ts";
 import { storedSandboxes } from "../diagnose/coming-back.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
-import { lifeOfRecord } from "../diagnose/offline-life.ts";
+import { livenessOfStored } from "../liveness/stored.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
 import { absent, failed, read, type Source } from "../snapshot/source.ts";
 import type { ContainerdFacts, Snapshot } from "../snapshot/types.ts";
@@ -67,7 +67,8 @@ function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonl
 
 /** As they will be listed after the start: ready are those of which something lives. */
 function sandboxCounts({ metadata, processes }: OfflineFacts): NodeReport["sandboxes"] {
-  const ids = metadata.status === "read" ? [...storedSandboxes(metadata.value).keys()] : [];
-  const ready = ids.filter((id) => lifeOfRecord(id, processes).state === "alive").length;
+  if (metadata.status !== "read") return { total: 0, ready: 0, notReady: 0 };
+  const ids = [...storedSandboxes(metadata.value).keys()];
+  const ready = ids.filter((id) => livenessOfStored(id, metadata.value, processes).state === "alive").length;
   return { total: ids.length, ready, notReady: ids.length - ready };
 }

@@ -99,52 +99,20 @@ describe("which sandboxes may be ghosts", () => {
     });
   });
 
-  test("a stopped task is no sign of life, nor is a workload's own process", () => {
-    const container = containerOf("a", { exit: FINISHED });
+  test("a stopped task is no sign of life", () => {
     const { candidates } = sorted({
       sandboxes: [dead],
-      containers: [container],
       records: [recordOf("a")],
       tasks: [{ containerId: idOf("a"), pid: 9, status: "stopped" }],
-      processesOf: { [container.id]: [43] },
     });
 
     expect(candidates).toHaveLength(1);
   });
-});
 
-describe("which of them Kubernetes keeps on purpose", () => {
-  test("the last of a finished pod", () => {
-    const { candidates } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: FINISHED })] });
+  test("a process in the cgroup of an exited container is one: heal would refuse to touch the sandbox, too", () => {
+    const container = containerOf("a", { exit: FINISHED });
+    const parts = { sandboxes: [dead], containers: [container], processesOf: { [container.id]: [43] } };
 
-    expect(candidates[0]?.retained).toMatch(/a finished pod/);
-  });
-
-  test("the old one of a pod that runs again", () => {
-    const again = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
-    const { candidates } = sorted({ sandboxes: [dead, again], containers: [containerOf("a", { exit: LOST })] });
-
-    expect(candidates).toMatchObject([
-      { sandbox: { id: dead.id }, retained: expect.stringMatching(/runs again under attempt 1/) },
-    ]);
-  });
-
-  test.each([
-    ["a pod whose container was lost", [containerOf("a", { exit: LOST })]],
-    ["a pod whose container's end is unknown", [containerOf("a", { state: "unknown" })]],
-    ["a pod that has no container at all", []],
-    [
-      "a pod with one container lost and one finished",
-      [containerOf("a", { exit: FINISHED }), containerOf("a", { exit: LOST })],
-    ],
-  ])("not that of %s", (_, containers) => {
-    expect(sorted({ sandboxes: [dead], containers }).candidates[0]?.retained).toBeUndefined();
-  });
-
-  test("not a newer one beside an older one that is Ready", () => {
-    const older = sandboxOf("b", { uid: "a", attempt: 0, state: "ready" });
-    const newer = sandboxOf("a", { attempt: 1 });
-
-    expect(sorted({ sandboxes: [older, newer] }).candidates[0]?.retained).toBeUndefined();
+    expect(sorted(parts)).toMatchObject({ candidates: [], kept: [{ reason: expect.stringMatching(/process 43/) }] });
   });
 });

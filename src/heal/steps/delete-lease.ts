@@ -1,15 +1,16 @@
 import type { Finding } from "../../classes/finding.ts";
+import { referenceInWords } from "../../liveness/reference.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { whoKnows } from "../prove.ts";
+import { findReference } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
 /** Deletes the containerd lease of a sandbox that nobody knows any more. */
 export async function deleteLease(leaseId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
-  const knower = await whoKnows(leaseId, tools);
-  if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
+  const reference = await findReference(leaseId, tools);
+  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
   return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
     try {
       await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });

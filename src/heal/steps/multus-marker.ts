@@ -5,6 +5,7 @@ import type { Finding } from "../../classes/finding.ts";
 import { multusVariant } from "../../classes/multus-variants.ts";
 import type { Step } from "../../classes/step.ts";
 import { MULTUS } from "../../classes/versions/multus.ts";
+import { livenessInWords } from "../../liveness/words.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
@@ -30,7 +31,8 @@ export async function multusMarker(
   if (!canUseMarker(tools)) return { kind: "unneeded" };
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
+  if (proof.state === "not-dead")
+    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
   const sha256 = sha256Of(MULTUS_MARKER);

@@ -1,6 +1,8 @@
 import { basename, dirname } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
+import { referenceInWords } from "../../liveness/reference.ts";
+import { livenessInWords } from "../../liveness/words.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { parseJson } from "../../snapshot/json.ts";
@@ -9,7 +11,7 @@ import { readRegularFile } from "../../snapshot/safe-fs.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
 import { identifyFile } from "../identify-file.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { proveDead, whoKnows } from "../prove.ts";
+import { findReference, proveDead } from "../prove.ts";
 import { quarantineFile } from "../quarantine.ts";
 import { reasonFor, type StepResult } from "../step-result.ts";
 
@@ -30,12 +32,12 @@ async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<stri
   const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
   if (id === undefined) return `${step.path} names no sandbox`;
   if (step.health === "orphaned") {
-    const knower = await whoKnows(id, tools);
-    return knower === undefined ? undefined : `not left behind: ${knower}`;
+    const reference = await findReference(id, tools);
+    return reference === undefined ? undefined : `not left behind: ${referenceInWords(reference)}`;
   }
   if (!isStillBroken(step, tools)) return `${step.path} is not broken any more`;
   const proof = await proveDead(id, tools);
-  return proof.state === "alive" ? `its sandbox is not dead: ${proof.because}` : undefined;
+  return proof.state === "not-dead" ? `its sandbox is not dead: ${livenessInWords(proof.liveness)}` : undefined;
 }
 
 function isStillBroken({ path, health }: QuarantineStep, tools: NodeTools): boolean {

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { LeaseRef, Step } from "../../classes/step.ts";
+import { referenceInWords } from "../../liveness/reference.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
@@ -9,7 +10,7 @@ import { addressesOfReadyPods } from "../addresses-in-use.ts";
 import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { whoKnows } from "../prove.ts";
+import { findReference } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 
 type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
@@ -23,8 +24,8 @@ export async function releaseAddresses(
   const { sandboxId } = step;
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
   if (held.length === 0) return { kind: "unneeded" };
-  const knower = await whoKnows(sandboxId, tools);
-  if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
+  const reference = await findReference(sandboxId, tools);
+  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
   const inUse = await addressesOfReadyPods(tools);
   // Before any of them is released: one call may free all that the sandbox holds.
   const running = held.find(({ address }) => inUse.has(address));

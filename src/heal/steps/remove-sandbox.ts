@@ -1,4 +1,5 @@
 import type { Finding } from "../../classes/finding.ts";
+import { livenessInWords } from "../../liveness/words.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
@@ -11,7 +12,8 @@ import { turnKindOf } from "../turn-kind.ts";
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
+  if (proof.state === "not-dead")
+    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
   const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
   const logPaths = asked.filter((path) => path.startsWith("/"));
   if (logPaths.length > 0) {

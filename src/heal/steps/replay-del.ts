@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
+import { referenceInWords } from "../../liveness/reference.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { property } from "../../snapshot/json.ts";
@@ -9,7 +10,7 @@ import { addressesOfReadyPods } from "../addresses-in-use.ts";
 import { type CachedNetwork, parseCachedNetwork, replayDel } from "../cni-replay.ts";
 import { canonicalPath } from "../host-path.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { whoKnows } from "../prove.ts";
+import { findReference } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
 import { sharedCause } from "../storm-brake.ts";
 
@@ -28,8 +29,8 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   const cached = cachedNetwork(step, tools);
   if (name === undefined || cached === undefined) return { kind: "unneeded" };
   if (cached.plugins.every((plugin) => HOLD_NOTHING.has(property(plugin, "type")))) return { kind: "unneeded" };
-  const knower = await whoKnows(sandboxId, tools);
-  if (knower !== undefined) return { kind: "refused", reason: `not left behind: ${knower}` };
+  const reference = await findReference(sandboxId, tools);
+  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
   const inUse = await addressesOfReadyPods(tools);
   const taken = (cached.addresses ?? []).find((address) => inUse.has(address.split("/")[0] ?? ""));
   if (taken !== undefined) return { kind: "refused", reason: `${taken} is the address of a pod that runs by now` };

@@ -1,4 +1,5 @@
 import type { Finding } from "../../classes/finding.ts";
+import { livenessInWords } from "../../liveness/words.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { journaled, type StepResult } from "../step-result.ts";
@@ -8,7 +9,8 @@ import { turnKindOf } from "../turn-kind.ts";
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "alive") return { kind: "refused", reason: `not dead any more: ${proof.because}` };
+  if (proof.state === "not-dead")
+    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
     const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
     const kind = await turnKindOf(sandboxId, tools.facts);

@@ -1,0 +1,140 @@
+import type { Source } from "../snapshot/source.ts";
+import type { ProcessFacts, ShimProcess, Task } from "../snapshot/types.ts";
+
+/** Where life of a sandbox shows. */
+export type Sign = SignOfLife["sign"];
+
+export type SignOfLife =
+  | { readonly sign: "ready" }
+  | { readonly sign: "container"; readonly name: string }
+  | { readonly sign: "task"; readonly status: Task["status"]; readonly pid: number }
+  | { readonly sign: "shim"; readonly pid: number }
+  | { readonly sign: "process"; readonly pid: number };
+
+/**
+ * Is this sandbox dead?
+ * - `alive`: something of it runs, whatever other sources say.
+ * - `dead`: every sign that was looked for was read, and none was found.
+ * - `unproven`: no sign was found, and at least one could not be read.
+ *
+ * `lookedFor` names also what could not be read. What a node does not have is not looked for.
+ */
+export type Liveness =
+  | {
+      readonly state: "alive";
+      readonly lookedFor: readonly Sign[];
+      readonly found: readonly [SignOfLife, ...SignOfLife[]];
+      readonly unread: readonly Sign[];
+    }
+  | { readonly state: "dead"; readonly lookedFor: readonly Sign[] }
+  | { readonly state: "unproven"; readonly lookedFor: readonly Sign[]; readonly unread: readonly [Sign, ...Sign[]] };
+
+/** What the runtime says of one sandbox. */
+export interface CriSigns {
+  readonly isReady: boolean;
+  readonly containers: readonly { readonly id: string; readonly name: string; readonly isRunning: boolean }[];
+}
+
+/** What the whole node shows, by id of a sandbox or container. */
+export interface NodeSigns {
+  /** `absent` where the runtime has no tasks to list, or does not run. */
+  readonly tasks: Source<ReadonlyMap<string, Task>>;
+  readonly processes: Source<{
+    readonly shims: ReadonlyMap<string, Pick<ShimProcess, "pid">>;
+    readonly byContainer: ProcessFacts["byContainer"];
+  }>;
+}
+
+export function nodeSigns(
+  tasks: Source<readonly Task[]>,
+  processes: Source<Pick<ProcessFacts, "shims" | "byContainer">>,
+): NodeSigns {
+  return {
+    tasks: mapSource(tasks, (all) => new Map(all.map((task) => [task.containerId, task]))),
+    processes: mapSource(processes, ({ shims, byContainer }) => ({
+      shims: new Map(shims.map((shim) => [shim.id, shim])),
+      byContainer,
+    })),
+  };
+}
+
+/** `cri` is absent where the runtime does not run: then `containerIds` come from its database. */
+export interface SandboxSigns {
+  readonly id: string;
+  readonly cri: Source<CriSigns>;
+  readonly containerIds?: readonly string[];
+}
+
+/** The one decision about life and death: of diagnosis, of the proof right before each touch, and offline. */
+export function livenessOf(sandbox: SandboxSigns, node: NodeSigns): Liveness {
+  const { cri } = sandbox;
+  const containers = cri.status === "read" ? cri.value.containers.map(({ id }) => id) : [];
+  const ids = [sandbox.id, ...containers, ...(sandbox.containerIds ?? [])];
+  const searches = [...criSearches(cri), ...taskSearches(node.tasks, ids), ...processSearches(node.processes, ids)];
+  const lookedFor = searches.map(({ sign }) => sign);
+  const unread = searches.filter(({ result }) => result === "unread").map(({ sign }) => sign);
+  const [first, ...more] = searches.flatMap(({ result }) => (typeof result === "object" ? [result] : []));
+  if (first !== undefined) return { state: "alive", lookedFor, found: [first, ...more], unread };
+  const [unreadFirst, ...unreadMore] = unread;
+  if (unreadFirst !== undefined) return { state: "unproven", lookedFor, unread: [unreadFirst, ...unreadMore] };
+  return { state: "dead", lookedFor };
+}
+
+interface Search {
+  readonly sign: Sign;
+  readonly result: SignOfLife | "none" | "unread";
+}
+
+function criSearches(cri: Source<CriSigns>): readonly Search[] {
+  switch (cri.status) {
+    case "absent":
+      return [];
+    case "failed":
+      return [notRead("ready"), notRead("container")];
+    case "read": {
+      const { isReady, containers } = cri.value;
+      const running = containers.find(({ isRunning }) => isRunning);
+      return [
+        { sign: "ready", result: isReady ? { sign: "ready" } : "none" },
+        { sign: "container", result: running === undefined ? "none" : { sign: "container", name: running.name } },
+      ];
+    }
+  }
+}
+
+const LIVE_TASKS: ReadonlySet<Task["status"]> = new Set(["created", "running", "paused", "pausing"]);
+
+function taskSearches(tasks: NodeSigns["tasks"], ids: readonly string[]): readonly Search[] {
+  switch (tasks.status) {
+    case "absent":
+      return [];
+    case "failed":
+      return [notRead("task")];
+    case "read": {
+      const task = ids.map((id) => tasks.value.get(id)).find((one) => one !== undefined && LIVE_TASKS.has(one.status));
+      return [
+        { sign: "task", result: task === undefined ? "none" : { sign: "task", status: task.status, pid: task.pid } },
+      ];
+    }
+  }
+}
+
+/** Every node has processes: where they are not read, for whatever reason, something may live. */
+function processSearches(processes: NodeSigns["processes"], ids: readonly string[]): readonly Search[] {
+  if (processes.status !== "read") return [notRead("shim"), notRead("process")];
+  const { shims, byContainer } = processes.value;
+  const shim = ids.map((id) => shims.get(id)).find((one) => one !== undefined);
+  const pid = ids.map((id) => byContainer.get(id)?.[0]).find((one) => one !== undefined);
+  return [
+    { sign: "shim", result: shim === undefined ? "none" : { sign: "shim", pid: shim.pid } },
+    { sign: "process", result: pid === undefined ? "none" : { sign: "process", pid } },
+  ];
+}
+
+function notRead(sign: Sign): Search {
+  return { sign, result: "unread" };
+}
+
+function mapSource<T, U>(source: Source<T>, change: (value: T) => U): Source<U> {
+  return source.status === "read" ? { ...source, value: change(source.value) } : source;
+}

@@ -1,0 +1,54 @@
+import type { Source } from "../snapshot/source.ts";
+import type { ContainerdFacts, ProcessFacts } from "../snapshot/types.ts";
+
+/** Who still refers to an id. What nobody refers to was left behind. */
+export type Reference =
+  | "runtime-list"
+  | "containerd-record"
+  | "sandbox-store"
+  | "processes-unread"
+  | "shim"
+  | "plugin"
+  | "other-runtime"
+  | "process";
+
+export interface ReferenceSources {
+  readonly isListed: boolean;
+  /** undefined where the runtime is not containerd. */
+  readonly containerd: Pick<ContainerdFacts, "records" | "sandboxes"> | undefined;
+  readonly processes: Source<Pick<ProcessFacts, "shims" | "plugins" | "byContainer" | "othersIds">>;
+}
+
+/** The first one found; undefined when all were read and none refers to it. */
+export function referenceTo(id: string, { isListed, containerd, processes }: ReferenceSources): Reference | undefined {
+  if (isListed) return "runtime-list";
+  if (containerd?.records.some((record) => record.id === id)) return "containerd-record";
+  if (containerd?.sandboxes.some((sandbox) => sandbox.id === id)) return "sandbox-store";
+  if (processes.status !== "read") return "processes-unread";
+  const { shims, plugins, byContainer, othersIds } = processes.value;
+  if (shims.some((shim) => shim.id === id)) return "shim";
+  if (plugins.some((plugin) => plugin.sandboxId === id)) return "plugin";
+  if (othersIds?.has(id)) return "other-runtime";
+  return byContainer.has(id) ? "process" : undefined;
+}
+
+export function referenceInWords(reference: Reference): string {
+  switch (reference) {
+    case "runtime-list":
+      return "the runtime lists it";
+    case "containerd-record":
+      return "containerd has a record of it";
+    case "sandbox-store":
+      return "containerd's sandbox store has it";
+    case "processes-unread":
+      return "the process table cannot be read, so something may";
+    case "shim":
+      return "a shim carries it";
+    case "plugin":
+      return "a network plugin works on it";
+    case "other-runtime":
+      return "it is alive in another runtime on this machine";
+    case "process":
+      return "a process runs in its cgroup";
+  }
+}

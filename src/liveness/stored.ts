@@ -1,0 +1,16 @@
+import type { StoredRecords } from "../snapshot/metadata-records.ts";
+import { absent, type Source } from "../snapshot/source.ts";
+import type { ProcessFacts } from "../snapshot/types.ts";
+import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
+
+/** Whether something of a stored sandbox or container lives while its runtime does not run: then processes alone tell. */
+export function livenessOfStored(
+  id: string,
+  { records }: Pick<StoredRecords, "records">,
+  processes: Source<ProcessFacts>,
+): Liveness {
+  const containerIds = records.filter(({ container }) => container?.sandboxId === id).map((record) => record.id);
+  return livenessOf({ id, cri: absent(DOWN), containerIds }, nodeSigns(absent(DOWN), processes));
+}
+
+const DOWN = "the runtime does not run";

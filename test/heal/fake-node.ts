@@ -1,0 +1,137 @@
+import type { FreshFacts } from "../../src/heal/fresh-facts.ts";
+import { uninterrupted } from "../../src/heal/interruption.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
+import type { ContainerdClient } from "../../src/runtime/containerd.ts";
+import type { CriClient } from "../../src/runtime/cri.ts";
+import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { read, type Source } from "../../src/snapshot/source.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
+import type { Workshop } from "./workshop.ts";
+
+/** What a fake node has. Everything that is not named is readable and empty. */
+export interface FakeNode {
+  readonly sandboxes?: readonly PodSandbox[];
+  readonly containers?: readonly Container[];
+  readonly tasks?: readonly Task[] | Error;
+  readonly processes?: Source<ProcessFacts> | Partial<ProcessFacts>;
+  /** undefined where the runtime is CRI-O. */
+  readonly containerdFacts?: Partial<ContainerdFacts> | undefined;
+  readonly cri?: Partial<CriClient>;
+  readonly tools?: Partial<NodeTools>;
+}
+
+/** The tools of a step on a node of which the given parts are known; calls that nobody expects fail the test. */
+export function fakeTools(shop: Workshop, node: FakeNode = {}): NodeTools {
+  return {
+    stateDir: shop.stateDir,
+    journal: shop.journal,
+    hostRoot: "/",
+    cri: fakeCri({
+      listPodSandbox: (filter) =>
+        Promise.resolve((node.sandboxes ?? []).filter(({ id }) => !filter?.id || filter.id === id)),
+      podSandboxState: (id) => Promise.resolve(node.sandboxes?.find((one) => one.id === id)?.state),
+      ...node.cri,
+    }),
+    containerd: isContainerd(node) ? fakeContainerd() : undefined,
+    facts: fakeFacts(node),
+    departed: () => unexpected("departed"),
+    conf: undefined,
+    binDirs: [],
+    cniCacheDirs: [],
+    logPaths: new Map(),
+    waits: DEFAULT_WAITS,
+    sleep: () => Promise.resolve(),
+    interruption: uninterrupted(),
+    turn: () => unexpected("turn"),
+    ...node.tools,
+  };
+}
+
+export function fakeFacts(node: FakeNode): FreshFacts {
+  const processes = () => Promise.resolve(processesOf(node));
+  return {
+    processes,
+    processesNow: processes,
+    tasks: () => (node.tasks instanceof Error ? Promise.reject(node.tasks) : Promise.resolve(node.tasks ?? [])),
+    containerd: () =>
+      Promise.resolve(
+        isContainerd(node) ? { records: [], sandboxes: [], leases: [], tasks: [], ...node.containerdFacts } : undefined,
+      ),
+    sandbox: (id) => Promise.resolve(node.sandboxes?.find((one) => one.id === id)),
+    containersOf: (id) => Promise.resolve((node.containers ?? []).filter(({ podSandboxId }) => podSandboxId === id)),
+    resultFiles: () => Promise.resolve([]),
+    begin: () => undefined,
+    renew: () => undefined,
+  };
+}
+
+export function criSandbox(id: string, more: Parameters<typeof PodSandbox.fromPartial>[0] = {}): PodSandbox {
+  return PodSandbox.fromPartial({ id, state: PodSandboxState.SANDBOX_NOTREADY, ...more });
+}
+
+export function criContainer(sandboxId: string, more: Parameters<typeof Container.fromPartial>[0] = {}): Container {
+  return Container.fromPartial({
+    id: "c".repeat(64),
+    podSandboxId: sandboxId,
+    metadata: { name: "main" },
+    state: ContainerState.CONTAINER_EXITED,
+    ...more,
+  });
+}
+
+function isContainerd(node: FakeNode): boolean {
+  return !("containerdFacts" in node) || node.containerdFacts !== undefined;
+}
+
+function processesOf({ processes = {} }: FakeNode): Source<ProcessFacts> {
+  if ("status" in processes) return processes;
+  return read({ plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set(), ...processes });
+}
+
+function unexpected(what: string): Promise<never> {
+  return Promise.reject(new Error(`nobody expected ${what}`));
+}
+
+function fakeCri(answers: Partial<CriClient>): CriClient {
+  return {
+    path: "/run/fake.sock",
+    version: () => unexpected("Version"),
+    status: () => unexpected("Status"),
+    listPodSandbox: () => unexpected("ListPodSandbox"),
+    listSandboxStates: () => unexpected("ListPodSandbox"),
+    podSandboxStatus: () => unexpected("PodSandboxStatus"),
+    podSandboxState: () => unexpected("PodSandboxStatus"),
+    listContainers: () => unexpected("ListContainers"),
+    containerStatus: () => unexpected("ContainerStatus"),
+    stopPodSandbox: () => unexpected("StopPodSandbox"),
+    removePodSandbox: () => unexpected("RemovePodSandbox"),
+    runPodSandbox: () => unexpected("RunPodSandbox"),
+    createContainer: () => unexpected("CreateContainer"),
+    startContainer: () => unexpected("StartContainer"),
+    stopContainer: () => unexpected("StopContainer"),
+    removeContainer: () => unexpected("RemoveContainer"),
+    containerEvents: () => {
+      throw new Error("nobody expected GetContainerEvents");
+    },
+    close: () => undefined,
+    ...answers,
+  };
+}
+
+export function fakeContainerd(answers: Partial<ContainerdClient> = {}): ContainerdClient {
+  return {
+    listContainers: () => unexpected("containers"),
+    findContainers: () => unexpected("containers"),
+    deleteContainer: () => unexpected("the deletion of a container"),
+    deleteSandbox: () => unexpected("the deletion of a sandbox"),
+    listTasks: () => unexpected("tasks"),
+    listLeases: () => unexpected("leases"),
+    deleteLease: () => unexpected("the deletion of a lease"),
+    listSandboxes: () => unexpected("sandboxes"),
+    events: () => {
+      throw new Error("nobody expected events");
+    },
+    close: () => undefined,
+    ...answers,
+  };
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { livenessOfStored } from "../../src/liveness/stored.ts";
+import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
+import { failed, read } from "../../src/snapshot/source.ts";
+import type { ProcessFacts } from "../../src/snapshot/types.ts";
+import { idOf, shimOf } from "../support/snapshot-builder.ts";
+
+const ID = idOf("a");
+const CONTAINER = "c".repeat(64);
+
+function records(sandboxId: string): readonly StoredContainer[] {
+  return [
+    { id: CONTAINER, kind: "container", createdAt: undefined, labels: {}, container: { name: "main", sandboxId } },
+  ];
+}
+
+function processes(alive: Partial<ProcessFacts> = {}) {
+  return read<ProcessFacts>({ plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set(), ...alive });
+}
+
+test("a stored sandbox without any process is dead; only processes are looked for", () => {
+  expect(livenessOfStored(ID, { records: records(ID) }, processes())).toEqual({
+    state: "dead",
+    lookedFor: ["shim", "process"],
+  });
+});
+
+test("its own shim keeps it alive", () => {
+  expect(livenessOfStored(ID, { records: [] }, processes({ shims: [shimOf("a")] })).state).toBe("alive");
+});
+
+test("a process of one of its containers keeps it alive", () => {
+  const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
+  expect(livenessOfStored(ID, { records: records(ID) }, inCgroup).state).toBe("alive");
+});
+
+test("a process of another sandbox's container does not", () => {
+  const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
+  expect(livenessOfStored(ID, { records: records(idOf("b")) }, inCgroup).state).toBe("dead");
+});
+
+test("it is not proven dead without the process table", () => {
+  expect(livenessOfStored(ID, { records: [] }, failed("no /proc"))).toMatchObject({
+    state: "unproven",
+    unread: ["shim", "process"],
+  });
+});
