@@ -1,20 +1,13 @@
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { NodeTools } from "./node-tools.ts";
-import { pool } from "./pool.ts";
 import { type ActionResult, runAction } from "./run-action.ts";
+import { semaphore } from "./semaphore.ts";
 import type { StormBrake } from "./storm-brake.ts";
-import { type Turn, turns } from "./turns.ts";
+import { turns } from "./turns.ts";
 
 /** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
-const MOST_BESIDE = 32;
-const FIRST_AT_A_TIME = 8;
-
-/**
- * More are under way than have their turn at the runtime: while some are removed, the next are proven and announced, and
- * one sync of the journal serves them all. Only the first few go ahead, so that plugins are at work by then.
- */
-const PREPARED_TIMES = 4;
+const MOST_ASIDE = 32;
 
 /** Where each DEL is a process of its own, one that hangs says little about the next. */
 const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
@@ -35,17 +28,11 @@ export async function runPlan(
   tools: Omit<NodeTools, "turn">,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
-  const limits = { patienceMs: PATIENCE_MS, mostBeside: MOST_BESIDE };
-  const mostPrepared = PREPARED_TIMES * concurrency;
-  const workers = pool({ places: mostPrepared, firstPlaces: FIRST_AT_A_TIME, ...limits });
-  const places = pool({ places: concurrency, firstPlaces: FIRST_AT_A_TIME, ...limits });
+  const limits = { slots: concurrency, patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
+  const actions = semaphore(limits);
   const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
-  const atRuntime = turns({ places, brake, probes, interruption: tools.interruption });
-  const turn: Turn = (call, kind) => {
-    const taken = atRuntime(call, kind);
-    workers.speedUp(mostPrepared);
-    return taken;
-  };
+  // An action that stepped aside, as one that waits for kubelet does, needs a slot again before it calls the runtime.
+  const turn = turns({ slots: semaphore(limits), brake, probes, interruption: tools.interruption });
   const surroundings = { tools: { ...tools, turn }, brake };
 
   async function take(action: PlannedAction): Promise<ActionResult> {
@@ -55,16 +42,17 @@ export async function runPlan(
       onResult(result);
       return result;
     } finally {
-      workers.speedUp(mostPrepared);
       clearTimeout(slow);
     }
   }
 
   const lanes = Map.groupBy(plan.actions, ({ lane }) => lane);
-  const jobs = [...lanes.values()].map((actions) => async () => {
-    const results: ActionResult[] = [];
-    for (const action of actions) results.push(await take(action));
-    return results;
-  });
-  return (await workers.run(jobs)).flat();
+  const results = [...lanes.values()].map((lane) =>
+    actions.run(async () => {
+      const done: ActionResult[] = [];
+      for (const action of lane) done.push(await take(action));
+      return done;
+    }),
+  );
+  return (await Promise.all(results)).flat();
 }

@@ -18,10 +18,7 @@ const SHARED_CAUSES = new Set([
   "iptables-portmap",
 ]);
 
-/**
- * A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth
- * another try, and fewer at a time.
- */
+/** A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth a retry. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
 
 export function isContention(text: string): boolean {
@@ -39,18 +36,12 @@ const ENOUGH = 3;
 /** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
 const ENOUGH_UNANSWERED = 16;
 
-/** What a failure means for those that come next. */
-export interface Verdict {
-  /** The failure passes by itself when there is less to do at a time. */
-  readonly contention: boolean;
-}
-
 export interface StormBrake {
   /** Why no further sandbox should be fed to the plugins; undefined while all is well. */
   reason(): string | undefined;
   succeeded(): void;
   /** Takes the runtime's own words; none at all when it did not answer in time. */
-  failed(text: string): Verdict;
+  failed(text: string): void;
   /** So many wait for an answer and none has succeeded: no further one is made. Gives the reason. */
   unanswered(count: number): string;
 }
@@ -78,12 +69,11 @@ export function stormBrake(): StormBrake {
     failed: (text) => {
       if (text === "") {
         if (count("no answer") >= ENOUGH_UNANSWERED) reason = unanswered(inARow);
-        return { contention: false };
+        return;
       }
-      if (isContention(text)) return { contention: true };
+      if (isContention(text)) return;
       const id = sharedCause(text);
       if (id !== undefined && count(id) >= ENOUGH) reason = unrepaired(inARow, id, text);
-      return { contention: false };
     },
   };
 }

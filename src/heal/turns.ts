@@ -1,8 +1,7 @@
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Interruption } from "./interruption.ts";
-import { loadWatch } from "./load-watch.ts";
-import type { Pool } from "./pool.ts";
 import { type ProbeRules, probeGate } from "./probe-gate.ts";
+import type { Semaphore } from "./semaphore.ts";
 import type { StormBrake } from "./storm-brake.ts";
 import type { TurnKind } from "./turn-kind.ts";
 
@@ -13,42 +12,27 @@ import type { TurnKind } from "./turn-kind.ts";
 export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<string | undefined>;
 
 export interface TurnRules {
-  readonly places: Pool;
+  readonly slots: Semaphore;
   readonly brake: StormBrake;
   readonly probes: ProbeRules;
   readonly interruption: Interruption;
 }
 
-/**
- * Few at first, so that a plugin that cannot work is not fed many; each that succeeds makes room for some more. Not for
- * all: a pod in the host's network is removed without any plugin.
- */
-const MORE_WITH_EACH = 4;
-
-export function turns({ places, brake, probes, interruption }: TurnRules): Turn {
+export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
   const gate = probeGate(probes);
-  let hadTooMuch = false;
-  const slowDown = (): void => {
-    hadTooMuch = true;
-    places.slowDown();
-  };
-  const load = loadWatch({ slowDown, speedUp: () => places.speedUp() });
 
   async function observed(call: () => Promise<void>): Promise<void> {
-    const startedAt = performance.now();
     try {
       await call();
     } catch (error) {
-      if (error instanceof RuntimeError && brake.failed(error.text).contention) slowDown();
+      if (error instanceof RuntimeError) brake.failed(error.text);
       throw error;
     }
     brake.succeeded();
-    if (!hadTooMuch) places.speedUp(MORE_WITH_EACH);
-    load.took(performance.now() - startedAt);
   }
 
   async function take(call: () => Promise<void>): Promise<string | undefined> {
-    return await places.one(async () => {
+    return await slots.run(async () => {
       const objection = reasonToHold(interruption, brake);
       if (objection === undefined) await observed(call);
       return objection;

@@ -5,8 +5,8 @@ import { departures } from "../../src/heal/departures.ts";
 import { readHistory } from "../../src/heal/history.ts";
 import type { NodeTools } from "../../src/heal/node-tools.ts";
 import { DEFAULT_WAITS } from "../../src/heal/node-tools.ts";
-import { pool } from "../../src/heal/pool.ts";
 import { type ActionResult, runAction } from "../../src/heal/run-action.ts";
+import { semaphore } from "../../src/heal/semaphore.ts";
 import { stormBrake } from "../../src/heal/storm-brake.ts";
 import { turns } from "../../src/heal/turns.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
@@ -59,7 +59,7 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
   const deadlines: number[] = [];
   let isListed = true;
   const interruption = { stop: stop.signal, giveUp: giveUp.signal };
-  const places = pool({ places: 4, patienceMs: 60_000, mostBeside: 4 });
+  const slots = semaphore({ slots: 4, patienceMs: 60_000, mostAside: 4 });
   function answer(call: string, answers: Answers, { signal, timeoutMs }: CallOptions): Promise<void> {
     const next = answers[calls.filter((one) => one === call).length];
     calls.push(call);
@@ -100,7 +100,7 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
     cniCacheDirs: [],
     waits: DEFAULT_WAITS,
     interruption,
-    turn: turns({ places, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
+    turn: turns({ slots, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
     sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
   } satisfies NodeTools;
   return {
