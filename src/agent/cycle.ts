@@ -166,7 +166,8 @@ export function openCycle(tools: CycleTools): Cycle {
       const ended = new Set(results.map(({ action }) => action));
       const cutShort = begun.filter((action) => !ended.has(action));
       const reason = describeError(thrown);
-      record([...results, ...cutShort.map((action) => ({ action, outcome: "failed", reason, seconds: 0 }) as const)]);
+      const failure = { outcome: "failed", reason, code: "run-failed", seconds: 0 } as const;
+      record([...results, ...cutShort.map((action) => ({ action, ...failure }))]);
       settle(last);
       return last;
     }

@@ -36,7 +36,7 @@ export function decisionsFor(diagnosis: Diagnosis, situation: Situation): NodeDe
     view: diagnosis.view,
     now,
   });
-  const ownLeft = own.map(({ finding }) => ({ finding, because: "unghost itself runs in this pod" }));
+  const ownLeft = own.map(({ finding }) => ({ finding, reason: { code: "own-pod" } as const }));
   return { ...decisions, leftAlone: [...plan.leftAlone, ...ownLeft] };
 }
 

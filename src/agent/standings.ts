@@ -1,8 +1,8 @@
 import { nodeHolds } from "../classes/cluster-holds.ts";
 import type { Finding } from "../classes/finding.ts";
 import type { NodeView } from "../classes/view.ts";
-import { OPTED_OUT } from "../plan/ladder.ts";
 import type { LeftAlone } from "../plan/plan.ts";
+import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Decided } from "./policy/ledger.ts";
 import type { Hold, RefusalReason, Sighting, Standing } from "./state.ts";
 
@@ -18,7 +18,7 @@ export function standsOf(
   hold: Hold | undefined,
 ): ReadonlyMap<string, Stand> {
   return new Map([
-    ...leftAlone.map(({ finding, because }) => [finding.id, leftAloneStand(finding, because, hold)] as const),
+    ...leftAlone.map((left) => [left.finding.id, leftAloneStand(left, hold)] as const),
     ...decided.flatMap((one) => {
       const stand = standOf(one, hold);
       return stand === undefined ? [] : [[one.action.finding.id, stand] as const];
@@ -26,11 +26,11 @@ export function standsOf(
   ]);
 }
 
-function leftAloneStand({ treatment }: Finding, because: string, hold: Hold | undefined): Stand {
-  const standing: Standing = { kind: "observed", because };
+function leftAloneStand({ finding, reason }: LeftAlone, hold: Hold | undefined): Stand {
+  const standing: Standing = { kind: "observed", because: planReasonInWords(reason) };
   // What needs a person by its nature was refused by nobody.
-  if (!treatment.automatic) return { standing, attempts: 0 };
-  return { standing, attempts: 0, refusal: because === OPTED_OUT ? "opted-out" : (hold?.reason ?? "guard") };
+  if (!finding.treatment.automatic) return { standing, attempts: 0 };
+  return { standing, attempts: 0, refusal: reason.code === "opted-out" ? "opted-out" : (hold?.reason ?? "guard") };
 }
 
 function standOf({ decision, attempts }: Decided, hold: Hold | undefined): Stand | undefined {

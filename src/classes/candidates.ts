@@ -1,5 +1,4 @@
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
-import { livenessInWords } from "../liveness/words.ts";
 import { read, type Source } from "../snapshot/source.ts";
 import type { Sandbox, Task } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
@@ -7,6 +6,7 @@ import { containerInWords } from "./container-words.ts";
 import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
 import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
+import type { KeptReason } from "./kept-reason.ts";
 import { isKubeletAlive } from "./kubelet-alive.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
 import { removalReports } from "./removal-reports.ts";
@@ -19,7 +19,7 @@ export interface Candidate {
   /** The proof of death, to be quoted by whichever class explains it. */
   readonly evidence: readonly Evidence[];
   /** Set when the sandbox is rightly kept: only an obstacle to its removal makes it a finding then. */
-  readonly retained?: string;
+  readonly retained?: KeptReason;
 }
 
 export interface Sorted {
@@ -35,25 +35,25 @@ export function sortSandboxes(view: NodeView): Sorted {
   const node = nodeSigns(tasksIn(view), view.snapshot.processes);
   for (const sandbox of view.sandboxes) {
     if (sandbox.state === "ready") continue;
-    const keep = (reason: string): void => {
+    const keep = (reason: KeptReason): void => {
       kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason });
     };
     if (isOptedOut(sandbox, view)) {
-      keep("opted out by unghost.dev/ignore");
+      keep({ code: "opted-out" });
       continue;
     }
     const about = view.about(sandbox.id);
     const liveness = livenessOf({ id: sandbox.id, cri: read(criSigns(sandbox, about)) }, node);
     if (liveness.state === "alive") {
-      keep(`not dead: ${livenessInWords(liveness)}`);
+      keep({ code: "alive", liveness });
       continue;
     }
     if (liveness.state === "unproven") {
-      keep(`not proven dead: ${livenessInWords(liveness)}`);
+      keep({ code: "not-proven-dead", liveness });
       continue;
     }
     if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
-      keep(isDelAlone(about) ? "its network is being taken down right now" : "its network is still being set up");
+      keep({ code: isDelAlone(about) ? "network-teardown-in-flight" : "network-setup-in-flight" });
       continue;
     }
     const retained = reasonToRetain(sandbox, about, view);
@@ -108,35 +108,24 @@ function isDelAlone({ plugins }: AboutId): boolean {
   return plugins.every(({ cniCommand }) => cniCommand === "DEL");
 }
 
-function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): string | undefined {
+function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptReason | undefined {
   // Kubelet wants it gone and cannot get it done: whoever deleted the pod waits for that.
   if (removalReports(sandbox, view).length > 0) return undefined;
   const successor = runningSuccessor(sandbox, view);
-  if (successor !== undefined) {
-    return `the pod runs again under attempt ${successor.pod.attempt}; this one holds the containers behind kubectl logs --previous`;
-  }
+  if (successor !== undefined) return { code: "successor-running", attempt: successor.pod.attempt };
   // Nobody can ask for the logs of a pod that the cluster no longer has.
   if (view.snapshot.kubernetes.source === "api" && podTruth(sandbox, view) === "gone") return undefined;
   // The API hears of a static pod from kubelet alone, and nobody but kubelet starts it again.
   if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podTruth(sandbox, view) !== "gone") {
-    return "a static pod: kubelet makes it anew by itself, from its manifest";
+    return { code: "static-pod" };
   }
-  if (endedInOrder(about)) {
-    return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";
-  }
-  if (mayHaveEndedInOrder(about)) return "how its containers ended could not be read: it may be a finished pod";
-  const finished = finishedPhase(sandbox, view);
-  if (finished !== undefined) {
-    const logs = about.containers.length > 0 ? "kubectl logs still reads its containers" : "nobody asks for its name";
-    return `a finished pod: Kubernetes calls it ${finished}, and ${logs}`;
-  }
+  if (endedInOrder(about)) return { code: "containers-finished" };
+  if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
+  const phase = finishedPhase(sandbox, view);
+  if (phase !== undefined) return { code: "pod-finished", phase, hasContainers: about.containers.length > 0 };
   const truth = podTruth(sandbox, view);
   if (truth === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
   if (!networkReleased(about, view)) return undefined;
-  if (truth === "known") {
-    return "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers";
-  }
-  return isKubeletAlive(view)
-    ? "nobody was asked about its pod, and its network is released; the rest is left to kubelet, which is alive"
-    : undefined;
+  if (truth === "known") return { code: "pod-known" };
+  return isKubeletAlive(view) ? { code: "left-to-kubelet" } : undefined;
 }

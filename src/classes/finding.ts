@@ -1,4 +1,5 @@
 import type { PodRef, SandboxId } from "../snapshot/ids.ts";
+import type { KeptReason } from "./kept-reason.ts";
 import type { Step } from "./step.ts";
 
 /** One thing wrong on the node, named and proven. */
@@ -12,6 +13,8 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
   /** What cannot work because of this, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
+  /** The pods among them. */
+  readonly blockedPods?: readonly PodName[];
   readonly treatment: Treatment;
   /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
   readonly cure: readonly Step[];
@@ -32,6 +35,8 @@ export interface Detected {
   readonly summary: string;
   readonly evidence: readonly Evidence[];
   readonly blocks: readonly string[];
+  /** The pods that `blocks` names one by one. */
+  readonly blockedPods?: readonly PodName[];
   readonly cure: readonly Step[];
   /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
   readonly explains?: readonly SandboxId[];
@@ -102,5 +107,16 @@ export interface Treatment {
 export interface Kept {
   readonly sandboxId: SandboxId;
   readonly pod: PodRef;
-  readonly reason: string;
+  readonly reason: KeptReason;
+}
+
+export type PodName = Pick<PodRef, "namespace" | "name">;
+
+/** Those of which kubelet or the API told the name. */
+export function namedPods(
+  pods: readonly { readonly namespace: string | undefined; readonly name: string | undefined }[],
+): readonly PodName[] {
+  return pods.flatMap(({ namespace, name }) =>
+    namespace === undefined || name === undefined ? [] : [{ namespace, name }],
+  );
 }

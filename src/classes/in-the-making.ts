@@ -44,7 +44,7 @@ export function keptInTheMaking(view: NodeView): readonly Kept[] {
     const { id } = creation;
     const pod = parseSandboxName(view.about(id).metadata?.name ?? "");
     if (pod === undefined || isCreationDue(creation, view)) return [];
-    return [{ sandboxId: id, pod, reason: "its creation is under way, and not yet for too long" }];
+    return [{ sandboxId: id, pod, reason: { code: "creation-in-flight" } }];
   });
 }
 

@@ -28,6 +28,7 @@ export function sandboxDetected(
     summary: what.summary,
     evidence: [...evidence, ...what.evidence],
     blocks: retained === undefined ? [`pod ${pod.namespace}/${pod.name}: the name ${name} stays reserved`] : [],
+    blockedPods: retained === undefined ? [{ namespace: pod.namespace, name: pod.name }] : [],
     cure: what.cure ?? [],
   };
 }

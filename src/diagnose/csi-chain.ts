@@ -1,4 +1,4 @@
-import type { Finding } from "../classes/finding.ts";
+import { type Finding, namedPods } from "../classes/finding.ts";
 import type { Step } from "../classes/step.ts";
 import type { NodeView } from "../classes/view.ts";
 import type { CsiSocket } from "../snapshot/csi-socket.ts";
@@ -137,6 +137,7 @@ function tell(finding: Finding, chain: Chain): Finding {
       ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops for want of the driver's socket`),
       ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],
+    blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
     afterwards: kicksOf(chain),
     missingSockets: sockets.map(({ path }) => path),
     ...(waiting.length === 0 ? {} : { aftermath: mountsToCome(waiting) }),

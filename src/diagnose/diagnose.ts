@@ -3,6 +3,7 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import type { Finding, Kept, Subject } from "../classes/finding.ts";
 import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
+import type { KeptReason } from "../classes/kept-reason.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import type { Pending, PodCreation } from "../classes/pending.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
@@ -103,7 +104,9 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
     .map((candidate) => toKept(candidate, NOT_STUCK));
   const leftOut = dead.flatMap((candidate) => {
     const by = explained.get(candidate.sandbox.id);
-    return by === undefined || isAskedFor(by, policy) ? [] : [toKept(candidate, `${by.id} was not asked for`)];
+    return by === undefined || isAskedFor(by, policy)
+      ? []
+      : [toKept(candidate, { code: "class-not-selected", class: by.id })];
   });
   const told = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
   const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(told, view) : [];
@@ -119,7 +122,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
   };
 }
 
-const NOT_STUCK = "dead, but nothing shows that it is stuck: kubelet removes it when it gets to it";
+const NOT_STUCK: KeptReason = { code: "not-stuck" };
 
 function idsOf(subject: Subject): readonly SandboxId[] {
   return "sandboxId" in subject && subject.sandboxId !== undefined ? [subject.sandboxId] : [];
@@ -129,6 +132,6 @@ function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): bool
   return (only.length === 0 || only.includes(id)) && !skip.includes(id);
 }
 
-function toKept({ sandbox, retained }: Candidate, otherwise: string): Kept {
+function toKept({ sandbox, retained }: Candidate, otherwise: KeptReason): Kept {
   return { sandboxId: sandbox.id, pod: sandbox.pod, reason: retained ?? otherwise };
 }

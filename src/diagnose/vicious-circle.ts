@@ -42,11 +42,10 @@ function isInTheWay({ class: id }: Finding): boolean {
  * sandbox that works: these are driven by what the finding says that it keeps from working.
  */
 function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
-  const { subject, blocks } = cause;
+  const { subject, blockedPods = [] } = cause;
   const isOwn = "pod" in subject && subject.pod?.uid === pod.uid;
   if (container === undefined && isOwn && isInTheWay(cause)) return true;
-  const name = `pod ${pod.namespace}/${pod.name}`;
-  return blocks.some((blocked) => blocked === name || blocked.startsWith(`${name}:`));
+  return blockedPods.some(({ namespace, name }) => namespace === pod.namespace && name === pod.name);
 }
 
 function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): Finding {

@@ -1,6 +1,7 @@
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
+import type { HealReason } from "./heal-reason.ts";
 
 /** What the runtime still has of a sandbox that it said it removed. */
 export type Departure = "gone" | "listed" | "recorded";
@@ -8,8 +9,8 @@ export type Departure = "gone" | "listed" | "recorded";
 /** Has a sandbox removed, and looks whether that took effect; or gives the reason why it was not removed. */
 export type Departures = (
   sandboxId: string,
-  remove: () => Promise<string | undefined>,
-) => Promise<Departure | { readonly held: string }>;
+  remove: () => Promise<HealReason | undefined>,
+) => Promise<Departure | { readonly held: HealReason }>;
 
 export interface DepartureSources {
   readonly cri: Pick<CriClient, "listSandboxStates" | "podSandboxState">;

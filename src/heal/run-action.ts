@@ -1,9 +1,10 @@
 import type { Step } from "../classes/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
+import { type HealCode, type HealReason, healReasonInWords } from "./heal-reason.ts";
 import type { JournalId } from "./journal-id.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { callsPlugins, runStep } from "./run-step.ts";
-import type { StepResult } from "./step-result.ts";
+import { refused, type StepResult } from "./step-result.ts";
 import { isContention, type StormBrake } from "./storm-brake.ts";
 import { reasonToHold } from "./turns.ts";
 import { unreadableEntry } from "./unreadable-entry.ts";
@@ -42,13 +43,14 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   const done = new Set<Step>();
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
-  let code: string | undefined;
+  let code: HealCode | undefined;
   try {
     for (const [index, step] of action.steps.entries()) {
       const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
       if (objection !== undefined) {
         outcome = "skipped";
-        reason = objection;
+        reason = healReasonInWords(objection);
+        code = objection.code;
         break;
       }
       const result = await take(step, action, surroundings);
@@ -60,11 +62,11 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
         outcome = result.kind === "held" ? "skipped" : result.kind;
         reason = result.reason;
-        code = "code" in result ? result.code : undefined;
+        code = result.code;
         break;
       }
     }
-    if (outcome === "healed") reason = await runAfterwards(action, surroundings, done);
+    if (outcome === "healed") ({ reason, code } = await runAfterwards(action, surroundings, done));
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }
@@ -86,31 +88,33 @@ async function runAfterwards(
   action: PlannedAction,
   { tools }: ActionSurroundings,
   done: Set<Step>,
-): Promise<string | undefined> {
+): Promise<{ readonly reason: string | undefined; readonly code: HealCode | undefined }> {
   const objections: string[] = [];
+  let code: HealCode | undefined;
   for (const step of action.afterwards ?? []) {
     if (tools.interruption.stop.aborted) break;
     const result = await runStep(step, action.finding, tools);
     if (result.kind === "done") done.add(step);
     if (result.kind !== "refused" && result.kind !== "failed") continue;
+    code ??= result.code;
     objections.push("name" in step ? `${step.name}: ${result.reason}` : result.reason);
     if (step.kind === "await-socket") break;
   }
-  return objections.length === 0 ? undefined : objections.join("; ");
+  return { reason: objections.length === 0 ? undefined : objections.join("; "), code };
 }
 
 /**
  * Why a step is not even begun. What follows a removal is not asked for it: a run that is to end still looks after what it
  * has begun.
  */
-function objectionTo(step: Step, { tools, brake }: ActionSurroundings): string | undefined {
+function objectionTo(step: Step, { tools, brake }: ActionSurroundings): HealReason | undefined {
   return reasonToHold(tools.interruption, callsPlugins(step) ? brake : undefined);
 }
 
 async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSurroundings): Promise<StepResult> {
   if (!callsPlugins(step)) return await runStep(step, finding, tools);
   const unreadable = await unreadableEntry(step.sandboxId, tools);
-  if (unreadable !== undefined) return { kind: "refused", reason: unreadable };
+  if (unreadable !== undefined) return refused(unreadable);
   for (const pause of BACK_OFF_MS) {
     const result = await runStep(step, finding, tools);
     const mayPass = result.kind === "failed" && isContention(result.text ?? "");

@@ -1,9 +1,11 @@
 import type { Finding } from "../classes/finding.ts";
 import { RuntimeError } from "../runtime/errors.ts";
+import { type HealCode, type HealReason, healReasonInWords } from "./heal-reason.ts";
 import type { Intent } from "./journal.ts";
 import type { JournalAction } from "./journal-entry.ts";
 import type { JournalId } from "./journal-id.ts";
 import type { NodeTools } from "./node-tools.ts";
+import type { QuarantineOutcome } from "./quarantine.ts";
 
 /**
  * - `done`: made, and seen to have taken effect as far as the step itself can see.
@@ -29,18 +31,38 @@ export type StepResult =
   | {
       readonly kind: "held" | "refused";
       /** Why, for whoever decides by it; `reason` is for people. */
-      readonly code?: string;
+      readonly code: HealCode;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
     }
   | {
       readonly kind: "failed";
-      readonly code?: string;
+      readonly code: HealCode;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
       /** The runtime's own words, for the storm brake. */
       readonly text?: string;
     };
+
+export function held(reason: HealReason): Extract<StepResult, { kind: "held" | "refused" }> {
+  return { kind: "held", code: reason.code, reason: healReasonInWords(reason) };
+}
+
+export function refused(reason: HealReason, journalId?: JournalId): StepResult {
+  const known = journalId === undefined ? {} : { journalId };
+  return { kind: "refused", code: reason.code, reason: healReasonInWords(reason), ...known };
+}
+
+/** A file stayed where it was. */
+export function notMoved({ outcome, refusal, id }: Exclude<QuarantineOutcome, { outcome: "healed" }>): StepResult {
+  const reason: HealReason = { code: "file-refused", refusal };
+  return { kind: outcome, code: reason.code, reason: healReasonInWords(reason), journalId: id };
+}
+
+export function failed(reason: HealReason, text?: string): Extract<StepResult, { kind: "failed" }> {
+  const said = text === undefined ? {} : { text };
+  return { kind: "failed", code: reason.code, reason: healReasonInWords(reason), ...said };
+}
 
 /** Why something is done, as the journal keeps it. */
 export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent, "action"> {
@@ -56,7 +78,7 @@ export async function journaled(
   change: () => Promise<StepResult>,
 ): Promise<StepResult> {
   const begun = await tools.journal.begin({ ...reasonFor(finding), action });
-  if (!begun.ok) return { kind: "refused", reason: `${begun.refusal.message} ${begun.refusal.next}` };
+  if (!begun.ok) return refused({ code: "journal-refused", refusal: begun.refusal });
   const journalId = begun.value;
   const result = await attempted(change);
   tools.journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
@@ -82,7 +104,7 @@ export async function attempted(change: () => Promise<StepResult>): Promise<Step
   try {
     return await change();
   } catch (error) {
-    if (error instanceof RuntimeError) return { kind: "failed", reason: error.message, text: error.text };
+    if (error instanceof RuntimeError) return failed({ code: "runtime-error", message: error.message }, error.text);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
-import { classById } from "../classes/index.ts";
 import { recognise } from "../explain/recognise.ts";
+import type { HealReason } from "./heal-reason.ts";
 
 /**
  * Classes whose cause lies outside the sandbox: while an agent, a daemon or the API is down, every DEL fails alike, and
@@ -38,18 +38,18 @@ const ENOUGH_UNANSWERED = 16;
 
 export interface StormBrake {
   /** Why no further sandbox should be fed to the plugins; undefined while all is well. */
-  reason(): string | undefined;
+  reason(): HealReason | undefined;
   succeeded(): void;
   /** Takes the runtime's own words; none at all when it did not answer in time. */
   failed(text: string): void;
   /** So many wait for an answer and none has succeeded: no further one is made. Gives the reason. */
-  unanswered(count: number): string;
+  unanswered(count: number): HealReason;
 }
 
 export function stormBrake(): StormBrake {
   let cause: string | undefined;
   let inARow = 0;
-  let reason: string | undefined;
+  let reason: HealReason | undefined;
 
   function count(of: string): number {
     inARow = of === cause ? inARow + 1 : 1;
@@ -60,7 +60,7 @@ export function stormBrake(): StormBrake {
   return {
     reason: () => reason,
     unanswered: (waiting) => {
-      reason ??= silent(waiting);
+      reason ??= { code: "no-removal-answered", count: waiting };
       return reason;
     },
     succeeded: () => {
@@ -68,30 +68,12 @@ export function stormBrake(): StormBrake {
     },
     failed: (text) => {
       if (text === "") {
-        if (count("no answer") >= ENOUGH_UNANSWERED) reason = unanswered(inARow);
+        if (count("no answer") >= ENOUGH_UNANSWERED) reason = { code: "removals-unanswered", times: inARow };
         return;
       }
       if (isContention(text)) return;
       const id = sharedCause(text);
-      if (id !== undefined && count(id) >= ENOUGH) reason = unrepaired(inARow, id, text);
+      if (id !== undefined && count(id) >= ENOUGH) reason = { code: "shared-cause", class: id, times: inARow, text };
     },
   };
-}
-
-function unrepaired(times: number, id: string, text: string): string {
-  const title = classById(id)?.title ?? id;
-  return `${times} removals in a row failed for the same cause (${id}: ${title}); no more are tried until that is repaired: ${innermost(text)}`;
-}
-
-/** What the plugin itself said, without the runtime's words around it: those name one sandbox, and this is about all. */
-function innermost(text: string): string {
-  return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
-}
-
-function silent(count: number): string {
-  return `the first ${count} removals have no answer, and none has succeeded; no more are tried. A network plugin or its daemon hangs: unghost scan names it. Repair that, then heal again`;
-}
-
-function unanswered(times: number): string {
-  return `${times} removals in a row were not answered in time; no more are tried. Most likely a network plugin hangs: see unghost scan, and the log of the network add-on's pod on this node`;
 }

@@ -1,4 +1,5 @@
 import { RuntimeError } from "../runtime/errors.ts";
+import type { HealReason } from "./heal-reason.ts";
 import type { Interruption } from "./interruption.ts";
 import { type ProbeRules, probeGate } from "./probe-gate.ts";
 import type { Semaphore } from "./semaphore.ts";
@@ -9,7 +10,7 @@ import type { TurnKind } from "./turn-kind.ts";
  * Makes a call that sets network plugins to work, when it is its turn: only so many at a time. Gives the reason when it
  * was not made after all, because the run is to end or plugins are not to be fed any longer.
  */
-export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<string | undefined>;
+export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<HealReason | undefined>;
 
 export interface TurnRules {
   readonly slots: Semaphore;
@@ -31,7 +32,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
     brake.succeeded();
   }
 
-  async function take(call: () => Promise<void>): Promise<string | undefined> {
+  async function take(call: () => Promise<void>): Promise<HealReason | undefined> {
     return await slots.run(async () => {
       const objection = reasonToHold(interruption, brake);
       if (objection === undefined) await observed(call);
@@ -41,7 +42,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
 
   return async (call, kind = "calls-plugins") => {
     if (kind === "no-plugins") return await take(call);
-    let objection: string | undefined;
+    let objection: HealReason | undefined;
     const unanswered = await gate.run(async () => {
       objection = await take(call);
     });
@@ -50,6 +51,6 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
 }
 
 /** Asked before a step is begun, and again when its turn has come: much may have happened in between. */
-export function reasonToHold({ stop }: Interruption, brake: StormBrake | undefined): string | undefined {
-  return stop.aborted ? "the run was interrupted before it came to this" : brake?.reason();
+export function reasonToHold({ stop }: Interruption, brake: StormBrake | undefined): HealReason | undefined {
+  return stop.aborted ? { code: "interrupted" } : brake?.reason();
 }

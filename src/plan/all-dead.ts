@@ -1,4 +1,5 @@
 import type { Finding } from "../classes/finding.ts";
+import { keptInWords } from "../classes/kept-reason.ts";
 import { retainedNotready } from "../classes/not-failures/retained-notready.ts";
 import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
@@ -14,7 +15,7 @@ export function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[]
       ...sandboxDetected(candidate, {
         severity: "info",
         summary: "dead and rightly kept; removed because --all-dead asks for it",
-        evidence: [{ source: "cri", fact: candidate.retained ?? "nothing shows that it is stuck" }],
+        evidence: [{ source: "cri", fact: keptInWords(candidate.retained ?? { code: "not-stuck" }) }],
       }),
       treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
     }));

@@ -1,3 +1,6 @@
+import type { ClockDoubt } from "./clock.ts";
+import type { ActionReason, LeftAloneReason } from "./plan-reason.ts";
+
 /** Least harm: how far unghost may go with one sandbox. The first rung that heals is the last one taken. */
 export type Rung =
   /** Leave it. */
@@ -29,7 +32,7 @@ export interface LadderCase {
   /** A clock step makes kubelet ask for its attempt number again. */
   readonly attemptReused: boolean;
   /** Why the clock may be wrong still; then nobody can tell which attempt is in the way. */
-  readonly clockDoubt: string | undefined;
+  readonly clockDoubt: ClockDoubt | undefined;
   readonly hasContainers: boolean;
   /** Made before the runtime's or the machine's current start, its containers lost with it. */
   readonly diedWithNode: boolean;
@@ -37,45 +40,45 @@ export interface LadderCase {
   readonly allDead: boolean;
 }
 
-export interface Decision {
-  readonly rung: Rung;
-  readonly because: string;
-}
-
-export const OPTED_OUT = "it is opted out by unghost.dev/ignore";
+export type Decision =
+  | { readonly rung: 0; readonly reason: LeftAloneReason }
+  | { readonly rung: Exclude<Rung, 0>; readonly reason: ActionReason };
 
 export function decideRung(facts: LadderCase): Decision {
-  if (!facts.provenDead) return { rung: 0, because: "it is not proven dead" };
-  if (facts.optedOut) return { rung: 0, because: OPTED_OUT };
-  if (facts.controlPlane && facts.pod === "unasked") {
-    return { rung: 0, because: "a control-plane pod is touched only when Kubernetes or kubelet can be asked about it" };
+  const objection = reasonToLeave(facts);
+  if (objection !== undefined) return { rung: 0, reason: objection };
+  if (facts.allDead) return { rung: 3, reason: { code: "all-dead-requested" } };
+  if (facts.attemptReused && facts.clockDoubt !== undefined) {
+    return { rung: 0, reason: { code: "clock-in-doubt", doubt: facts.clockDoubt } };
   }
-  if (facts.allDead) return { rung: 3, because: "--all-dead asks for everything proven dead" };
-  if (facts.attemptReused && facts.clockDoubt !== undefined) return { rung: 0, because: facts.clockDoubt };
   if (facts.retained && !facts.holdsBlockedName) {
     return facts.obstacle
-      ? { rung: 2, because: "Kubernetes keeps it on purpose, but its network cannot be released" }
-      : { rung: 0, because: "Kubernetes keeps it on purpose" };
+      ? { rung: 2, reason: { code: "kept-with-network-held" } }
+      : { rung: 0, reason: { code: "kept-on-purpose" } };
   }
   if (facts.kubeletAlive && !facts.outlastedMinAge && !facts.obstacle) {
-    return { rung: 0, because: "kubelet is alive and may be recovering it right now" };
+    return { rung: 0, reason: { code: "kubelet-recovering" } };
   }
   const removal = reasonToRemove(facts);
-  if (removal !== undefined) return { rung: 3, because: removal };
-  if (facts.obstacle && facts.kubeletAlive) {
-    return { rung: 1, because: "kubelet is alive and finishes by itself once the obstacle is gone" };
-  }
-  return { rung: 2, because: "its network can be released; its record and logs may still be wanted" };
+  if (removal !== undefined) return { rung: 3, reason: removal };
+  if (facts.obstacle && facts.kubeletAlive) return { rung: 1, reason: { code: "kubelet-finishes" } };
+  return { rung: 2, reason: { code: "network-releasable" } };
 }
 
-function reasonToRemove(facts: LadderCase): string | undefined {
-  if (facts.pod === "gone") return "its pod is gone from this node";
-  if (facts.neverCreated) return "it was never completely created";
-  if (facts.holdsBlockedName) return "an observed error names it as the holder of a blocked name";
-  if (facts.attemptReused) return "after a clock step kubelet asks for its attempt number again";
-  if (!facts.hasContainers) return "it holds no container";
-  if (facts.pod === "unasked" && !facts.kubeletAlive && facts.diedWithNode) {
-    return "it died with the node, and there is neither API nor kubelet to ask";
-  }
+/** What nobody's wish outweighs. */
+function reasonToLeave(facts: LadderCase): LeftAloneReason | undefined {
+  if (!facts.provenDead) return { code: "not-proven-dead" };
+  if (facts.optedOut) return { code: "opted-out" };
+  if (facts.controlPlane && facts.pod === "unasked") return { code: "control-plane-unproven" };
+  return undefined;
+}
+
+function reasonToRemove(facts: LadderCase): ActionReason | undefined {
+  if (facts.pod === "gone") return { code: "pod-gone" };
+  if (facts.neverCreated) return { code: "never-created" };
+  if (facts.holdsBlockedName) return { code: "holds-blocked-name" };
+  if (facts.attemptReused) return { code: "attempt-reused" };
+  if (!facts.hasContainers) return { code: "no-container" };
+  if (facts.pod === "unasked" && !facts.kubeletAlive && facts.diedWithNode) return { code: "died-with-node" };
   return undefined;
 }

@@ -16,18 +16,19 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import { sweptFindings } from "./all-dead.ts";
 import { capped } from "./cap.ts";
-import { doubtAboutClock } from "./clock.ts";
+import { type ClockDoubt, doubtAboutClock } from "./clock.ts";
 import { isControlPlane } from "./control-plane.ts";
 import { behindTheirPlugin, csiOf } from "./csi-order.ts";
-import { type Decision, decideRung, type LadderCase, OPTED_OUT } from "./ladder.ts";
+import { type Decision, decideRung, type LadderCase } from "./ladder.ts";
 import { obstaclesOf } from "./obstacles.ts";
 import { compareActions, type Rank, rankOf } from "./order.ts";
+import type { LeftAloneReason, PlanReason } from "./plan-reason.ts";
 import type { HealPolicy } from "./policy.ts";
 import { sweepAfter } from "./sweep.ts";
 import { unfinishedFindings } from "./unfinished.ts";
 
 const NONE: ReadonlySet<string> = new Set();
-const PAUSED = "the node is paused by unghost.dev/paused";
+const OPTED_OUT: LeftAloneReason = { code: "opted-out" };
 const CLOCK_STEP = clockStepSandboxAttemptReuse.id;
 
 /** What is about to be done about one finding, in order; it ends with the first step that heals. */
@@ -37,15 +38,15 @@ export interface PlannedAction {
   readonly steps: readonly Step[];
   /** What follows once it is healed; it changes nothing about whether it is. */
   readonly afterwards?: readonly Step[];
-  /** Why it may go this far. */
-  readonly because: string;
+  /** Why it may go this far; of an action without steps, why it is left alone. */
+  readonly reason: PlanReason;
   /** Actions of one lane are taken one after the other, in the plan's order. */
   readonly lane: string;
 }
 
 export interface LeftAlone {
   readonly finding: Finding;
-  readonly because: string;
+  readonly reason: LeftAloneReason;
 }
 
 export interface Plan {
@@ -71,12 +72,12 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
     const planned = planOne(finding, known, policy);
     if ("steps" in planned)
       actions.push({ finding, lane: laneOf(finding), ...planned, ...afterwardsOf(finding, view, policy) });
-    else leftAlone.push({ finding, because: planned.because });
+    else leftAlone.push({ finding, reason: planned.leave });
   }
   actions.sort(compareActions);
   const { actions: first, overCap } = capped(behindTheirPlugin(actions, view), policy.cap);
   leftAlone.push(
-    ...overCap.map(({ finding }) => ({ finding, because: `over the cap of ${policy.cap} for one run; heal again` })),
+    ...overCap.map(({ finding }) => ({ finding, reason: { code: "over-cap", cap: policy.cap } as const })),
   );
   return { actions: first, leftAlone };
 }
@@ -87,7 +88,7 @@ interface Known {
   readonly heldNames: ReadonlyMap<SandboxId, string>;
   /** Sandboxes of which the runtime or kubelet reports that an operation on them failed. */
   readonly reportedFailed: ReadonlySet<SandboxId>;
-  readonly clockDoubt: string | undefined;
+  readonly clockDoubt: ClockDoubt | undefined;
 }
 
 /** Only a kubelet brings a plugin back, and only then is there anything to restart the others for. */
@@ -99,7 +100,7 @@ function afterwardsOf(
   return noKick || !isKubeletAlive(view) || afterwards.length === 0 ? {} : { afterwards };
 }
 
-type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly because: string };
+type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftAloneReason };
 
 /** One thing at a time per sandbox; and attempts that a clock step has mixed up are taken oldest first. */
 function laneOf({ id, class: classId, subject }: Finding): string {
@@ -111,30 +112,28 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   const { subject } = finding;
   const { view } = known;
   const { paused, node } = nodeHolds(view);
-  if (paused) return { because: PAUSED };
-  if (node) return { because: OPTED_OUT };
-  if (finding.untreatable !== undefined) return { because: finding.untreatable };
+  if (paused) return { leave: { code: "paused" } };
+  if (node) return { leave: OPTED_OUT };
+  if (finding.untreatable !== undefined) return { leave: { code: "untreatable", why: finding.untreatable } };
   if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) {
-    return { because: `needs a person: ${finding.treatment.steps.join(" ")}` };
+    return { leave: { code: "needs-consent", steps: finding.treatment.steps } };
   }
   const about = "sandboxId" in subject && subject.sandboxId !== undefined ? view.about(subject.sandboxId) : undefined;
   // A sandbox in the making is not listed yet, but its record has the pod's labels.
-  if (isIgnored(about?.record?.labels ?? {})) return { because: OPTED_OUT };
+  if (isIgnored(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
   const pod = "pod" in subject ? subject.pod : undefined;
-  if (pod !== undefined && isHeldInCluster(pod, view)) return { because: OPTED_OUT };
+  if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
   if (subject.type !== "sandbox" || about?.sandbox === undefined) {
-    if (finding.cure.length > 0) return { rank: "rest", steps: finding.cure, because: finding.summary };
-    return {
-      because: "nothing was found that could be ended: restarting the runtime clears it, which a person decides",
-    };
+    if (finding.cure.length === 0) return { leave: { code: "nothing-to-end" } };
+    return { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };
   }
   const decision = decideRung(ladderCase(finding, about.sandbox, known, policy));
-  if (decision.rung === 0) return { because: decision.because };
+  if (decision.rung === 0) return { leave: decision.reason };
   return {
     // Whoever holds a CSI driver down is its node plugin, whatever it is called.
     rank: finding.missingSockets === undefined ? rankOf(about.sandbox, csiOf(about.sandbox, view)) : "csi-node-plugin",
     steps: stepsFor(decision, finding, about.sandbox, view),
-    because: decision.because,
+    reason: decision.reason,
   };
 }
 

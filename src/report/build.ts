@@ -1,4 +1,5 @@
 import type { Finding } from "../classes/finding.ts";
+import { keptInWords } from "../classes/kept-reason.ts";
 import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { ActionResult } from "../heal/run-action.ts";
@@ -36,6 +37,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
         afterwards: _afterwards,
         missingSockets: _sockets,
         aftermath: _aftermath,
+        blockedPods: _blockedPods,
         untreatable: _untreatable,
         ...finding
       }) => ({
@@ -50,7 +52,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .map(reportedPending)
       .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),
     kept: diagnosis.kept
-      .map((kept) => ({ ...kept }))
+      .map(({ sandboxId, pod, reason }) => ({ sandboxId, pod, reason: keptInWords(reason), code: reason.code }))
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problemsIn(snapshot),
     advice: [...diagnosis.advice],

@@ -1,15 +1,16 @@
 import type { Healing } from "../heal/heal-node.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { LeftAlone, Plan } from "../plan/plan.ts";
+import { planReasonInWords } from "../plan/plan-reason.ts";
 import { buildReport, withHealing } from "./build.ts";
 import type { NodeReport } from "./node-report.ts";
 
-const DRY_RUN = "not done: --dry-run stops at the plan";
+const DRY_RUN = { outcome: "skipped", reason: "not done: --dry-run stops at the plan", code: "dry-run" } as const;
 
 /** A plan in the words of the report: nothing of it was done. */
 export function planReport({ snapshot, diagnosis }: Pick<Healing, "snapshot" | "diagnosis">, plan: Plan): NodeReport {
   const results = [
-    ...plan.actions.map((action): ActionResult => ({ action, outcome: "skipped", reason: DRY_RUN, seconds: 0 })),
+    ...plan.actions.map((action): ActionResult => ({ action, ...DRY_RUN, seconds: 0 })),
     ...plan.leftAlone.map(skipped),
   ];
   return withHealing(buildReport(snapshot, diagnosis), results);
@@ -22,7 +23,7 @@ export function healingReport({ snapshot, diagnosis, results }: Healing, next: P
   return withHealing(buildReport(snapshot, diagnosis), [...results, ...left]);
 }
 
-function skipped({ finding, because }: LeftAlone): ActionResult {
-  const action = { finding, rank: "rest", steps: [], because, lane: finding.id } as const;
-  return { action, outcome: "skipped", reason: because, seconds: 0 };
+function skipped({ finding, reason }: LeftAlone): ActionResult {
+  const action = { finding, rank: "rest", steps: [], reason, lane: finding.id } as const;
+  return { action, outcome: "skipped", reason: planReasonInWords(reason), code: reason.code, seconds: 0 };
 }

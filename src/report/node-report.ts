@@ -132,7 +132,7 @@ export const NodeReportSchema = v.object({
   podCreation: v.optional(PodCreationSchema),
   findings: v.array(FindingSchema),
   pending: v.optional(v.array(PendingSchema)),
-  kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string() })),
+  kept: v.array(v.object({ sandboxId: v.string(), pod: Pod, reason: v.string(), code: v.optional(v.string()) })),
   problems: v.array(
     v.object({
       source: v.string(),

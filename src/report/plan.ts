@@ -1,6 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Step } from "../classes/step.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
+import { planReasonInWords } from "../plan/plan-reason.ts";
 import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
 import type { NodeReport } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
@@ -14,8 +15,8 @@ export function renderPlan(plan: Plan, problems: NodeReport["problems"], options
   const { colour, columns, verbose } = options;
   const ink = paint(colour);
   const parts: string[] = [];
-  const groups = Map.groupBy(plan.actions, ({ finding, because, steps }) =>
-    [finding.class, because, steps.map(({ kind }) => kind).join()].join("\n"),
+  const groups = Map.groupBy(plan.actions, ({ finding, reason, steps }) =>
+    [finding.class, planReasonInWords(reason), steps.map(({ kind }) => kind).join()].join("\n"),
   );
   for (const actions of groups.values()) {
     const [first] = actions;
@@ -30,7 +31,7 @@ export function renderPlan(plan: Plan, problems: NodeReport["problems"], options
     if (actions.length > named.length)
       lines.push(ink.dim(`  … and ${actions.length - named.length} more (-v names them)`));
     lines.push(wrap(`  unghost will ${stepsInWords(first)}`, columns, "    "));
-    lines.push(wrap(`  because ${printable(first.because)}`, columns, "    "));
+    lines.push(wrap(`  because ${printable(planReasonInWords(first.reason))}`, columns, "    "));
     for (const { finding } of actions) {
       if (finding.aftermath !== undefined) lines.push(wrap(`  ${printable(finding.aftermath)}`, columns, "    "));
     }
@@ -43,10 +44,10 @@ export function renderPlan(plan: Plan, problems: NodeReport["problems"], options
   if (plan.leftAlone.length > 0) {
     const lines = [ink.bold(`Left alone (${plan.leftAlone.length})`)];
     const shown = verbose ? plan.leftAlone : plan.leftAlone.slice(0, NAMED_SUBJECTS);
-    for (const { finding, because } of shown) {
+    for (const { finding, reason } of shown) {
       lines.push(
         wrap(
-          `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(because)}`,
+          `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(planReasonInWords(reason))}`,
           columns,
           "    ",
         ),

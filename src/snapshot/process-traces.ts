@@ -13,7 +13,7 @@ export interface ProcessTraces {
   readonly stat: ProcessStat;
   /** As /proc/<pid>/cgroup has it. */
   readonly cgroup: string;
-  readonly netns: bigint | undefined;
+  readonly netns: bigint | "denied" | undefined;
   /** The CNI call it belongs to; never set for a shim. */
   readonly cni: CniEnviron | undefined;
   /** What it says it watches over, when it goes by the name of a shim. */
@@ -79,7 +79,7 @@ function tracesOf(
   return {
     stat,
     cgroup: textOf(cgroup),
-    netns: parseNamespaceLink(textOf(netns)),
+    netns: netns.kind === "denied" ? "denied" : parseNamespaceLink(textOf(netns)),
     cni,
     shim: shim ? shimArguments(argv) : undefined,
     argv,

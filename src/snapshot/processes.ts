@@ -85,6 +85,7 @@ async function factsOf(
   const othersIds = new Set<string>();
   const children = new Map<number, number[]>();
   const netnsInodes = new Set<bigint>();
+  const netnsUnread: number[] = [];
   for (const { stat, cgroup, netns } of traces) {
     const paths = prover.cgroupOf(cgroup);
     const isOthers = isOtherEngines(paths);
@@ -93,7 +94,8 @@ async function factsOf(
       else append(byContainer, id, stat.pid);
     }
     append(children, stat.parentPid, stat.pid);
-    if (netns !== undefined) netnsInodes.add(netns);
+    if (netns === "denied") netnsUnread.push(stat.pid);
+    else if (netns !== undefined) netnsInodes.add(netns);
   }
   const plugins = await provenPlugins(traces, query, prover);
   const { ours, others } = sortShims(traces, query, prover, await query.runtime?.isContainerd);
@@ -111,6 +113,7 @@ async function factsOf(
     ),
     byContainer,
     netnsInodes,
+    ...(netnsUnread.length === 0 ? {} : { netnsUnread }),
     ...(othersIds.size === 0 ? {} : { othersIds }),
     ...(kubelet === undefined
       ? {}

@@ -303,6 +303,8 @@ export interface ProcessFacts {
   readonly othersIds?: ReadonlySet<string>;
   /** Inodes of all network namespaces some process lives in. */
   readonly netnsInodes: ReadonlySet<bigint>;
+  /** Pids of processes whose network namespace may not be read, where there are any: each may live in any of them. */
+  readonly netnsUnread?: readonly number[];
   readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/classes/candidates.ts";
 import { viewOf } from "../../src/classes/view.ts";
+import type { SignOfLife } from "../../src/liveness/liveness.ts";
 import { failed } from "../../src/snapshot/source.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
 import {
@@ -26,6 +27,10 @@ function sorted(parts: NodeParts, sources: Partial<Snapshot> = {}) {
 
 const dead = sandboxOf("a");
 
+function alive(sign: SignOfLife): object {
+  return { code: "alive", liveness: { found: [sign] } };
+}
+
 describe("which sandboxes may be ghosts", () => {
   test("one that is NotReady and of which nothing lives, with the proof of it", () => {
     const { candidates, kept } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: LOST })] });
@@ -39,21 +44,25 @@ describe("which sandboxes may be ghosts", () => {
     expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
   });
 
-  test.each<readonly [string, NodeParts, RegExp]>([
-    ["a container of it runs", { containers: [containerOf("a", { state: "running" })] }, /main is running/],
+  test.each<readonly [string, NodeParts, object]>([
+    [
+      "a container of it runs",
+      { containers: [containerOf("a", { state: "running" })] },
+      alive({ sign: "container", name: "main" }),
+    ],
     [
       "its task lives",
       { records: [recordOf("a")], tasks: [{ containerId: idOf("a"), pid: 9, status: "running" }] },
-      /task is running \(pid 9\)/,
+      alive({ sign: "task", status: "running", pid: 9 }),
     ],
-    ["its shim lives", { shims: [shimOf("a")] }, /shim is alive \(pid 700\)/],
-    ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, /process 42/],
-    ["a plugin is at work on it", { plugins: [pluginFor("a", "DEL", 5)] }, /taken down right now/],
+    ["its shim lives", { shims: [shimOf("a")] }, alive({ sign: "shim", pid: 700 })],
+    ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, alive({ sign: "process", pid: 42 })],
+    ["a plugin is at work on it", { plugins: [pluginFor("a", "DEL", 5)] }, { code: "network-teardown-in-flight" }],
   ])("not one of which %s", (_, parts, reason) => {
     const { candidates, kept } = sorted({ ...parts, sandboxes: [dead] });
 
     expect(candidates).toEqual([]);
-    expect(kept).toMatchObject([{ sandboxId: dead.id, reason: expect.stringMatching(reason) }]);
+    expect(kept).toMatchObject([{ sandboxId: dead.id, reason }]);
   });
 
   const atWork = { sandboxes: [dead], plugins: [pluginFor("a", "DEL", 5)] };
@@ -73,21 +82,21 @@ describe("which sandboxes may be ghosts", () => {
     ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
   ])("not one at which a plugin works, where %s", (_, parts) => {
     const { candidates, kept } = sorted({ ...atWork, ...parts });
-    expect([candidates, kept]).toMatchObject([[], [{ reason: expect.stringMatching(/taken down right now/) }]]);
+    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-teardown-in-flight" } }]]);
   });
 
   test("not one that is being made, and nobody says that it is being taken down", () => {
     const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
     const { candidates, kept } = sorted({ ...atWork, ...parts });
 
-    expect([candidates, kept]).toMatchObject([[], [{ reason: "its network is still being set up" }]]);
+    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-setup-in-flight" } }]]);
   });
 
   test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {
     const { candidates, kept } = sorted({ sandboxes: [dead] }, { [source]: failed("no") });
 
     expect(candidates).toEqual([]);
-    expect(kept).toMatchObject([{ reason: expect.stringMatching(/^not proven dead/) }]);
+    expect(kept).toMatchObject([{ reason: { code: "not-proven-dead" } }]);
   });
 
   test.each(["labels", "annotations"] as const)("none that %s opt out", (where) => {
@@ -95,7 +104,7 @@ describe("which sandboxes may be ghosts", () => {
 
     expect(sorted({ sandboxes: [optedOut] })).toMatchObject({
       candidates: [],
-      kept: [{ reason: expect.stringMatching(/opted out/) }],
+      kept: [{ reason: { code: "opted-out" } }],
     });
   });
 
@@ -113,6 +122,6 @@ describe("which sandboxes may be ghosts", () => {
     const container = containerOf("a", { exit: FINISHED });
     const parts = { sandboxes: [dead], containers: [container], processesOf: { [container.id]: [43] } };
 
-    expect(sorted(parts)).toMatchObject({ candidates: [], kept: [{ reason: expect.stringMatching(/process 43/) }] });
+    expect(sorted(parts)).toMatchObject({ candidates: [], kept: [{ reason: alive({ sign: "process", pid: 43 }) }] });
   });
 });

@@ -38,7 +38,7 @@ describe("what is marked in the cluster", () => {
 
     const sorted = sortSandboxes(viewWith(kubernetes, sandboxMade(3000)));
 
-    expect(sorted.kept.map(({ reason }) => reason)).toEqual(kept ? ["opted out by unghost.dev/ignore"] : []);
+    expect(sorted.kept.map(({ reason }) => reason.code)).toEqual(kept ? ["opted-out"] : []);
   });
 });
 

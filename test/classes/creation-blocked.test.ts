@@ -55,7 +55,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
 
     expect(findings).toEqual([]);
     expect(kept).toMatchObject([
-      { sandboxId: idOf("a"), pod: { name: "pod-a" }, reason: expect.stringMatching(/under way/) },
+      { sandboxId: idOf("a"), pod: { name: "pod-a" }, reason: { code: "creation-in-flight" } },
     ]);
   });
 

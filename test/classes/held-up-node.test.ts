@@ -158,17 +158,16 @@ describe("a finished pod whose sandbox kubelet cannot stop", () => {
   test("is kept for its logs while nobody complains", () => {
     const { verdict, kept } = diagnosed(finished, PATIENT);
 
-    expect([verdict, kept.map(({ reason }) => reason)]).toEqual([
-      "healthy",
-      [expect.stringMatching(/^a finished pod/)],
-    ]);
+    expect([verdict, kept.map(({ reason }) => reason.code)]).toEqual(["healthy", ["containers-finished"]]);
   });
 
   test("is blocked and not kept as finished", () => {
     const { verdict, kept, pending } = diagnosed({ ...finished, logLines: [stop()] }, PATIENT);
 
     expect(verdict).not.toBe("healthy");
-    expect(kept.filter(({ reason }) => /finished/.test(reason))).toEqual([]);
+    expect(
+      kept.filter(({ reason }) => reason.code === "containers-finished" || reason.code === "pod-finished"),
+    ).toEqual([]);
     expect(verdict === "ghosts" || pending.some(({ reason }) => reason === "removal-failing")).toBe(true);
   });
 });

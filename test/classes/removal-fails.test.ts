@@ -177,7 +177,7 @@ describe("del-timeout-killed", () => {
     );
 
     expect(findings).toEqual([]);
-    expect(kept).toMatchObject([{ sandboxId: idOf("a"), reason: expect.stringMatching(/taken down right now/) }]);
+    expect(kept).toMatchObject([{ sandboxId: idOf("a"), reason: { code: "network-teardown-in-flight" } }]);
   });
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
+import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { Holds, KnownPod } from "../../src/snapshot/types.ts";
 import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
@@ -120,8 +121,9 @@ describe("volume-attachment-stuck", () => {
     const only = ["volume-attachment-stuck"];
     const { leftAlone } = planHealing(look(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
 
-    expect(leftAlone.map((left) => left.because)).toEqual([expect.stringMatching(because)]);
-    expect(leftAlone[0]?.because).not.toContain("--only");
+    const words = leftAlone.map(({ reason }) => planReasonInWords(reason));
+    expect(words).toEqual([expect.stringMatching(because)]);
+    expect(words[0]).not.toContain("--only");
   });
 
   test.each<readonly [string, readonly string[], Partial<UnattachedVolume>, readonly KnownPod[], boolean]>([

@@ -101,7 +101,11 @@ describe("a vicious circle", () => {
     subject: { type: "sandbox", sandboxId: idOf("c"), pod: sandboxOf("c").pod },
     summary: "the node plugin cannot start",
     evidence: [],
-    blocks: ["pod default/pod-a: crash-loops for want of it", "pod default/pod-b"],
+    blocks: [],
+    blockedPods: [
+      { namespace: "default", name: "pod-a" },
+      { namespace: "default", name: "pod-b" },
+    ],
     treatment: { automatic: true, reversible: true, steps: [] },
     cure: [],
   };
@@ -123,7 +127,16 @@ describe("a vicious circle", () => {
   });
 
   test.each<readonly [string, Partial<Finding>]>([
-    ["names other pods", { blocks: ["pod default/pod-aa", "pod other/pod-a"] }],
+    [
+      "blocks other pods, and only words name this one",
+      {
+        blocks: ["pod default/pod-a"],
+        blockedPods: [
+          { namespace: "default", name: "pod-aa" },
+          { namespace: "other", name: "pod-a" },
+        ],
+      },
+    ],
     ["is about what was left behind and holds nobody up", { class: "leftover-container" }],
   ])("a finding that %s drives nothing", (_, parts) => {
     expect(viciousCircles([{ ...cause, ...parts }], view(looping))).toEqual([]);

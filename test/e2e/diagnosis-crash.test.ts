@@ -49,6 +49,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
       expect(evidence.length).toBeGreaterThan(2);
     }
     expectUntouched(report, { ...beside, kept: [...beside.kept, done] });
+    expect(report.kept.find(({ sandboxId }) => sandboxId === done.sandboxId)?.code).toBe("containers-finished");
   });
 
   eachRuntime("waits for a live kubelet to recover what died, and says so", async (runtime) => {

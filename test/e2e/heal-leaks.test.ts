@@ -53,7 +53,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     const { code, report } = await heal(node);
 
     expect(code).toBe(1);
-    expect(report.actions).toMatchObject([{ outcome: "refused", reason: expect.stringContaining("a pod that runs") }]);
+    expect(report.actions).toMatchObject([
+      { outcome: "refused", code: "address-in-use", reason: expect.stringContaining("a pod that runs") },
+    ]);
     expect(existsSync(node.path(path))).toBe(true);
     await expectAlive(node, { ready: [pod], kept: [] });
   });

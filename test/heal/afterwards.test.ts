@@ -31,7 +31,8 @@ async function run(afterwards: readonly Step[]) {
     },
   };
   const around = { tools: tools as unknown as NodeTools } as ActionSurroundings;
-  const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, because: "", lane: "x" } as const;
+  const reason = { code: "pod-gone" } as const;
+  const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, reason, lane: "x" } as const;
   return { ...(await runAction(action, around)), asked };
 }
 

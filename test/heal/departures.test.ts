@@ -73,7 +73,8 @@ test("a removal that ends after a look began is not judged by it", async () => {
 test("one that was not removed after all is not looked for", async () => {
   const { asked, departed } = runtime({});
 
-  expect(await departed("a", () => Promise.resolve("the run is to end"))).toEqual({ held: "the run is to end" });
+  const interrupted = { code: "interrupted" } as const;
+  expect(await departed("a", () => Promise.resolve(interrupted))).toEqual({ held: interrupted });
   expect(asked).toEqual([]);
 });
 

@@ -131,7 +131,13 @@ const FINDING = {
   cure: [],
   treatment: { automatic: true, reversible: false, steps: [] },
 } as unknown as Finding;
-const ACTION: PlannedAction = { finding: FINDING, rank: "rest", steps: [REMOVE], because: "", lane: ID };
+const ACTION: PlannedAction = {
+  finding: FINDING,
+  rank: "rest",
+  steps: [REMOVE],
+  reason: { code: "pod-gone" },
+  lane: ID,
+};
 
 async function journaledOutcomes(): Promise<readonly string[]> {
   await shop.journal.close();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { healReasonInWords } from "../../src/heal/heal-reason.ts";
 import { isContention, stormBrake } from "../../src/heal/storm-brake.ts";
 
 const DAEMON_DOWN =
@@ -17,7 +18,8 @@ function after(...events: readonly string[]): string | undefined {
     if (event === "ok") brake.succeeded();
     else brake.failed(event);
   }
-  return brake.reason();
+  const reason = brake.reason();
+  return reason && healReasonInWords(reason);
 }
 
 describe("the storm brake", () => {

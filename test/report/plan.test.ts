@@ -25,7 +25,7 @@ function planOf(...digits: readonly string[]): Plan {
     finding: finding(digit),
     rank: "rest" as const,
     steps: [{ kind: "remove-sandbox" as const, sandboxId: sandboxId(digit.repeat(64)) }],
-    because: "it holds no container",
+    reason: { code: "no-container" } as const,
     lane: digit,
   }));
   return { actions, leftAlone: [] };

@@ -129,6 +129,7 @@ function heldBy(
       ...recordEvidence(about.record !== undefined || about.storeRecord !== undefined),
     ],
     blocks: [blocked(plugin, pod, name)],
+    blockedPods: [pod ?? plugin?.pod].flatMap((who) => who ?? []),
     cure: plugin === undefined ? remade : [endProcess(plugin)],
     ...(remade.length === 0 ? {} : { attended: RECREATE_BY_CONSENT }),
   };

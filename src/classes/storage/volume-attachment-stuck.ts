@@ -3,7 +3,7 @@ import type { KnownPod } from "../../snapshot/types.ts";
 import type { AttacherLease, UnattachedVolume } from "../../snapshot/unattached-volume.ts";
 import { isHeldInCluster } from "../cluster-holds.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
+import { type Detected, type Evidence, namedPods } from "../finding.ts";
 import type { NodeView } from "../view.ts";
 
 export const volumeAttachmentStuck: FailureClass = {
@@ -106,6 +106,7 @@ function detect(view: NodeView): readonly Detected[] {
           ...(isHeld ? [{ source: "kubernetes", fact: "one of its pods is opted out by unghost.dev/ignore" }] : []),
         ],
         blocks: pods.map(({ namespace, name }) => `pod ${namespace}/${name}`),
+        blockedPods: namedPods(pods),
         ...treatmentOf(attachment, isHeld),
       } satisfies Detected,
     ];

@@ -2,7 +2,7 @@ import type { Step } from "../../classes/step.ts";
 import { stateOfSocket } from "../../snapshot/csi.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import type { NodeTools } from "../node-tools.ts";
-import type { StepResult } from "../step-result.ts";
+import { refused, type StepResult } from "../step-result.ts";
 
 const POLL_MS = 250;
 
@@ -19,9 +19,7 @@ export async function awaitSocket(
     if (state === "listening") return { kind: "done" };
     if (waited >= tools.waits.socketMs || tools.interruption.stop.aborted) {
       if (optional) return { kind: "unneeded" };
-      const seconds = Math.round(tools.waits.socketMs / 1000);
-      const reason = `nobody listened on ${path} within ${seconds} s, so no pod was restarted`;
-      return { kind: "refused", code: "socket-not-served", reason };
+      return refused({ code: "socket-not-served", path, seconds: Math.round(tools.waits.socketMs / 1000) });
     }
     await tools.sleep(POLL_MS);
   }

@@ -1,16 +1,15 @@
 import type { Finding } from "../../classes/finding.ts";
-import { referenceInWords } from "../../liveness/reference.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { findReference } from "../prove.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { journaled, refused, type StepResult } from "../step-result.ts";
 
 /** Deletes the containerd lease of a sandbox that nobody knows any more. */
 export async function deleteLease(leaseId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
   const reference = await findReference(leaseId, tools);
-  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
     try {
       await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });

@@ -6,7 +6,7 @@ import { deleteAttachment, getAttachment } from "../../kube/volume-attachments.t
 import { attacherAnswers, proveDeletable } from "../attachment-proof.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { seenAttached } from "../remade-attachment.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
@@ -25,15 +25,14 @@ export async function deleteVolumeAttachment(
 ): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
-    if (api === undefined) return { kind: "refused", code: "api-missing", reason: "there is no Kubernetes API to ask" };
+    if (api === undefined) return refused({ code: "api-missing" });
     try {
       return await deleteIn(api, step, finding, tools);
     } finally {
       api.close();
     }
   } catch (error) {
-    if (error instanceof KubeError)
-      return { kind: "refused", code: "api-unread", reason: `its proof is incomplete: ${error.message}` };
+    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
     throw error;
   }
 }
@@ -49,8 +48,7 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
   const { object, attachment } = found;
   const proof = await proveDeletable(api, attachment, step, tools);
   if (proof.kind === "refused") return proof;
-  if (JSON.stringify(object).length > LARGEST_OBJECT)
-    return { kind: "refused", code: "object-too-large", reason: "it is too large to be kept in the journal" };
+  if (JSON.stringify(object).length > LARGEST_OBJECT) return refused({ code: "object-too-large" });
   const { kind, name, uid } = step;
   return await journaled(tools, finding, { kind, name, uid, object }, async () => {
     try {
@@ -62,9 +60,8 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
       return gone.kind === "done" ? await seenAttached(api, attachment, last.awaitedBy, tools) : gone;
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
-      if (error.kind === "conflict")
-        return { kind: "refused", code: "attachment-changed", reason: "it changed while it was looked at" };
-      return { kind: "failed", reason: error.message };
+      if (error.kind === "conflict") return refused({ code: "attachment-changed" });
+      return failed({ code: "api-error", message: error.message });
     }
   });
 }
@@ -74,11 +71,7 @@ async function untilGone(api: Api, { name, uid }: DeleteStep, tools: NodeTools):
     const now = await getAttachment(api, name);
     if (now === undefined || now.attachment.uid !== uid) return { kind: "done" };
     if (waited > GONE_MS || tools.interruption.stop.aborted) {
-      const held = now.attachment.finalizers.join(", ");
-      return {
-        kind: "failed",
-        reason: `its deletion was accepted, and it is still there${held === "" ? "" : `, held by ${held}`}; nothing is forced`,
-      };
+      return failed({ code: "attachment-still-there", finalizers: now.attachment.finalizers });
     }
     await tools.sleep(POLL_MS);
   }

@@ -7,7 +7,7 @@ import { withFlock } from "../flock.ts";
 import { identifyFile } from "../identify-file.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { quarantineFile } from "../quarantine.ts";
-import { reasonFor, type StepResult } from "../step-result.ts";
+import { notMoved, reasonFor, refused, type StepResult } from "../step-result.ts";
 
 /** Moves away an address file that names no owner, while host-local is kept from allocating. */
 export async function dropEmptyLease(
@@ -20,11 +20,11 @@ export async function dropEmptyLease(
     const expected = await identifyFile(tools.hostRoot, path);
     if (!expected.ok) return { kind: "unneeded" };
     const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
-    if (file.kind !== "content") return { kind: "refused", reason: `${path} is not a plain file` };
-    if (parseLease(file.text) !== undefined) return { kind: "refused", reason: `${path} names an owner by now` };
+    if (file.kind !== "content") return refused({ code: "not-a-plain-file", path });
+    if (parseLease(file.text) !== undefined) return refused({ code: "lease-has-owner", path });
     const moved = await quarantineFile(tools, { ...reasonFor(finding), path, expected: expected.value });
     if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
-    return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
+    return notMoved(moved);
   });
-  return locked.ok ? locked.value : { kind: "refused", reason: locked.refusal.message };
+  return locked.ok ? locked.value : refused({ code: "lock-refused", refusal: locked.refusal });
 }

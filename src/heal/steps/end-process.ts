@@ -1,11 +1,12 @@
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
-import { comparePidNamespace, FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../../snapshot/pid-namespace.ts";
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { signalProcess } from "../signal-process.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
@@ -21,19 +22,16 @@ export async function endProcess(
   { awaitRollback = true }: { readonly awaitRollback?: boolean } = {},
 ): Promise<StepResult> {
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
-  const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === 0);
-  if (isReady) return { kind: "refused", reason: "its sandbox is Ready: it has got on" };
+  const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === PodSandboxState.SANDBOX_READY);
+  if (isReady) return refused({ code: "sandbox-ready" });
   const namespace = comparePidNamespace(tools.hostRoot);
-  if (namespace.kind === "foreign") {
-    const reason = `no process is signalled: ${namespace.reason}; ${WANTS_HOST_PID}`;
-    return { kind: "refused", reason, code: FOREIGN_PID_NAMESPACE };
-  }
+  if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
   const facts = await processesNow(tools);
-  if (facts === undefined) return { kind: "refused", reason: "the process table cannot be read" };
+  if (facts === undefined) return refused({ code: "processes-unread" });
   if (!belongingTo(step, facts).some((process) => isSame(process, step))) return { kind: "unneeded" };
   const shim = shimOf(step, facts);
   if (shim !== undefined && shim.childPids.length > 1) {
-    return { kind: "refused", reason: `the shim has ${shim.childPids.length} children: more than pause lives there` };
+    return refused({ code: "shim-has-children", count: shim.childPids.length });
   }
   const { pid, startedSecondsAfterBoot } = step;
   return await journaled(tools, finding, { kind: "end-process", pid, startedSecondsAfterBoot }, async () => {
@@ -44,10 +42,7 @@ export async function endProcess(
       else if (awaitRollback) await rolledBack(step.sandboxId, tools);
       return { kind: "done" };
     }
-    return {
-      kind: "failed",
-      reason: `pid ${pid} does not end: it is in the kernel (state D), and only a reboot helps`,
-    };
+    return failed({ code: "process-unkillable", pid });
   });
 }
 

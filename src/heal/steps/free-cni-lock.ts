@@ -3,7 +3,7 @@ import type { Step } from "../../classes/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
 import type { NodeTools } from "../node-tools.ts";
-import type { StepResult } from "../step-result.ts";
+import { failed, held, type StepResult } from "../step-result.ts";
 import { endProcess } from "./end-process.ts";
 
 type FreeCniLock = Extract<Step, { kind: "free-cni-lock" }>;
@@ -21,7 +21,7 @@ const POLL_MS = 200;
 export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: NodeTools): Promise<StepResult> {
   if (await answersStatus(tools)) return { kind: "unneeded" };
   const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
-    if (tools.interruption.stop.aborted) return { kind: "held", reason: "the run is to end" } as const;
+    if (tools.interruption.stop.aborted) return held({ code: "interrupted" });
     return await endProcess({ kind: "end-process", ...holder }, finding, tools, { awaitRollback: false });
   });
   const [objection] = ended.flatMap((result) => ("reason" in result ? [result.reason] : []));
@@ -31,12 +31,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: No
     if (await answersStatus(tools)) return { kind: "done", journalId };
     await tools.sleep(POLL_MS);
   } while (performance.now() < deadline);
-  const why = objection === undefined ? "no plugin process is left that could hold it" : objection;
-  return {
-    kind: "failed",
-    journalId,
-    reason: `the runtime still does not answer Status: ${why}; restart the runtime`,
-  };
+  return { ...failed({ code: "status-unanswered", why: objection }), journalId };
 }
 
 async function answersStatus({ cri }: NodeTools): Promise<boolean> {

@@ -5,8 +5,9 @@ import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
+import type { HealReason } from "../heal-reason.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
 type KickStep = Extract<Step, { kind: "kick-pod" }>;
 
@@ -19,14 +20,14 @@ const DEADLINE_MS = 30_000;
 export async function kickPod(step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
-    if (api === undefined) return { kind: "refused", reason: "there is no Kubernetes API to ask" };
+    if (api === undefined) return refused({ code: "api-missing" });
     try {
       return await kickIn(api, step, finding, tools);
     } finally {
       api.close();
     }
   } catch (error) {
-    if (error instanceof KubeError) return { kind: "refused", reason: `its proof is incomplete: ${error.message}` };
+    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
     throw error;
   }
 }
@@ -34,8 +35,8 @@ export async function kickPod(step: KickStep, finding: Finding, tools: NodeTools
 async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
-  const objection = isHeld ? "its namespace is opted out by unghost.dev/ignore" : objectionTo(pod, step);
-  if (objection !== undefined) return { kind: "refused", reason: objection };
+  const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
+  if (objection !== undefined) return refused(objection);
   // It may have come up by itself meanwhile: then nothing is left to hurry.
   const isStuck = step.holder === undefined ? pod.down : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
@@ -47,8 +48,8 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       return error.kind === "conflict"
-        ? { kind: "refused", reason: "it was made anew while it was looked at" }
-        : { kind: "failed", reason: error.message };
+        ? refused({ code: "pod-recreated" })
+        : failed({ code: "api-error", message: error.message });
     }
   });
 }
@@ -64,14 +65,14 @@ async function isNameHeld({ uid }: KickStep, holder: SandboxId, { cri, facts, wa
   return processes.status === "read" && !processes.value.plugins.some(({ sandboxId }) => sandboxId === holder);
 }
 
-function objectionTo(pod: FreshPod, { node }: KickStep): string | undefined {
-  if (pod.node !== node) return `it lives on ${pod.node || "no node"}, not here`;
-  if (pod.ignored) return "it is opted out by unghost.dev/ignore";
-  return pod.controller === undefined ? "nobody would bring it back: it has no controller" : undefined;
+function objectionTo(pod: FreshPod, { node }: KickStep): HealReason | undefined {
+  if (pod.node !== node) return { code: "pod-elsewhere", node: pod.node };
+  if (pod.ignored) return { code: "pod-opted-out" };
+  return pod.controller === undefined ? { code: "pod-without-controller" } : undefined;
 }
 
 async function verifyKicked(api: Api, step: KickStep): Promise<StepResult> {
   const now = await getPod(api, step);
   if (now === undefined || now.uid !== step.uid || now.terminating) return { kind: "done" };
-  return { kind: "failed", reason: "its deletion was accepted, and the API still has it as it was" };
+  return failed({ code: "pod-still-there" });
 }

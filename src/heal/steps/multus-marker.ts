@@ -5,17 +5,17 @@ import type { Finding } from "../../classes/finding.ts";
 import { multusVariant } from "../../classes/multus-variants.ts";
 import type { Step } from "../../classes/step.ts";
 import { MULTUS } from "../../classes/versions/multus.ts";
-import { livenessInWords } from "../../liveness/words.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
+import { healReasonInWords } from "../heal-reason.ts";
 import { canonicalPath } from "../host-path.ts";
 import { multusMajor } from "../multus-version.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { removeMarker } from "../remove-marker.ts";
 import { sha256Of } from "../sha256.ts";
-import { reasonFor, type StepResult } from "../step-result.ts";
+import { reasonFor, refused, type StepResult } from "../step-result.ts";
 import { describeError, errorCode } from "../system-error.ts";
 
 /**
@@ -31,23 +31,24 @@ export async function multusMarker(
   if (!canUseMarker(tools)) return { kind: "unneeded" };
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead")
-    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
+  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
   const sha256 = sha256Of(MULTUS_MARKER);
   const begun = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
-  if (!begun.ok) return { kind: "refused", reason: begun.refusal.message };
+  if (!begun.ok) return refused({ code: "journal-refused", refusal: begun.refusal });
   const journalId = begun.value;
   try {
     await writeNew(resolveOnHost(tools.hostRoot, path, "keep"));
   } catch (error) {
-    const exists = errorCode(error) === "EEXIST";
-    const reason = exists
-      ? `${path} exists: an earlier marker, or multus has written its cache again`
-      : `the marker ${path} could not be written: ${describeError(error)}`;
-    await tools.journal.done(journalId, exists ? "skipped" : "refused", reason);
-    return exists ? { kind: "unneeded" } : { kind: "refused", reason, journalId };
+    if (errorCode(error) === "EEXIST") {
+      const detail = `${path} exists: an earlier marker, or multus has written its cache again`;
+      await tools.journal.done(journalId, "skipped", detail);
+      return { kind: "unneeded" };
+    }
+    const reason = { code: "marker-not-written", path, error: describeError(error) } as const;
+    await tools.journal.done(journalId, "refused", healReasonInWords(reason));
+    return refused(reason, journalId);
   }
   return {
     kind: "done",

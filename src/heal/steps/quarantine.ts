@@ -1,43 +1,42 @@
 import { basename, dirname } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
-import { referenceInWords } from "../../liveness/reference.ts";
-import { livenessInWords } from "../../liveness/words.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { parseJson } from "../../snapshot/json.ts";
 import { judgeMultusCache } from "../../snapshot/multus-cache.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
+import type { HealReason } from "../heal-reason.ts";
 import { identifyFile } from "../identify-file.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { findReference, proveDead } from "../prove.ts";
 import { quarantineFile } from "../quarantine.ts";
-import { reasonFor, type StepResult } from "../step-result.ts";
+import { notMoved, reasonFor, refused, type StepResult } from "../step-result.ts";
 
 type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
 /** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
 export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const expected = await identifyFile(tools.hostRoot, step.path);
-  if (!expected.ok) return { kind: "refused", reason: expected.refusal.message };
+  if (!expected.ok) return refused({ code: "file-refused", refusal: expected.refusal });
   const objection = await objectionTo(step, tools);
-  if (objection !== undefined) return { kind: "refused", reason: objection };
+  if (objection !== undefined) return refused(objection);
   const moved = await quarantineFile(tools, { ...reasonFor(finding), path: step.path, expected: expected.value });
   if (moved.outcome === "healed") return { kind: "done", journalId: moved.id, undoable: true };
-  return { kind: moved.outcome, reason: moved.refusal.message, journalId: moved.id };
+  return notMoved(moved);
 }
 
-async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<string | undefined> {
+async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<HealReason | undefined> {
   const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
-  if (id === undefined) return `${step.path} names no sandbox`;
+  if (id === undefined) return { code: "names-no-sandbox", path: step.path };
   if (step.health === "orphaned") {
     const reference = await findReference(id, tools);
-    return reference === undefined ? undefined : `not left behind: ${referenceInWords(reference)}`;
+    return reference === undefined ? undefined : { code: "still-referenced", by: reference };
   }
-  if (!isStillBroken(step, tools)) return `${step.path} is not broken any more`;
+  if (!isStillBroken(step, tools)) return { code: "file-not-broken", path: step.path };
   const proof = await proveDead(id, tools);
-  return proof.state === "not-dead" ? `its sandbox is not dead: ${livenessInWords(proof.liveness)}` : undefined;
+  return proof.state === "not-dead" ? { code: "not-dead", liveness: proof.liveness } : undefined;
 }
 
 function isStillBroken({ path, health }: QuarantineStep, tools: NodeTools): boolean {

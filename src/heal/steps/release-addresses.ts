@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { LeaseRef, Step } from "../../classes/step.ts";
-import { referenceInWords } from "../../liveness/reference.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { readRegularFile } from "../../snapshot/safe-fs.ts";
@@ -11,7 +10,7 @@ import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
 import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { findReference } from "../prove.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
 type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 
@@ -25,13 +24,11 @@ export async function releaseAddresses(
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
   if (held.length === 0) return { kind: "unneeded" };
   const reference = await findReference(sandboxId, tools);
-  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   const inUse = await addressesOfReadyPods(tools);
   // Before any of them is released: one call may free all that the sandbox holds.
   const running = held.find(({ address }) => inUse.has(address));
-  if (running !== undefined) {
-    return { kind: "refused", reason: `${running.address} is the address of a pod that runs` };
-  }
+  if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
   let last: StepResult = { kind: "unneeded" };
   for (const lease of held) {
     const { network, address } = lease;
@@ -60,10 +57,8 @@ async function release(sandboxId: string, lease: LeaseRef, tools: NodeTools): Pr
   const failure = await hostLocalDel(sandboxId, lease, place);
   if (isReleased()) return { kind: "done", detail: "by host-local's DEL" };
   const earlier = replayed === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
-  return {
-    kind: "failed",
-    reason: `${lease.address} could not be released: ${failure ?? "host-local reported success and kept the address"}${earlier}`,
-  };
+  const why = `${failure ?? "host-local reported success and kept the address"}${earlier}`;
+  return failed({ code: "address-not-released", address: lease.address, why });
 }
 
 /** Frees every address of that id and interface under host-local's own lock, whatever subnet it is told. */

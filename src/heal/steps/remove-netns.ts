@@ -4,8 +4,9 @@ import { failureOf, runChild } from "../../child/run-child.ts";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import type { HealReason } from "../heal-reason.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 import { describeError } from "../system-error.ts";
 
 /** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
@@ -17,39 +18,33 @@ export async function removeNetns(
   const opened = resolveOnHost(tools.hostRoot, path, "keep");
   const stats = lstatSync(opened, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return { kind: "unneeded" };
-  if (!stats.isFile()) return { kind: "refused", reason: `${path} is not a namespace file` };
-  if (inode !== undefined && stats.ino !== inode)
-    return { kind: "refused", reason: `${path} is another namespace by now` };
+  if (!stats.isFile()) return refused({ code: "not-a-namespace", path });
+  if (inode !== undefined && stats.ino !== inode) return refused({ code: "namespace-changed", path });
   const objection = await inUse(path, stats.ino, tools);
-  if (objection !== undefined) return { kind: "refused", reason: objection };
+  if (objection !== undefined) return refused(objection);
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
     try {
       if (inode !== undefined) {
         const unmounted = await runChild(["umount", "--lazy", opened], { timeoutMs: tools.waits.lookMs });
         const failure = failureOf(unmounted);
         if (failure !== undefined) {
-          return {
-            kind: "failed",
-            reason: `${path} could not be unmounted: umount ${failure}. ${unmounted.stderr.trim()}`,
-          };
+          return failed({ code: "unmount-failed", path, error: `${failure}. ${unmounted.stderr.trim()}` });
         }
       }
       unlinkSync(opened);
       return { kind: "done" };
     } catch (error) {
-      return { kind: "failed", reason: `${path} could not be removed: ${describeError(error)}` };
+      return failed({ code: "unlink-failed", path, error: describeError(error) });
     }
   });
 }
 
-async function inUse(path: string, inode: bigint, tools: NodeTools): Promise<string | undefined> {
+async function inUse(path: string, inode: bigint, tools: NodeTools): Promise<HealReason | undefined> {
   const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
-  if (processes.status !== "read" || containerd === undefined) return "who uses it cannot be told";
-  if (processes.oddities.some(({ reason }) => reason.includes("may not be looked into")) && tools.hostRoot !== "/") {
-    return "not every process could be looked into";
-  }
-  if (processes.value.netnsInodes.has(inode)) return "a process lives in it";
+  if (processes.status !== "read" || containerd === undefined) return { code: "namespace-users-unread" };
+  if (processes.value.netnsUnread !== undefined) return { code: "namespace-users-unread" };
+  if (processes.value.netnsInodes.has(inode)) return { code: "namespace-in-use" };
   const records = [...containerd.records, ...containerd.sandboxes];
   const refers = records.some(({ sandbox }) => basename(sandbox?.netnsPath ?? "") === basename(path));
-  return refers ? "a sandbox record refers to it" : undefined;
+  return refers ? { code: "namespace-referenced" } : undefined;
 }

@@ -1,10 +1,9 @@
 import type { Finding } from "../../classes/finding.ts";
-import { livenessInWords } from "../../liveness/words.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
 import { saveLogs } from "../save-logs.ts";
-import { journaled, reasonFor, type StepResult } from "../step-result.ts";
+import { failed, held, journaled, reasonFor, refused, type StepResult } from "../step-result.ts";
 import { isContention, sharedCause } from "../storm-brake.ts";
 import { turnKindOf } from "../turn-kind.ts";
 
@@ -12,15 +11,13 @@ import { turnKindOf } from "../turn-kind.ts";
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead")
-    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
+  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
   const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
   const logPaths = asked.filter((path) => path.startsWith("/"));
   if (logPaths.length > 0) {
     const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
     if (saved.outcome !== "saved") {
-      const { message, next } = saved.refusal;
-      return { kind: "refused", code: "logs-not-saved", reason: `${message} ${next}`, journalId: saved.id };
+      return refused({ code: "logs-not-saved", refusal: saved.refusal }, saved.id);
     }
   }
   return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () => remove(sandboxId, tools));
@@ -38,9 +35,8 @@ async function remove(sandboxId: string, tools: NodeTools): Promise<StepResult> 
   const kind = await turnKindOf(sandboxId, tools.facts);
   const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
   if (departure === "gone") return { kind: "done" };
-  if (typeof departure === "object") return { kind: "held", reason: departure.held };
-  const left = departure === "listed" ? "knows it" : "has its record";
-  return { kind: "failed", reason: `the runtime said it removed the sandbox, and still ${left}` };
+  if (typeof departure === "object") return held(departure.held);
+  return failed({ code: "sandbox-still-there", left: departure });
 }
 
 /**

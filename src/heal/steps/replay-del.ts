@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
-import { referenceInWords } from "../../liveness/reference.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { property } from "../../snapshot/json.ts";
@@ -11,7 +10,7 @@ import { type CachedNetwork, parseCachedNetwork, replayDel } from "../cni-replay
 import { canonicalPath } from "../host-path.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { findReference } from "../prove.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 import { sharedCause } from "../storm-brake.ts";
 
 type ReplayDel = Extract<Step, { kind: "replay-del" }>;
@@ -30,10 +29,10 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   if (name === undefined || cached === undefined) return { kind: "unneeded" };
   if (cached.plugins.every((plugin) => HOLD_NOTHING.has(property(plugin, "type")))) return { kind: "unneeded" };
   const reference = await findReference(sandboxId, tools);
-  if (reference !== undefined) return { kind: "refused", reason: `not left behind: ${referenceInWords(reference)}` };
+  if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   const inUse = await addressesOfReadyPods(tools);
   const taken = (cached.addresses ?? []).find((address) => inUse.has(address.split("/")[0] ?? ""));
-  if (taken !== undefined) return { kind: "refused", reason: `${taken} is the address of a pod that runs by now` };
+  if (taken !== undefined) return refused({ code: "address-in-use", address: taken });
   const path = canonicalPath(tools.hostRoot, step.path);
   return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
     const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
@@ -41,7 +40,7 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
     if (failure === undefined) return { kind: "done" };
     return sharedCause(failure) === undefined
       ? { kind: "done", detail: `DEL was refused: ${failure}` }
-      : { kind: "failed", reason: `DEL of ${cached.name} did not reach its plugin: ${failure}`, text: failure };
+      : failed({ code: "del-undelivered", network: cached.name, failure }, failure);
   });
 }
 

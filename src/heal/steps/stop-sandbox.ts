@@ -1,20 +1,18 @@
 import type { Finding } from "../../classes/finding.ts";
-import { livenessInWords } from "../../liveness/words.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { proveDead } from "../prove.ts";
-import { journaled, type StepResult } from "../step-result.ts";
+import { held, journaled, refused, type StepResult } from "../step-result.ts";
 import { turnKindOf } from "../turn-kind.ts";
 
 /** Frees network and address through the runtime; record, name and logs stay. */
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
-  if (proof.state === "not-dead")
-    return { kind: "refused", reason: `not dead any more: ${livenessInWords(proof.liveness)}` };
+  if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
     const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
     const kind = await turnKindOf(sandboxId, tools.facts);
-    const held = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call), kind);
-    return held === undefined ? { kind: "done" } : { kind: "held", reason: held };
+    const objection = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call), kind);
+    return objection === undefined ? { kind: "done" } : held(objection);
   });
 }

@@ -31,7 +31,7 @@ describe("a class that needs a person by its nature", () => {
     const { diagnosis, plan } = planFor("observe");
 
     expect(named(diagnosis)).toHaveLength(1);
-    expect([plan.actions, plan.leftAlone[0]?.because]).toEqual([[], expect.stringMatching(/^needs a person/)]);
+    expect([plan.actions, plan.leftAlone[0]?.reason.code]).toEqual([[], "needs-consent"]);
   });
 
   test("is not even found while it is off", () => {
