@@ -104,6 +104,9 @@ async function healBeforeStart(
   const last = readBootReport(join(options.stateDir, "boot.json"));
   // What failed in this boot may be tried again; the live pods are looked for in any case.
   const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
+  const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
+  // Its answer takes as long as the rest of what has to be known before a runtime is borrowed.
+  using objection = files.kind === "none" ? undefined : startObjection(files.files, options, deadline);
   const fresh = await proveNewBoot(hostRoot, { current: bootId, last: seen }, deadline);
   if (!fresh.isNew) return nothing(fresh.because);
   const endpoint = options.heal.observe.runtimeEndpoint;
@@ -113,15 +116,10 @@ async function healBeforeStart(
   }
   if (found.kind === "found" && (await answersAt(found.path)))
     return await healAfterStart(options, remainingMs, deadline);
-  const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
   if (files.kind === "none") return await withoutRuntime(options, files.reason);
-  const { stateDir } = options;
-  // Asking for its version runs the program: only one that is root's is asked, and another one is refused below.
-  const isTrusted = doubtOf(files.files) === undefined;
-  const query = { files: files.files, hostRoot, stateDir, signal: deadline };
-  const objection = isTrusted ? await objectionToBorrowing(query) : undefined;
-  if (objection !== undefined) {
-    return await withoutRuntime(options, `no containerd was borrowed: ${objection}; ${HEALS_AFTER}`);
+  const objected = await objection?.answer;
+  if (objected !== undefined) {
+    return await withoutRuntime(options, `no containerd was borrowed: ${objected}; ${HEALS_AFTER}`);
   }
   const borrowed = await borrowRuntime(files.files, join(options.runDir, "borrowed"), deadline);
   if (borrowed.kind === "failed") return await withoutRuntime(options, borrowed.reason);
@@ -136,6 +134,25 @@ async function healBeforeStart(
     await runtime.stop();
   }
   return verifiedByRecords(summary(healed), healed, files.files, hostRoot);
+}
+
+/**
+ * Asks whether anything speaks against borrowing; disposing gives the question up. To ask for the version runs the
+ * program: only one that is root's is asked, and borrowRuntime refuses another.
+ */
+function startObjection(
+  files: RuntimeFiles,
+  { heal, stateDir }: BootOptions,
+  deadline: AbortSignal,
+): { readonly answer: Promise<string | undefined>; [Symbol.dispose](): void } {
+  const giveUp = new AbortController();
+  const signal = AbortSignal.any([deadline, giveUp.signal]);
+  const isTrusted = doubtOf(files) === undefined;
+  const query = { files, hostRoot: heal.observe.hostRoot, stateDir, signal };
+  const answer = isTrusted ? objectionToBorrowing(query) : Promise.resolve(undefined);
+  // Whoever gives the question up does not wait for the answer.
+  answer.catch(() => undefined);
+  return { answer, [Symbol.dispose]: () => giveUp.abort() };
 }
 
 const HEALS_AFTER = "`unghost boot --after` heals once the runtime is up";

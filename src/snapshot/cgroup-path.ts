@@ -1,30 +1,47 @@
 import { fullIdsIn } from "./ids.ts";
 
-/** One line of /proc/<pid>/cgroup: with v2 there is one, with v1 one a hierarchy. */
+/** A group that a process is in: with v2 there is one, with v1 one in each hierarchy, most of them with one path. */
 export interface CgroupPath {
   /** `` of v2, `name=systemd`, `cpu,cpuacct` … */
-  readonly hierarchy: string;
+  readonly hierarchies: readonly string[];
   readonly segments: readonly string[];
 }
 
-export function parseCgroup(text: string): readonly CgroupPath[] {
-  return text.split("\n").flatMap((line) => {
-    const [, hierarchy, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-    if (hierarchy === undefined || path === undefined) return [];
-    return [{ hierarchy, segments: path.split("/").filter(Boolean) }];
-  });
+/** The path in each hierarchy, from /proc/<pid>/cgroup. */
+export function parseCgroup(text: string): ReadonlyMap<string, string> {
+  const paths = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const name = line.indexOf(":") + 1;
+    const path = line.indexOf(":", name) + 1;
+    if (name > 0 && path > 0) paths.set(line.slice(name, path - 1), line.slice(path));
+  }
+  return paths;
 }
 
 /**
- * The paths below the node's own: a node may itself be a container (kind, k3d), and the container that its first
- * process is in says nothing about the others.
+ * The groups below the node's own: a node may itself be a container (kind, k3d), and the container that its first
+ * process is in says nothing about the others. Equal paths are taken together: a node has hundreds of processes.
  */
-export function belowInit(paths: readonly CgroupPath[], init: readonly CgroupPath[]): readonly CgroupPath[] {
-  return paths.map(({ hierarchy, segments }) => {
-    const own = init.find((one) => one.hierarchy === hierarchy)?.segments ?? [];
-    const shared = segments.findIndex((segment, index) => segment !== own[index]);
-    return { hierarchy, segments: shared === -1 ? [] : segments.slice(shared) };
-  });
+export function groupsBelow(
+  paths: ReadonlyMap<string, string>,
+  init: ReadonlyMap<string, string>,
+): readonly CgroupPath[] {
+  const groups = new Map<string, { hierarchies: string[]; segments: readonly string[] }>();
+  for (const [hierarchy, path] of paths) {
+    const own = init.get(hierarchy) ?? "";
+    const key = `${path}\0${own}`;
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, { hierarchies: [hierarchy], segments: segmentsBelow(path, own) });
+    else known.hierarchies.push(hierarchy);
+  }
+  return [...groups.values()];
+}
+
+function segmentsBelow(path: string, init: string): readonly string[] {
+  const segments = path.split("/").filter(Boolean);
+  const own = init.split("/").filter(Boolean);
+  const shared = segments.findIndex((segment, index) => segment !== own[index]);
+  return shared === -1 ? [] : segments.slice(shared);
 }
 
 /**
@@ -80,7 +97,8 @@ const TALOS_KUBELET = "podruntime/kubelet";
  * root makes such groups, and no container runtime puts a container into exactly one of them.
  */
 export function isSystemService(paths: readonly CgroupPath[]): boolean {
-  const path = paths.find(({ hierarchy }) => hierarchy === "name=systemd") ?? paths.find((one) => one.hierarchy === "");
+  const groupIn = (hierarchy: string) => paths.find(({ hierarchies }) => hierarchies.includes(hierarchy));
+  const path = groupIn("name=systemd") ?? groupIn("");
   if (path === undefined || isUserSession(path.segments) || isInContainer([path])) return false;
   const [last = "", ...above] = path.segments.toReversed();
   if (path.segments.join("/") === TALOS_KUBELET) return true;

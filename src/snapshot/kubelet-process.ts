@@ -4,8 +4,8 @@ import { settingIn } from "../runtime/said-endpoint.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { readProcFileWithin } from "./proc-fs.ts";
 import { splitNul } from "./proc-parse.ts";
-import { readProcessTable } from "./process-table.ts";
-import { valueOr } from "./source.ts";
+import { type ProcessTable, readProcessTable } from "./process-table.ts";
+import { type Source, valueOr } from "./source.ts";
 import { provePath } from "./trusted-path.ts";
 import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 
@@ -40,9 +40,15 @@ export function isKubeletName(comm: string, argv: readonly string[]): boolean {
   return comm === "kubelet" || Object.hasOwn(EMBEDDED, comm);
 }
 
-export async function runningKubelets(root: string, signal: AbortSignal): Promise<Kubelets> {
-  const table = valueOr(await readProcessTable({ root, signal }), undefined);
-  const candidates = (table?.processes ?? []).filter(({ comm }) => comm === "kubelet" || Object.hasOwn(EMBEDDED, comm));
+/** Pass the process table where it was read already: to read it takes milliseconds on a full node. */
+export async function runningKubelets(
+  root: string,
+  signal: AbortSignal,
+  table: Promise<Source<ProcessTable>> = readProcessTable({ root, signal }),
+): Promise<Kubelets> {
+  const candidates = (valueOr(await table, undefined)?.processes ?? []).filter(
+    ({ comm }) => comm === "kubelet" || Object.hasOwn(EMBEDDED, comm),
+  );
   const trusted: Kubelets["trusted"][number][] = [];
   const refused: Kubelets["refused"][number][] = [];
   if (candidates.length === 0) return { trusted, refused };

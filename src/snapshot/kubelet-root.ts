@@ -2,6 +2,8 @@ import { lstatSync } from "node:fs";
 import { distributionOf, distributions } from "../runtime/distributions.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
+import type { ProcessTable } from "./process-table.ts";
+import type { Source } from "./source.ts";
 
 /** The root directory that a kubelet was started with. It is a flag alone: its configuration file has no such field. */
 export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {
@@ -24,8 +26,9 @@ export async function runningKubeletRoot(where: {
   readonly root: string;
   readonly runtimePath: string;
   readonly signal: AbortSignal;
+  readonly table: Promise<Source<ProcessTable>>;
 }): Promise<string> {
-  const { trusted } = await runningKubelets(where.root, where.signal);
+  const { trusted } = await runningKubelets(where.root, where.signal, where.table);
   return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? distributionOf(where.runtimePath).kubeletRoot;
 }
 

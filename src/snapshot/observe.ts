@@ -128,7 +128,7 @@ async function observeWith(
   const isSick = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
-  const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal });
+  const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
   const cniFacts = readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, network, signal });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, isSick }),

@@ -162,7 +162,7 @@ function sortShims(
 ): { readonly ours: readonly ShimTraces[]; readonly others: readonly ShimTraces[] } {
   const shims = traces
     .filter((one): one is ShimTraces => one.shim !== undefined)
-    .filter(({ stat, shim }) => prover.proveShim(stat.pid, shim.id).kind === "trusted");
+    .filter((one) => prover.proveShim(one, one.shim.id).kind === "trusted");
   const isOurSocket = runtime === undefined ? () => true : socketComparer(root, runtime.socketPath);
   const isOurs = ({ stat, shim }: ShimTraces): boolean => {
     if (!shim.isKubernetes) return false;

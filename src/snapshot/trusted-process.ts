@@ -1,15 +1,17 @@
 import { type Stats, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import {
-  belowInit,
   type CgroupPath,
   containerIdsOf,
+  groupsBelow,
   isInContainer,
   isSystemService,
   parseCgroup,
 } from "./cgroup-path.ts";
 import { hostPath } from "./host-paths.ts";
 import { procLink, procText } from "./proc-fs.ts";
+import { type ProcessStat, parseStat } from "./proc-parse.ts";
+import type { ProcessTraces } from "./process-traces.ts";
 import { isTrustedUid, type PathTrust, provePath } from "./trusted-path.ts";
 
 /**
@@ -37,9 +39,10 @@ export interface ProcessProver {
   proveService(pid: number): ProcessTrust;
   /**
    * A shim: root's, in the node's own pid namespace, in no container but the one it watches over (CRI-O may keep conmon,
-   * and Kata its shim, in the cgroup of that), with an executable of root's.
+   * and Kata its shim, in the cgroup of that), with an executable of root's. Takes what was already read of the process:
+   * a node has a shim for each of its pods.
    */
-  proveShim(pid: number, watched: string): ProcessTrust;
+  proveShim(shim: Pick<ProcessTraces, "stat" | "cgroup">, watched: string): ProcessTrust;
   /** Root's, in the node's own pid namespace and in no container. What it executes is not asked. */
   proveHostRoot(pid: number): ProcessTrust;
   proveOwner(pid: number): ProcessTrust;
@@ -75,34 +78,42 @@ export function processProver(root: string): ProcessProver {
   // recorded there cannot be checked. Nobody but root can put anything else in the place of a kernel's /proc.
   const isRecorded = !isProcfs(proc);
   const initCgroup = parseCgroup(procText(`${proc}/1/cgroup`));
-  const initPidNs = procLink(`${proc}/1/ns/pid`);
   // Where root may not look into init (no CAP_SYS_PTRACE), our own: it is there that paths are looked up.
   const initMountNs = procLink(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? procLink("/proc/self/ns/mnt") : undefined);
   const provenDirs = new Map<string, PathTrust>();
+  /** Files that only root can replace: another process that runs the same file runs what root put there. */
+  const provenFiles = new Set<string>();
 
   const unreadable = (what: string): ProcessTrust =>
     isRecorded ? TRUSTED : refused("unreadable", `could not be checked: its ${what} cannot be read`);
-  const cgroupOf = (text: string): readonly CgroupPath[] => belowInit(parseCgroup(text), initCgroup);
+  const cgroupOf = (text: string): readonly CgroupPath[] => groupsBelow(parseCgroup(text), initCgroup);
 
-  function proveOwner(pid: number): ProcessTrust {
-    const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(procText(`${proc}/${pid}/status`))?.slice(1);
+  const statusOf = (pid: number): string => procText(`${proc}/${pid}/status`);
+
+  function proveOwner(pid: number, status: string = statusOf(pid)): ProcessTrust {
+    const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(status)?.slice(1);
     if (uids === undefined) return unreadable("status");
     // All four: a set-uid program runs as root with the arguments and the environment of whoever started it.
     const foreign = uids.find((uid) => !isTrustedUid(Number(uid)));
     return foreign === undefined ? TRUSTED : refused("not-root", `runs as uid ${foreign}, not as root`);
   }
 
-  function provePidNamespace(pid: number): ProcessTrust {
-    const pidNs = initPidNs === undefined ? undefined : procLink(`${proc}/${pid}/ns/pid`);
-    const isInits = pidNs === undefined ? hasOnePid(pid) : pidNs === initPidNs;
+  function provePidNamespace(pid: number, status: string): ProcessTrust {
+    const isInits = hasOnePid(status) ?? hasInitsPidNamespace(pid);
     if (isInits === undefined) return unreadable("pid namespace");
     return isInits ? TRUSTED : OTHER_PID_NAMESPACE;
   }
 
-  /** Its pid in each namespace from that of this /proc inwards, which everybody may read. */
-  function hasOnePid(pid: number): boolean | undefined {
-    const pids = /^NSpid:\s+(.*)$/m.exec(procText(`${proc}/${pid}/status`))?.[1];
+  /** From its pid in each namespace from that of this /proc inwards, which everybody may read. */
+  function hasOnePid(status: string): boolean | undefined {
+    const pids = /^NSpid:\s+(.*)$/m.exec(status)?.[1];
     return pids === undefined ? undefined : !/\s/.test(pids.trim());
+  }
+
+  /** Before Linux 4.1 the status has no such line. */
+  function hasInitsPidNamespace(pid: number): boolean | undefined {
+    const [init, own] = [procLink(`${proc}/1/ns/pid`), procLink(`${proc}/${pid}/ns/pid`)];
+    return init === undefined || own === undefined ? undefined : init === own;
   }
 
   function proveMountNamespace(pid: number, cgroup: readonly CgroupPath[]): ProcessTrust {
@@ -121,9 +132,12 @@ export function processProver(root: string): ProcessProver {
   /** The file that runs, by the kernel's link to it; it may be unlinked since. Then the directories that it lay in. */
   function proveExecutable(pid: number): ProcessTrust {
     const link = `${proc}/${pid}/exe`;
-    const path = procLink(link)?.replace(/ \(deleted\)$/, "");
     const stats = statsOf(link);
-    if (path === undefined || stats === undefined) return unreadable("executable");
+    if (stats === undefined) return unreadable("executable");
+    const file = `${stats.dev}:${stats.ino}:${stats.mode}:${stats.uid}:${stats.ctimeMs}`;
+    if (provenFiles.has(file)) return TRUSTED;
+    const path = procLink(link)?.replace(/ \(deleted\)$/, "");
+    if (path === undefined) return unreadable("executable");
     if ((stats.mode & SET_ID) !== 0) {
       return refused("set-id-executable", `runs ${path}, which anybody may start as another user (set-id)`);
     }
@@ -134,51 +148,53 @@ export function processProver(root: string): ProcessProver {
     const dir = dirname(isElsewhere ? `/proc/${pid}/root${path}` : path);
     const proven = provenDirs.get(dir) ?? provePath(root, dir);
     provenDirs.set(dir, proven);
-    return proven.kind === "refused" ? refused("executable-not-roots", `runs ${path}: ${proven.detail}`) : TRUSTED;
+    if (proven.kind === "refused") return refused("executable-not-roots", `runs ${path}: ${proven.detail}`);
+    provenFiles.add(file);
+    return TRUSTED;
   }
 
   /** Asks one after the other. With the pid reused meanwhile, some answers would be about another process. */
-  function proveAll(pid: number, proofs: readonly (() => ProcessTrust)[]): ProcessTrust {
-    const started = startOf(pid);
-    for (const prove of proofs) {
-      const trust = prove();
+  function proveAll(
+    pid: number,
+    started: number | undefined,
+    proofs: readonly ((status: string) => ProcessTrust)[],
+  ): ProcessTrust {
+    const status = statusOf(pid);
+    for (const prove of [(text: string) => proveOwner(pid, text), ...proofs]) {
+      const trust = prove(status);
       if (trust.kind === "refused") return trust;
     }
     return startOf(pid) === started ? TRUSTED : refused("unreadable", "ended meanwhile");
   }
 
-  /** Field 22 of /proc/<pid>/stat, as text: it is only compared. */
-  function startOf(pid: number): string | undefined {
-    const stat = procText(`${proc}/${pid}/stat`);
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ", 20)[19];
+  function startOf(pid: number): ProcessStat["startedSecondsAfterBoot"] | undefined {
+    return parseStat(procText(`${proc}/${pid}/stat`))?.startedSecondsAfterBoot;
   }
 
   return {
     cgroupOf,
     proveService: (pid) => {
+      const started = startOf(pid);
       const cgroup = cgroupOf(procText(`${proc}/${pid}/cgroup`));
-      return proveAll(pid, [
-        () => proveOwner(pid),
-        () => provePidNamespace(pid),
+      return proveAll(pid, started, [
+        (status) => provePidNamespace(pid, status),
         () => proveOutsideContainers(cgroup),
         () => proveMountNamespace(pid, cgroup),
         () => proveExecutable(pid),
       ]);
     },
-    proveShim: (pid, watched) =>
-      proveAll(pid, [
-        () => proveOwner(pid),
-        () => provePidNamespace(pid),
-        () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`)), watched),
+    proveShim: ({ stat: { pid, startedSecondsAfterBoot }, cgroup }, watched) =>
+      proveAll(pid, startedSecondsAfterBoot, [
+        (status) => provePidNamespace(pid, status),
+        () => proveOutsideContainers(cgroupOf(cgroup), watched),
         () => proveExecutable(pid),
       ]),
     proveHostRoot: (pid) =>
-      proveAll(pid, [
-        () => proveOwner(pid),
-        () => provePidNamespace(pid),
+      proveAll(pid, startOf(pid), [
+        (status) => provePidNamespace(pid, status),
         () => proveOutsideContainers(cgroupOf(procText(`${proc}/${pid}/cgroup`))),
       ]),
-    proveOwner,
+    proveOwner: (pid) => proveOwner(pid),
     proveExecutable,
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
-  belowInit,
   containerIdsOf,
+  groupsBelow,
   isInContainer,
   isOtherEngines,
   isSystemService,
@@ -9,7 +9,8 @@ import {
 } from "../../src/snapshot/cgroup-path.ts";
 import { ID, OTHER_ID } from "./temp-dir.ts";
 
-const idsIn = (text: string) => containerIdsOf(parseCgroup(text));
+const groupsIn = (text: string) => groupsBelow(parseCgroup(text), new Map());
+const idsIn = (text: string) => containerIdsOf(groupsIn(text));
 
 describe("the container that a cgroup is", () => {
   test.each([
@@ -34,9 +35,9 @@ describe("the container that a cgroup is", () => {
 
   test("the node's own container is not counted, seen from inside (kind) or from a pod with a cgroup namespace", () => {
     const kind = parseCgroup(`0::/docker/${OTHER_ID}/init.scope`);
-    const kubelet = belowInit(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/kubelet.service`), kind);
-    const pod = belowInit(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/pod1/cri-containerd-${ID}.scope`), kind);
-    const namespaced = belowInit(
+    const kubelet = groupsBelow(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/kubelet.service`), kind);
+    const pod = groupsBelow(parseCgroup(`0::/docker/${OTHER_ID}/kubelet.slice/pod1/cri-containerd-${ID}.scope`), kind);
+    const namespaced = groupsBelow(
       parseCgroup("0::/../../../system.slice/kubelet.service"),
       parseCgroup("0::/../../../init.scope"),
     );
@@ -56,7 +57,7 @@ test.each([
   ["a pod's by containerd", `0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-${ID}.scope`, false],
   ["docker itself", "0::/system.slice/docker.service", false],
 ])("a container of another engine: %s", (_what, text, expected) => {
-  expect(isOtherEngines(parseCgroup(text))).toBe(expected);
+  expect(isOtherEngines(groupsIn(text))).toBe(expected);
 });
 
 test.each([
@@ -64,11 +65,24 @@ test.each([
   ["0::/kubelet.slice/kubelet.service", true],
   ["0::/podruntime/kubelet", true],
   ["12:cpu:/\n1:name=systemd:/system.slice/k3s.service", true],
+  ["12:cpu:/system.slice/kubelet.service\n1:name=systemd:/user.slice/kubelet.service", false],
   ["0::/system.slice/kubelet.service/sub", false],
   ["0::/podruntime/kubelet/x", false],
   ["0::/user.slice/user-1000.slice/user@1000.service/app.slice/kubelet.service", false],
   [`0::/system.slice/docker-${ID}.scope/system.slice/kubelet.service`, false],
   ["0::/", false],
 ])("%j is the group of a system service: %s", (text, expected) => {
-  expect(isSystemService(parseCgroup(text))).toBe(expected);
+  expect(isSystemService(groupsIn(text))).toBe(expected);
+});
+
+test("hierarchies with one path are one group, unless init's paths differ", () => {
+  const both = parseCgroup(`2:cpu:/docker/${OTHER_ID}\n1:name=systemd:/docker/${OTHER_ID}\nnonsense\n`);
+
+  expect(groupsBelow(both, new Map())).toEqual([
+    { hierarchies: ["cpu", "name=systemd"], segments: ["docker", OTHER_ID] },
+  ]);
+  expect(groupsBelow(both, parseCgroup(`2:cpu:/docker/${OTHER_ID}\n1:name=systemd:/`))).toEqual([
+    { hierarchies: ["cpu"], segments: [] },
+    { hierarchies: ["name=systemd"], segments: ["docker", OTHER_ID] },
+  ]);
 });
