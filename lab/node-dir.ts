@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CgroupPart, removeCgroups } from "./cgroup.ts";
+import { unmountBelow } from "./loop-disk.ts";
 import { identify, isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
 
 /**
@@ -56,6 +57,7 @@ export function clearNodeDir(dir: NodeDir): void {
     }
     pause(STEP_MS);
   }
+  unmountBelow(dir.path);
   rmSync(dir.path, { recursive: true, force: true, maxRetries: 3 });
 }
 

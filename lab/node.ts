@@ -6,6 +6,7 @@ import { planCgroups } from "./cgroup.ts";
 import { bridgeNetwork, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
 import type { CommandResult } from "./command.ts";
 import { importPauseImage } from "./image-import.ts";
+import { createLoopDisk, type LoopDisk, type LoopFileSystem } from "./loop-disk.ts";
 import { cgroupName, clearNodeDir, createNodeDir, sweepLeftovers } from "./node-dir.ts";
 import { createDisk, diskPath, snapshotterFor, writeDiskFile } from "./node-disk.ts";
 import { type ExecOptions, execInNode } from "./node-exec.ts";
@@ -29,6 +30,11 @@ export interface NodeOptions {
   readonly containerdConfig?: string;
   /** More directories of the machine to be seen inside, besides the checkout, the cache and the running program's. */
   readonly visible?: readonly string[];
+  /**
+   * `directory` (the default) keeps every write through a power cut. A file system on a loop device keeps what was
+   * synced, and what the kernel happened to write back; ask whyNoLoopDisk() first whether one can be had.
+   */
+  readonly disk?: "directory" | LoopFileSystem;
 }
 
 export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
@@ -59,7 +65,7 @@ export interface LabNode {
   check(command: readonly string[], options?: ExecOptions): Promise<string>;
   /** Signals a process by its pid as the node counts. One that is gone already is no error. */
   kill(pid: number, signal?: LabSignal): Promise<void>;
-  /** Everything in the node is gone at once; disks stay. */
+  /** Everything in the node is gone at once; disks stay, on a loop device with what had reached them. */
   powerCut(): Promise<void>;
   /** Boots under a new boot id. */
   powerOn(options?: { readonly runtime?: boolean }): Promise<void>;
@@ -76,7 +82,9 @@ export interface LabNode {
 export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const tools = await ensureTools();
   const version = options.runtime ?? "1.6";
-  const setup = await runtimeSetup(version, tools, snapshotterFor(tmpdir()), options.containerdConfig ?? "");
+  const { disk = "directory" } = options;
+  const snapshotter = disk === "directory" ? snapshotterFor(tmpdir()) : "overlayfs";
+  const setup = await runtimeSetup(version, tools, snapshotter, options.containerdConfig ?? "");
   // What cannot be removed of somebody else's node does not stand in the way of a new one.
   sweepLeftovers();
   const dir = await createNodeDir();
@@ -113,13 +121,20 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     if (how.runtime ?? true) await runtime.start();
   }
 
+  let loopDisk: LoopDisk | undefined;
+
   async function powerCut(): Promise<void> {
+    if (!power.powered) return;
+    // First of all: what the processes still write while they are killed must not count.
+    await loopDisk?.freeze();
     runtime.closeClient();
     await power.cut();
+    await loopDisk?.remount();
   }
 
   async function destroy(): Promise<void> {
-    await powerCut();
+    runtime.closeClient();
+    await power.cut();
     clearNodeDir(dir);
     forgetAtExit(dir);
   }
@@ -160,11 +175,14 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     destroy,
   };
   try {
+    if (disk !== "directory") loopDisk = await createLoopDisk(dir.path, disk);
     await createDisk(dir.path, hostname, tools);
     await node.writeFile(CONTAINERD_CONFIG, setup.config);
     await node.writeFile(CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
     await powerOn();
     await importPauseImage(node, tools.busybox);
+    // A node has been up for long before its power fails: only what happens from now on is at stake.
+    if (loopDisk !== undefined) await node.check(["sync", "-f", "/var"]);
     return node;
   } catch (error) {
     await destroy().catch((left: unknown) => {

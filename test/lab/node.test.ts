@@ -163,11 +163,14 @@ async function exitOf(
   return [status?.exitCode, status?.reason];
 }
 
-/** What a node could have left on the machine, apart from its own folder and cgroups, which carry its id. */
+/**
+ * What a node could have left on the machine, apart from its own folder and cgroups, which carry its id. Mounts below a
+ * lab folder are disks of other tests' nodes; a node that leaves its own there cannot remove its folder.
+ */
 function machine(): unknown {
   const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
   return {
-    mounts: mounts.map((line) => line.split(" ")[4]),
+    mounts: mounts.map((line) => line.split(" ")[4]).filter((point) => !point?.includes("/unghost-l")),
     links: readdirSync("/sys/class/net"),
     netns: existsSync("/run/netns") ? readdirSync("/run/netns") : [],
     varLib: readdirSync("/var/lib"),

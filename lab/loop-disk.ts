@@ -1,0 +1,108 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { run, runOrThrow } from "./command.ts";
+import { findMkfs, type Mkfs } from "./mkfs.ts";
+import { whyNoRealNode } from "./tools.ts";
+
+/** A file system of its own, so that a power cut loses what was never synced. */
+export type LoopFileSystem = "ext4" | "xfs";
+
+/** A node's disk on a loop device, mounted on this machine while the node exists. */
+export interface LoopDisk {
+  /** From this moment nothing more reaches the disk: neither data nor the file system's journal. */
+  freeze(): Promise<void>;
+  /** The disk as it was when it was frozen, mounted again as a booting machine mounts it. */
+  remount(): Promise<void>;
+}
+
+/** Sparse: only what is written takes space. */
+const IMAGE_BYTES = 2 * 1024 ** 3;
+const COMMAND_MS = 60_000;
+
+/**
+ * XFS_IOC_GOINGDOWN with NOLOGFLUSH, which ext4 has under the same number. It is how file systems are tested against
+ * power cuts: one instant, no write in flight, no journal commit. perl-base is part of every Debian; Node has no ioctl.
+ */
+const GO_DOWN = `open(my $dir, "<", $ARGV[0]) or die "$!"; my $how = pack("L", 2); ioctl($dir, 0x8004587d, $how) or die "$!";`;
+
+/** Makes and mounts the disk of a node at `<nodeDir>/disk`. */
+export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Promise<LoopDisk> {
+  const image = join(nodeDir, "disk.img");
+  const mountPoint = join(nodeDir, "disk");
+  await makeImage(await findMkfs(kind), image, IMAGE_BYTES);
+  await mkdir(mountPoint);
+  await mount(image, mountPoint);
+  return {
+    freeze: async () => {
+      await runOrThrow(["perl", "-e", GO_DOWN, mountPoint], { timeoutMs: COMMAND_MS });
+    },
+    remount: async () => {
+      // A copy, not the same file again: should a mount namespace still hold the frozen file system, the kernel would
+      // hand out that one instead of recovering the journal.
+      const copy = `${image}.new`;
+      await runOrThrow(["cp", "--sparse=always", "--reflink=auto", image, copy], { timeoutMs: COMMAND_MS });
+      unmountBelow(nodeDir);
+      await rename(copy, image);
+      await mount(image, mountPoint);
+    },
+  };
+}
+
+/** Unmounts everything below a node's folder; the loop device goes with its mount. Works without the event loop. */
+export function unmountBelow(nodeDir: string): void {
+  const points = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(`${nodeDir}/`))
+    .toReversed();
+  for (const point of points) {
+    const { status, stderr } = spawnSync("umount", ["--lazy", point], { encoding: "utf8", timeout: COMMAND_MS });
+    if (status !== 0) throw new Error(`could not unmount ${point}: ${stderr.trim()}`);
+  }
+}
+
+const answers = new Map<LoopFileSystem, Promise<string | undefined>>();
+
+/** Why no disk of this kind can be had here; undefined where one can. Found out by making a small one, once. */
+export function whyNoLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
+  const known = answers.get(kind) ?? tryLoopDisk(kind);
+  answers.set(kind, known);
+  return known;
+}
+
+async function tryLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
+  const why = whyNoRealNode();
+  if (why !== undefined) return why;
+  if (!existsSync("/dev/loop-control")) return "this machine has no loop devices (/dev/loop-control)";
+  const perl = await run(["perl", "-e", "1"]).catch(() => undefined);
+  if (perl?.code !== 0) return "a power cut needs perl to shut the file system down, and none was found";
+  const dir = await mkdtemp(join(tmpdir(), "unghost-loop-"));
+  try {
+    // A trial is as small as the file system permits: xfs refuses less than 300 MB.
+    await makeImage(await findMkfs(kind), join(dir, "disk.img"), kind === "xfs" ? 512 * 1024 ** 2 : 16 * 1024 ** 2);
+    await mkdir(join(dir, "disk"));
+    await mount(join(dir, "disk.img"), join(dir, "disk"));
+    await runOrThrow(["perl", "-e", GO_DOWN, join(dir, "disk")]);
+    return undefined;
+  } catch (error) {
+    return `no ${kind} on a loop device: ${(error as Error).message}`;
+  } finally {
+    unmountBelow(dir);
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+async function makeImage({ command, env }: Mkfs, image: string, bytes: number): Promise<void> {
+  await writeFile(image, "");
+  await truncate(image, bytes);
+  await runOrThrow([...command, image], { env, timeoutMs: COMMAND_MS });
+}
+
+async function mount(image: string, mountPoint: string): Promise<void> {
+  // The file system's own defaults: they are what nodes run with.
+  await runOrThrow(["mount", "-o", "loop", image, mountPoint], { timeoutMs: COMMAND_MS });
+  await runOrThrow(["mount", "--make-private", mountPoint], { timeoutMs: COMMAND_MS });
+}
