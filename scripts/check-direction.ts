@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runtime",
     "child",
   ],
-  main: ["cli"],
+  main: ["cli", "child"],
 };
 
 const IMPORT = /(?:from|import\()\s*"(\.[^"]+)"/g;

@@ -1,4 +1,7 @@
+import { runSystemCall, SYSTEM_CALL } from "./child/system-call.ts";
 import { restartForCommand } from "./cli/lean-engine.ts";
+
+if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
 
 restartForCommand(process.argv[2], process.env);
 

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { failureOf, runChild } from "../child/run-child.ts";
+import { onHostCommand } from "../child/system-call.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { doubtOfPlugins } from "./plugin-owner.ts";
 
@@ -33,7 +34,7 @@ export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }:
   if (doubt !== undefined) return doubt;
   const binary = join(dir, plugin);
   // In a container the plugin must see the host's files under their own names.
-  const command = hostRoot === "/" ? [binary] : ["chroot", hostRoot, binary];
+  const command = hostRoot === "/" ? [binary] : onHostCommand(hostRoot, [binary]);
   const env = {
     CNI_COMMAND: "DEL",
     CNI_CONTAINERID: containerId,

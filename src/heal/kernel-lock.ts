@@ -1,5 +1,8 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openLibc } from "../child/libc.ts";
 import { failureOf, runChild } from "../child/run-child.ts";
+import { flockCommand, LOCK_BUSY, type LockMode, systemCallEnv, tryFlock } from "../child/system-call.ts";
 import { describeError, errorCode } from "./system-error.ts";
 
 /**
@@ -16,13 +19,13 @@ const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | cons
 /** A lock file that is replaced again and again is not chance. */
 const REPLACED_TIMES = 5;
 const ASK_MS = 10_000;
-/** flock's code for "somebody else holds it". */
-const BUSY = 1;
+/** Between two tries while another holds it: of ours, and of a child that costs some milliseconds to start. */
+const POLL_MS = 20;
+const POLL_BY_CHILD_MS = 200;
 
 /**
- * Takes flock(2) on a file. The engine has no such call, so flock(1) takes it on a descriptor that it inherits: the lock
- * belongs to the open file, which stays ours when flock has ended. The kernel frees it when this process ends, in whatever
- * pid namespace it was; no child inherits the descriptor, because both engines open files with O_CLOEXEC.
+ * Takes flock(2) on a file. The kernel frees it when this process ends, in whatever pid namespace it was; no child
+ * inherits the descriptor, because both engines open files with O_CLOEXEC.
  */
 export async function takeKernelLock(path: string, waitMs: number): Promise<KernelLock> {
   for (let tries = 0; tries < REPLACED_TIMES; tries++) {
@@ -51,8 +54,7 @@ export async function isKernelLocked(path: string): Promise<boolean> {
   }
   try {
     if (!fstatSync(fd).isFile()) return false;
-    const { end } = await runChild(["flock", "-s", "-n", "0"], { stdinFd: fd, timeoutMs: ASK_MS });
-    return end.kind === "exited" && end.code === BUSY;
+    return (await askOnce(fd, "shared")).kind === "busy";
   } finally {
     closeSync(fd);
   }
@@ -81,18 +83,37 @@ function openLockFile(path: string): number | (KernelLock & { kind: "refused" })
 type Answer = { readonly kind: "held" } | Exclude<KernelLock, { kind: "held" }>;
 
 async function lockDescriptor(fd: number, waitMs: number): Promise<Answer> {
-  const atOnce = await runChild(["flock", "-x", "-n", "0"], { stdinFd: fd, timeoutMs: ASK_MS });
-  if (failureOf(atOnce) === undefined) return { kind: "held" };
-  if (atOnce.end.kind !== "exited" || atOnce.end.code !== BUSY) {
-    return refused(
-      `flock ${failureOf(atOnce)} ${atOnce.stderr.trim()}`.trim(),
-      "unghost needs the program flock (util-linux or busybox) to hold its lock: install it.",
-    );
+  const pollMs = openLibc() === undefined ? POLL_BY_CHILD_MS : POLL_MS;
+  for (let waited = 0; ; waited += pollMs) {
+    const answer = await askOnce(fd, "exclusive");
+    if (answer.kind !== "busy" || waited >= waitMs) return answer;
+    await sleep(pollMs);
   }
-  if (waitMs <= 0) return { kind: "busy" };
-  // Should it be killed in the very moment in which it gets the lock, closing the file frees it again.
-  const waited = await runChild(["flock", "-x", "0"], { stdinFd: fd, timeoutMs: waitMs, graceMs: 100 });
-  return failureOf(waited) === undefined ? { kind: "held" } : { kind: "busy" };
+}
+
+/**
+ * Without foreign functions a child takes the lock on a descriptor that it inherits: it belongs to the open file, which
+ * stays ours when the child has ended.
+ */
+async function askOnce(fd: number, mode: LockMode): Promise<Answer> {
+  const libc = openLibc();
+  if (libc !== undefined) {
+    const answer = tryFlock(libc, fd, mode);
+    if (typeof answer === "object") return cannotAsk(answer.error);
+    return { kind: answer === "taken" ? "held" : "busy" };
+  }
+  const asked = await runChild(flockCommand(mode), { stdinFd: fd, timeoutMs: ASK_MS, env: systemCallEnv() });
+  const failure = failureOf(asked);
+  if (failure === undefined) return { kind: "held" };
+  const isBusy = asked.end.kind === "exited" && asked.end.code === LOCK_BUSY;
+  return isBusy ? { kind: "busy" } : cannotAsk(`${failure} ${asked.stderr.trim()}`.trim());
+}
+
+function cannotAsk(detail: string): Answer {
+  return refused(
+    `flock failed: ${detail}`,
+    "Move the state directory to a file system with flock(2), with --state-dir.",
+  );
 }
 
 /** A lock on a file that was removed meanwhile excludes nobody. */

@@ -1,14 +1,15 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CNI_BIN_DIR } from "../../lab/cni-config.ts";
+import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
 import { leaseWithStuckPlugin } from "../../lab/faults/stuck-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, heal } from "./healed-node.ts";
 import { startAgent } from "./running-agent.ts";
-import { simulatedNode, UNGHOST, unghost } from "./unghost.ts";
+import { reportOf, simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const QUIET = ["--no-kube", "--listen", ""] as const;
@@ -37,12 +38,25 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG
 
     expect([code, report.verdict]).toEqual([0, "healthy"]);
   });
+
+  test("needs no program of the node: neither flock(1) nor umount(8)", async () => {
+    const node = await start();
+    const { path = "" } = await leakedNetns(node);
+    const command = ["heal", "--yes", "-o", "json", ...AT_ONCE];
+
+    const healed = await node.exec(["env", "PATH=/nowhere", UNGHOST, ...command], { timeoutMs: HANG_GUARD_MS });
+
+    expect([healed.code, reportOf(healed).actions?.map(({ outcome }) => outcome)]).toEqual([0, ["healed"]]);
+    expect(await node.check(["ls", "/run/netns"])).not.toContain(basename(path));
+    expect(await node.check(["cat", "/proc/self/mountinfo"])).not.toContain(path);
+  });
 });
 
 describe("a second agent on the node", { timeout: HANG_GUARD_MS }, () => {
   test("refuses with exit code 3 and names the first, whatever its state directory; a killed one is in nobody's way", async () => {
     const node = await simulatedNode();
-    const first = startAgent([...QUIET, ...node.where]);
+    // The agent's engine has no foreign functions: a child takes the lock for it, and needs no flock(1) for that.
+    const first = startAgent([...QUIET, ...node.where], { PATH: "/nowhere" });
     await first.logged("agent started");
 
     for (const more of [[], ["--state-dir", join(node.root, "elsewhere")]]) {

@@ -1,6 +1,7 @@
 import { lstatSync, unlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { failureOf, runChild } from "../../child/run-child.ts";
+import { systemCallEnv, unmountCommand } from "../../child/system-call.ts";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
@@ -25,7 +26,8 @@ export async function removeNetns(
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
     try {
       if (inode !== undefined) {
-        const unmounted = await runChild(["umount", "--lazy", opened], { timeoutMs: tools.waits.lookMs });
+        const how = { timeoutMs: tools.waits.lookMs, env: systemCallEnv() };
+        const unmounted = await runChild(unmountCommand(opened), how);
         const failure = failureOf(unmounted);
         if (failure !== undefined) {
           return failed({ code: "unmount-failed", path, error: `${failure}. ${unmounted.stderr.trim()}` });

@@ -1,0 +1,131 @@
+import { closeSync, openSync } from "node:fs";
+import process from "node:process";
+import { getSystemErrorName } from "node:util";
+import { type Libc, openLibc } from "./libc.ts";
+
+/**
+ * System calls that need a process of their own, or an engine with its compiler: this executable makes them in a child.
+ * So unghost works where there is neither flock(1) nor umount(8) nor chroot(8): in its own image, and on Talos.
+ */
+export const SYSTEM_CALL = "system-call";
+
+export type LockMode = "exclusive" | "shared";
+
+/** Exit codes of a child that locks, the same as those of flock(1). */
+export const LOCK_BUSY = 1;
+
+const LOCK_OPERATIONS: Readonly<Record<LockMode, number>> = { exclusive: 2, shared: 1 };
+const LOCK_NONBLOCKING = 4;
+const MNT_DETACH = 2;
+const UMOUNT_NOFOLLOW = 8;
+const CLONE_FS = 0x200;
+const CLONE_NEWNS = 0x20000;
+const EAGAIN = 11;
+const EINTR = 4;
+
+/** flock(2) without waiting: whether it was taken, somebody else holds it, or the name of the error. */
+export function tryFlock(libc: Libc, fd: number, mode: LockMode): "taken" | "busy" | { readonly error: string } {
+  let errno = EINTR;
+  for (let tries = 0; errno === EINTR && tries < 100; tries++) {
+    errno = libc.flock(fd, LOCK_OPERATIONS[mode] | LOCK_NONBLOCKING);
+  }
+  if (errno === 0) return "taken";
+  return errno === EAGAIN ? "busy" : { error: nameOf(errno) };
+}
+
+/** A child that takes the lock on its standard input, which belongs to the open file and so outlasts the child. */
+export function flockCommand(mode: LockMode): readonly string[] {
+  return isBun() ? own("flock", mode) : ["flock", mode === "shared" ? "-s" : "-x", "-n", "0"];
+}
+
+/** Detaches what is mounted there, as `umount --lazy`; a symbolic link is not followed. */
+export function unmountCommand(path: string): readonly string[] {
+  return isBun() ? own("umount", path) : ["umount", "--lazy", path];
+}
+
+/**
+ * Runs a program of the host from a container that has the host's root directory at `hostRoot`: in the mount namespace of
+ * the host's process 1, where that may be entered, else with `hostRoot` as its root directory.
+ */
+export function onHostCommand(hostRoot: string, command: readonly string[]): readonly string[] {
+  return isBun() ? own("on-host", hostRoot, ...command) : ["chroot", hostRoot, ...command];
+}
+
+/** The environment for such a child: foreign functions need the engine's compiler, which the agent runs without. */
+export function systemCallEnv(): NodeJS.ProcessEnv {
+  const { BUN_JSC_useJIT: _withoutCompiler, ...rest } = process.env;
+  return rest;
+}
+
+function own(...args: readonly string[]): readonly string[] {
+  return [process.execPath, SYSTEM_CALL, ...args];
+}
+
+function isBun(): boolean {
+  return process.versions["bun"] !== undefined;
+}
+
+/** The child's side. Gives its exit code, or never returns where another program takes its place. */
+export function runSystemCall([call, ...args]: readonly string[]): number {
+  const libc = openLibc();
+  if (libc === undefined) return fail("this engine cannot call the C library");
+  const [first = ""] = args;
+  if (call === "flock" && (first === "shared" || first === "exclusive")) return lock(libc, first);
+  if (call === "umount") return ended(first, libc.umount2(first, MNT_DETACH | UMOUNT_NOFOLLOW));
+  if (call === "on-host" && args.length > 1) return replaceOnHost(libc, first, args.slice(1));
+  return fail(`${SYSTEM_CALL} is unghost's own: run one of its commands instead`);
+}
+
+function lock(libc: Libc, mode: LockMode): number {
+  const answer = tryFlock(libc, 0, mode);
+  if (typeof answer === "object") return fail(answer.error);
+  return answer === "taken" ? 0 : LOCK_BUSY;
+}
+
+function replaceOnHost(libc: Libc, hostRoot: string, [file = "", ...args]: readonly string[]): number {
+  const refusal = enterMountNamespace(libc, `${hostRoot}/proc/1/ns/mnt`);
+  if (refusal !== undefined) {
+    const errno = libc.chroot(hostRoot);
+    if (errno !== 0) return fail(`${hostRoot}: neither setns (${refusal}) nor chroot (${nameOf(errno)})`);
+  }
+  try {
+    process.chdir("/");
+    process.execve?.(file, [file, ...args], process.env);
+  } catch (error) {
+    return fail(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return fail(`${file} could not be executed`);
+}
+
+/** undefined: entered. The engine has threads, and only one that shares its directories with no other may enter. */
+function enterMountNamespace(libc: Libc, file: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openSync(file, "r");
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  try {
+    const errno = libc.unshare(CLONE_FS) || libc.setns(fd, CLONE_NEWNS);
+    return errno === 0 ? undefined : nameOf(errno);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function ended(what: string, errno: number): number {
+  return errno === 0 ? 0 : fail(`${what}: ${nameOf(errno)}`);
+}
+
+function fail(reason: string): number {
+  process.stderr.write(`${reason}\n`);
+  return 2;
+}
+
+function nameOf(errno: number): string {
+  try {
+    return getSystemErrorName(-errno);
+  } catch {
+    return `error ${errno}`;
+  }
+}
