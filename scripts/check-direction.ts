@@ -16,10 +16,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   heal: ["plan", "diagnose", "explain", "classes", "liveness", "snapshot", "kube", "runtime", "child"],
   boot: ["heal", "plan", "diagnose", "classes", "liveness", "snapshot", "runtime", "child"],
   report: ["heal", "plan", "diagnose", "explain", "classes", "liveness", "snapshot"],
+  doctor: ["report", "snapshot", "kube"],
   fleet: ["plan", "classes", "snapshot", "kube"],
   agent: ["fleet", "report", "heal", "plan", "diagnose", "explain", "classes", "snapshot", "kube", "runtime", "child"],
   cli: [
     "agent",
+    "doctor",
     "fleet",
     "boot",
     "report",

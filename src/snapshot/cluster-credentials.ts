@@ -19,7 +19,11 @@ export interface ClusterCredentials {
 /** undefined where nobody gave us credentials, which is ordinary. */
 export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): ClusterCredentials | undefined {
   const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
-  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost });
+  const readOwn = (path: string): string => {
+    const file = readTextBelow("/")(path);
+    return file.kind === "text" ? file.text : "";
+  };
+  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost, read: readOwn });
   if (credentials === undefined) return undefined;
   return { credentials, readText: credentials.kind === "kubelet" ? readProvenBelow(root) : readTextBelow("/") };
 }

@@ -11,6 +11,7 @@ interface Case {
   readonly env?: Readonly<Record<string, string>>;
   readonly own?: readonly string[];
   readonly host?: readonly string[];
+  readonly account?: string;
   readonly found: unknown;
 }
 
@@ -32,6 +33,21 @@ test.each<Case>([
     found: { kind: "service-account", host: "10.96.0.1", port: "6443" },
   },
   {
+    title: "a pod that was given no ServiceAccount has the one named default, and kubelet's own come first",
+    env: IN_POD,
+    own: [TOKEN],
+    host: [KUBELET],
+    account: "system:serviceaccount:shop:default",
+    found: { kind: "kubelet", path: KUBELET },
+  },
+  {
+    title: "the ServiceAccount named default is better than nothing",
+    env: IN_POD,
+    own: [TOKEN],
+    account: "system:serviceaccount:shop:default",
+    found: { kind: "service-account", host: "10.96.0.1", port: "6443" },
+  },
+  {
     title: "a pod without a token has nothing to show",
     env: IN_POD,
     host: [KUBELET],
@@ -41,9 +57,11 @@ test.each<Case>([
   { title: "then what kubelet itself uses", host: [KUBELET], found: { kind: "kubelet", path: KUBELET } },
   { title: "kubelet's is looked for on the host, not here", own: [KUBELET], found: undefined },
   { title: "KUBECONFIG may be another cluster's", env: { KUBECONFIG: "/k" }, own: ["/k"], found: undefined },
-])("$title", ({ kubeconfig, env = {}, own = [], host = [], found }) => {
+])("$title", ({ kubeconfig, env = {}, own = [], host = [], account = "system:serviceaccount:a:b", found }) => {
   const isThere = (path: string): boolean => own.includes(path);
   const isOnHost = (path: string): boolean => host.includes(path);
+  const claims = Buffer.from(JSON.stringify({ sub: account })).toString("base64url");
+  const read = (): string => `header.${claims}.signature`;
 
-  expect(findCredentials({ kubeconfig, env, isThere, isOnHost })).toEqual(found);
+  expect(findCredentials({ kubeconfig, env, isThere, isOnHost, read })).toEqual(found);
 });

@@ -10,6 +10,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["agent", async () => (await import("./agent.ts")).agent],
   ["history", async () => (await import("./history.ts")).history],
   ["undo", async () => (await import("./undo.ts")).undo],
+  ["doctor", async () => (await import("./doctor.ts")).doctor],
   ["config", async () => (await import("./config.ts")).config],
   ["install", async () => (await import("./install.ts")).install],
   ["uninstall", async () => (await import("./uninstall.ts")).uninstall],

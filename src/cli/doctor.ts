@@ -1,0 +1,88 @@
+import { release } from "node:os";
+import type { DoctorReport } from "../doctor/doctor-report.ts";
+import { checkHost } from "../doctor/host.ts";
+import { checkPermissions } from "../doctor/permissions.ts";
+import { checkPrivileges } from "../doctor/privileges.ts";
+import { renderDoctor } from "../doctor/render.ts";
+import { checkSources } from "../doctor/sources.ts";
+import { formatDocument } from "../report/format.ts";
+import { clusterCredentials } from "../snapshot/cluster-credentials.ts";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { observe } from "../snapshot/observe.ts";
+import { clusterOpener } from "../snapshot/open-cluster.ts";
+import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { ExitCode } from "./exit-codes.ts";
+import { type Io, wantsColour } from "./io.ts";
+import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import { VERSION } from "./version.ts";
+
+/** Says what can be read and done here, and why not. Changes nothing. */
+export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
+  const settings = await resolveSettings(flags, io);
+  const report = await examine(settings, io.env);
+  const { output, verbose } = settings;
+  io.stdout(
+    output === "table"
+      ? renderDoctor(report, { colour: wantsColour(io), columns: io.columns, verbose })
+      : await formatDocument(report, output),
+  );
+  return report.checks.some(({ status }) => status === "missing") ? ExitCode.findings : ExitCode.ok;
+}
+
+async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorReport> {
+  const { hostRoot, kubeconfig, node } = settings;
+  const places = { root: hostRoot, kubeconfig, env };
+  const credentials = settings.noKube ? undefined : clusterCredentials(places)?.credentials;
+  const [snapshot, permissions] = await Promise.all([
+    observe(settings, env),
+    credentials === undefined ? [] : askPermissions(places, settings.timeoutMs),
+  ]);
+  const { name, version, endpoint, reachable } = snapshot.runtime;
+  return {
+    apiVersion: "unghost.dev/v1",
+    kind: "DoctorReport",
+    version: VERSION,
+    node,
+    hostRoot,
+    kernel: release(),
+    os: osName(hostRoot),
+    runtime: { name, version, endpoint, reachable },
+    kubernetes: { source: snapshot.kubernetes.source, credentials: credentialWords(credentials) },
+    checks: [
+      ...checkPrivileges(hostRoot),
+      ...checkHost({ ...settings, env }),
+      ...checkSources(snapshot),
+      ...permissions,
+    ],
+  };
+}
+
+async function askPermissions(places: Parameters<typeof clusterOpener>[0], timeoutMs: number) {
+  try {
+    const api = await clusterOpener(places)(timeoutMs);
+    if (api === undefined) return [];
+    try {
+      return await checkPermissions(api, FLEET_NAMESPACE);
+    } finally {
+      api.close();
+    }
+  } catch {
+    // Credentials that cannot be used: the check of the source kubernetes says why.
+    return [];
+  }
+}
+
+const FLEET_NAMESPACE = "unghost";
+
+function credentialWords(credentials: NonNullable<ReturnType<typeof clusterCredentials>>["credentials"] | undefined) {
+  if (credentials === undefined) return "none";
+  return credentials.kind === "service-account"
+    ? "ServiceAccount of this pod"
+    : `${credentials.kind} ${credentials.path}`;
+}
+
+function osName(hostRoot: string): string {
+  const file = readRegularFile(resolveOnHost(hostRoot, "/etc/os-release", "follow"));
+  const text = file.kind === "content" ? file.text : "";
+  return /^PRETTY_NAME="?([^"\n]*)/m.exec(text)?.[1] ?? "unknown system";
+}

@@ -1,0 +1,83 @@
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { journalDirectory } from "../snapshot/journal.ts";
+import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
+import { procLink } from "../snapshot/proc-fs.ts";
+import { errorCode } from "../snapshot/safe-fs.ts";
+import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
+
+export interface HostPlaces {
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly stateDir: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export function checkHost({ hostRoot, cniCacheDir, stateDir, env }: HostPlaces): readonly Check[] {
+  const cache = resolveOnHost(hostRoot, cniCacheDir, "follow");
+  const namespaces = resolveOnHost(hostRoot, "/run/netns", "follow");
+  return [
+    checkPidNamespace(hostRoot),
+    checkNetworkNamespace(hostRoot),
+    checkWritable("cni cache", cache, "quarantining corrupt CNI cache files"),
+    checkWritable("network namespaces", namespaces, "removing leaked network namespaces"),
+    checkWritable("state directory", stateDir, "the journal: without it nothing is changed"),
+    checkWritable("agent lock", resolveOnHost(hostRoot, "/run/unghost", "follow"), "noticing a second agent"),
+    checkReadable("kernel log", resolveOnHost(hostRoot, "/dev/kmsg", "follow"), "kernel stalls and hung tasks"),
+    checkJournal(hostRoot, env),
+  ];
+}
+
+function checkPidNamespace(hostRoot: string): Check {
+  const compared = comparePidNamespace(hostRoot);
+  if (compared.kind === "own") return ok("pid namespace", "the node's");
+  return missing("pid namespace", compared.reason, "ending hung CNI plugins", `To end them, ${WANTS_HOST_PID}.`);
+}
+
+function checkNetworkNamespace(hostRoot: string): Check {
+  const neededFor = "CNI plugins that delete links and firewall rules of the node";
+  const [own, inits] = [procLink("/proc/self/ns/net"), procLink(join(hostRoot, "/proc/1/ns/net"))];
+  if (own === undefined || inits === undefined) {
+    return missing("network namespace", "process 1 does not show its own", neededFor, "Add the capability SYS_PTRACE.");
+  }
+  if (own === inits) return ok("network namespace", "the node's");
+  return missing("network namespace", `${own}, and the node's is ${inits}`, neededFor, "Set hostNetwork: true.");
+}
+
+/** Asks without writing: what does not exist yet is created below the nearest directory that does. */
+function checkWritable(id: string, path: string, neededFor: string): Check {
+  let there = path;
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
+  try {
+    accessSync(there, constants.W_OK | constants.X_OK);
+    return ok(id, there === path ? `${path} is writable` : `${path} can be created`);
+  } catch (error) {
+    const code = errorCode(error);
+    const why = code === "EROFS" ? "is mounted read-only" : `is not writable (${code})`;
+    return missing(id, `${there} ${why}`, neededFor, `Mount ${path} writable.`);
+  }
+}
+
+function checkReadable(id: string, path: string, neededFor: string): Check {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return absentCheck(id, `${path} does not exist`);
+  try {
+    accessSync(path, constants.R_OK);
+    return ok(id, `${path} is readable`);
+  } catch (error) {
+    return missing(id, `${path} is not readable (${errorCode(error)})`, neededFor, "Run it as root, with SYSLOG.");
+  }
+}
+
+function checkJournal(hostRoot: string, env: HostPlaces["env"]): Check {
+  const directory = journalDirectory(hostRoot);
+  if (directory === undefined) return absentCheck("journald", "this node keeps none; logs are read from files");
+  const program = (env["PATH"] ?? "").split(delimiter).find((dir) => existsSync(join(dir, "journalctl")));
+  if (program !== undefined) return ok("journald", `${directory}, read by journalctl`);
+  return missing(
+    "journald",
+    `${directory} is there, and no journalctl to read it`,
+    "log lines of kubelet and the runtime; findings rest on the other sources without them",
+    "Run unghost on the host itself to include its journal.",
+  );
+}

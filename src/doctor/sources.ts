@@ -1,0 +1,47 @@
+import { problemsIn } from "../report/build.ts";
+import type { Source } from "../snapshot/source.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
+
+const NEEDED_FOR: Readonly<Record<string, string>> = {
+  boot: "telling this boot from the one before",
+  cri: "everything: the runtime lists the sandboxes",
+  containerd: "records, tasks and leases of sandboxes",
+  processes: "proving that a sandbox is dead",
+  kubernetes: "knowing which pods are gone",
+};
+
+/** Whether each source of a scan can be read here: the scan's own readers answer. */
+export function checkSources(snapshot: Snapshot): readonly Check[] {
+  const problems = Map.groupBy(problemsIn(snapshot), ({ source }) => source);
+  const { cni } = snapshot;
+  const sources: readonly (readonly [string, Source<unknown>])[] = [
+    ["boot", snapshot.boot],
+    ["cri", snapshot.cri],
+    ["containerd", snapshot.containerd],
+    ["cni configuration", cni.conf],
+    ["cni results", cni.results],
+    ["multus cache", cni.multus],
+    ["flannel scratch", cni.flannel],
+    ["host-local leases", cni.hostLocal],
+    ["network namespaces", snapshot.netns],
+    ["processes", snapshot.processes],
+    ["logs", snapshot.logs],
+  ];
+  const checks = sources.map(([name, source]): Check => {
+    const id = `read ${name}`;
+    const [first, ...more] = problems.get(name) ?? [];
+    if (first !== undefined) {
+      const rest = more.length === 0 ? "" : ` (and ${more.length} more)`;
+      return missing(id, `${first.problem}${rest}`, NEEDED_FOR[name] ?? "findings about it", first.next);
+    }
+    return source.status === "absent" ? absentCheck(id, source.reason) : ok(id, "read");
+  });
+  return [...checks, checkKubernetes(snapshot.kubernetes)];
+}
+
+function checkKubernetes({ source, error }: Snapshot["kubernetes"]): Check {
+  const id = "read kubernetes";
+  if (error !== undefined) return missing(id, error, NEEDED_FOR["kubernetes"] ?? "");
+  return source === "none" ? absentCheck(id, "not asked (--no-kube)") : ok(id, `pods by the ${source}`);
+}

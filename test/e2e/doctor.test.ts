@@ -1,0 +1,101 @@
+import { readFileSync } from "node:fs";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { describe, expect, test } from "vitest";
+import type { CommandResult } from "../../lab/command.ts";
+import { leakedLease } from "../../lab/faults/host-local.ts";
+import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
+import type { LabNode } from "../../lab/node.ts";
+import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
+import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { AT_ONCE, cniFiles } from "./healed-node.ts";
+import { reportOf, simulatedNode, UNGHOST, unghost } from "./unghost.ts";
+
+const validate = new Ajv2020({ validateFormats: false }).compile<DoctorReport>(
+  JSON.parse(readFileSync("docs/schema/doctor-report.v1.json", "utf8")),
+);
+
+function doctorReport({ stdout, stderr }: CommandResult): DoctorReport {
+  const report: unknown = JSON.parse(stdout || `"${stderr}"`);
+  if (!validate(report)) throw new Error(`not as published: ${JSON.stringify(validate.errors)}`);
+  return report;
+}
+
+const idsOf = ({ checks }: DoctorReport, status: string) =>
+  checks.filter((check) => check.status === status).map(({ id }) => id);
+
+/**
+ * A container as `kubectl debug node --profile=sysadmin` makes it: its own root directory without any program of the
+ * node, the node's root at /host, the node's processes, every capability.
+ */
+const AS_DEBUG_POD = `set -e
+mkdir -p /run/debug && mount -t tmpfs none /run/debug && cd /run/debug
+mkdir -p host proc dev lib lib64 usr/lib tmp && : >unghost
+mount --rbind / host && mount --make-rslave host && mount --rbind /proc proc && mount --rbind /dev dev && mount --bind "$1" unghost
+for dir in lib lib64 usr/lib; do [ ! -d /$dir ] || mount --bind /$dir $dir; done
+shift
+exec setpriv $DROP chroot /run/debug /unghost "$@"`;
+
+function inDebugPod(node: LabNode, args: readonly string[], drop = ""): Promise<CommandResult> {
+  const command = ["unshare", "--mount", "--propagation=slave", "sh", "-c", AS_DEBUG_POD, "sh", UNGHOST, ...args];
+  return node.exec(["env", `DROP=${drop}`, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", ...command], {
+    timeoutMs: HANG_GUARD_MS,
+  });
+}
+
+describe.skipIf(NO_REAL_NODE !== undefined)(
+  "in a container with the node's root at /host",
+  { timeout: HANG_GUARD_MS },
+  () => {
+    test("doctor, scan and heal find the node by themselves and need no program of the image", async () => {
+      const node = await start();
+      await leakedLease(node, "10.88.200.7");
+      const { path = "" } = await leakedNetns(node);
+
+      const examined = doctorReport(await inDebugPod(node, ["doctor", "--no-kube", "-o", "json"]));
+      const scanned = reportOf(await inDebugPod(node, ["scan", ...AT_ONCE, "-o", "json"]));
+      const planned = await inDebugPod(node, ["heal", "--dry-run", ...AT_ONCE]);
+      const healed = reportOf(await inDebugPod(node, ["heal", "--yes", ...AT_ONCE, "-o", "json"]));
+
+      expect(examined).toMatchObject({ hostRoot: "/host", runtime: { reachable: true } });
+      expect(idsOf(examined, "missing")).toEqual([]);
+      expect(scanned.findings.map((finding) => finding.class).toSorted()).toEqual([
+        "hostlocal-ip-leak-after-reboot",
+        "netns-and-veth-leak",
+      ]);
+      expect([planned.code, planned.stdout]).toEqual([1, expect.stringContaining(path)]);
+      expect(healed.actions?.map(({ outcome, reason }) => [outcome, reason])).toEqual([
+        ["healed", undefined],
+        ["healed", undefined],
+      ]);
+      expect(cniFiles(node).filter((file) => file.includes("10.88.200.7"))).toEqual([]);
+      expect(await node.check(["cat", "/proc/self/mountinfo"])).not.toContain(path);
+      // The journal is the node's: whoever runs unghost there next can undo.
+      expect((await node.exec([UNGHOST, "history"])).stdout).toContain("10.88.200.7");
+    });
+
+    test("doctor names a capability that was taken away, what it is for, and exits 1", async () => {
+      const node = await start();
+
+      const result = await inDebugPod(node, ["doctor", "--no-kube", "-o", "json"], "--bounding-set=-sys_ptrace");
+
+      const missing = doctorReport(result).checks.find(({ id }) => id === "capability SYS_PTRACE");
+      expect([result.code, missing]).toEqual([
+        1,
+        expect.objectContaining({ status: "missing", neededFor: expect.stringContaining("dead") }),
+      ]);
+    });
+  },
+);
+
+test("doctor without rights: everything that cannot be read is named with what to do", {
+  timeout: HANG_GUARD_MS,
+}, async () => {
+  const node = await simulatedNode();
+
+  const table = await unghost(["doctor", "--no-kube", ...node.where]);
+  const json = doctorReport(await unghost(["doctor", "--no-kube", "-o", "json", ...node.where]));
+
+  expect([table.code, table.stdout]).toEqual([1, expect.stringContaining("Cannot read or do")]);
+  expect(json.checks.filter(({ status }) => status === "missing").every(({ neededFor }) => neededFor)).toBe(true);
+  expect(idsOf(json, "ok")).toContain("read cri");
+});
