@@ -36,7 +36,7 @@ function replicaSet(name: string, nodeName: string, spec: object): object {
   };
 }
 
-/** The driver as it is installed: its CSIDriver, its node plugin, and a sidecar in a pod of its own. */
+/** The driver as it is installed: its CSIDriver and its node plugin. */
 export function driverObjects(nodeName: string): readonly object[] {
   return [
     { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: DRIVER }, spec: { attachRequired: false } },
@@ -49,6 +49,12 @@ export function driverObjects(nodeName: string): readonly object[] {
         { name: "registration", hostPath: { path: "/var/lib/kubelet/plugins_registry", type: "DirectoryOrCreate" } },
       ],
     }),
+  ];
+}
+
+/** A sidecar of the driver in a pod of its own. */
+export function sidecarObjects(nodeName: string): readonly object[] {
+  return [
     replicaSet("csi-sidecar", nodeName, {
       containers: [onNode("sidecar", [SIDECAR, DRIVER_SOCKET])],
       volumes: [NODE, SOCKET],

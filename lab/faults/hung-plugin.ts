@@ -9,6 +9,8 @@ import type { Injected } from "./injected.ts";
 
 /** A grandchild that keeps the plugin's stdout open: libcni waits for its end, whatever the caller's deadline. */
 const HANG = "sleep 1000000000 &\nexit 0\n";
+/** The first call hangs, and every later one works: kubelet's next attempt is not held up again. */
+export const HANG_ONCE = `rm -f "$order"\n${HANG}`;
 const FIND_MS = 60_000;
 const CALLER_GIVES_UP_MS = 1000;
 

@@ -9,7 +9,7 @@ const CONTAINERD_LOST = { exitCode: 255, reason: "Unknown" } as const;
 const CRIO_LOST_EXIT_CODE = -1;
 
 /** The container did not end by itself: its end was never seen by the runtime. */
-export function endWasLost({ state, exit }: Container): boolean {
+export function endWasLost({ state, exit }: Pick<Container, "state" | "exit">): boolean {
   if (state === "unknown" || exit?.exitCode === CRIO_LOST_EXIT_CODE) return true;
   return exit?.exitCode === CONTAINERD_LOST.exitCode && exit.reason === CONTAINERD_LOST.reason;
 }

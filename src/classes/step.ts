@@ -50,6 +50,8 @@ export type Step =
       readonly node: string;
       /** The sandbox in the making that holds its name, where that is why; else it crash-looped. */
       readonly holder?: SandboxId;
+      /** It was down for another reason when it was planned: whether it crashes for want of the socket is to be seen. */
+      readonly mayCrash?: true;
     }
   | {
       readonly kind: "delete-volume-attachment";

@@ -39,13 +39,15 @@ interface Chain {
   /** Names of the VolumeAttachments that wait for this driver. */
   readonly attachments: readonly string[];
   readonly crashing: readonly KnownPod[];
+  /** Pods of the driver that were lost with the node and are about to crash: nobody has seen them do so yet. */
+  readonly down: readonly KnownPod[];
   readonly waiting: readonly KnownPod[];
   readonly events: readonly PodEvent[];
   readonly node: string;
 }
 
 function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
-  const { kubernetes, csi, node, observedAt } = view.snapshot;
+  const { kubernetes, csi, node } = view.snapshot;
   const pod = "pod" in subject ? subject.pod : undefined;
   if (csi === undefined || pod === undefined) return undefined;
   // One that runs again has its socket back, or another trouble than this.
@@ -54,12 +56,12 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
   if (kubernetes.source !== "api") {
     const registered = silent.filter((socket) => socket.registered);
     if (registered.length === 0 || !hasRegistrar(subject, view)) return undefined;
-    return { plugin: pod, sockets: registered, attachments: [], crashing: [], waiting: [], events: [], node };
+    return { plugin: pod, sockets: registered, attachments: [], crashing: [], down: [], waiting: [], events: [], node };
   }
   const plugin = kubernetes.pods.find(({ uid }) => uid === pod.uid);
   const sockets = silent.filter(({ dir }) => plugin?.csi?.registers === true && plugin.csi.dirs.includes(dir));
   if (plugin === undefined || sockets.length === 0) return undefined;
-  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes, observedAt), node: kubernetes.nodeName ?? node };
+  return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes, view), node: kubernetes.nodeName ?? node };
 }
 
 /** Without an API to tell what a pod mounts, its containers' names have to do. */
@@ -72,8 +74,8 @@ function sufferers(
   plugin: KnownPod,
   sockets: readonly CsiSocket[],
   kubernetes: Extract<Kubernetes, { source: "api" }>,
-  now: Date,
-): Pick<Chain, "attachments" | "crashing" | "waiting" | "events"> {
+  view: NodeView,
+): Pick<Chain, "attachments" | "crashing" | "down" | "waiting" | "events"> {
   const drivers = sockets.map(({ driver }) => driver);
   const others = kubernetes.pods.filter(({ uid }) => uid !== plugin.uid);
   const unattached = (kubernetes.unattached ?? []).filter(({ attacher }) => drivers.includes(attacher));
@@ -83,9 +85,13 @@ function sufferers(
   const isWaiting = (pod: KnownPod): boolean =>
     events.some((event) => event.pod === pod.name && event.namespace === pod.namespace) ||
     unattached.some(({ claim }) => mounts(pod, claim));
+  const dependent = others.filter((pod) => sockets.some(({ dir }) => pod.csi?.dirs.includes(dir)));
+  const crashing = dependent.filter((pod) => isCrashing(pod, view.snapshot.observedAt));
   return {
     attachments: unattached.map(({ name }) => name),
-    crashing: others.filter((pod) => isCrashing(pod, now) && sockets.some(({ dir }) => pod.csi?.dirs.includes(dir))),
+    crashing,
+    // A Job's pod may have ended for good: its logs are worth more than its restart.
+    down: dependent.filter((pod) => !crashing.includes(pod) && pod.controller !== "Job" && isDown(pod, view)),
     waiting: others.filter(isWaiting),
     events,
   };
@@ -110,8 +116,20 @@ function isCrashing({ crash, waiting }: KnownPod, now: Date): boolean {
   return crash.down || (crash.endedAt !== undefined && now.getTime() - crash.endedAt.getTime() < CRASH_WINDOW_MS);
 }
 
+/**
+ * By the runtime: after a power cut the API shows for a while what was true before it, and what has just been started
+ * has not crashed yet.
+ */
+function isDown({ uid }: KnownPod, view: NodeView): boolean {
+  const sandboxes = view.sandboxesOfPod.get(uid) ?? [];
+  const ready = sandboxes.filter(({ state }) => state === "ready");
+  if (ready.length === 0) return sandboxes.length > 0;
+  const containers = ready.flatMap(({ id }) => view.about(id).containers);
+  return containers.length > 0 && containers.every(({ state }) => state === "exited" || state === "unknown");
+}
+
 function tell(finding: Finding, chain: Chain): Finding {
-  const { plugin, sockets, crashing, waiting, events } = chain;
+  const { plugin, sockets, crashing, down, waiting, events } = chain;
   const drivers = sockets.map(({ driver }) => driver).join(", ");
   const links = [
     `so the CSI node plugin of ${drivers} cannot start`,
@@ -135,6 +153,7 @@ function tell(finding: Finding, chain: Chain): Finding {
       ...finding.blocks,
       `CSI driver ${drivers}: its node plugin ${nameOf(plugin)} cannot start`,
       ...crashing.map((pod) => `pod ${nameOf(pod)}: crash-loops for want of the driver's socket`),
+      ...down.map((pod) => `pod ${nameOf(pod)}: is down, and needs the driver's socket to run again`),
       ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],
     blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
@@ -145,15 +164,18 @@ function tell(finding: Finding, chain: Chain): Finding {
 }
 
 /** With the socket back, whoever crashed for want of it need not wait out a back-off of minutes. */
-function kicksOf({ sockets, crashing, node }: Chain): readonly Step[] {
-  const kicks = crashing
+function kicksOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
+  const kicks = [...crashing, ...down]
     .filter(
       ({ controller, ignored, terminating }) => controller !== undefined && ignored !== true && terminating !== true,
     )
     // A mirror cannot be deleted: its static pod would go on as before.
     .filter(({ objectUid }) => objectUid === undefined)
     .slice(0, MOST_KICKED)
-    .map(({ namespace = "", name = "", uid }): Step => ({ kind: "kick-pod", namespace, name, uid, node }));
+    .map((pod): Step => {
+      const { namespace = "", name = "", uid } = pod;
+      return { kind: "kick-pod", namespace, name, uid, node, ...(down.includes(pod) ? { mayCrash: true } : {}) };
+    });
   if (kicks.length === 0) return [];
   return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...kicks];
 }

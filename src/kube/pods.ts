@@ -2,15 +2,13 @@ import * as v from "valibot";
 import type { Api } from "./api.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
 import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
-import { isDown, podState } from "./pod-state.ts";
+import { podState } from "./pod-state.ts";
 
 /** What must be known of a pod just before it is deleted. */
 export interface FreshPod {
   readonly uid: string;
   readonly node: string;
   readonly controller?: string;
-  /** One of its containers has crashed and does not run now. */
-  readonly down: boolean;
   readonly terminating: boolean;
   readonly ignored: boolean;
 }
@@ -28,14 +26,13 @@ export async function getPod(api: Api, { namespace, name }: PodName): Promise<Fr
   const result = v.safeParse(PodSchema, object);
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no pod`);
   const { metadata, spec } = result.output;
-  const state = podState(result.output);
+  const { controller } = podState(result.output);
   return {
     uid: metadata.uid,
     node: spec?.nodeName ?? "",
     terminating: Boolean(metadata.deletionTimestamp),
     ignored: isIgnored(metadata),
-    ...(state.controller === undefined ? {} : { controller: state.controller }),
-    down: isDown(state),
+    ...(controller === undefined ? {} : { controller }),
   };
 }
 

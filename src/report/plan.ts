@@ -72,9 +72,18 @@ export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string 
 }
 
 function afterwardsInWords(steps: readonly Step[]): readonly string[] {
-  const pods = steps.flatMap((step) => (step.kind === "kick-pod" ? [`${step.namespace}/${step.name}`] : []));
-  const others = steps.filter(({ kind }) => kind !== "kick-pod").map(stepInWords);
-  return pods.length === 0 ? others : [...others, `restart ${pods.join(", ")}, which crashed for want of it`];
+  const kicks = steps.filter((step) => step.kind === "kick-pod");
+  const restart = (mayCrash: boolean, why: string): readonly string[] => {
+    const pods = kicks.filter((kick) => (kick.mayCrash ?? false) === mayCrash);
+    return pods.length === 0
+      ? []
+      : [`restart ${pods.map(({ namespace, name }) => `${namespace}/${name}`).join(", ")}${why}`];
+  };
+  return [
+    ...steps.filter(({ kind }) => kind !== "kick-pod").map(stepInWords),
+    ...restart(false, ", which crashed for want of it"),
+    ...restart(true, " if it has crashed for want of it by then"),
+  ];
 }
 
 function stepInWords(step: Step): string {

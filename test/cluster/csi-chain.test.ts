@@ -1,12 +1,16 @@
-import { globSync, readFileSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
 import { agentOn } from "../../lab/cluster/agent.ts";
-import type { Cluster } from "../../lab/cluster/cluster.ts";
-import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
-import { DRIVER, DRIVER_SOCKET, databaseObjects, driverObjects } from "../../lab/cluster/csi-storage.ts";
-import { isReady, type PodObject } from "../../lab/cluster/objects.ts";
+import { isReady } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
-import { stateOfSocket } from "../../src/snapshot/csi.ts";
+import {
+  podNamed,
+  replacedAmong,
+  restartsOf,
+  socketServed,
+  startDriver,
+  startedAmong,
+  tearCacheOf,
+} from "./csi-driver.ts";
 import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 
 test(
@@ -14,17 +18,11 @@ test(
   async () => {
     const story = await cluster();
     const { node } = story;
-    await story.apply(driverObjects(node.name));
-    await until("the driver is registered", HANG_GUARD_MS, async () =>
-      (await driversOf(story, node)).includes(DRIVER) ? true : undefined,
-    );
-    await story.apply(databaseObjects(node.name));
-    const before = await story.waitForPods(3, isReady);
+    const before = await startDriver(story);
 
     await node.powerCut();
     tearCacheOf(node, "zz-node-plugin");
     await node.boot();
-    // Until kubelet reports, the API shows what was true before the cut.
     const isOld = startedAmong(before);
     const restarts = restartsOf(before.find(({ metadata }) => metadata.name.startsWith("csi-sidecar-")));
     await until("the sidecar crashes after the boot", HANG_GUARD_MS, async () =>
@@ -40,46 +38,34 @@ test(
 
     const agent = await agentOn(node);
     await agent.start();
-    await until("the socket is served", HANG_GUARD_MS, async () => {
-      const state = await stateOfSocket(node.lab.livePath(DRIVER_SOCKET), AbortSignal.timeout(5000));
-      return state === "listening" ? true : undefined;
-    });
-    await story.waitForPods(3, (pod) => isReady(pod) && !isOld(pod));
+    await socketServed(node);
+    const after = await story.waitForPods(3, (pod) => isReady(pod) && !isOld(pod));
 
-    const uids = new Map(before.map(({ metadata }) => [metadata.uid, metadata.name]));
-    const replaced = (await story.pods()).filter(({ metadata }) => !uids.has(metadata.uid));
-    expect(replaced.map(({ metadata }) => metadata.name.replace(/-\w+$/, ""))).toEqual(["csi-sidecar"]);
+    expect(replacedAmong(before, after)).toEqual(["csi-sidecar"]);
     await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
   },
   HANG_GUARD_MS,
 );
 
-async function driversOf({ api }: Cluster, { name }: ClusterNode): Promise<readonly string[]> {
-  const path = `/apis/storage.k8s.io/v1/csinodes/${name}`;
-  const { spec } = await api.get<{ readonly spec: { readonly drivers?: readonly { readonly name: string }[] } }>(path);
-  return (spec.drivers ?? []).map((driver) => driver.name);
-}
+test(
+  "agent at power-on: the API still shows the sidecar as running, and everything is back without help",
+  async () => {
+    const story = await cluster();
+    const { node } = story;
+    const before = await startDriver(story);
+    const agent = await agentOn(node);
+    await agent.start();
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
 
-async function podNamed(story: Cluster, prefix: string): Promise<PodObject | undefined> {
-  return (await story.pods()).find(
-    ({ metadata }) => metadata.name.startsWith(`${prefix}-`) && !metadata.deletionTimestamp,
-  );
-}
+    await node.powerCut();
+    tearCacheOf(node, "zz-node-plugin");
+    await node.boot(() => agent.start());
+    await socketServed(node);
+    const isOld = startedAmong(before);
+    const after = await story.waitForPods(3, (pod) => isReady(pod) && !isOld(pod));
 
-function restartsOf(pod: PodObject | undefined): number {
-  return pod?.status.containerStatuses?.[0]?.restartCount ?? 0;
-}
-
-/** Whether a pod's status still names a container of one of these pods. */
-function startedAmong(pods: readonly PodObject[]): (pod: PodObject) => boolean {
-  const containers = (pod: PodObject) => pod.status.containerStatuses?.flatMap(({ containerID }) => containerID ?? []);
-  const old = new Set(pods.flatMap((pod) => containers(pod) ?? []));
-  return (pod) => containers(pod)?.some((id) => old.has(id)) ?? false;
-}
-
-function tearCacheOf({ lab }: ClusterNode, prefix: string): void {
-  const caches = globSync(lab.path("/var/lib/cni/results/cbr0-*"));
-  const [cache, ...more] = caches.filter((file) => readFileSync(file, "utf8").includes(`"${prefix}-`));
-  expect(more).toEqual([]);
-  truncateSync(cache ?? "");
-}
+    expect(replacedAmong(before, after).filter((name) => name !== "csi-sidecar")).toEqual([]);
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+  },
+  HANG_GUARD_MS,
+);

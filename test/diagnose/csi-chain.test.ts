@@ -61,9 +61,12 @@ interface Parts {
   readonly events?: readonly PodEvent[];
   readonly unattached?: readonly UnattachedVolume[];
   readonly kubelet?: boolean;
+  /** What the runtime has of the sidecar. */
+  readonly sidecar?: Pick<NonNullable<Parameters<typeof snapshotOf>[0]>, "sandboxes" | "containers">;
 }
 
-function diagnosed({ pods = [SIDECAR], socket = {}, events = [], unattached = [], kubelet = true }: Parts = {}) {
+function diagnosed(given: Parts = {}) {
+  const { pods = [SIDECAR], socket = {}, events = [], unattached = [], kubelet = true, sidecar = {} } = given;
   const kubernetes: Kubernetes = {
     source: "api",
     pods: [PLUGIN, ...pods],
@@ -73,9 +76,9 @@ function diagnosed({ pods = [SIDECAR], socket = {}, events = [], unattached = []
     unattached,
   };
   const parts = {
-    sandboxes: [sandboxOf("a")],
+    sandboxes: [sandboxOf("a"), ...(sidecar.sandboxes ?? [])],
     records: [recordOf("a")],
-    containers: [containerOf("a", { exit: LOST })],
+    containers: [containerOf("a", { exit: LOST }), ...(sidecar.containers ?? [])],
     results: [resultOf("a", "empty")],
     ...(kubelet ? { kubeletStarted: 10 } : {}),
   };
@@ -225,6 +228,24 @@ describe("afterwards", () => {
 
     const kick = { kind: "kick-pod", namespace: "default", name: "sidecar", uid: "s", node: "node" };
     expect(steps).toEqual(isKicked ? [{ kind: "await-socket", path: DEAD.path }, kick] : []);
+  });
+
+  const DOWN = { ...sandboxOf("s"), pod: { namespace: "default", name: "sidecar", uid: podUid("s"), attempt: 0 } };
+  const READY = { ...DOWN, state: "ready" } as const;
+  const ran = (state: "running" | "exited") => containerOf("s", { sandboxId: DOWN.id, state });
+
+  test.each<readonly [string, KnownPod, NonNullable<Parts["sidecar"]>, boolean]>([
+    ["went down with the node", WELL, { sandboxes: [DOWN] }, true],
+    ["has a sandbox again in which nothing runs", WELL, { sandboxes: [READY], containers: [ran("exited")] }, true],
+    ["runs", WELL, { sandboxes: [READY], containers: [ran("running")] }, false],
+    ["is about to start", WELL, { sandboxes: [READY] }, false],
+    ["is a Job's pod", { ...WELL, controller: "Job" }, { sandboxes: [DOWN] }, false],
+  ])("a pod that the API shows as up and that %s is restarted if it crashes: %o", (_what, one, sidecar, isPlanned) => {
+    const [finding] = diagnosed({ pods: [one], sidecar }).findings.filter(({ afterwards }) => afterwards !== undefined);
+
+    const kicks = finding?.afterwards?.filter(({ kind }) => kind === "kick-pod");
+    expect(kicks).toMatchObject(isPlanned ? [{ uid: "s", mayCrash: true }] : []);
+    expect(finding?.blocks.some((block) => block.startsWith("pod default/sidecar: is down"))).toBe(isPlanned);
   });
 
   test("at most ten are restarted", () => {

@@ -5,7 +5,8 @@ import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
 import { kickPod } from "../../src/heal/steps/kick-pod.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
-import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { RuntimeError } from "../../src/runtime/errors.ts";
+import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { read } from "../../src/snapshot/source.ts";
 import { fakeApi } from "../kube/fake-api.ts";
@@ -14,7 +15,6 @@ import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
 
 const STEP = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "uid-1", node: "n1" } as const;
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];
-const CRASHING = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
 const HOLDER = sandboxId("a".repeat(64));
 const IGNORE = { "unghost.dev/ignore": "true" };
 
@@ -22,7 +22,6 @@ interface Parts {
   readonly uid?: string;
   readonly node?: string;
   readonly owners?: readonly object[];
-  readonly status?: object;
   readonly marks?: Readonly<Record<string, string>>;
   readonly namespaceMarks?: Readonly<Record<string, string>>;
   readonly deletionTimestamp?: string;
@@ -31,12 +30,12 @@ interface Parts {
 }
 
 function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[] } {
-  const { uid = "uid-1", node = "n1", owners = CONTROLLER, status = CRASHING, marks = {}, onDelete } = parts;
+  const { uid = "uid-1", node = "n1", owners = CONTROLLER, marks = {}, onDelete } = parts;
   const deleted: unknown[] = [];
   let isGone = parts.isGone ?? false;
   const object = podObject({ name: STEP.name, uid, node, annotations: marks });
   const deletion = parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp };
-  const pod = { ...object, metadata: { ...object.metadata, ownerReferences: owners, ...deletion }, status };
+  const pod = { ...object, metadata: { ...object.metadata, ownerReferences: owners, ...deletion } };
   const api = fakeApi({
     get: (path) => {
       if (!path.includes("/pods/"))
@@ -61,6 +60,34 @@ interface Runtime {
   readonly isListed?: boolean;
   readonly isReady?: boolean;
   readonly hasPlugin?: boolean;
+  readonly containers?: readonly RuntimeContainer[];
+}
+
+interface RuntimeContainer {
+  readonly name: string;
+  readonly createdAt: bigint;
+  readonly state: ContainerState;
+  readonly end?: { readonly exitCode: number; readonly reason: string } | "gone";
+}
+
+const { CONTAINER_CREATED, CONTAINER_EXITED, CONTAINER_RUNNING } = ContainerState;
+const ERROR = { exitCode: 1, reason: "Error" };
+const CRASHED: RuntimeContainer = { name: "main", createdAt: 2n, state: CONTAINER_EXITED, end: ERROR };
+
+function criOf(containers: readonly RuntimeContainer[]) {
+  const all = containers.map((one, index) => ({ ...one, id: String(index), metadata: { name: one.name } }));
+  return {
+    listContainers: (filter: unknown) => {
+      expect(filter).toEqual({ labelSelector: { "io.kubernetes.pod.uid": "uid-1" } });
+      return Promise.resolve(all);
+    },
+    containerStatus: (id: string) => {
+      const end = all[Number(id)]?.end;
+      return end === "gone"
+        ? Promise.reject(new RuntimeError("not-found", "ContainerStatus", "", ""))
+        : Promise.resolve({ status: end });
+    },
+  };
 }
 
 async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = STEP, runtime: Runtime = {}) {
@@ -75,7 +102,7 @@ async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = 
       sandbox: () => Promise.resolve(runtime.isListed ? { id: HOLDER } : undefined),
       processes: () => Promise.resolve(read({ plugins })),
     },
-    cri: { listPodSandbox: () => Promise.resolve(ofPod) },
+    cri: { listPodSandbox: () => Promise.resolve(ofPod), ...criOf(runtime.containers ?? [CRASHED]) },
     waits: DEFAULT_WAITS,
   } satisfies Partial<Record<keyof NodeTools, unknown>>;
   const result = await kickPod(step, FINDING, tools as unknown as NodeTools);
@@ -103,7 +130,6 @@ describe("restarting a pod", () => {
     ["is gone", { isGone: true }, "unneeded"],
     ["was made anew", { uid: "uid-2" }, "unneeded"],
     ["is being deleted", { deletionTimestamp: "2026-03-01T12:00:00Z" }, "unneeded"],
-    ["has come up by itself", { status: { phase: "Running" } }, "unneeded"],
     ["has no controller", { owners: [] }, "refused"],
     ["has an owner that is no controller", { owners: [{ kind: "Node" }] }, "refused"],
     ["lives on another node", { node: "n2" }, "refused"],
@@ -117,6 +143,33 @@ describe("restarting a pod", () => {
     expect([result.kind, api.deleted, history]).toEqual([kind, [], []]);
   });
 
+  const LOST = { ...CRASHED, end: { exitCode: 255, reason: "Unknown" } };
+  const RUNS = { ...CRASHED, createdAt: 3n, state: CONTAINER_RUNNING };
+  test.each<readonly [string, readonly RuntimeContainer[], "done" | "unneeded"]>([
+    ["it ended with an error", [CRASHED], "done"],
+    ["one of its containers ended with an error", [{ ...RUNS, name: "other" }, CRASHED], "done"],
+    ["it was lost with the node, started again and crashed", [{ ...LOST, createdAt: 1n }, CRASHED], "done"],
+    ["it has come up by itself", [CRASHED, RUNS], "unneeded"],
+    ["it is being started again", [CRASHED, { ...RUNS, state: CONTAINER_CREATED }], "unneeded"],
+    ["it was lost with the node and not started again yet", [LOST], "unneeded"],
+    [
+      "an init container has succeeded",
+      [
+        { ...CRASHED, end: { exitCode: 0, reason: "Completed" } },
+        { ...RUNS, name: "m" },
+      ],
+      "unneeded",
+    ],
+    ["its container is gone by now", [{ ...CRASHED, end: "gone" }], "unneeded"],
+    ["it has no container yet", [], "unneeded"],
+  ])("judges by the runtime, not by the API: %s", async (_what, containers, kind) => {
+    const api = cluster();
+
+    const { result } = await kick(api, STEP, { containers });
+
+    expect([result.kind, api.deleted.length > 0]).toEqual([kind, kind === "done"]);
+  });
+
   test.each<readonly [string, Api | undefined, "refused" | "failed"]>([
     ["there is no API", undefined, "refused"],
     ["it is made anew at that moment", cluster({ onDelete: new KubeError("conflict", "uid") }), "refused"],
@@ -128,10 +181,9 @@ describe("restarting a pod", () => {
 
 describe("re-creating a pod whose name is held", () => {
   const HELD = { ...STEP, holder: HOLDER };
-  const creating = { status: { phase: "Pending", containerStatuses: [] } };
 
   test("deletes it while the holder is in the making and nothing explains why", async () => {
-    const api = cluster(creating);
+    const api = cluster();
 
     const { result } = await kick(api, HELD);
 
@@ -144,7 +196,7 @@ describe("re-creating a pod whose name is held", () => {
     ["the pod has got a sandbox after all", { isReady: true }],
     ["a plugin's process explains it", { hasPlugin: true }],
   ])("touches nothing where %s", async (_what, runtime) => {
-    const api = cluster(creating);
+    const api = cluster();
 
     expect([(await kick(api, HELD, runtime)).result.kind, api.deleted]).toEqual(["unneeded", []]);
   });
@@ -154,7 +206,7 @@ describe("re-creating a pod whose name is held", () => {
     ["is opted out", { marks: IGNORE }],
     ["is in a namespace that is opted out", { namespaceMarks: IGNORE }],
   ])("is refused where it %s", async (_what, parts) => {
-    const api = cluster({ ...creating, ...parts });
+    const api = cluster(parts);
 
     expect([(await kick(api, HELD)).result.kind, api.deleted]).toEqual(["refused", []]);
   });

@@ -6,6 +6,7 @@ import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
 import type { HealReason } from "../heal-reason.ts";
+import { hasCrashed } from "../has-crashed.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
@@ -38,7 +39,8 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
   const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
   if (objection !== undefined) return refused(objection);
   // It may have come up by itself meanwhile: then nothing is left to hurry.
-  const isStuck = step.holder === undefined ? pod.down : await isNameHeld(step, step.holder, tools);
+  const isStuck =
+    step.holder === undefined ? await hasCrashed(step.uid, tools) : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
