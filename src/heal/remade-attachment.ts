@@ -24,7 +24,7 @@ export async function seenAttached(
   const isAwaited = awaitedBy.length > 0;
   let remade: ApiAttachment | undefined;
   for (let left = isAwaited ? AWAITED_MS : UNAWAITED_MS; left > 0; left -= POLL_MS) {
-    const all = await listAttachments(api, { fresh: true });
+    const all = await listAttachments(api);
     const now = all.find(
       ({ node, volume, uid }) => node === deleted.node && volume === deleted.volume && uid !== deleted.uid,
     );

@@ -1,4 +1,4 @@
-import type { ApiAttachment } from "../kube/volume-attachments.ts";
+import { type ApiAttachment, attachmentName } from "../kube/volume-attachments.ts";
 import type { ApiVolume } from "../kube/volumes.ts";
 import { sha256Of } from "./sha256.ts";
 
@@ -35,11 +35,6 @@ export function identify(attachment: ApiAttachment, all: readonly ApiVolume[]): 
   );
   const handles = [...new Set(volumes.flatMap(({ csi }) => csi?.volumeHandle ?? []))];
   return { kind: "identified", identity: { driver, node, attachment: name, handles, volumes } };
-}
-
-/** As the attach/detach controller and kubelet call the attachment of a volume to a node. */
-export function attachmentName(handle: string, driver: string, node: string): string {
-  return `csi-${sha256Of(`${handle}${driver}${node}`)}`;
 }
 
 /** As kubelet calls a volume that a pod defines in place. */

@@ -1,3 +1,4 @@
+import type { NodeVolumes } from "./attachment-reader.ts";
 import type { PodEvent } from "./events.ts";
 import type { PodState } from "./pod-state.ts";
 import type { UnattachedVolume } from "./unattached-volumes.ts";
@@ -35,6 +36,8 @@ export interface ApiPod extends PodState {
 }
 
 export interface ApiNode {
+  /** Missing where it has none. */
+  readonly volumes?: NodeVolumes;
   readonly machineId: string;
   readonly bootId: string;
   readonly ignored: boolean;

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { ApiAccess, ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
+import { readOnce } from "./attachment-reader.ts";
 import type { ApiNode, ApiPod, ClusterAnswer } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
 import { readEvents } from "./events.ts";
@@ -39,7 +40,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         events: (pods: readonly ApiPod[]) => readEvents(api, pods),
         csiDrivers: () => readCsiDrivers(api, name),
       };
-      const following = { most: () => MOST_LOOKUPS, volumes: new Map(), unprompted: () => true };
+      const following = { most: () => MOST_LOOKUPS, volumes: new Map(), attachments: readOnce };
       const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), isSick, following });
       return { kind: "answered", facts };
     } finally {

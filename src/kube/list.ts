@@ -39,19 +39,32 @@ export async function listWithVersion<Item>(api: Api, request: ListRequest<Item>
     return await listPages(api, request);
   } catch (error) {
     if (!(error instanceof KubeError && error.kind === "expired")) throw error;
-    // The list was compacted away between two pages: only a fresh one is consistent.
     return await listPages(api, request);
   }
 }
 
-async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Listed<Item>> {
+/** A part of a list, in the server's order. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Objects that are still to come; the server may not say. 0 on the last page. */
+  readonly remaining: number | undefined;
+  readonly resourceVersion: string;
+}
+
+/** A list that was compacted away between two pages ends with the KubeError `expired`: only a fresh one is consistent. */
+export async function* pagesOf<Item>(api: Api, request: ListRequest<Item>): AsyncGenerator<Page<Item>> {
   const { path, query, accept, item, pageSize = PAGE_SIZE } = request;
   const schema = v.object({
-    metadata: v.optional(v.object({ continue: v.optional(v.string()), resourceVersion: v.optional(v.string()) })),
+    metadata: v.optional(
+      v.object({
+        continue: v.optional(v.string()),
+        resourceVersion: v.optional(v.string()),
+        remainingItemCount: v.nullish(v.number()),
+      }),
+    ),
     // Go writes an empty list as null.
     items: v.nullable(v.array(item)),
   });
-  const items: Item[] = [];
   const budget = budgetFor(path);
   let next = "";
   for (let page = 0; page < MAX_PAGES; page++) {
@@ -60,11 +73,23 @@ async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Li
     const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept, budget));
     if (!result.success)
       throw new KubeError("unreadable", `the API server's list ${path} is not what a list looks like`);
-    for (const one of result.output.items ?? []) items.push(one);
-    next = result.output.metadata?.continue ?? "";
-    if (next === "") return { items, resourceVersion: result.output.metadata?.resourceVersion ?? "" };
+    const { items, metadata } = result.output;
+    next = metadata?.continue ?? "";
+    const remaining = next === "" ? 0 : (metadata?.remainingItemCount ?? undefined);
+    yield { items: items ?? [], remaining, resourceVersion: metadata?.resourceVersion ?? "" };
+    if (next === "") return;
   }
   throw new KubeError("unreadable", `the API server's list ${path} does not end after ${MAX_PAGES} pages`);
+}
+
+async function listPages<Item>(api: Api, request: ListRequest<Item>): Promise<Listed<Item>> {
+  const items: Item[] = [];
+  let resourceVersion = "";
+  for await (const page of pagesOf(api, request)) {
+    for (const one of page.items) items.push(one);
+    ({ resourceVersion } = page);
+  }
+  return { items, resourceVersion };
 }
 
 function budgetFor(path: string): ByteBudget {

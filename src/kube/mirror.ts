@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReadText } from "./access.ts";
 import { type Api, type ApiLimits, openApi } from "./api.ts";
+import { attachmentReader } from "./attachment-reader.ts";
 import { isKubelet, nodeName, openAccess, orFailed, readAll } from "./cluster.ts";
 import type { ApiPod, ClusterAnswer } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
@@ -52,8 +53,6 @@ const REQUESTS_A_LOOK = 3;
 /** No server has events in its cache: on a sick cluster every list of them is work. Evidence may be this old. */
 const EVENTS_MS = 30_000;
 const MOST_VOLUMES = 1000;
-/** A list of the whole cluster's attachments: without a pod that waits for one, this often is enough. */
-const ATTACHMENTS_MS = 300_000;
 
 export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   const { credentials, readText, node, limits, trust = TRUST } = options;
@@ -77,7 +76,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   let drivers: readonly string[] = [];
   let unconfirmed: { readonly error: KubeError; readonly until: number } | undefined;
   let looks = 0;
-  let attachmentsDueAt = Number.NEGATIVE_INFINITY;
+  const attachments = attachmentReader();
 
   async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
     await Promise.race([list.begun, sleep(ANSWER_MS, undefined, { ref: false })]);
@@ -132,14 +131,9 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MOST_VOLUMES) volumes.clear();
     try {
-      const unprompted = (): boolean => performance.now() >= attachmentsDueAt;
-      const following = { most: budgeted.left, volumes, unprompted };
+      const following = { most: budgeted.left, volumes, attachments };
       const question = { name, isKubelet: isKubelet(access), isSick, following };
-      const wasDue = unprompted();
       const facts = await readFacts(budgeted.api, standing(name, isSick, budgeted), question);
-      // As long as one hangs it is looked at every time: it must not vanish between two lists.
-      if (wasDue && facts.unattached === undefined)
-        attachmentsDueAt = performance.now() + ATTACHMENTS_MS * (1 + Math.random());
       return { kind: "answered", facts };
     } finally {
       api.close();

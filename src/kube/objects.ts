@@ -57,7 +57,11 @@ export const PodSchema = v.object({
 export const NodeSchema = v.object({
   metadata: MetadataSchema,
   status: v.nullish(
-    v.object({ nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })) }),
+    v.object({
+      nodeInfo: v.nullish(v.object({ machineID: v.nullish(v.string()), bootID: v.nullish(v.string()) })),
+      volumesAttached: v.nullish(v.array(v.object({ name: v.string() }))),
+      volumesInUse: v.nullish(v.array(v.string())),
+    }),
   ),
 });
 

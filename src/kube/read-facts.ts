@@ -49,7 +49,8 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
     gaps.push(`whether unghost is paused or told to ignore this node is not known: ${node.message}`);
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
-  const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, name, pods, following));
+  const ofNode = { name, ...(node instanceof KubeError ? {} : { volumes: node.volumes ?? NO_VOLUMES }) };
+  const unattached = isKubelet ? undefined : await orKubeError(readUnattached(api, ofNode, pods, following));
   if (unattached instanceof KubeError)
     gaps.push(`which volumes wait to be attached is not known: ${unattached.message}`);
   return {
@@ -63,6 +64,8 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
     gaps,
   };
 }
+
+const NO_VOLUMES = { attached: [], inUse: [] };
 
 /** Something that should be up is not: then the cluster may have said why. */
 function isWaiting({ phase, terminating, waiting, crash }: ApiPod): boolean {

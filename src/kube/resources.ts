@@ -1,4 +1,5 @@
 import type * as v from "valibot";
+import type { NodeVolume } from "./attachment-reader.ts";
 import type { ApiNode, ApiPod } from "./cluster-facts.ts";
 import { claimsOf, isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
 import { podState } from "./pod-state.ts";
@@ -60,12 +61,25 @@ export function toApiPod(pod: v.InferOutput<typeof PodSchema>): ApiPod {
 }
 
 export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>): ApiNode {
+  const attached = csiVolumes((status?.volumesAttached ?? []).map(({ name }) => name));
+  const inUse = csiVolumes(status?.volumesInUse ?? []);
   return {
+    ...(attached.length + inUse.length === 0 ? {} : { volumes: { attached, inUse } }),
     machineId: status?.nodeInfo?.machineID ?? "",
     bootId: status?.nodeInfo?.bootID ?? "",
     ignored: isIgnored(metadata),
     paused: isPaused(metadata),
   };
+}
+
+/** `kubernetes.io/csi/<driver>^<handle>`; a driver's name has no "^" in it, a handle may. */
+const CSI_VOLUME = /^kubernetes\.io\/csi\/([^^]+)\^(.+)$/s;
+
+function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
+  return names.flatMap((name) => {
+    const [, driver, handle] = CSI_VOLUME.exec(name) ?? [];
+    return driver === undefined || handle === undefined ? [] : [{ driver, handle }];
+  });
 }
 
 /** For whoever wants names and marks alone: a server that knows it strips the rest off, any other gives all. */

@@ -1,7 +1,8 @@
 import type { Api } from "./api.ts";
 import { type AttacherLease, attacherLease } from "./attacher-lease.ts";
-import { KubeError, orKubeError, unlessMissing } from "./kube-error.ts";
-import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
+import { isUnsettled, type NodeVolumes, type ReadAttachments } from "./attachment-reader.ts";
+import { KubeError, orKubeError } from "./kube-error.ts";
+import type { ApiAttachment } from "./volume-attachments.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
 
 /** A volume that is to be attached to this node and is not, or to be detached and is not, with what depends on it. */
@@ -26,8 +27,7 @@ export interface Following {
   readonly most: () => number;
   /** Volumes that were looked up before: whose claim one is does not change while it is wanted anywhere. */
   readonly volumes: Map<string, ApiVolume>;
-  /** Whether to list attachments although no pod waits: one that hangs in its deletion may have no pod any more. */
-  readonly unprompted: () => boolean;
+  readonly attachments: ReadAttachments;
 }
 
 interface Waiting {
@@ -36,23 +36,26 @@ interface Waiting {
   readonly claims?: readonly string[];
 }
 
-/**
- * The volumes that this node waits for. The list is the whole cluster's, so without a pod here that waits for one it is
- * read only now and then; kubelet's own credentials may not read it at all. Undefined where there was no need to ask.
- */
+/** The volumes that this node waits for; undefined where there was no need to ask. Kubelet's own credentials may not. */
 export async function readUnattached(
   api: Api,
-  node: string,
+  node: { readonly name: string; readonly volumes?: NodeVolumes },
   pods: readonly Waiting[],
   following: Following,
 ): Promise<readonly UnattachedVolume[] | undefined> {
   const isAwaited = pods.some(
     ({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating),
   );
-  if (!isAwaited && !following.unprompted()) return undefined;
-  const all = (await unlessMissing(listAttachments(api, { fresh: false }))) ?? [];
-  const here = all
-    .filter((one) => one.node === node && (!one.attached || one.deleting))
+  const { name, volumes: ofNode } = node;
+  const known = await following.attachments(api, {
+    node: name,
+    isAwaited,
+    most: following.most(),
+    ...(ofNode === undefined ? {} : { volumes: ofNode }),
+  });
+  if (known === undefined) return undefined;
+  const here = known.here
+    .filter(isUnsettled)
     .toSorted((one, other) => Number(one.attached) - Number(other.attached))
     .slice(0, MOST_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
@@ -73,13 +76,10 @@ export async function readUnattached(
   return here.map((one) => {
     const volume = one.volume === undefined ? undefined : volumes.get(one.volume);
     const lease = leases.get(one.attacher);
-    const elsewhere = all.filter(
-      (other) => other.attached && other.node !== node && one.volume !== undefined && other.volume === one.volume,
-    );
     return {
       ...one,
       ...(volume instanceof KubeError || volume?.claim === undefined ? {} : { claim: volume.claim }),
-      attachedTo: elsewhere.map((other) => other.node),
+      attachedTo: (one.volume === undefined ? undefined : known.elsewhere.get(one.volume)) ?? [],
       ...(lease === undefined || lease instanceof KubeError ? {} : { lease }),
       unknown: [
         ...(volume instanceof KubeError ? [`whose claim it is cannot be told: ${volume.message}`] : []),

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
-import { listAll } from "./list.ts";
+import { listAll, type Page, pagesOf } from "./list.ts";
 
 const PATH = "/apis/storage.k8s.io/v1/volumeattachments";
 
@@ -42,12 +42,22 @@ export interface ApiAttachment {
   readonly error?: string;
 }
 
-/** All of the cluster: the API selects them by nothing but their name. */
-export async function listAttachments(
-  api: Api,
-  { fresh }: { readonly fresh: boolean },
-): Promise<readonly ApiAttachment[]> {
-  return (await listAll(api, { path: PATH, item: AttachmentSchema, fresh })).map(toAttachment);
+/** All of the cluster, past the server's cache: the API selects them by nothing but their name. */
+export async function listAttachments(api: Api): Promise<readonly ApiAttachment[]> {
+  return (await listAll(api, { path: PATH, item: AttachmentSchema, fresh: true })).map(toAttachment);
+}
+
+/** The same, a page at a time, for whoever keeps little of it. */
+export async function* attachmentPages(api: Api): AsyncGenerator<Page<ApiAttachment>> {
+  for await (const page of pagesOf(api, { path: PATH, item: AttachmentSchema, fresh: true }))
+    yield { ...page, items: page.items.map(toAttachment) };
+}
+
+/** As the attach/detach controller and kubelet call the attachment of a volume to a node. */
+export function attachmentName(handle: string, driver: string, node: string): string {
+  // A static import would cost 2 ms at every start.
+  const { createHash } = process.getBuiltinModule("node:crypto");
+  return `csi-${createHash("sha256").update(`${handle}${driver}${node}`).digest("hex")}`;
 }
 
 /** As it is right now, with the whole object for whoever wants to keep it; undefined when there is none. */

@@ -50,7 +50,7 @@ export async function readVolumeUsers(
 ): Promise<VolumeUsers> {
   const [volumes, attachments, onNode, reportedInUse] = await Promise.all([
     listVolumes(api),
-    listAttachments(api, { fresh: true }),
+    listAttachments(api),
     listPods(api, "/api/v1/pods", { fieldSelector: `spec.nodeName=${node}` }),
     readInUse(api, node),
   ]);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { sha256Of } from "../../src/heal/sha256.ts";
-import { attachmentName, identify, inlineHandle, type VolumeIdentity } from "../../src/heal/volume-identity.ts";
+import { identify, inlineHandle, type VolumeIdentity } from "../../src/heal/volume-identity.ts";
 import { type VolumeUse, type VolumeUseFacts, volumeUse } from "../../src/heal/volume-use.ts";
-import type { ApiAttachment } from "../../src/kube/volume-attachments.ts";
+import { type ApiAttachment, attachmentName } from "../../src/kube/volume-attachments.ts";
 import type { VolumePod, VolumeUsers } from "../../src/kube/volume-users.ts";
 import type { ApiVolume } from "../../src/kube/volumes.ts";
 import type { MountEntry } from "../../src/snapshot/mount-tables.ts";

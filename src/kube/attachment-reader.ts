@@ -1,0 +1,114 @@
+import type { Api } from "./api.ts";
+import { getNodeAttachments, listNodeAttachments, type NodeAttachments } from "./node-attachments.ts";
+import { type ApiAttachment, attachmentName } from "./volume-attachments.ts";
+
+/** What is known on a node of the volumes that it waits for. */
+export interface AttachmentQuestion {
+  readonly node: string;
+  /** A pod of the node waits for a volume. */
+  readonly isAwaited: boolean;
+  /** As the Node object has them; missing where it could not be read. */
+  readonly volumes?: NodeVolumes;
+  /** Requests that may be made for single objects. */
+  readonly most: number;
+}
+
+/** The CSI volumes of a Node's status. */
+export interface NodeVolumes {
+  /** By the attach/detach controller; it takes a volume off the list before it asks for its detachment. */
+  readonly attached: readonly NodeVolume[];
+  /** By kubelet; it adds a volume as soon as a pod wants it. */
+  readonly inUse: readonly NodeVolume[];
+}
+
+export interface NodeVolume {
+  readonly driver: string;
+  readonly handle: string;
+}
+
+/** The attachments of one node, undefined where there is no need to ask. */
+export type ReadAttachments = (api: Api, question: AttachmentQuestion) => Promise<NodeAttachments | undefined>;
+
+/** For whoever asks once: all of them, since one that hangs in its deletion may have no pod any more. */
+export const readOnce: ReadAttachments = (api, { node }) => listNodeAttachments(api, node);
+
+/** Without a sign that something hangs, this often is enough. */
+const UNPROMPTED_MS = 300_000;
+/** What one list may cost a server of a large cluster, where each of thousands of nodes asks for it. */
+const OBJECTS_PER_MINUTE = 100;
+/** As many come in one page. */
+const SMALL_CLUSTER = 500;
+const MOST_NAMES = 20;
+
+/**
+ * For whoever asks again and again. A list of a small cluster is one page, and is asked for whenever something waits. In
+ * a large one lists are rare, the rarer the longer they are; in between those are asked for by name of which the Node's
+ * status or the last list shows that they are on their way.
+ */
+export function attachmentReader(now: () => number = () => performance.now()): ReadAttachments {
+  let last: NodeAttachments | undefined;
+  let dueAt = Number.NEGATIVE_INFINITY;
+  /** Names that were attached when they were last seen, and are to be asked for until they are gone. */
+  const leaving = new Set<string>();
+  let attachedBefore: readonly string[] = [];
+  let turn = 0;
+
+  function keep(listed: NodeAttachments): NodeAttachments {
+    const intervalMs = Math.max(UNPROMPTED_MS * (1 + Math.random()), (listed.total / OBJECTS_PER_MINUTE) * 60_000);
+    // Nodes that were started at the same moment do not all read a long list at the same moment.
+    dueAt = now() + (listed.complete ? intervalMs : intervalMs * Math.random());
+    if (listed.complete) forget([...leaving], listed.here);
+    last = listed;
+    return listed;
+  }
+
+  function forget(asked: readonly string[], found: readonly ApiAttachment[]): void {
+    for (const name of asked) if (!found.some((one) => one.name === name && isUnsettled(one))) leaving.delete(name);
+  }
+
+  function suspects({ node, volumes }: AttachmentQuestion): readonly string[] {
+    const names = (of: readonly NodeVolume[] = []) =>
+      of.map(({ driver, handle }) => attachmentName(handle, driver, node));
+    const attached = names(volumes?.attached);
+    const inUse = names(volumes?.inUse);
+    if (volumes !== undefined) {
+      for (const name of attachedBefore) if (!attached.includes(name)) leaving.add(name);
+      for (const name of attached) leaving.delete(name);
+      attachedBefore = attached;
+    }
+    const onTheirWay = [
+      ...inUse.filter((name) => !attached.includes(name)),
+      ...attached.filter((name) => !inUse.includes(name)),
+    ];
+    const hanging = (last?.here ?? []).filter(isUnsettled).map(({ name }) => name);
+    return [...new Set([...hanging, ...leaving, ...onTheirWay])];
+  }
+
+  /** Some of them each time, where a scan may not ask for all. */
+  async function askByName(api: Api, node: string, names: readonly string[], most: number): Promise<NodeAttachments> {
+    const count = Math.max(1, Math.min(most, MOST_NAMES));
+    const from = names.length <= count ? 0 : turn % names.length;
+    const asked = [...names.slice(from), ...names.slice(0, from)].slice(0, count);
+    turn += asked.length;
+    const found = await getNodeAttachments(api, node, asked);
+    forget(asked, found);
+    const others = (last?.here ?? []).filter(({ name }) => !asked.includes(name));
+    last = { elsewhere: new Map(), total: 0, complete: false, ...last, here: [...others, ...found] };
+    return last;
+  }
+
+  return async (api, question) => {
+    const { node, isAwaited, most } = question;
+    const names = suspects(question);
+    if (last === undefined) return keep(await listNodeAttachments(api, node, { mostPages: 1 }));
+    const isSmall = last.total <= SMALL_CLUSTER;
+    if (now() >= dueAt || (isSmall && (isAwaited || names.length > 0)))
+      return keep(await listNodeAttachments(api, node));
+    if (names.length > 0) return await askByName(api, node, names, most);
+    return isAwaited ? last : undefined;
+  };
+}
+
+export function isUnsettled({ attached, deleting }: Pick<ApiAttachment, "attached" | "deleting">): boolean {
+  return !attached || deleting;
+}
