@@ -5,8 +5,8 @@ import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
-import type { HealReason } from "../heal-reason.ts";
 import { hasCrashed } from "../has-crashed.ts";
+import type { HealReason } from "../heal-reason.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 
