@@ -59,9 +59,22 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
     return { plugin: pod, sockets: registered, attachments: [], crashing: [], down: [], waiting: [], events: [], node };
   }
   const plugin = kubernetes.pods.find(({ uid }) => uid === pod.uid);
-  const sockets = silent.filter(({ dir }) => plugin?.csi?.registers === true && plugin.csi.dirs.includes(dir));
-  if (plugin === undefined || sockets.length === 0) return undefined;
+  if (plugin === undefined) return undefined;
+  const sockets = silent.filter((socket) => isPluginOf(plugin, socket, kubernetes.pods));
+  if (sockets.length === 0) return undefined;
   return { plugin, sockets, ...sufferers(plugin, sockets, kubernetes, view), node: kubernetes.nodeName ?? node };
+}
+
+/**
+ * By what the pod mounts or the cluster's CSINode. A plugin that registers itself may show in neither: then it is the one
+ * DaemonSet's pod with the directory of a driver that has registered with kubelet.
+ */
+function isPluginOf({ csi, controller }: KnownPod, { dir, registered }: CsiSocket, pods: readonly KnownPod[]): boolean {
+  if (csi?.dirs.includes(dir) !== true) return false;
+  if (csi.registers) return true;
+  const others = pods.filter((pod) => pod.csi?.dirs.includes(dir));
+  const isOnly = others.filter((pod) => pod.controller === "DaemonSet" || pod.csi?.registers).length === 1;
+  return registered && controller === "DaemonSet" && isOnly;
 }
 
 /** Without an API to tell what a pod mounts, its containers' names have to do. */

@@ -1,4 +1,6 @@
 import { lstatSync } from "node:fs";
+import { basename } from "node:path/posix";
+import { driversOf, readRegistrations } from "./csi-registrations.ts";
 import type { CsiSocket } from "./csi-socket.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { errorCode, failedListing, listDirectory } from "./safe-fs.ts";
@@ -23,13 +25,13 @@ export async function readCsi(where: {
   if (listing.kind === "refused") return failedListing(plugins, listing);
   const drivers = listing.entries.filter(({ name, kind }) => kind === "directory" && name !== KUBELETS_OWN);
   const oddities: Oddity[] = [];
-  const registry = namesIn(where.root, `${where.kubeletRoot}/plugins_registry`);
+  const dirs = drivers.slice(0, MOST_DRIVERS).map(({ name }) => `${plugins}/${name}`);
+  const known = driversOf(dirs, await readRegistrations(where.root, where.kubeletRoot));
   const sockets = await Promise.all(
-    drivers.slice(0, MOST_DRIVERS).map(async ({ name: driver }): Promise<CsiSocket | undefined> => {
-      const dir = `${plugins}/${driver}`;
+    dirs.map(async (dir): Promise<CsiSocket | undefined> => {
       const path = `${dir}/${socketNameIn(where.root, dir)}`;
       const state = await stateOfSocket(resolveOnHost(where.root, path, "keep"), where.signal);
-      const registered = registry.some((name) => name.startsWith(driver));
+      const { driver, registered } = known.get(dir) ?? { driver: basename(dir), registered: false };
       if (state !== "unknown") return { driver, dir, path, state, registered };
       oddities.push({ path, reason: "whether anybody listens on it could not be told" });
       return undefined;

@@ -56,6 +56,7 @@ function pod(name: string, uid: string): KnownPod {
 }
 
 interface Parts {
+  readonly plugin?: KnownPod;
   readonly pods?: readonly KnownPod[];
   readonly socket?: Partial<CsiSocket>;
   readonly events?: readonly PodEvent[];
@@ -66,10 +67,18 @@ interface Parts {
 }
 
 function diagnosed(given: Parts = {}) {
-  const { pods = [SIDECAR], socket = {}, events = [], unattached = [], kubelet = true, sidecar = {} } = given;
+  const {
+    pods = [SIDECAR],
+    socket = {},
+    events = [],
+    unattached = [],
+    kubelet = true,
+    sidecar = {},
+    plugin = PLUGIN,
+  } = given;
   const kubernetes: Kubernetes = {
     source: "api",
-    pods: [PLUGIN, ...pods],
+    pods: [plugin, ...pods],
     holds: { paused: false, node: false, namespaces: [] },
     nodeName: "node",
     events,
@@ -120,6 +129,30 @@ describe("a ghost on a CSI node plugin", () => {
     const { findings } = diagnose(snapshotOf(parts, { csi: read([{ ...DEAD, registered }]) }), AT_ONCE);
 
     expect(findings.map(({ afterwards }) => afterwards)).toEqual([isTold ? [] : undefined]);
+  });
+
+  const SELF = { ...PLUGIN, csi: { dirs: [DIR], registers: false } };
+  test.each<readonly [string, KnownPod, readonly KnownPod[], boolean, boolean]>([
+    ["its driver has registered with kubelet", SELF, [SIDECAR], true, true],
+    ["no driver of the directory has registered", SELF, [SIDECAR], false, false],
+    ["another pod registers it", SELF, [{ ...PLUGIN, ...pod("p", "p") }], true, false],
+    ["two DaemonSets have the directory", SELF, [{ ...SELF, ...pod("p", "p") }], true, false],
+    ["it is no DaemonSet's pod", { ...SELF, controller: "ReplicaSet" }, [], true, false],
+  ])("of which nothing but its directory says so is known where %s", (_what, plugin, pods, registered, isTold) => {
+    const { findings } = diagnosed({ plugin, pods, socket: { registered } });
+
+    expect(findings.some(({ missingSockets }) => missingSockets !== undefined)).toBe(isTold);
+  });
+
+  test("names the driver, not its directory, in what waits for it", () => {
+    const dir = "/var/lib/kubelet/plugins/csi-d";
+    const plugin = { ...PLUGIN, csi: { dirs: [dir], registers: true } };
+    const db = { ...pod("db", "d"), phase: "Pending", claims: ["data"] };
+    const socket = { dir, path: `${dir}/csi.sock` };
+    const { findings } = diagnosed({ plugin, pods: [db], socket, events: [MOUNT], unattached: [UNATTACHED] });
+
+    expect(findings).toHaveLength(1);
+    expect(findings[0]?.blocks).toContain("pod default/db: waits for a volume of the driver");
   });
 
   test("a stuck attachment of another driver stays a finding of its own", () => {
