@@ -5,12 +5,17 @@ import type { NodeTools } from "./node-tools.ts";
 
 /**
  * Whether a container of the pod ended with an error and has not been started again, as the runtime says right now. The
- * API says what kubelet last reported: after a power cut that is what was true before it.
+ * API says what kubelet last reported: after a power cut that is what was true before it. Undefined where the runtime has
+ * no container of the pod.
  */
-export async function hasCrashed(podUid: string, { cri, waits }: Pick<NodeTools, "cri" | "waits">): Promise<boolean> {
+export async function hasCrashed(
+  podUid: string,
+  { cri, waits }: Pick<NodeTools, "cri" | "waits">,
+): Promise<boolean | undefined> {
   const call = { timeoutMs: waits.lookMs };
   const labelSelector = { "io.kubernetes.pod.uid": podUid };
   const containers = await cri.listContainers({ labelSelector }, call);
+  if (containers.length === 0) return undefined;
   for (const { id, state } of newestOfEachName(containers)) {
     if (state !== ContainerState.CONTAINER_EXITED) continue;
     const end = await unlessGone(cri.containerStatus(id, call));

@@ -54,6 +54,11 @@ export function podState(pod: Pod): PodState {
   };
 }
 
+/** A container of it has crashed and does not run now. */
+export function isDown({ crash, waiting }: Pick<PodState, "crash" | "waiting">): boolean {
+  return crash?.down === true || waiting?.includes("CrashLoopBackOff") === true;
+}
+
 function crashOf({ status }: Pod): Crash | undefined {
   if (status?.phase === "Succeeded" || status?.phase === "Failed") return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];

@@ -2,13 +2,15 @@ import * as v from "valibot";
 import type { Api } from "./api.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
 import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
-import { podState } from "./pod-state.ts";
+import { isDown, podState } from "./pod-state.ts";
 
 /** What must be known of a pod just before it is deleted. */
 export interface FreshPod {
   readonly uid: string;
   readonly node: string;
   readonly controller?: string;
+  /** One of its containers has crashed and does not run now, by kubelet's last report. */
+  readonly down: boolean;
   readonly terminating: boolean;
   readonly ignored: boolean;
 }
@@ -26,13 +28,14 @@ export async function getPod(api: Api, { namespace, name }: PodName): Promise<Fr
   const result = v.safeParse(PodSchema, object);
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no pod`);
   const { metadata, spec } = result.output;
-  const { controller } = podState(result.output);
+  const state = podState(result.output);
   return {
     uid: metadata.uid,
     node: spec?.nodeName ?? "",
     terminating: Boolean(metadata.deletionTimestamp),
     ignored: isIgnored(metadata),
-    ...(controller === undefined ? {} : { controller }),
+    ...(state.controller === undefined ? {} : { controller: state.controller }),
+    down: isDown(state),
   };
 }
 

@@ -75,15 +75,21 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     expect(isInApi(node, podAddress(sidecar))).toBe(true);
   });
 
-  test("the agent restarts the pods that crashed for want of it, once the socket is served again", async () => {
+  test("the agent restarts the pods that crashed for want of it, once the socket is served again, also those that the API shows as running", async () => {
     const node = await start();
     const driver = csiDriver();
     const { ghost, sidecar, others } = await brokenStorage(node, driver);
+    const stale = podRef({ name: "stale" });
+    await runPod(node, { ...stale, containers: [{ name: "main", command: ["sh", "-c", "exit 1"] }] });
+    // What kubelet reported before the power cut.
+    const running = { phase: "Running", containerStatuses: [{ name: "main", state: { running: {} } }] };
+    await apiKnows(node, stale, { ...driver.sidecar, status: running });
 
     await startAgent(node, "heal");
     await asKubelet(node, ghost, driver);
 
-    await until("the sidecar is deleted", HANG_GUARD_MS, () => (isInApi(node, podAddress(sidecar)) ? undefined : true));
+    for (const pod of [sidecar, stale])
+      await until(`${pod.name} is deleted`, HANG_GUARD_MS, () => (isInApi(node, podAddress(pod)) ? undefined : true));
     for (const pod of others) expect(isInApi(node, podAddress(pod))).toBe(true);
   });
 });

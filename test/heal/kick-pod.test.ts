@@ -22,6 +22,7 @@ interface Parts {
   readonly uid?: string;
   readonly node?: string;
   readonly owners?: readonly object[];
+  readonly status?: object;
   readonly marks?: Readonly<Record<string, string>>;
   readonly namespaceMarks?: Readonly<Record<string, string>>;
   readonly deletionTimestamp?: string;
@@ -30,12 +31,16 @@ interface Parts {
 }
 
 function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[] } {
-  const { uid = "uid-1", node = "n1", owners = CONTROLLER, marks = {}, onDelete } = parts;
+  const { uid = "uid-1", node = "n1", owners = CONTROLLER, status, marks = {}, onDelete } = parts;
   const deleted: unknown[] = [];
   let isGone = parts.isGone ?? false;
   const object = podObject({ name: STEP.name, uid, node, annotations: marks });
   const deletion = parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp };
-  const pod = { ...object, metadata: { ...object.metadata, ownerReferences: owners, ...deletion } };
+  const pod = {
+    ...object,
+    metadata: { ...object.metadata, ownerReferences: owners, ...deletion },
+    ...(status === undefined ? {} : { status }),
+  };
   const api = fakeApi({
     get: (path) => {
       if (!path.includes("/pods/"))
@@ -161,13 +166,20 @@ describe("restarting a pod", () => {
       "unneeded",
     ],
     ["its container is gone by now", [{ ...CRASHED, end: "gone" }], "unneeded"],
-    ["it has no container yet", [], "unneeded"],
+    ["it has no container, and kubelet reports that it runs", [], "unneeded"],
   ])("judges by the runtime, not by the API: %s", async (_what, containers, kind) => {
     const api = cluster();
 
     const { result } = await kick(api, STEP, { containers });
 
     expect([result.kind, api.deleted.length > 0]).toEqual([kind, kind === "done"]);
+  });
+
+  test("kubelet's report decides where the runtime has no container of the pod", async () => {
+    const status = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
+    const api = cluster({ status });
+
+    expect((await kick(api, STEP, { containers: [] })).result.kind).toBe("done");
   });
 
   test.each<readonly [string, Api | undefined, "refused" | "failed"]>([

@@ -40,7 +40,9 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
   if (objection !== undefined) return refused(objection);
   // It may have come up by itself meanwhile: then nothing is left to hurry.
   const isStuck =
-    step.holder === undefined ? await hasCrashed(step.uid, tools) : await isNameHeld(step, step.holder, tools);
+    step.holder === undefined
+      ? ((await hasCrashed(step.uid, tools)) ?? pod.down)
+      : await isNameHeld(step, step.holder, tools);
   if (!isStuck) return { kind: "unneeded" };
   const { kind, namespace, name, uid } = step;
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
