@@ -46,12 +46,11 @@ export async function readUnattached(
   const isAwaited = pods.some(
     ({ phase, terminating, claims }) => claims !== undefined && (phase === "Pending" || terminating),
   );
-  const { name, volumes: ofNode } = node;
   const known = await following.attachments(api, {
-    node: name,
+    node: node.name,
     isAwaited,
     most: following.most(),
-    ...(ofNode === undefined ? {} : { volumes: ofNode }),
+    ...(node.volumes === undefined ? {} : { volumes: node.volumes }),
   });
   if (known === undefined) return undefined;
   const here = known.here
