@@ -14,6 +14,7 @@ import { readRegularFile } from "../snapshot/safe-fs.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import { stateDirOf } from "./state.ts";
 import { VERSION } from "./version.ts";
 
 /** Says what can be read and done here, and why not. Changes nothing. */
@@ -50,7 +51,7 @@ async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorRe
     kubernetes: { source: snapshot.kubernetes.source, credentials: credentialWords(credentials) },
     checks: [
       ...checkPrivileges(hostRoot),
-      ...checkHost({ ...settings, env }),
+      ...checkHost({ ...settings, stateDir: stateDirOf(settings), env }),
       ...checkSources(snapshot),
       ...permissions,
     ],

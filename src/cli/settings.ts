@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import type { OutputFormat } from "../report/output-format.ts";
-import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { findHostRoot } from "../snapshot/host-root.ts";
 import { type ConfigFile, readConfigFile } from "./config-file.ts";
 import type { Io } from "./io.ts";
@@ -88,7 +87,6 @@ export const SETTING_KEYS: readonly SettingKey[] = [
   "verbose",
 ];
 
-const DEFAULT_STATE_DIR = "/var/lib/unghost";
 /** Nothing answers faster than this. */
 const SHORTEST_TIMEOUT_MS = 10;
 
@@ -105,18 +103,14 @@ export function askedConfigFile({ config }: Pick<NodeFlags, "config">, env: Io["
 export type RawSettings = (key: SettingKey) => Raw | undefined;
 
 export function rawSettings(flags: NodeFlags, env: Io["env"], file: ConfigFile): RawSettings {
-  const chosen = (key: SettingKey) => fromFlagOrEnvironment(key, flags, env) ?? fromFile(key, file);
-  const isRootChosen = chosen("hostRoot") !== undefined;
-  return (key) => chosen(key) ?? fromPodSpec(key, env) ?? (isRootChosen ? undefined : fromMount(key, env));
+  return (key) =>
+    fromFlagOrEnvironment(key, flags, env) ?? fromFile(key, file) ?? fromPodSpec(key, env) ?? fromMount(key, env);
 }
 
-/** A pod that mounts the node's root directory without naming it, as `kubectl debug node` does; the state is the node's too. */
+/** A pod that mounts the node's root directory without naming it, as `kubectl debug node` does. */
 function fromMount(key: SettingKey, env: Io["env"]): Raw | undefined {
-  if (key !== "hostRoot" && key !== "stateDir") return undefined;
-  const root = findHostRoot(env);
-  if (root === "/") return undefined;
-  const value = key === "hostRoot" ? root : resolveOnHost(root, DEFAULT_STATE_DIR, "follow");
-  return { value, from: `the node's root directory, mounted at ${root}` };
+  const root = key === "hostRoot" ? findHostRoot(env) : "/";
+  return root === "/" ? undefined : { value: root, from: `the node's root directory, found at ${root}` };
 }
 
 export function fromFlagOrEnvironment<Key extends string>(
@@ -153,7 +147,7 @@ export function settingsFrom(raw: RawSettings): NodeSettings {
     runtimeEndpoint: endpoint(raw("runtimeEndpoint")),
     cniCacheDir: absolutePath(raw("cniCacheDir")) ?? "/var/lib/cni",
     multusDir: absolutePath(raw("multusDir")),
-    stateDir: absolutePath(raw("stateDir")) ?? DEFAULT_STATE_DIR,
+    stateDir: absolutePath(raw("stateDir")) ?? "/var/lib/unghost",
     kubeconfig: text(raw("kubeconfig")),
     node: text(raw("node")) ?? hostname(),
     noKube: truth(raw("noKube")) ?? false,

@@ -29,11 +29,12 @@ const idsOf = ({ checks }: DoctorReport, status: string) =>
  */
 const AS_DEBUG_POD = `set -e
 mkdir -p /run/debug && mount -t tmpfs none /run/debug && cd /run/debug
-mkdir -p host proc dev lib lib64 usr/lib tmp && : >unghost
+mkdir -p host old proc dev lib lib64 usr/lib tmp && : >unghost
 mount --rbind / host && mount --make-rslave host && mount --rbind /proc proc && mount --rbind /dev dev && mount --bind "$1" unghost
 for dir in lib lib64 usr/lib; do [ ! -d /$dir ] || mount --bind /$dir $dir; done
 shift
-exec setpriv $DROP chroot /run/debug /unghost "$@"`;
+pivot_root . old && cd / && /host/usr/bin/umount --lazy /old
+exec /host/usr/bin/setpriv $DROP /unghost "$@"`;
 
 function inDebugPod(node: LabNode, args: readonly string[], drop = ""): Promise<CommandResult> {
   const command = ["unshare", "--mount", "--propagation=slave", "sh", "-c", AS_DEBUG_POD, "sh", UNGHOST, ...args];
