@@ -82,7 +82,7 @@ export function livenessOf(sandbox: SandboxSigns, node: NodeSigns): Liveness {
 
 interface Search {
   readonly sign: Sign;
-  readonly result: SignOfLife | "none" | "unread";
+  readonly result: SignOfLife | "unread" | undefined;
 }
 
 function criSearches(cri: Source<CriSigns>): readonly Search[] {
@@ -95,8 +95,8 @@ function criSearches(cri: Source<CriSigns>): readonly Search[] {
       const { isReady, containers } = cri.value;
       const running = containers.find(({ isRunning }) => isRunning);
       return [
-        { sign: "ready", result: isReady ? { sign: "ready" } : "none" },
-        { sign: "container", result: running === undefined ? "none" : { sign: "container", name: running.name } },
+        { sign: "ready", result: isReady ? { sign: "ready" } : undefined },
+        { sign: "container", result: running && { sign: "container", name: running.name } },
       ];
     }
   }
@@ -112,9 +112,7 @@ function taskSearches(tasks: NodeSigns["tasks"], ids: readonly string[]): readon
       return [notRead("task")];
     case "read": {
       const task = ids.map((id) => tasks.value.get(id)).find((one) => one !== undefined && LIVE_TASKS.has(one.status));
-      return [
-        { sign: "task", result: task === undefined ? "none" : { sign: "task", status: task.status, pid: task.pid } },
-      ];
+      return [{ sign: "task", result: task && { sign: "task", status: task.status, pid: task.pid } }];
     }
   }
 }
@@ -126,8 +124,8 @@ function processSearches(processes: NodeSigns["processes"], ids: readonly string
   const shim = ids.map((id) => shims.get(id)).find((one) => one !== undefined);
   const pid = ids.map((id) => byContainer.get(id)?.[0]).find((one) => one !== undefined);
   return [
-    { sign: "shim", result: shim === undefined ? "none" : { sign: "shim", pid: shim.pid } },
-    { sign: "process", result: pid === undefined ? "none" : { sign: "process", pid } },
+    { sign: "shim", result: shim && { sign: "shim", pid: shim.pid } },
+    { sign: "process", result: pid === undefined ? undefined : { sign: "process", pid } },
   ];
 }
 

@@ -1,6 +1,8 @@
 import type { FreshFacts } from "../../src/heal/fresh-facts.ts";
+import { type HistoryRecord, readHistory } from "../../src/heal/history.ts";
 import { uninterrupted } from "../../src/heal/interruption.ts";
 import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
+import type { StepResult } from "../../src/heal/step-result.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
@@ -8,16 +10,28 @@ import { read, type Source } from "../../src/snapshot/source.ts";
 import type { ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
 import type { Workshop } from "./workshop.ts";
 
+export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;
+
 /** What a fake node has. Everything that is not named is readable and empty. */
 export interface FakeNode {
   readonly sandboxes?: readonly PodSandbox[];
   readonly containers?: readonly Container[];
   readonly tasks?: readonly Task[] | Error;
-  readonly processes?: Source<ProcessFacts> | Partial<ProcessFacts>;
+  readonly processes?: FakeProcesses | (() => FakeProcesses);
   /** undefined where the runtime is CRI-O. */
   readonly containerdFacts?: Partial<ContainerdFacts> | undefined;
   readonly cri?: Partial<CriClient>;
   readonly tools?: Partial<NodeTools>;
+}
+
+/** Takes a step, and tells what the journal knows of it. */
+export async function journalOf(
+  shop: Workshop,
+  step: Promise<StepResult>,
+): Promise<{ readonly result: StepResult; readonly history: readonly HistoryRecord[] }> {
+  const result = await step;
+  await shop.journal.close();
+  return { result, history: (await readHistory(shop.stateDir.journal)).records };
 }
 
 /** The tools of a step on a node of which the given parts are known; calls that nobody expects fail the test. */
@@ -84,8 +98,9 @@ function isContainerd(node: FakeNode): boolean {
 }
 
 function processesOf({ processes = {} }: FakeNode): Source<ProcessFacts> {
-  if ("status" in processes) return processes;
-  return read({ plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set(), ...processes });
+  const now = typeof processes === "function" ? processes() : processes;
+  if ("status" in now) return now;
+  return read({ plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set(), ...now });
 }
 
 function unexpected(what: string): Promise<never> {

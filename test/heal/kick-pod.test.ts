@@ -1,21 +1,26 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { readHistory } from "../../src/heal/history.ts";
-import { uninterrupted } from "../../src/heal/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
 import { kickPod } from "../../src/heal/steps/kick-pod.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import {
+  Container,
+  ContainerState,
+  ContainerStatusResponse,
+  PodSandboxState,
+} from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import { read } from "../../src/snapshot/source.ts";
+import { failed } from "../../src/snapshot/source.ts";
 import { fakeApi } from "../kube/fake-api.ts";
 import { podObject } from "../kube/stub-server.ts";
+import { pluginFor } from "../support/snapshot-builder.ts";
+import { criSandbox, fakeTools, journalOf } from "./fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
 
 const STEP = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "uid-1", node: "n1" } as const;
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];
 const HOLDER = sandboxId("a".repeat(64));
+const OTHER = "b".repeat(64);
 const IGNORE = { "unghost.dev/ignore": "true" };
 
 interface Parts {
@@ -28,6 +33,7 @@ interface Parts {
   readonly deletionTimestamp?: string;
   readonly isGone?: boolean;
   readonly onDelete?: KubeError;
+  readonly staysAfterDelete?: boolean;
 }
 
 function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[] } {
@@ -50,7 +56,7 @@ function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[
     delete: (path, options) => {
       if (onDelete !== undefined) return Promise.reject(onDelete);
       deleted.push(path, options);
-      isGone = true;
+      isGone = parts.staysAfterDelete !== true;
       return Promise.resolve({});
     },
   });
@@ -65,6 +71,7 @@ interface Runtime {
   readonly isListed?: boolean;
   readonly isReady?: boolean;
   readonly hasPlugin?: boolean;
+  readonly isUnread?: boolean;
   readonly containers?: readonly RuntimeContainer[];
 }
 
@@ -80,39 +87,35 @@ const ERROR = { exitCode: 1, reason: "Error" };
 const CRASHED: RuntimeContainer = { name: "main", createdAt: 2n, state: CONTAINER_EXITED, end: ERROR };
 
 function criOf(containers: readonly RuntimeContainer[]) {
-  const all = containers.map((one, index) => ({ ...one, id: String(index), metadata: { name: one.name } }));
+  const all = containers.map(({ name, createdAt, state }, index) =>
+    Container.fromPartial({ id: String(index), metadata: { name }, createdAt, state }),
+  );
   return {
     listContainers: (filter: unknown) => {
       expect(filter).toEqual({ labelSelector: { "io.kubernetes.pod.uid": "uid-1" } });
       return Promise.resolve(all);
     },
     containerStatus: (id: string) => {
-      const end = all[Number(id)]?.end;
+      const end = containers[Number(id)]?.end;
       return end === "gone"
         ? Promise.reject(new RuntimeError("not-found", "ContainerStatus", "", ""))
-        : Promise.resolve({ status: end });
+        : Promise.resolve(ContainerStatusResponse.fromPartial({ status: end ?? {} }));
     },
   };
 }
 
 async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = STEP, runtime: Runtime = {}) {
   workshop = await makeWorkshop();
-  const plugins = runtime.hasPlugin ? [{ sandboxId: HOLDER }] : [];
-  const ofPod = runtime.isReady ? [{ state: PodSandboxState.SANDBOX_READY }] : [];
-  const tools = {
-    journal: workshop.journal,
-    interruption: uninterrupted(),
-    cluster: () => Promise.resolve(api),
-    facts: {
-      sandbox: () => Promise.resolve(runtime.isListed ? { id: HOLDER } : undefined),
-      processes: () => Promise.resolve(read({ plugins })),
-    },
+  const listed = runtime.isListed ? [criSandbox(HOLDER)] : [];
+  const ofPod = runtime.isReady ? [criSandbox(OTHER, { state: PodSandboxState.SANDBOX_READY })] : [];
+  const plugins = runtime.hasPlugin ? [{ ...pluginFor("a", "ADD", 600), sandboxId: HOLDER }] : [];
+  const tools = fakeTools(workshop, {
+    sandboxes: listed,
+    processes: runtime.isUnread ? failed("no /proc") : { plugins },
     cri: { listPodSandbox: () => Promise.resolve(ofPod), ...criOf(runtime.containers ?? [CRASHED]) },
-    waits: DEFAULT_WAITS,
-  } satisfies Partial<Record<keyof NodeTools, unknown>>;
-  const result = await kickPod(step, FINDING, tools as unknown as NodeTools);
-  await workshop.journal.close();
-  return { result, history: (await readHistory(workshop.stateDir.journal)).records };
+    tools: { cluster: () => Promise.resolve(api) },
+  });
+  return await journalOf(workshop, kickPod(step, FINDING, tools));
 }
 
 describe("restarting a pod", () => {
@@ -131,21 +134,16 @@ describe("restarting a pod", () => {
     ]);
   });
 
-  test.each<readonly [string, Parts, "unneeded" | "refused"]>([
-    ["is gone", { isGone: true }, "unneeded"],
-    ["was made anew", { uid: "uid-2" }, "unneeded"],
-    ["is being deleted", { deletionTimestamp: "2026-03-01T12:00:00Z" }, "unneeded"],
-    ["has no controller", { owners: [] }, "refused"],
-    ["has an owner that is no controller", { owners: [{ kind: "Node" }] }, "refused"],
-    ["lives on another node", { node: "n2" }, "refused"],
-    ["is opted out", { marks: IGNORE }, "refused"],
-    ["is in a namespace that is opted out", { namespaceMarks: IGNORE }, "refused"],
-  ])("touches nothing where it %s", async (_what, parts, kind) => {
+  test.each<readonly [string, Parts]>([
+    ["is gone", { isGone: true }],
+    ["was made anew", { uid: "uid-2" }],
+    ["is being deleted", { deletionTimestamp: "2026-03-01T12:00:00Z" }],
+  ])("needs nothing where it %s", async (_what, parts) => {
     const api = cluster(parts);
 
     const { result, history } = await kick(api);
 
-    expect([result.kind, api.deleted, history]).toEqual([kind, [], []]);
+    expect([result, api.deleted, history]).toEqual([{ kind: "unneeded" }, [], []]);
   });
 
   const LOST = { ...CRASHED, end: { exitCode: 255, reason: "Unknown" } };
@@ -182,12 +180,35 @@ describe("restarting a pod", () => {
     expect((await kick(api, STEP, { containers: [] })).result.kind).toBe("done");
   });
 
-  test.each<readonly [string, Api | undefined, "refused" | "failed"]>([
-    ["there is no API", undefined, "refused"],
-    ["it is made anew at that moment", cluster({ onDelete: new KubeError("conflict", "uid") }), "refused"],
-    ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed"],
-  ])("says so where %s", async (_what, api, kind) => {
-    expect((await kick(api)).result.kind).toBe(kind);
+  test.each<readonly [string, Parts, string]>([
+    ["has no controller", { owners: [] }, "pod-without-controller"],
+    ["has an owner that is no controller", { owners: [{ kind: "Node" }] }, "pod-without-controller"],
+    ["lives on another node", { node: "n2" }, "pod-elsewhere"],
+    ["is opted out", { marks: IGNORE }, "pod-opted-out"],
+    ["is in a namespace that is opted out", { namespaceMarks: IGNORE }, "namespace-opted-out"],
+  ])("is refused where it %s", async (_what, parts, code) => {
+    const api = cluster(parts);
+
+    const { result, history } = await kick(api);
+
+    expect([result, api.deleted, history]).toMatchObject([{ kind: "refused", code }, [], []]);
+  });
+
+  const unread = fakeApi({ get: () => Promise.reject(new KubeError("unreachable", "no answer")) });
+
+  test.each<readonly [string, Api | undefined, "refused" | "failed", string]>([
+    ["there is no API", undefined, "refused", "api-missing"],
+    ["the API does not answer", unread, "refused", "api-unread"],
+    [
+      "it is made anew at that moment",
+      cluster({ onDelete: new KubeError("conflict", "uid") }),
+      "refused",
+      "pod-recreated",
+    ],
+    ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed", "api-error"],
+    ["the API has it as it was afterwards", cluster({ staysAfterDelete: true }), "failed", "pod-still-there"],
+  ])("says so where %s", async (_what, api, kind, code) => {
+    expect((await kick(api)).result).toMatchObject({ kind, code });
   });
 });
 
@@ -207,6 +228,7 @@ describe("re-creating a pod whose name is held", () => {
     ["the holder is listed by now", { isListed: true }],
     ["the pod has got a sandbox after all", { isReady: true }],
     ["a plugin's process explains it", { hasPlugin: true }],
+    ["the process table cannot be read", { isUnread: true }],
   ])("touches nothing where %s", async (_what, runtime) => {
     const api = cluster();
 

@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readHistory } from "../../src/heal/history.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
+import type { NodeTools } from "../../src/heal/node-tools.ts";
 import { releaseAddresses } from "../../src/heal/steps/release-addresses.ts";
+import { PodSandboxState, PodSandboxStatusResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import { read } from "../../src/snapshot/source.ts";
+import { criSandbox, type FakeNode, fakeTools, journalOf } from "./fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
 
 const LEFT = sandboxId("f".repeat(64));
@@ -55,37 +55,75 @@ test("refuses before the first DEL when one of the addresses is that of a runnin
 
   const { result, history } = await release([lease, other]);
 
-  expect(result).toMatchObject({ kind: "refused", reason: expect.stringContaining(POD_ADDRESS) });
+  expect(result).toMatchObject({
+    kind: "refused",
+    code: "address-in-use",
+    reason: expect.stringContaining(POD_ADDRESS),
+  });
   expect([existsSync(lease.path), existsSync(other.path), history]).toEqual([true, true, []]);
 });
 
-async function release(leases: readonly (typeof lease)[]) {
-  const result = await releaseAddresses({ kind: "release-addresses", sandboxId: LEFT, leases }, FINDING, tools());
-  await shop.journal.close();
-  return { result, history: (await readHistory(shop.stateDir.journal)).records };
+test("refuses while somebody refers to the sandbox", async () => {
+  const { result, history } = await release([lease], { processes: { byContainer: new Map([[LEFT, [7]]]) } });
+
+  expect(result).toMatchObject({ kind: "refused", code: "still-referenced" });
+  expect([existsSync(lease.path), history]).toEqual([true, []]);
+});
+
+test("needs nothing when the address is another sandbox's by now", async () => {
+  put(lease.path, `${POD}\r\neth0`);
+
+  const { result, history } = await release([lease]);
+
+  expect([result, existsSync(lease.path), history]).toEqual([{ kind: "unneeded" }, true, []]);
+});
+
+test("the cached chain alone releases the address where it can", async () => {
+  cacheResult([{ type: "bridge" }]);
+  install("bridge", `rm ${lease.path}`);
+  install("host-local", "echo not to be called; exit 1");
+
+  expect((await release([lease])).result).toMatchObject({ kind: "done", detail: expect.stringContaining("cached") });
+});
+
+test("a cached chain that somebody else may write is not run", async () => {
+  cacheResult([{ type: "bridge" }]);
+  chmodSync(join(shop.caches, "results"), 0o777);
+  install("bridge", `rm ${lease.path}`);
+
+  expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
+});
+
+test("an address that stays taken is a failure, whatever the plugin answers", async () => {
+  install("host-local", "exit 0");
+
+  expect((await release([lease])).result).toMatchObject({ kind: "failed", code: "address-not-released" });
+});
+
+test("ends with the first address that cannot be released", async () => {
+  const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
+  put(other.path, `${LEFT}\r\neth0`);
+  install("host-local", "exit 1");
+
+  const { result, history } = await release([lease, other]);
+
+  expect([result.kind, history.length]).toEqual(["failed", 1]);
+});
+
+async function release(leases: readonly (typeof lease)[], node: FakeNode = {}) {
+  const step = { kind: "release-addresses", sandboxId: LEFT, leases } as const;
+  return await journalOf(shop, releaseAddresses(step, FINDING, tools(node)));
 }
 
 /** A node on which one pod runs. */
-function tools(): NodeTools {
-  const status = { network: { ip: POD_ADDRESS, additionalIps: [] } };
-  const parts = {
-    journal: shop.journal,
-    hostRoot: "/",
-    binDirs: [join(shop.caches, "bin")],
-    cniCacheDirs: [shop.caches],
-    waits: DEFAULT_WAITS,
-    cri: {
-      listPodSandbox: () => Promise.resolve([{ id: POD }]),
-      podSandboxStatus: () => Promise.resolve({ status }),
-    },
-    facts: {
-      sandbox: () => Promise.resolve(undefined),
-      renew: () => undefined,
-      containerd: () => Promise.resolve({ records: [], sandboxes: [] }),
-      processes: () => Promise.resolve(read({ plugins: [], shims: [], byContainer: new Map() })),
-    },
-  } satisfies Partial<Record<keyof NodeTools, unknown>>;
-  return parts as unknown as NodeTools;
+function tools(node: FakeNode): NodeTools {
+  const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip: POD_ADDRESS } } });
+  return fakeTools(shop, {
+    sandboxes: [criSandbox(POD, { state: PodSandboxState.SANDBOX_READY })],
+    cri: { podSandboxStatus: () => Promise.resolve(status) },
+    tools: { binDirs: [join(shop.caches, "bin")], cniCacheDirs: [shop.caches] },
+    ...node,
+  });
 }
 
 function leaseOf(address: string): string {

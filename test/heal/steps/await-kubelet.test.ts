@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { awaitKubelet } from "../../../src/heal/steps/await-kubelet.ts";
+import { type PodSandbox, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { idOf } from "../../support/snapshot-builder.ts";
+import { criSandbox, fakeTools } from "../fake-node.ts";
+import { makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+const POD = { name: "web", namespace: "default", uid: "uid", attempt: 3 };
+const SANDBOX = criSandbox(ID, { metadata: POD });
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+function successor(attempt: number, state: PodSandboxState = PodSandboxState.SANDBOX_READY): PodSandbox {
+  return criSandbox(idOf("b"), { metadata: { ...POD, attempt }, state });
+}
+
+/** What the runtime lists, look by look; the last list stays. */
+async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 200, stopped = false } = {}) {
+  const filters: unknown[] = [];
+  const stop = new AbortController();
+  if (stopped) stop.abort();
+  const tools = fakeTools(shop, {
+    cri: {
+      listPodSandbox: (filter) => {
+        filters.push(filter);
+        return Promise.resolve(lists[Math.min(filters.length, lists.length) - 1] ?? []);
+      },
+    },
+    tools: { interruption: { stop: stop.signal, giveUp: stop.signal } },
+  });
+  const sleep = () => new Promise((resolve) => setTimeout(resolve, 20));
+  const result = await awaitKubelet(ID, { ...tools, sleep, waits: { ...tools.waits, kubeletMs } });
+  return { result, filters };
+}
+
+test("a sandbox that is gone already is healed, without a wait", async () => {
+  const { result, filters } = await awaited([[]]);
+  expect([result, filters]).toEqual([{ kind: "healed" }, [{ id: ID }]]);
+});
+
+test.each<readonly [string, readonly (readonly PodSandbox[])[]]>([
+  ["kubelet removes it", [[SANDBOX], [SANDBOX], []]],
+  ["a newer attempt of its pod becomes Ready", [[SANDBOX], [SANDBOX], [SANDBOX, successor(4)]]],
+])("it is healed when %s", async (_, lists) => {
+  const { result, filters } = await awaited(lists, { kubeletMs: 10_000 });
+  expect(result).toEqual({ kind: "healed" });
+  expect(filters).toHaveLength(3);
+  expect(filters[1]).toEqual({ labelSelector: { "io.kubernetes.pod.uid": "uid" } });
+});
+
+test.each<readonly [string, readonly PodSandbox[]]>([
+  ["nothing changes", [SANDBOX]],
+  ["the newer attempt is not Ready", [SANDBOX, successor(4, PodSandboxState.SANDBOX_NOTREADY)]],
+  ["another sandbox of the same attempt is Ready", [SANDBOX, successor(3)]],
+  ["an older attempt is Ready", [SANDBOX, successor(2)]],
+])("it is not healed while %s: the next step follows", async (_, list) => {
+  const { result, filters } = await awaited([list]);
+  expect(result).toEqual({ kind: "done" });
+  expect(filters.length).toBeGreaterThan(1);
+});
+
+test("nothing is waited for when the run is to end", async () => {
+  const { result, filters } = await awaited([[SANDBOX]], { kubeletMs: 10_000, stopped: true });
+  expect([result, filters.length]).toEqual([{ kind: "done" }, 1]);
+});

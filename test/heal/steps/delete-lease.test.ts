@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { deleteLease } from "../../../src/heal/steps/delete-lease.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { idOf, recordOf } from "../../support/snapshot-builder.ts";
+import { type FakeNode, fakeContainerd, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+async function deleted(node: FakeNode = {}, answer: () => Promise<void> = () => Promise.resolve()) {
+  const asked: string[] = [];
+  const containerd = fakeContainerd({
+    deleteLease: (id) => {
+      asked.push(id);
+      return answer();
+    },
+  });
+  const tools = fakeTools(shop, { tools: { containerd }, ...node });
+  return { ...(await journalOf(shop, deleteLease(ID, FINDING, tools))), asked };
+}
+
+test("a lease that nobody refers to is deleted, and the journal knows of it", async () => {
+  const { result, history, asked } = await deleted();
+  expect([result.kind, asked]).toEqual(["done", [ID]]);
+  expect(history).toMatchObject([{ action: { kind: "delete-lease", lease: ID }, outcome: "healed" }]);
+});
+
+test("one whose sandbox has a record stays", async () => {
+  const { result, history, asked } = await deleted({ containerdFacts: { records: [recordOf("a")] } });
+  expect([result, history, asked]).toMatchObject([{ kind: "refused", code: "still-referenced" }, [], []]);
+});
+
+test("another runtime has none", async () => {
+  expect((await deleted({ tools: { containerd: undefined } })).result).toEqual({ kind: "unneeded" });
+});
+
+test.each([
+  ["not-found", "done"],
+  ["refused", "failed"],
+] as const)("the runtime's answer %s means %s", async (kind, outcome) => {
+  const answer = () => Promise.reject(new RuntimeError(kind, "Leases/Delete", "no", ""));
+  expect((await deleted({}, answer)).result.kind).toBe(outcome);
+});

@@ -1,0 +1,72 @@
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { takeKernelLock } from "../../../src/heal/kernel-lock.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/node-tools.ts";
+import { dropEmptyLease } from "../../../src/heal/steps/drop-empty-lease.ts";
+import { MAX_FILE_BYTES } from "../../../src/snapshot/safe-fs.ts";
+import { fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+let shop: Workshop;
+let networkDir: string;
+let path: string;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+  networkDir = join(shop.caches, "cbr0");
+  mkdirSync(networkDir);
+  path = join(networkDir, "10.88.0.9");
+});
+afterEach(() => shop.remove());
+
+function dropped(lookMs = DEFAULT_WAITS.lookMs) {
+  const tools = fakeTools(shop, { tools: { waits: { ...DEFAULT_WAITS, lookMs } } });
+  return journalOf(shop, dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, tools));
+}
+
+test.each(["", "\n", "no id\r\neth0"])("a lease that names no owner is moved away: %j", async (content) => {
+  writeFileSync(path, content);
+
+  const { result, history } = await dropped();
+
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "done", undoable: true }, false]);
+  expect(history).toMatchObject([{ action: { kind: "quarantine-file", path }, outcome: "healed" }]);
+});
+
+test("a lease that names an owner by now stays", async () => {
+  writeFileSync(path, `${"a".repeat(64)}\r\neth0`);
+
+  const { result, history } = await dropped();
+
+  expect([result, existsSync(path), history]).toMatchObject([{ kind: "refused", code: "lease-has-owner" }, true, []]);
+});
+
+test("what is too large to be a lease stays", async () => {
+  writeFileSync(path, "");
+  truncateSync(path, MAX_FILE_BYTES + 1);
+
+  const { result } = await dropped();
+
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "not-a-plain-file" }, true]);
+});
+
+test.each<readonly [string, () => void]>([
+  ["gone", () => undefined],
+  ["a link", () => symlinkSync("/etc/hostname", path)],
+])("nothing is done about one that is %s", async (_, make) => {
+  make();
+  expect((await dropped()).result).toEqual({ kind: "unneeded" });
+});
+
+test("nothing is done while host-local holds its lock", async () => {
+  writeFileSync(path, "");
+  const lock = await takeKernelLock(join(networkDir, "lock"), 5000);
+  if (lock.kind !== "held") throw new Error(lock.kind);
+  try {
+    const { result } = await dropped(50);
+    expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "lock-refused" }, true]);
+  } finally {
+    lock.release();
+  }
+});

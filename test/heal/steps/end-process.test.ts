@@ -1,0 +1,227 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { NodeTools } from "../../../src/heal/node-tools.ts";
+import { endProcess } from "../../../src/heal/steps/end-process.ts";
+import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { parseStat } from "../../../src/snapshot/proc-parse.ts";
+import { failed } from "../../../src/snapshot/source.ts";
+import type { PluginProcess, ShimProcess } from "../../../src/snapshot/types.ts";
+import { idOf, pluginFor, recordOf, shimOf } from "../../support/snapshot-builder.ts";
+import { criSandbox, type FakeNode, type FakeProcesses, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+const READY = { state: PodSandboxState.SANDBOX_READY };
+
+let shop: Workshop;
+const children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  await shop.remove();
+});
+
+interface Started {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+  readonly isAlive: () => boolean;
+}
+
+/** A process of our own; with `deaf` one that only SIGKILL ends. */
+async function start(deaf = false): Promise<Started> {
+  const script = deaf ? "trap '' TERM; echo ready; while :; do sleep 0.05; done" : "echo ready; exec sleep 600";
+  const child = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "ignore"] });
+  children.push(child);
+  await once(child.stdout, "data");
+  const pid = child.pid ?? 0;
+  const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const isAlive = (): boolean => child.exitCode === null && child.signalCode === null;
+  return { pid, startedSecondsAfterBoot: stat?.startedSecondsAfterBoot ?? 0, isAlive };
+}
+
+function plugin(of: Started, more: Partial<PluginProcess> = {}): PluginProcess {
+  const { pid, startedSecondsAfterBoot } = of;
+  return { ...pluginFor("a", "ADD", 600), pid, startedSecondsAfterBoot, ...more };
+}
+
+function shim({ pid, startedSecondsAfterBoot }: Started, more: Partial<ShimProcess> = {}): ShimProcess {
+  return { ...shimOf("a"), pid, startedSecondsAfterBoot, ...more };
+}
+
+function stepFor({ pid, startedSecondsAfterBoot }: Omit<Started, "isAlive">) {
+  return { kind: "end-process", pid, startedSecondsAfterBoot, sandboxId: ID } as const;
+}
+
+function toolsFor(node: FakeNode): NodeTools {
+  const tools = fakeTools(shop, { ...node, tools: { sleep, ...node.tools } });
+  return { ...tools, waits: { ...tools.waits, termMs: 500, rollbackMs: 30_000 } };
+}
+
+/** The process table, of which those that have ended are gone. */
+function living(plugins: readonly (readonly [Started, PluginProcess])[]): () => FakeProcesses {
+  return () => ({ plugins: plugins.filter(([started]) => started.isAlive()).map(([, one]) => one) });
+}
+
+describe("a process is not touched", () => {
+  test.each<readonly [string, string, (started: Started) => FakeNode]>([
+    ["its sandbox is Ready", "sandbox-ready", () => ({ sandboxes: [criSandbox(ID, READY)] })],
+    ["the process table cannot be read", "processes-unread", () => ({ processes: failed("no /proc") })],
+    ["/proc is another pid namespace's", "foreign-pid-namespace", () => ({ tools: { hostRoot: shop.caches } })],
+    [
+      "it is a shim with more than pause below it",
+      "shim-has-children",
+      (started) => ({ processes: { shims: [shim(started, { childPids: [7, 8] })] } }),
+    ],
+  ])("when %s", async (_, code, node) => {
+    const started = await start();
+    const processes = { plugins: [plugin(started)] };
+
+    const { result, history } = await journalOf(
+      shop,
+      endProcess(stepFor(started), FINDING, toolsFor({ processes, ...node(started) })),
+    );
+
+    expect([result, history, started.isAlive()]).toMatchObject([{ kind: "refused", code }, [], true]);
+  });
+
+  test.each<readonly [string, (started: Started) => FakeProcesses]>([
+    ["nobody has its pid any more", () => ({})],
+    ["its pid is another process by now", (of) => ({ plugins: [plugin(of, { startedSecondsAfterBoot: 1 })] })],
+    ["it works on another sandbox", (of) => ({ plugins: [plugin(of, { sandboxId: idOf("b") })] })],
+    ["it is another sandbox's shim", (of) => ({ shims: [shim(of, { id: idOf("b") })] })],
+  ])("when %s", async (_, processes) => {
+    const started = await start();
+
+    const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes: processes(started) }));
+
+    expect([result, started.isAlive()]).toEqual([{ kind: "unneeded" }, true]);
+  });
+});
+
+describe("a process is ended", () => {
+  test("by SIGTERM, and the journal knows of it", async () => {
+    const started = await start();
+    // Another sandbox may be Ready, and its own is not.
+    const sandboxes = [criSandbox(idOf("b"), READY), criSandbox(ID)];
+    const cri = { listPodSandbox: () => Promise.resolve(sandboxes) };
+
+    const { result, history } = await journalOf(
+      shop,
+      endProcess(
+        stepFor(started),
+        FINDING,
+        toolsFor({ sandboxes, cri, processes: living([[started, plugin(started)]]) }),
+      ),
+    );
+
+    expect([result.kind, started.isAlive(), children[0]?.signalCode]).toEqual(["done", false, "SIGTERM"]);
+    expect(history).toMatchObject([{ action: { kind: "end-process", pid: started.pid }, outcome: "healed" }]);
+  });
+
+  test("by SIGKILL when SIGTERM is not heard", async () => {
+    const deaf = await start(true);
+
+    const result = await endProcess(stepFor(deaf), FINDING, toolsFor({ processes: living([[deaf, plugin(deaf)]]) }));
+
+    expect([result.kind, children[0]?.signalCode]).toEqual(["done", "SIGKILL"]);
+  });
+
+  test("with those that it started within moments, and without a younger one of a retry", async () => {
+    const [parent, child, retry] = [await start(), await start(), await start()];
+    const began = parent.startedSecondsAfterBoot;
+    const young = plugin(retry, { startedSecondsAfterBoot: began + 6 });
+    const processes = living([
+      [parent, plugin(parent)],
+      [child, plugin(child)],
+      [retry, young],
+    ]);
+
+    const result = await endProcess(stepFor(parent), FINDING, toolsFor({ processes }));
+
+    expect([result.kind, parent.isAlive(), child.isAlive(), retry.isAlive()]).toEqual(["done", false, false, true]);
+  });
+
+  test("when it is the shim of nothing but pause; then what pause leaves is waited for", async () => {
+    const started = await start();
+    let looks = 0;
+    const processes = () => {
+      if (started.isAlive()) return { shims: [shim(started)] };
+      looks += 1;
+      return looks < 4 ? { byContainer: new Map([[ID, [7]]]) } : {};
+    };
+
+    const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes }));
+
+    expect([result.kind, started.isAlive(), looks]).toEqual(["done", false, 4]);
+  });
+
+  test("and said to be stuck when it stays in the process table", async () => {
+    const started = await start();
+
+    const { result, history } = await journalOf(
+      shop,
+      endProcess(stepFor(started), FINDING, toolsFor({ processes: { plugins: [plugin(started)] } })),
+    );
+
+    expect(result).toMatchObject({ kind: "failed", code: "process-unkillable" });
+    expect(history).toMatchObject([{ outcome: "failed" }]);
+  });
+
+  test("and not taken for ended while the process table cannot be read", async () => {
+    const started = await start();
+    let looks = 0;
+    const processes = () => (looks++ === 0 ? { plugins: [plugin(started)] } : failed<never>("no /proc"));
+
+    const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes }));
+
+    expect(result).toMatchObject({ kind: "failed", code: "process-unkillable" });
+  });
+});
+
+describe("the runtime's rollback", () => {
+  function recordedFor(readings: number) {
+    let left = readings;
+    const facts = {
+      ...fakeTools(shop).facts,
+      containerd: () => {
+        left -= 1;
+        return Promise.resolve({ records: left > 0 ? [recordOf("a")] : [], sandboxes: [], leases: [], tasks: [] });
+      },
+    };
+    return { facts, leftOver: () => left };
+  }
+
+  test.each([
+    [undefined, 0],
+    [{ awaitRollback: false }, 3],
+  ])("is waited for after a plugin has ended, unless told otherwise: %j", async (options, left) => {
+    const started = await start();
+    const { facts, leftOver } = recordedFor(3);
+    const processes = living([[started, plugin(started)]]);
+    const { facts: table } = toolsFor({ processes });
+    const tools = toolsFor({ tools: { facts: { ...facts, processesNow: () => table.processesNow() } } });
+
+    const result = await endProcess(stepFor(started), FINDING, tools, options);
+
+    expect([result.kind, leftOver()]).toEqual(["done", left]);
+  });
+
+  test("is over when the sandbox is listed: then that is a case of its own", async () => {
+    const started = await start();
+    const { facts, leftOver } = recordedFor(3);
+    const processes = living([[started, plugin(started)]]);
+    const { facts: table } = toolsFor({ processes });
+    const sandbox = () => Promise.resolve(criSandbox(ID));
+    const tools = toolsFor({ tools: { facts: { ...facts, sandbox, processesNow: () => table.processesNow() } } });
+
+    await endProcess(stepFor(started), FINDING, tools);
+
+    expect(leftOver()).toBe(3);
+  });
+});

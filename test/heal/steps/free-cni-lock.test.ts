@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { freeCniLock } from "../../../src/heal/steps/free-cni-lock.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { PodSandboxState, StatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { idOf, pluginFor } from "../../support/snapshot-builder.ts";
+import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const HOLDER = { pid: 2 ** 22 - 1, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
+const SILENT = new RuntimeError("deadline", "Status", "no answer", "");
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+/** Status is not answered before so many have asked. */
+async function freed(silentFor: number, node: FakeNode = {}) {
+  let asked = 0;
+  const status = () => {
+    asked += 1;
+    return asked > silentFor ? Promise.resolve(StatusResponse.fromPartial({})) : Promise.reject(SILENT);
+  };
+  const tools = fakeTools(shop, { ...node, cri: { status, ...node.cri } });
+  const waits = { ...tools.waits, lookMs: 50, termMs: 50 };
+  const step = { kind: "free-cni-lock", holders: [HOLDER] } as const;
+  return { ...(await journalOf(shop, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
+}
+
+const HELD = {
+  plugins: [{ ...pluginFor("a", "ADD", 600), ...HOLDER }],
+};
+
+test("nobody is ended when the runtime answers Status by now", async () => {
+  const { result, history } = await freed(0, { processes: HELD });
+  expect([result, history]).toEqual([{ kind: "unneeded" }, []]);
+});
+
+test("a holder that is gone leaves the lock free", async () => {
+  expect(await freed(1)).toMatchObject({ result: { kind: "done" }, history: [], asked: 2 });
+});
+
+test("a holder whose sandbox has become Ready is not ended, and the lock is said to be held", async () => {
+  const sandboxes = [criSandbox(HOLDER.sandboxId, { state: PodSandboxState.SANDBOX_READY })];
+  const { result, history } = await freed(Number.POSITIVE_INFINITY, { sandboxes, processes: HELD });
+  expect([result, history]).toMatchObject([
+    { kind: "failed", code: "status-unanswered", reason: expect.stringContaining("Ready") },
+    [],
+  ]);
+});
+
+test("without a holder that is left, a restart of the runtime is advised", async () => {
+  expect((await freed(Number.POSITIVE_INFINITY)).result).toMatchObject({
+    kind: "failed",
+    code: "status-unanswered",
+    reason: expect.stringContaining("no plugin process is left"),
+  });
+});
+
+test("holders are ended and the journal knows of it", async () => {
+  let looks = 0;
+  const processes = () => (looks++ === 0 ? HELD : {});
+  const { result, history } = await freed(1, { processes });
+  expect(history).toMatchObject([{ action: { kind: "end-process", pid: HOLDER.pid }, outcome: "healed" }]);
+  expect(result).toEqual({ kind: "done", journalId: history[0]?.id });
+});
+
+test("no holder is ended when the run is to end", async () => {
+  const stop = AbortSignal.abort();
+  const { result, history } = await freed(Number.POSITIVE_INFINITY, {
+    processes: HELD,
+    tools: { interruption: { stop, giveUp: stop } },
+  });
+  expect([result, history]).toMatchObject([{ kind: "failed", reason: expect.stringContaining("interrupted") }, []]);
+});
+
+test("what is no answer of the runtime is not taken for one", async () => {
+  const broken = { cri: { status: () => Promise.reject(new TypeError("a mistake")) } };
+  await expect(freed(0, broken)).rejects.toThrow("a mistake");
+});

@@ -1,0 +1,122 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { quarantineStep } from "../../../src/heal/steps/quarantine.ts";
+import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { failed } from "../../../src/snapshot/source.ts";
+import { idOf, shimOf } from "../../support/snapshot-builder.ts";
+import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+const RESULT = `results/cbr0-${ID}-eth0`;
+const SOUND_RESULT = JSON.stringify({ kind: "cniCacheV1", containerId: ID, result: { cniVersion: "1.0.0" } });
+const STRIPPED = JSON.stringify([
+  {
+    ConfList: { plugins: [{ type: "kube-ovn" }] },
+    CNINetworkConfigList: { Plugins: [{ Bytes: bytesOf({ type: "kube-ovn", server_socket: "/run/x" }) }] },
+  },
+]);
+
+function bytesOf(config: object): string {
+  return Buffer.from(JSON.stringify(config)).toString("base64");
+}
+
+type Health = Parameters<typeof quarantineStep>[0]["health"];
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+function put(name: string, content: string): string {
+  const path = join(shop.caches, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+function quarantined(path: string, health: Health, node: FakeNode = {}) {
+  const tools = fakeTools(shop, node);
+  return journalOf(shop, quarantineStep({ kind: "quarantine-file", path, health }, FINDING, tools));
+}
+
+describe("a broken file of a dead sandbox is moved away", () => {
+  test.each<readonly [string, string, string, Health]>([
+    ["a result without a byte", RESULT, "", "empty"],
+    ["half a result", RESULT, '{"kind":', "corrupt"],
+    ["flannel's half of a file", `flannel/${ID}`, "[", "corrupt"],
+    ["multus' list of no delegates", `multus/${ID}`, "[]", "corrupt"],
+    ["delegates without a setting that DEL needs", `multus/${ID}`, STRIPPED, "stripped"],
+  ])("%s", async (_, name, content, health) => {
+    const path = put(name, content);
+
+    const { result, history } = await quarantined(path, health, { sandboxes: [criSandbox(ID)] });
+
+    expect([result, existsSync(path)]).toMatchObject([{ kind: "done", undoable: true }, false]);
+    expect(history).toMatchObject([{ action: { kind: "quarantine-file", path }, outcome: "healed" }]);
+  });
+
+  test("also of one that is gone", async () => {
+    const path = put(RESULT, "");
+    expect((await quarantined(path, "empty")).result.kind).toBe("done");
+  });
+});
+
+describe("a broken file stays", () => {
+  test.each<readonly [string, FakeNode]>([
+    ["is Ready", { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] }],
+    ["has a shim", { sandboxes: [criSandbox(ID)], processes: { shims: [shimOf("a")] } }],
+    ["is not proven dead", { sandboxes: [criSandbox(ID)], processes: failed("no /proc") }],
+  ])("when its sandbox %s", async (_, node) => {
+    const path = put(RESULT, "");
+
+    const { result, history } = await quarantined(path, "empty", node);
+
+    expect([result, existsSync(path), history]).toMatchObject([{ kind: "refused", code: "not-dead" }, true, []]);
+  });
+
+  test.each<readonly [string, string, string, Health]>([
+    ["a result", RESULT, SOUND_RESULT, "corrupt"],
+    ["flannel's file", `flannel/${ID}`, "{}", "corrupt"],
+    ["multus' delegates", `multus/${ID}`, '[{"Conf":{}}]', "corrupt"],
+    ["delegates with all their settings", `multus/${ID}`, '[{"Conf":{}}]', "stripped"],
+    ["delegates that are not even a list", `multus/${ID}`, "{", "stripped"],
+  ])("when it was written anew: %s", async (_, name, content, health) => {
+    const path = put(name, content);
+
+    const { result } = await quarantined(path, health);
+
+    expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-not-broken" }, true]);
+  });
+
+  test("when its name names no sandbox", async () => {
+    const path = put("results/cbr0-web-eth0", "");
+    expect((await quarantined(path, "empty")).result).toMatchObject({ kind: "refused", code: "names-no-sandbox" });
+  });
+
+  test("when it is a link", async () => {
+    const path = join(shop.caches, ID);
+    symlinkSync("/etc/hostname", path);
+    expect((await quarantined(path, "empty")).result).toMatchObject({ kind: "refused", code: "file-refused" });
+  });
+});
+
+describe("a file that was left behind", () => {
+  test("is moved away, whatever is in it", async () => {
+    const path = put(RESULT, SOUND_RESULT);
+    const { result } = await quarantined(path, "orphaned");
+    expect([result.kind, existsSync(path)]).toEqual(["done", false]);
+  });
+
+  test.each<readonly [string, FakeNode]>([
+    ["the runtime lists its sandbox", { sandboxes: [criSandbox(ID)] }],
+    ["a shim carries its id", { processes: { shims: [shimOf("a")] } }],
+    ["nobody can tell", { processes: failed("no /proc") }],
+  ])("stays when %s", async (_, node) => {
+    const path = put(RESULT, SOUND_RESULT);
+    const { result } = await quarantined(path, "orphaned", node);
+    expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "still-referenced" }, true]);
+  });
+});

@@ -1,0 +1,78 @@
+import { existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
+import { failed } from "../../../src/snapshot/source.ts";
+import { recordOf } from "../../support/snapshot-builder.ts";
+import { type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+let shop: Workshop;
+let path: string;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+  path = join(shop.caches, "cni-a");
+  writeFileSync(path, "");
+});
+afterEach(() => shop.remove());
+
+function inodeOf(file: string): bigint {
+  return lstatSync(file, { bigint: true }).ino;
+}
+
+function removed(node: FakeNode = {}, inode?: bigint) {
+  return journalOf(shop, removeNetns({ kind: "remove-netns", path, inode }, FINDING, fakeTools(shop, node)));
+}
+
+test("a leftover file is removed, and the journal knows of it", async () => {
+  const others = [recordOf("b"), { ...recordOf("c"), sandbox: undefined }];
+  const { result, history } = await removed({ containerdFacts: { records: others as never } });
+
+  expect([result.kind, existsSync(path)]).toEqual(["done", false]);
+  expect(history).toMatchObject([{ action: { kind: "remove-netns", path }, outcome: "healed" }]);
+});
+
+test("one that is gone needs nothing", async () => {
+  path = join(shop.caches, "cni-gone");
+  expect((await removed()).result).toEqual({ kind: "unneeded" });
+});
+
+test.each<readonly [string, string, () => FakeNode]>([
+  ["processes cannot be read", "namespace-users-unread", () => ({ processes: failed("no /proc") })],
+  ["a process' namespace may not be read", "namespace-users-unread", () => ({ processes: { netnsUnread: [7] } })],
+  ["there are no records to ask", "namespace-users-unread", () => ({ containerdFacts: undefined })],
+  ["a process lives in it", "namespace-in-use", () => ({ processes: { netnsInodes: new Set([inodeOf(path)]) } })],
+  ["a record refers to it", "namespace-referenced", () => ({ containerdFacts: { records: [recordOf("a")] } })],
+  [
+    "a record of the sandbox store refers to it",
+    "namespace-referenced",
+    () => ({ containerdFacts: { sandboxes: [recordOf("a")] } }),
+  ],
+])("is refused when %s", async (_, code, node) => {
+  const { result, history } = await removed(node());
+
+  expect([result, existsSync(path), history]).toMatchObject([{ kind: "refused", code }, true, []]);
+});
+
+test.each<readonly [string, () => void]>([
+  ["a directory", () => mkdirSync(path)],
+  ["a link", () => symlinkSync("/proc/self/ns/net", path)],
+])("is refused when it is %s", async (_, make) => {
+  path = join(shop.caches, "cni-odd");
+  make();
+  expect((await removed()).result).toMatchObject({ kind: "refused", code: "not-a-namespace" });
+  expect(lstatSync(path).isFile()).toBe(false);
+});
+
+test("is refused when another namespace is mounted there by now", async () => {
+  const { result } = await removed({}, inodeOf(path) + 1n);
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "namespace-changed" }, true]);
+});
+
+test("a namespace that cannot be unmounted stays", async () => {
+  // Nothing is mounted there, whatever the scan saw.
+  const { result, history } = await removed({}, inodeOf(path));
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "failed", code: "unmount-failed" }, true]);
+  expect(history).toMatchObject([{ outcome: "failed" }]);
+});

@@ -1,0 +1,114 @@
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { replayCachedDel } from "../../../src/heal/steps/replay-del.ts";
+import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { idOf, shimOf } from "../../support/snapshot-builder.ts";
+import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+const ADDRESS = "10.88.0.9";
+const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
+
+let shop: Workshop;
+let path: string;
+let called: string;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+  path = join(shop.caches, `results/cbr0-${ID}-eth0`);
+  called = join(shop.caches, "called");
+  cache([{ type: "bridge" }]);
+  install("bridge", `echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME" > ${called}`);
+});
+afterEach(() => shop.remove());
+
+function put(file: string, content: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+}
+
+function install(type: string, onDel: string): void {
+  const plugin = join(shop.caches, "bin", type);
+  put(plugin, `#!/bin/sh\n${onDel}\n`);
+  chmodSync(plugin, 0o755);
+}
+
+function cache(plugins: readonly object[], more: object = {}): void {
+  const config = Buffer.from(JSON.stringify({ cniVersion: "1.0.0", name: "cbr0", plugins })).toString("base64");
+  const result = { cniVersion: "1.0.0", ips: [{ address: `${ADDRESS}/24` }] };
+  put(path, JSON.stringify({ kind: "cniCacheV1", containerId: ID, ifName: "eth0", config, result, ...more }));
+}
+
+function replayed(node: FakeNode = {}) {
+  const tools = fakeTools(shop, { ...node, tools: { binDirs: [join(shop.caches, "bin")], ...node.tools } });
+  return journalOf(shop, replayCachedDel({ kind: "replay-del", path, sandboxId: ID }, FINDING, tools));
+}
+
+/** One other pod runs, with this address. */
+function podWith(ip: string): FakeNode {
+  const other = criSandbox(idOf("b"), { state: PodSandboxState.SANDBOX_READY });
+  const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip } } });
+  return { sandboxes: [other], cri: { podSandboxStatus: () => Promise.resolve(status) } };
+}
+
+test("DEL is called from the cached record, and the journal knows of it", async () => {
+  const { result, history } = await replayed(podWith("10.88.0.2"));
+
+  expect([result.kind, existsSync(called)]).toEqual(["done", true]);
+  expect(history).toMatchObject([{ action: { kind: "replay-del", path, sandboxId: ID }, outcome: "healed" }]);
+});
+
+test("no DEL while somebody refers to the sandbox", async () => {
+  const { result, history } = await replayed({ processes: { shims: [shimOf("a")] } });
+
+  expect([result, existsSync(called), history]).toMatchObject([{ code: "still-referenced" }, false, []]);
+});
+
+test("no DEL when a pod that runs has its address by now", async () => {
+  const { result, history } = await replayed(podWith(ADDRESS));
+
+  expect([result, existsSync(called), history]).toMatchObject([{ code: "address-in-use" }, false, []]);
+});
+
+test.each<readonly [string, () => void]>([
+  ["without its configuration", () => cache([{ type: "bridge" }], { config: undefined })],
+  ["that cannot be read", () => put(path, "{")],
+  ["whose plugins hold nothing", () => cache([{ type: "loopback" }, { type: "multus" }])],
+  [
+    "with a name that no result has",
+    () => {
+      path = join(shop.caches, "results/odd");
+      cache([{ type: "bridge" }]);
+    },
+  ],
+  [
+    "that is gone",
+    () => {
+      path = join(shop.caches, `results/cbr0-${ID}-eth9`);
+    },
+  ],
+])("nothing is called from a record %s", async (_, change) => {
+  change();
+  const { result, history } = await replayed();
+  expect([result, existsSync(called), history]).toEqual([{ kind: "unneeded" }, false, []]);
+});
+
+test("a plugin that holds something is called although another of its chain holds nothing", async () => {
+  cache([{ type: "bridge" }, { type: "loopback" }]);
+  install("loopback", "exit 0");
+  expect([(await replayed()).result.kind, existsSync(called)]).toEqual(["done", true]);
+});
+
+test("a plugin that refuses for good does not keep the record", async () => {
+  install("bridge", "echo no such network; exit 1");
+  expect((await replayed()).result).toMatchObject({ kind: "done", detail: expect.stringContaining("no such network") });
+});
+
+test("a plugin whose daemon is down keeps the record for another try", async () => {
+  install("bridge", `echo '${DAEMON_DOWN}'; exit 1`);
+  const { result, history } = await replayed();
+  expect(result).toMatchObject({ kind: "failed", code: "del-undelivered", text: expect.stringContaining("kube-ovn") });
+  expect(history).toMatchObject([{ outcome: "failed" }]);
+});

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { NodeTools } from "../../../src/heal/node-tools.ts";
+import { removeSandbox } from "../../../src/heal/steps/remove-sandbox.ts";
+import { stopSandbox } from "../../../src/heal/steps/stop-sandbox.ts";
+import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { failed } from "../../../src/snapshot/source.ts";
+import { idOf, shimOf } from "../../support/snapshot-builder.ts";
+import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = idOf("a");
+const DEAD = { sandboxes: [criSandbox(ID)] };
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+const STEPS = [
+  ["stop", stopSandbox],
+  ["remove", removeSandbox],
+] as const;
+
+/** Has its turn at once, or is held back. */
+function toolsFor(node: FakeNode, held = false) {
+  const calls: string[] = [];
+  const called = (name: string) => (id: string) => {
+    calls.push(`${name} ${id}`);
+    return Promise.resolve();
+  };
+  const turn: NodeTools["turn"] = async (call) => {
+    if (held) return { code: "interrupted" };
+    await call();
+    return undefined;
+  };
+  const departed: NodeTools["departed"] = async (_id, remove) => {
+    const objection = await remove();
+    return objection === undefined ? "gone" : { held: objection };
+  };
+  const cri = { stopPodSandbox: called("stop"), removePodSandbox: called("remove"), ...node.cri };
+  return { calls, tools: fakeTools(shop, { ...node, cri, tools: { turn, departed, ...node.tools } }) };
+}
+
+test.each(STEPS)("%s: a dead sandbox, and the journal knows of it", async (name, step) => {
+  const { calls, tools } = toolsFor(DEAD);
+
+  const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+
+  expect([result.kind, calls]).toEqual(["done", [`${name} ${ID}`]]);
+  expect(history).toMatchObject([{ action: { kind: `${name}-sandbox`, sandboxId: ID }, outcome: "healed" }]);
+});
+
+const ALIVE: readonly (readonly [string, FakeNode])[] = [
+  ["is Ready", { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] }],
+  ["has a shim", { ...DEAD, processes: { shims: [shimOf("a")] } }],
+  ["is not proven dead", { ...DEAD, processes: failed("no /proc") }],
+];
+
+test.each(STEPS.flatMap(([name, step]) => ALIVE.map(([why, node]) => [name, why, step, node] as const)))(
+  "%s is refused when the sandbox %s",
+  async (_name, _why, step, node) => {
+    const { calls, tools } = toolsFor(node);
+
+    const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+
+    expect([result, history, calls]).toMatchObject([{ kind: "refused", code: "not-dead" }, [], []]);
+  },
+);
+
+test.each(STEPS)("%s: one that is gone needs nothing", async (_, step) => {
+  const { calls, tools } = toolsFor({});
+  expect([await step(ID, FINDING, tools), calls]).toEqual([{ kind: "unneeded" }, []]);
+});
+
+test.each(STEPS)("%s: is held when it does not get its turn", async (_, step) => {
+  const { calls, tools } = toolsFor(DEAD, true);
+
+  const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
+
+  expect([result, calls]).toMatchObject([{ kind: "held", code: "interrupted" }, []]);
+  expect(history).toMatchObject([{ outcome: "skipped" }]);
+});
+
+test("remove is refused when the logs of its containers cannot be saved", async () => {
+  const container = criContainer(ID);
+  const { path } = await shop.put("0.log", "last words");
+  const logPaths = new Map([[container.id, path]]);
+  const { calls, tools } = toolsFor({ ...DEAD, containers: [container], tools: { logPaths } });
+  await shop.journal.close();
+
+  const result = await removeSandbox(ID, FINDING, tools);
+
+  expect([result, calls]).toMatchObject([{ kind: "refused", code: "logs-not-saved" }, []]);
+});
+
+test("remove asks for log paths that the scan did not read", async () => {
+  const container = criContainer(ID);
+  const { path } = await shop.put("0.log", "last words");
+  const status = ContainerStatusResponse.fromPartial({ status: { logPath: path } });
+  const cri = { containerStatus: () => Promise.resolve(status) };
+  const { tools } = toolsFor({ ...DEAD, containers: [container], cri });
+
+  const { result, history } = await journalOf(shop, removeSandbox(ID, FINDING, tools));
+
+  expect(result.kind).toBe("done");
+  expect(history.map(({ action }) => action.kind)).toEqual(["save-logs", "remove-sandbox"]);
+});
+
+test.each(["listed", "recorded"] as const)("remove fails when the sandbox is still %s afterwards", async (left) => {
+  const departed: NodeTools["departed"] = async (_id, remove) => {
+    await remove();
+    return left;
+  };
+  const { tools } = toolsFor({ ...DEAD, tools: { departed } });
+
+  expect(await removeSandbox(ID, FINDING, tools)).toMatchObject({ kind: "failed", code: "sandbox-still-there" });
+});
