@@ -3,8 +3,9 @@ import type { Logger } from "pino";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
 import { settleEarlierRuns } from "../heal/earlier-runs.ts";
-import type { Seen } from "../heal/in-session.ts";
 import type { Interruption } from "../heal/interruption.ts";
+import { DEFAULT_WAITS } from "../heal/node-tools.ts";
+import { runPipeline, type Scanned } from "../heal/pipeline.ts";
 import type { SessionOptions } from "../heal/session.ts";
 import { describeError } from "../heal/system-error.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
@@ -16,7 +17,6 @@ import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
 import { type FacesOptions, openFaces } from "./faces.ts";
-import { healWithSession } from "./heal-with-session.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
 import { runLoop } from "./loop.ts";
 import { openPace } from "./pace.ts";
@@ -26,6 +26,12 @@ import type { Store } from "./store.ts";
 import { keepTimeline } from "./timeline-file.ts";
 import type { Hint } from "./triggers/trigger.ts";
 import { openTriggers } from "./triggers/triggers.ts";
+
+/**
+ * Kubelet is not waited for, except to bring a CSI driver's socket back before pods are restarted for it: the stop that
+ * follows is the call that kubelet would repeat within seconds, and everything else on the node would wait meanwhile.
+ */
+const WAITS = { ...DEFAULT_WAITS, kubeletMs: 0 };
 
 export interface AgentOptions {
   readonly store: Store;
@@ -79,21 +85,30 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     const agent = options.policy();
     return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
   };
-  const look = async (): Promise<Seen> => {
+  const look = async (): Promise<Scanned> => {
     const mirror = await cluster.mirror();
     const snapshot = await observe({ ...options.observe, ...(mirror && { mirror }) }, env);
     triggers.saw(snapshot);
     cluster.saw(snapshot);
     return { snapshot, diagnosis: diagnose(snapshot, policies().heal) };
   };
-  const onWarning = (warning: string): void => log.warn({ warning }, "journal");
   const cycle = openCycle({
     store,
     policies,
     attempts: attempts.book,
     look,
     heal: (shown, order) =>
-      healWithSession(shown, order, { ...options, ...options.observe, cluster: cluster.open, onWarning }),
+      runPipeline(shown, {
+        ...order,
+        // The lock is not waited for: the loop comes back.
+        session: { ...options.session, lockWaitMs: 0 },
+        concurrency: options.concurrency,
+        cniCacheDir: options.observe.cniCacheDir,
+        waits: WAITS,
+        ...(cluster.open === undefined ? {} : { cluster: cluster.open }),
+        interruption: options.interruption,
+        onWarning: (warning) => log.warn({ warning }, "journal"),
+      }),
     gate: (actions) => cluster.gate(actions),
     ownPodUid: env["POD_UID"],
     onDue: (atMs) => pace.dueAt(atMs),

@@ -2,7 +2,7 @@ import { isIPv4 } from "node:net";
 import { leftoverContainer } from "../classes/left-behind/leftover-container.ts";
 import { volumeAttachmentStuck } from "../classes/storage/volume-attachment-stuck.ts";
 import type { NodeView } from "../classes/view.ts";
-import type { Seen } from "../heal/in-session.ts";
+import type { Scanned } from "../heal/pipeline.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types.ts";
@@ -10,7 +10,7 @@ import { addressesFor } from "./network-size.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
 /** Numbers that the report does not carry, taken while the snapshot is still there. */
-export function countsOf({ snapshot, diagnosis }: Seen, report: NodeReport): NodeCounts {
+export function countsOf({ snapshot, diagnosis }: Scanned, report: NodeReport): NodeCounts {
   const { view } = diagnosis;
   const { cni } = snapshot;
   const ofClass = (id: string): number => diagnosis.findings.filter((finding) => finding.class === id).length;

@@ -1,8 +1,8 @@
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
 import type { Healing } from "../heal/heal-node.ts";
-import type { Planned, Seen } from "../heal/in-session.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
+import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import { describeError } from "../heal/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
@@ -18,12 +18,8 @@ import type { Hold } from "./state.ts";
 import { afterBegin, afterDeciding, afterHealing, afterHold, afterLook, type Change } from "./state-changes.ts";
 import type { Store } from "./store.ts";
 
-export interface HealOrder {
-  readonly look: () => Promise<Seen>;
-  readonly plan: (diagnosis: Diagnosis) => Plan;
-  /** All that must hold does, and these are about to be treated. */
-  readonly onBegin: (actions: readonly PlannedAction[]) => void;
-  readonly onResult: (result: ActionResult) => void;
+export interface HealOrder extends Pick<PipelineOptions, "scan" | "plan" | "onResult"> {
+  readonly onBegin: (planned: Planned) => void;
 }
 
 export interface CycleTools {
@@ -31,7 +27,7 @@ export interface CycleTools {
   readonly policies: () => Policies;
   /** What was tried before, also by earlier processes. */
   readonly attempts: AttemptBook;
-  readonly look: () => Promise<Seen>;
+  readonly look: () => Promise<Scanned>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   /** What the rest of the fleet says to it. */
   readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
@@ -52,7 +48,7 @@ export interface Cycle {
 /** Another run is over within moments, mostly; a disk is not emptied that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
 
-interface TimedLook extends Seen {
+interface TimedLook extends Scanned {
   readonly seconds: number;
   /** performance.now() when it began: it shows the node as it was then, at the earliest. */
   readonly startedAtMs: number;
@@ -99,7 +95,7 @@ export function openCycle(tools: CycleTools): Cycle {
   const runnable = (diagnosis: Diagnosis): Plan => runnablePlan(decisions(diagnosis));
 
   /** Gives each finding its standing. True when something may be healed now. */
-  function settle({ diagnosis }: Seen): boolean {
+  function settle({ diagnosis }: Scanned): boolean {
     const { decided, leftAlone, dueAtMs } = decisions(diagnosis);
     const mayRun = decided.some(({ decision }) => decision.kind === "run");
     if (!mayRun) held = undefined;
@@ -112,12 +108,12 @@ export function openCycle(tools: CycleTools): Cycle {
     return mayRun && paused === undefined && (held === undefined || held.untilMs <= performance.now());
   }
 
-  function holdBack(hold: Hold, milliseconds: number, seen: Seen): void {
+  function holdBack(hold: Hold, milliseconds: number, seen: Scanned): void {
     held = { hold, untilMs: performance.now() + milliseconds };
     settle(seen);
   }
 
-  async function heal(seen: Seen): Promise<void> {
+  async function heal(seen: Scanned): Promise<void> {
     const answer = await tools.gate(runnable(seen.diagnosis).actions);
     if (answer.kind === "go") {
       try {
@@ -134,17 +130,17 @@ export function openCycle(tools: CycleTools): Cycle {
   }
 
   /** Gives what was seen last. */
-  async function treat(seen: Seen, plan: (diagnosis: Diagnosis) => Plan): Promise<Seen> {
+  async function treat(seen: Scanned, plan: (diagnosis: Diagnosis) => Plan): Promise<Scanned> {
     const begun: PlannedAction[] = [];
     const results: ActionResult[] = [];
     let last: TimedLook = { ...seen, seconds: 0, startedAtMs: newestMs };
     const order: HealOrder = {
       plan,
-      look: async () => {
+      scan: async () => {
         last = await look();
         return last;
       },
-      onBegin: (actions) => {
+      onBegin: ({ plan: { actions } }) => {
         begun.push(...actions);
         held = undefined;
         attempts.begin(actions);

@@ -1,5 +1,5 @@
 import { crashLoops } from "../diagnose/crash-loops.ts";
-import type { Seen } from "../heal/in-session.ts";
+import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../snapshot/source.ts";
 
 /** What has come since the look before. */
@@ -22,7 +22,7 @@ interface Baseline {
 export class GrowthMeter {
   #before: Baseline | undefined;
 
-  take({ snapshot, diagnosis }: Seen): Growth {
+  take({ snapshot, diagnosis }: Scanned): Growth {
     const before = this.#before;
     const boot = valueOr(snapshot.boot, undefined)?.id ?? before?.boot ?? "";
     const isSameBoot = before === undefined || before.boot === boot;

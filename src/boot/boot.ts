@@ -28,7 +28,7 @@ export interface BootOptions {
   readonly stateDir: string;
   /** Gone with the boot: markers and the borrowed runtime live here. */
   readonly runDir: string;
-  readonly heal: Omit<HealOnceOptions, "remainingMs">;
+  readonly heal: Omit<HealOnceOptions, "remainingMs" | "deadline" | "env" | "onWarning">;
   readonly log: (line: string) => void;
 }
 
@@ -128,12 +128,20 @@ async function healBeforeStart(
   let healed: HealedOnce;
   try {
     const observe = { ...options.heal.observe, runtimeEndpoint: runtime.endpoint };
-    const healing = healOnce({ ...options.heal, observe, remainingMs }, true);
+    const healing = healOnce({ ...healOptions(options, remainingMs, deadline), observe }, true);
     healed = await unlessTooLate(healing, deadline);
   } finally {
     await runtime.stop();
   }
   return verifiedByRecords(summary(healed), healed, files.files, hostRoot);
+}
+
+function healOptions(
+  { heal, env, log }: BootOptions,
+  remainingMs: () => number,
+  deadline: AbortSignal,
+): HealOnceOptions {
+  return { ...heal, env, remainingMs, deadline, onWarning: log };
 }
 
 /**
@@ -186,7 +194,7 @@ async function healAfterStart(options: BootOptions, remainingMs: () => number, d
   let last: HealedOnce = { kind: "failed", reason: "the runtime did not answer before the deadline" };
   let healed = 0;
   while (!deadline.aborted) {
-    last = await unlessTooLate(healOnce({ ...options.heal, remainingMs }, false), deadline);
+    last = await unlessTooLate(healOnce(healOptions(options, remainingMs, deadline), false), deadline);
     if (last.kind === "healed") {
       healed += last.healed;
       await noteRuntime(options.stateDir, last.runtime).catch((error: unknown) =>

@@ -1,9 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
-import { healNode } from "../heal/heal-node.ts";
+import { diagnose } from "../diagnose/diagnose.ts";
 import { DEFAULT_WAITS } from "../heal/node-tools.ts";
-import type { ActionResult } from "../heal/run-action.ts";
-import { openHealSession, type SessionOptions } from "../heal/session.ts";
+import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { planHealing } from "../plan/plan.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
@@ -12,13 +9,13 @@ import type { Runtime, Snapshot } from "../snapshot/types.ts";
 import { needsAgent } from "./agent-networks.ts";
 import { clockIsInsane } from "./insane-clock.ts";
 
-export interface HealOnceOptions {
+export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {
   readonly observe: ObserveOptions;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly policy: HealPolicy;
-  readonly session: Omit<SessionOptions, "sleep">;
-  readonly concurrency: number;
   readonly remainingMs: () => number;
-  readonly onResult: (result: ActionResult) => void;
+  /** Nothing is begun after it, and what is under way is given up. */
+  readonly deadline: AbortSignal;
 }
 
 export type HealedOnce =
@@ -36,11 +33,11 @@ export type HealedOnce =
 
 /** One round of what `heal --yes` does, with what a boot adds to it: an untrusted clock, and agents that are not up. */
 export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean): Promise<HealedOnce> {
-  const look = async (policy: HealPolicy): Promise<{ snapshot: Snapshot; diagnosis: Diagnosis }> => {
-    const snapshot = await observe(options.observe, process.env);
+  const scan = async (policy: HealPolicy): Promise<Scanned> => {
+    const snapshot = await observe(options.observe, options.env);
     return { snapshot, diagnosis: diagnose(snapshot, policy) };
   };
-  const first = await look(options.policy);
+  const first = await scan(options.policy);
   if (first.snapshot.cri.status === "failed") return { kind: "failed", reason: first.snapshot.cri.error.message };
   const agent = isBeforeStart ? needsAgent(first.snapshot) : undefined;
   if (agent !== undefined) {
@@ -53,33 +50,27 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
   const plan = planHealing(first.diagnosis, policy);
   if (plan.actions.length === 0)
     return { kind: "healed", healed: 0, left: first.diagnosis.findings.map(({ id }) => id), ...seenIn(first.snapshot) };
-  const session = await openHealSession({ ...options.session, sleep });
-  if (!session.ok) return { kind: "failed", reason: `${session.refusal.message} ${session.refusal.next}` };
-  try {
-    const waits = {
-      ...DEFAULT_WAITS,
-      actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
-      kubeletMs: 0,
-      socketMs: 0,
-    };
-    const { results, diagnosis, snapshot } = await healNode(
-      { snapshot: first.snapshot, plan },
-      {
-        session: session.value,
-        plan: (found) => planHealing(found, policy),
-        concurrency: options.concurrency,
-        cniCacheDir: options.observe.cniCacheDir,
-        waits,
-        look: () => look(policy),
-        sleep,
-        onResult: options.onResult,
+  const healing = await runPipeline(
+    { ...first, plan },
+    {
+      ...options,
+      scan: () => scan(policy),
+      plan: (diagnosis) => planHealing(diagnosis, policy),
+      cniCacheDir: options.observe.cniCacheDir,
+      // No kubelet runs yet that could finish anything.
+      waits: {
+        ...DEFAULT_WAITS,
+        actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
+        kubeletMs: 0,
+        socketMs: 0,
       },
-    );
-    const healed = results.filter(({ outcome }) => outcome === "healed").length;
-    return { kind: "healed", healed, left: diagnosis.findings.map(({ id }) => id), ...seenIn(snapshot) };
-  } finally {
-    await session.value.close();
-  }
+      interruption: { stop: options.deadline, giveUp: options.deadline },
+    },
+  );
+  if (!healing.ok) return { kind: "failed", reason: `${healing.refusal.message} ${healing.refusal.next}` };
+  const { results, diagnosis, snapshot } = healing.value;
+  const healed = results.filter(({ outcome }) => outcome === "healed").length;
+  return { kind: "healed", healed, left: diagnosis.findings.map(({ id }) => id), ...seenIn(snapshot) };
 }
 
 function seenIn({ cri, runtime }: Snapshot): { readonly listed: readonly string[]; readonly runtime: Runtime } {

@@ -1,5 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBroken } from "../classes/corrupt-files.ts";
+import type { FailureClass } from "../classes/failure-class.ts";
+import { delegateScratchCorrupt } from "../classes/removal-fails/delegate-scratch-corrupt.ts";
+import { libcniResultCacheCorrupt } from "../classes/removal-fails/libcni-result-cache-corrupt.ts";
+import { multusCacheCorrupt } from "../classes/removal-fails/multus-cache-corrupt.ts";
 import { identifyFile } from "../heal/identify-file.ts";
 import { quarantineFile } from "../heal/quarantine.ts";
 import { openHealSession, type SessionOptions } from "../heal/session.ts";
@@ -26,26 +30,28 @@ export async function clearBrokenCaches(
     network: Promise.resolve({ cniDirs: { conf: "/etc/cni/net.d", bin: [] }, isContainerd: true }),
     signal: deadline,
   });
-  const files: readonly ScratchFile[] = [
-    ...valueOr(cni.results, []),
-    ...(valueOr(cni.multus, undefined)?.files ?? []),
-    ...valueOr(cni.flannel, []),
+  const files: readonly (readonly [FailureClass, readonly ScratchFile[]])[] = [
+    [libcniResultCacheCorrupt, valueOr(cni.results, [])],
+    [multusCacheCorrupt, valueOr(cni.multus, undefined)?.files ?? []],
+    [delegateScratchCorrupt, valueOr(cni.flannel, [])],
   ];
-  // Written in this boot, it may be somebody's who is at work right now.
-  const broken = files.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt);
+  const broken = files.flatMap(([{ id }, ofClass]) =>
+    // Written in this boot, it may be somebody's who is at work right now.
+    ofClass.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt).map((file) => ({ ...file, class: id })),
+  );
   if (broken.length === 0) return 0;
   const session = await openHealSession({ ...sessionOptions, sleep });
   if (!session.ok) return 0;
   try {
     let moved = 0;
-    for (const { path, sandboxId } of broken) {
+    for (const { path, sandboxId, class: classId } of broken) {
       const expected = await identifyFile(hostRoot, path);
       if (!expected.ok) continue;
       const outcome = await quarantineFile(session.value, {
         path,
         expected: expected.value,
-        finding: `libcni-result-cache-corrupt/${sandboxId}`,
-        class: "libcni-result-cache-corrupt",
+        finding: `${classId}/${sandboxId}`,
+        class: classId,
         subject: { type: "file", path, sandboxId },
       });
       if (outcome.outcome === "healed") moved += 1;

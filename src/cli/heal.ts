@@ -1,10 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
-import { type Healing, healNode } from "../heal/heal-node.ts";
-import { inSession, type Planned, type Seen } from "../heal/in-session.ts";
-import { openRuntime, type RuntimeAccess } from "../heal/runtime-access.ts";
-import type { HealSession } from "../heal/session.ts";
+import { type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
@@ -12,7 +8,7 @@ import { buildReport, problemsIn } from "../report/build.ts";
 import { formatDocument } from "../report/format.ts";
 import { healingReport, planReport } from "../report/healing.ts";
 import { renderPlan } from "../report/plan.ts";
-import { progress } from "../report/progress.ts";
+import { type Progress, progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
 import type { TextOptions } from "../report/text.ts";
 import { observe } from "../snapshot/observe.ts";
@@ -49,8 +45,8 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
-  const judged = (snapshot: Snapshot): Seen => ({ snapshot, diagnosis: diagnose(snapshot, policy) });
-  const look = async (): Promise<Seen> => judged(await observe(settings, io.env));
+  const judged = (snapshot: Snapshot): Scanned => ({ snapshot, diagnosis: diagnose(snapshot, policy) });
+  const scan = async (): Promise<Scanned> => judged(await observe(settings, io.env));
   const seen = judged(await firstSnapshot);
   if (seen.snapshot.cri.status !== "read") {
     await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
@@ -83,75 +79,51 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
       return ExitCode.refused;
     }
   }
-  return await healWith({ ...seen, plan }, { settings, plan: planFor, look }, io);
+  return await healWith({ ...seen, plan }, { settings, plan: planFor, scan }, io);
 }
 
 interface Surroundings {
   readonly settings: NodeSettings;
   readonly plan: (diagnosis: Diagnosis) => Plan;
-  readonly look: () => Promise<Seen>;
+  readonly scan: () => Promise<Scanned>;
 }
 
-async function healWith(shown: Planned, around: Surroundings, io: Io): Promise<ExitCode> {
-  const options = { ...around, session: { ...sessionOptions(around.settings), sleep } };
-  // What is proven once more before each touch is read while the right to touch is asked for.
-  const runtime = openRuntime(shown.snapshot, around.settings);
-  runtime.facts.begin();
-  const healed = await inSession(shown, options, async (session, now) => {
-    tellRecoveries(session.recoveries, io);
-    if (now !== shown) runtime.facts.renew();
-    const healing = await healInSession(session, now, { ...around, runtime }, io);
-    for (const warning of session.journal.warnings) io.stderr(`${warning}\n`);
-    await tell(healing, around, io);
-    return exitOf(healing.diagnosis);
-  }).finally(() => runtime.close());
-  if (healed.ok) return healed.value;
-  io.stderr(`Nothing was touched: ${healed.refusal.message} ${healed.refusal.next}\n`);
-  return ExitCode.refused;
-}
-
-async function healInSession(
-  session: HealSession,
-  now: Planned,
-  { settings, plan, look, runtime }: Surroundings & { readonly runtime: RuntimeAccess },
-  io: Io,
-): Promise<Healing> {
+async function healWith(shown: Planned, { settings, plan, scan }: Surroundings, io: Io): Promise<ExitCode> {
   const table = settings.output === "table";
-  const shown = progress({
-    total: now.plan.actions.length,
-    colour: wantsColour(io),
-    live: table && io.stdoutIsTerminal,
-    columns: io.columns,
-    write: table ? io.stdout : io.stderr,
-  });
   const interruption = interruptedBySignals(io);
-  try {
-    return await healNode(now, {
-      session,
-      runtime,
-      plan,
-      concurrency: settings.concurrency,
-      cniCacheDir: settings.cniCacheDir,
-      ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
-      look,
-      sleep,
-      interruption,
-      onResult: (result) => shown.report(result),
-      onSlow: (action) => shown.waiting(action),
-    });
-  } finally {
+  let shownProgress: Progress | undefined;
+  const healed = await runPipeline(shown, {
+    scan,
+    plan,
+    session: sessionOptions(settings),
+    concurrency: settings.concurrency,
+    cniCacheDir: settings.cniCacheDir,
+    ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
+    interruption,
+    onBegin: (planned, recoveries) => {
+      tellRecoveries(recoveries, io);
+      shownProgress = progress({
+        total: planned.plan.actions.length,
+        colour: wantsColour(io),
+        live: table && io.stdoutIsTerminal,
+        columns: io.columns,
+        write: table ? io.stdout : io.stderr,
+      });
+    },
+    onResult: (result) => shownProgress?.report(result),
+    onSlow: (action) => shownProgress?.waiting(action),
+    onWarning: (warning) => io.stderr(`${warning}\n`),
+  }).finally(() => {
     interruption.dispose();
-    shown.end();
+    shownProgress?.end();
+  });
+  if (!healed.ok) {
+    io.stderr(`Nothing was touched: ${healed.refusal.message} ${healed.refusal.next}\n`);
+    return ExitCode.refused;
   }
-}
-
-async function tell(healing: Healing, { settings, plan }: Surroundings, io: Io): Promise<void> {
-  const report = healingReport(healing, plan(healing.diagnosis));
-  if (settings.output !== "table") {
-    io.stdout(await formatDocument(report, settings.output));
-    return;
-  }
-  io.stdout(renderSummary(report, tableOptions(settings, io)));
+  const report = healingReport(healed.value, plan(healed.value.diagnosis));
+  io.stdout(table ? renderSummary(report, tableOptions(settings, io)) : await formatDocument(report, settings.output));
+  return exitOf(healed.value.diagnosis);
 }
 
 function tableOptions({ verbose }: NodeSettings, io: Io): TextOptions {

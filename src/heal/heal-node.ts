@@ -17,13 +17,13 @@ export interface HealNodeOptions {
   readonly session: HealSession;
   /** Of whoever has opened it already, to read while the session was being opened. */
   readonly runtime?: RuntimeAccess;
-  /** What may be done about what a later look shows. */
+  /** What may be done about what a later scan finds. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
   readonly cluster?: OpenCluster;
-  readonly look: () => Promise<{ readonly snapshot: Snapshot; readonly diagnosis: Diagnosis }>;
+  readonly scan: () => Promise<{ readonly snapshot: Snapshot; readonly diagnosis: Diagnosis }>;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption?: Interruption;
   readonly onResult: (result: ActionResult) => void;
@@ -43,7 +43,7 @@ export interface Healing {
  */
 const ROUNDS = 3;
 
-/** Carries out a plan, looks again, and says what became of it: healed is only what is no longer there. */
+/** Carries out a plan, scans again, and verifies: healed is only what is no longer there. */
 export async function healNode(
   first: { readonly snapshot: Snapshot; readonly plan: Plan },
   options: HealNodeOptions,
@@ -66,7 +66,7 @@ export async function healNode(
       runtime.close();
     }
     for (const action of plan.actions) tried.add(action.finding.id).add(whatIsDone(action));
-    const now = await options.look();
+    const now = await options.scan();
     seen = now;
     const next = options.plan(now.diagnosis);
     const isNew = (action: PlannedAction) => !tried.has(action.finding.id) && !tried.has(whatIsDone(action));

@@ -8,8 +8,8 @@ import { openStore } from "../../src/agent/store.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { FleetAnswer } from "../../src/fleet/gate.ts";
 import type { Healing } from "../../src/heal/heal-node.ts";
-import type { Planned } from "../../src/heal/in-session.ts";
 import { type Outcome, ok } from "../../src/heal/outcome.ts";
+import type { Planned } from "../../src/heal/pipeline.ts";
 import type { ActionOutcome, ActionResult } from "../../src/heal/run-action.ts";
 import type { Plan, PlannedAction } from "../../src/plan/plan.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
@@ -86,12 +86,13 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
 /** A healing in which everything ends alike, on a node that then looks like this. */
 export async function healing(
   healed: Plan[],
-  { plan }: Planned,
+  planned: Planned,
   order: HealOrder,
   outcome: ActionOutcome,
   after: () => NodeParts,
 ): Promise<Outcome<Healing>> {
-  order.onBegin(plan.actions);
+  const { plan } = planned;
+  order.onBegin(planned);
   healed.push(plan);
   const snapshot = snapshotOf(after());
   const results = plan.actions.map((action): ActionResult => ({ action, outcome, seconds: 0.1 }));

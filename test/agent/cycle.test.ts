@@ -166,8 +166,8 @@ describe("one cycle", () => {
   test("a healing that throws is a failed attempt of what it had begun, and the agent goes on", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
-    agent.heal = ({ plan }, { onBegin }) => {
-      onBegin(plan.actions);
+    agent.heal = (planned, { onBegin }) => {
+      onBegin(planned);
       throw new Error("nobody thought of this");
     };
 
@@ -225,7 +225,7 @@ describe("one cycle", () => {
     agent.node = ghostly;
     const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
     agent.heal = async (shown, order) => {
-      order.onBegin(shown.plan.actions);
+      order.onBegin(shown);
       await hanging;
       return healing(agent.healed, shown, order, "healed", () => ({}));
     };
@@ -323,12 +323,12 @@ describe("a look while something is being healed", () => {
     agent.node = corrupt;
     let during: readonly string[] | undefined;
     agent.heal = async (shown, order) => {
-      order.onBegin(shown.plan.actions);
+      order.onBegin(shown);
       agent.node = halfway;
       await agent.cycle.run();
       during = findings(agent);
       agent.node = {};
-      await order.look();
+      await order.scan();
       return await healing(agent.healed, shown, order, "healed", () => ({}));
     };
 
@@ -352,7 +352,7 @@ describe("a look while something is being healed", () => {
       late = agent.cycle.run();
       agent.pause = () => Promise.resolve();
       agent.node = {};
-      await order.look();
+      await order.scan();
       return await healing(agent.healed, shown, order, "healed", () => ({}));
     };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { GrowthMeter } from "../../src/agent/growth.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import type { Seen } from "../../src/heal/in-session.ts";
+import type { Scanned } from "../../src/heal/pipeline.ts";
 import { failed, read } from "../../src/snapshot/source.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
 import { AT_ONCE, ago, containerOf, NOW, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
@@ -15,7 +15,7 @@ interface Node {
   readonly stalls?: number;
 }
 
-function seen({ boot = "boot", restarts = {}, quiet = "", stalls }: Node, sources: Partial<Snapshot> = {}): Seen {
+function seen({ boot = "boot", restarts = {}, quiet = "", stalls }: Node, sources: Partial<Snapshot> = {}): Scanned {
   const loops = Object.entries(restarts);
   const nanoseconds = (secondsAgo: number): bigint => BigInt(ago(secondsAgo).getTime()) * 1_000_000n;
   const snapshot = snapshotOf(
@@ -42,7 +42,7 @@ function kernelWith(count: number) {
 }
 
 /** What each look adds, the first one left out. */
-function growth(...looks: readonly Seen[]): readonly (readonly [number, number])[] {
+function growth(...looks: readonly Scanned[]): readonly (readonly [number, number])[] {
   const meter = new GrowthMeter();
   return looks
     .map((look) => meter.take(look))

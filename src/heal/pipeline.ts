@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { Plan, PlannedAction } from "../plan/plan.ts";
+import type { OpenCluster } from "../snapshot/open-cluster.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import { type Healing, healNode } from "./heal-node.ts";
+import type { Interruption } from "./interruption.ts";
+import type { Waits } from "./node-tools.ts";
+import { type Outcome, ok } from "./outcome.ts";
+import type { Recovery } from "./recover.ts";
+import type { ActionResult } from "./run-action.ts";
+import { openRuntime } from "./runtime-access.ts";
+import { openHealSession, type SessionOptions } from "./session.ts";
+
+/** What was observed, and its diagnosis. */
+export interface Scanned {
+  readonly snapshot: Snapshot;
+  readonly diagnosis: Diagnosis;
+}
+
+export interface Planned extends Scanned {
+  readonly plan: Plan;
+}
+
+/** What the command line, the boot hook and the agent each bring: where to scan, what is allowed, whom to tell. */
+export interface PipelineOptions {
+  readonly scan: () => Promise<Scanned>;
+  /** What policy allows for a diagnosis. Also asked about what later scans of the same run find. */
+  readonly plan: (diagnosis: Diagnosis) => Plan;
+  readonly session: Omit<SessionOptions, "sleep">;
+  readonly concurrency: number;
+  readonly cniCacheDir: string;
+  readonly waits?: Waits;
+  /** Missing where nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+  readonly interruption?: Interruption;
+  /** The session is open and the plan is current: it is about to be carried out. */
+  readonly onBegin?: (planned: Planned, recoveries: readonly Recovery[]) => void;
+  readonly onResult: (result: ActionResult) => void;
+  /** Called once for an action that the others do not wait for any longer. */
+  readonly onSlow?: (action: PlannedAction) => void;
+  readonly onWarning: (warning: string) => void;
+}
+
+/** Whoever has to wait for the lock waits longer than this; by then another run may have changed what was seen. */
+const STALE_AFTER_MS = 150;
+
+/**
+ * Heals and verifies: opens a session, scans and plans again where another run may have made the plan stale, carries it
+ * out, and scans once more. The only way from a plan to a changed node.
+ */
+export async function runPipeline(shown: Planned, options: PipelineOptions): Promise<Outcome<Healing>> {
+  const { cniCacheDir, session: sessionOptions, waits } = options;
+  const askedAt = performance.now();
+  const access = { hostRoot: sessionOptions.hostRoot, cniCacheDir, ...(waits === undefined ? {} : { waits }) };
+  const runtime = openRuntime(shown.snapshot, access);
+  // What is proven once more before each touch is read while the session opens.
+  runtime.facts.begin();
+  try {
+    const opened = await openHealSession({ ...sessionOptions, sleep });
+    if (!opened.ok) return opened;
+    const session = opened.value;
+    try {
+      const isStale = session.recoveries.length > 0 || performance.now() - askedAt > STALE_AFTER_MS;
+      const planned = isStale ? await scanAndPlan(options) : shown;
+      if (isStale) runtime.facts.renew();
+      options.onBegin?.(planned, session.recoveries);
+      const healing = await healNode(planned, { ...options, session, runtime, sleep });
+      for (const warning of session.journal.warnings) options.onWarning(warning);
+      return ok(healing);
+    } finally {
+      await session.close();
+    }
+  } finally {
+    runtime.close();
+  }
+}
+
+async function scanAndPlan({ scan, plan }: PipelineOptions): Promise<Planned> {
+  const scanned = await scan();
+  return { ...scanned, plan: plan(scanned.diagnosis) };
+}
