@@ -1,22 +1,27 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import type { FailureClass } from "../src/classes/failure-class.ts";
+import type { Category, FailureClass } from "../src/classes/failure-class.ts";
 import { classes } from "../src/classes/index.ts";
 
 const FILE = new URL("../docs/classes.md", import.meta.url);
 
-const CHAPTERS: readonly (readonly [string, string])[] = [
-  ["A", "Creation blocked"],
-  ["B", "Stop or remove keeps failing"],
-  ["C", "Leaks: no error at the time"],
-  ["D", "The runtime cannot start or answer"],
-  ["S", "Left behind by a crash"],
-  ["V", "Volumes"],
-  ["O", "Other runtimes"],
-  ["N", "Not failures"],
+const CHAPTERS: readonly (readonly [Category, string])[] = [
+  ["creation-blocked", "Creation blocked"],
+  ["removal-fails", "Stop or remove keeps failing"],
+  ["leak", "Leaks: no error at the time"],
+  ["runtime-down", "The runtime cannot start or answer"],
+  ["left-behind", "Left behind by a crash"],
+  ["storage", "Volumes"],
+  ["other-runtime", "Other runtimes"],
+  ["not-a-failure", "Not failures"],
 ];
 
 function classesDocument(): string {
-  const chapters = CHAPTERS.map(([letter, title]) => chapter(title, ofLetter(letter)));
+  const chapters = CHAPTERS.map(([category, title]) =>
+    chapter(
+      title,
+      classes.filter((one) => one.category === category),
+    ),
+  );
   return `${[HEAD, table(), ...chapters].join("\n\n")}\n`;
 }
 
@@ -24,10 +29,6 @@ const HEAD = `# Failure classes
 
 Every way a pod sandbox is known to get stuck on a node. This page is generated from \`src/classes\` by
 \`node scripts/class-docs.ts\`; \`unghost explain CLASS\` prints the same offline.`;
-
-function ofLetter(letter: string): readonly FailureClass[] {
-  return classes.filter((one) => one.code.startsWith(letter));
-}
 
 function table(): string {
   const rows = classes.map((one) => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
+import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import { settleEarlierRuns } from "../heal/earlier-runs.ts";
 import type { Interruption } from "../heal/interruption.ts";
 import { DEFAULT_WAITS } from "../heal/node-tools.ts";
@@ -10,7 +11,6 @@ import type { SessionOptions } from "../heal/session.ts";
 import { describeError } from "../heal/system-error.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { openAttempts } from "./attempts-file.ts";
 import { stampNow } from "./attempts-time.ts";
 import { clusterSide } from "./cluster-side.ts";
@@ -37,7 +37,7 @@ export interface AgentOptions {
   readonly store: Store;
   readonly log: Logger;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly observe: ObserveOptions;
+  readonly observe: ObserveNodeOptions;
   readonly diagnosis: DiagnosisPolicy;
   /** The one in force: it may change from one look to the next, which the event `config` tells. */
   readonly policy: () => AgentPolicy;
@@ -87,7 +87,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   };
   const look = async (): Promise<Scanned> => {
     const mirror = await cluster.mirror();
-    const snapshot = await observe({ ...options.observe, ...(mirror && { mirror }) }, env);
+    const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
     triggers.saw(snapshot);
     cluster.saw(snapshot);
     return { snapshot, diagnosis: diagnose(snapshot, policies().heal) };
@@ -159,7 +159,7 @@ async function finishEarlierRuns({ session, log }: AgentOptions): Promise<Readon
   }
 }
 
-async function findSocket(where: ObserveOptions, env: AgentOptions["env"]): Promise<string | undefined> {
+async function findSocket(where: ObserveNodeOptions, env: AgentOptions["env"]): Promise<string | undefined> {
   const { runtimeEndpoint: endpoint, hostRoot, timeoutMs } = where;
   const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });
   return found.kind === "found" ? found.path : undefined;

@@ -1,16 +1,16 @@
 import { diagnose } from "../diagnose/diagnose.ts";
+import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import { DEFAULT_WAITS } from "../heal/node-tools.ts";
 import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { planHealing } from "../plan/plan.ts";
 import type { HealPolicy } from "../plan/policy.ts";
-import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { Runtime, Snapshot } from "../snapshot/types.ts";
 import { needsAgent } from "./agent-networks.ts";
 import { clockIsInsane } from "./insane-clock.ts";
 
 export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {
-  readonly observe: ObserveOptions;
+  readonly observe: ObserveNodeOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly policy: HealPolicy;
   readonly remainingMs: () => number;
@@ -34,7 +34,7 @@ export type HealedOnce =
 /** One round of what `heal --yes` does, with what a boot adds to it: an untrusted clock, and agents that are not up. */
 export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean): Promise<HealedOnce> {
   const scan = async (policy: HealPolicy): Promise<Scanned> => {
-    const snapshot = await observe(options.observe, options.env);
+    const snapshot = await observeNode(options.observe, options.env);
     return { snapshot, diagnosis: diagnose(snapshot, policy) };
   };
   const first = await scan(options.policy);

@@ -4,11 +4,11 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import { delegateScratchCorrupt } from "../classes/removal-fails/delegate-scratch-corrupt.ts";
 import { libcniResultCacheCorrupt } from "../classes/removal-fails/libcni-result-cache-corrupt.ts";
 import { multusCacheCorrupt } from "../classes/removal-fails/multus-cache-corrupt.ts";
+import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { identifyFile } from "../heal/identify-file.ts";
 import { quarantineFile } from "../heal/quarantine.ts";
 import { openHealSession, type SessionOptions } from "../heal/session.ts";
 import { readCni } from "../snapshot/cni-facts.ts";
-import type { ObserveOptions } from "../snapshot/observe.ts";
 import { valueOr } from "../snapshot/source.ts";
 import type { ScratchFile } from "../snapshot/types.ts";
 
@@ -17,7 +17,7 @@ import type { ScratchFile } from "../snapshot/types.ts";
  * that would make every removal fail are moved away before the runtime starts. Gives how many.
  */
 export async function clearBrokenCaches(
-  options: ObserveOptions,
+  options: Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir">,
   sessionOptions: Omit<SessionOptions, "sleep">,
   bootStartedAt: Date,
   deadline: AbortSignal,

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import { writeDurably } from "../heal/write-durably.ts";
-import { type ObserveOptions, observe } from "../snapshot/observe.ts";
 import { valueOr } from "../snapshot/source.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
 
@@ -16,10 +16,10 @@ export const ATTACHMENTS = "attachments.json";
  */
 export async function recordAttachments(
   stateDir: string,
-  options: ObserveOptions,
+  options: ObserveNodeOptions,
   isShutdown: boolean,
 ): Promise<number> {
-  const snapshot = await observe(options, process.env);
+  const snapshot = await observeNode(options, process.env);
   const sandboxes = valueOr(snapshot.cri, undefined)?.sandboxes ?? [];
   const results = valueOr(snapshot.cni.results, []).filter(({ health }) => health === "ok");
   const attachments = results.map(({ network, sandboxId, interfaceName }) => ({

@@ -1,3 +1,4 @@
+import type { Runtime } from "../snapshot/types.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Detected } from "./finding.ts";
 import type { NodeView } from "./view.ts";
@@ -5,11 +6,27 @@ import type { NodeView } from "./view.ts";
 /** Letter and number as in the reference list, so that people can talk about it: A1, B3, C12, D1, O2, N1. */
 export type ClassCode = `${"A" | "B" | "C" | "D" | "N" | "O" | "S" | "V"}${number}`;
 
+/** What it does to the node. Each has a folder of its own. */
+export type Category =
+  | "creation-blocked"
+  | "removal-fails"
+  | "leak"
+  | "runtime-down"
+  | "left-behind"
+  | "storage"
+  | "other-runtime"
+  | "not-a-failure";
+
 /** Everything there is to know about one way a node gets stuck. One file each; see index.ts for the list. */
 export interface FailureClass {
   /** Stable kebab-case id; users script against it. */
   readonly id: string;
   readonly code: ClassCode;
+  readonly category: Category;
+  /** The cause lies outside the sandbox: while it lasts every DEL fails alike, and each retry only feeds the storm. */
+  readonly sharedCause?: true;
+  /** One daemon or lock that every CNI call on the node waits for: the calls that hang are its consequences. */
+  readonly blocksEveryCall?: true;
   readonly title: string;
   /** One paragraph in plain words: what this is, for somebody who was woken up by it. */
   readonly explanation: string;
@@ -17,9 +34,17 @@ export interface FailureClass {
   readonly mechanism: string;
   /** Made when asked for: a hundred and fifty patterns are dear to a scan that reads no line of any log. */
   readonly signatures: () => readonly Signature[];
-  /** How it shows on a node, in words; or why a snapshot cannot show it. */
+  /**
+   * Lower case. Every line that a signature matches contains one of these, of this class or of another: what contains
+   * none is not read any further.
+   */
+  readonly logFragments: readonly string[];
+  /**
+   * How it shows on a node, in words; or why a snapshot cannot show it. `conclusive`: it is a matter of files and settings
+   * that the snapshot always shows, so a log line about it that the snapshot does not confirm is older than its repair.
+   */
   readonly inSnapshot:
-    | { readonly visible: true; readonly how: string }
+    | { readonly visible: true; readonly conclusive?: true; readonly how: string }
     | { readonly visible: false; readonly why: string };
   readonly versions: string;
   readonly treatment: TreatmentInfo;
@@ -28,6 +53,8 @@ export interface FailureClass {
   /** What must never be done, and why. */
   readonly danger: string;
   readonly links: readonly string[];
+  /** Which upgrade or setting would prevent it, where the runtime that was found lacks it. */
+  readonly prevention?: (runtime: Pick<Runtime, "name" | "version">) => string | undefined;
   /** Pure: what of this class is on the node. Absent where a snapshot cannot show it. */
   readonly detect?: Detect;
 }
@@ -73,4 +100,9 @@ export interface TreatmentInfo {
   readonly steps: readonly string[];
   /** What must be proven before the first step. */
   readonly gates: readonly string[];
+}
+
+/** Keeps sandboxes from being made or removed. */
+export function keepsStuck({ category }: FailureClass): boolean {
+  return category === "creation-blocked" || category === "removal-fails";
 }

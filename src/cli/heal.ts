@@ -1,5 +1,6 @@
 import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
+import { observeNode } from "../diagnose/observe-node.ts";
 import { type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
@@ -11,7 +12,6 @@ import { renderPlan } from "../report/plan.ts";
 import { type Progress, progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
 import type { TextOptions } from "../report/text.ts";
-import { observe } from "../snapshot/observe.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
@@ -37,7 +37,7 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
   checkClassNames([...settings.only, ...settings.skip]);
   // Where nobody is asked, the first report is the one after the healing.
   const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
-  const firstSnapshot = observe({ ...settings, withoutKernelLog }, io.env);
+  const firstSnapshot = observeNode({ ...settings, withoutKernelLog }, io.env);
   const policy: HealPolicy = {
     ...settings,
     allDead: flags.allDead ?? false,
@@ -46,7 +46,7 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     cap: DEFAULT_CAP,
   };
   const judged = (snapshot: Snapshot): Scanned => ({ snapshot, diagnosis: diagnose(snapshot, policy) });
-  const scan = async (): Promise<Scanned> => judged(await observe(settings, io.env));
+  const scan = async (): Promise<Scanned> => judged(await observeNode(settings, io.env));
   const seen = judged(await firstSnapshot);
   if (seen.snapshot.cri.status !== "read") {
     await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);

@@ -1,6 +1,6 @@
 import { diagnose } from "../diagnose/diagnose.ts";
+import { observeNode } from "../diagnose/observe-node.ts";
 import { buildReport } from "../report/build.ts";
-import { observe } from "../snapshot/observe.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { runBeside, withHealingBeside } from "./healing-beside.ts";
@@ -17,7 +17,7 @@ export async function runScan({ oneLine, ...flags }: ScanFlags, io: Io): Promise
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const run = await runBeside(settings);
-  const snapshot = await observe(settings, io.env);
+  const snapshot = await observeNode(settings, io.env);
   const found = buildReport(snapshot, diagnose(snapshot, settings));
   // It may have begun, or ended, while the node was read.
   const beside = found.findings.length === 0 ? undefined : (run ?? (await runBeside(settings)));

@@ -1,5 +1,5 @@
 import { type Candidate, sortSandboxes } from "../classes/candidates.ts";
-import type { FailureClass } from "../classes/failure-class.ts";
+import type { Category, FailureClass } from "../classes/failure-class.ts";
 import type { Finding, Kept, Subject } from "../classes/finding.ts";
 import { keptInTheMaking } from "../classes/in-the-making.ts";
 import { classes } from "../classes/index.ts";
@@ -38,31 +38,24 @@ export interface Diagnosis {
 /** Looks for causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */
 type Look = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
 
-/** One daemon or lock that every call on the node waits for: the calls that hang are its consequences. */
-const HOLDS_UP_ALL: ReadonlySet<string> = new Set([
-  "cni-lock-wedge",
-  "multus-daemon-down-or-wedged",
-  "cni-daemon-socket-down",
-]);
-
 /**
  * Causes before consequences: what makes removal fail explains a half-made sandbox better than the bare fact that it is
  * half-made, what the logs say of it explains more than that it is dead, and "died in a crash" explains the rest.
  */
 const LOOKS: readonly Look[] = [
-  ...looksIn((failureClass) => HOLDS_UP_ALL.has(failureClass.id)),
-  ...looksOf("B"),
-  ...looksOf("A"),
-  ...looksOf("C"),
-  ...looksOf("D"),
-  ...looksOf("O"),
+  ...looksIn(({ blocksEveryCall }) => blocksEveryCall === true),
+  ...looksOf("removal-fails"),
+  ...looksOf("creation-blocked"),
+  ...looksOf("leak"),
+  ...looksOf("runtime-down"),
+  ...looksOf("other-runtime"),
   namedByLogs,
-  ...looksOf("S"),
-  ...looksOf("V"),
+  ...looksOf("left-behind"),
+  ...looksOf("storage"),
 ];
 
-function looksOf(letter: string): readonly Look[] {
-  return looksIn(({ id, code }) => code.startsWith(letter) && !HOLDS_UP_ALL.has(id));
+function looksOf(category: Category): readonly Look[] {
+  return looksIn((failureClass) => failureClass.category === category && failureClass.blocksEveryCall !== true);
 }
 
 function looksIn(isWanted: (failureClass: FailureClass) => boolean): readonly Look[] {

@@ -1,6 +1,6 @@
 import type { Candidate } from "../classes/candidates.ts";
 import { networkStillHeld, wasNeverCreated } from "../classes/ending.ts";
-import type { FailureClass } from "../classes/failure-class.ts";
+import { type FailureClass, keepsStuck } from "../classes/failure-class.ts";
 import type { Detected, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
 import { type FailedOperation, type RuntimeReport, runtimeReports } from "../classes/runtime-reports.ts";
@@ -15,20 +15,6 @@ export interface Named {
   readonly failureClass: FailureClass;
   readonly detected: Detected;
 }
-
-/**
- * What these classes speak of are files and settings: were it still so, the snapshot would show it. A line about it is
- * older than its repair.
- */
-const SHOWN_BY_SNAPSHOT: ReadonlySet<string> = new Set([
-  "libcni-result-cache-corrupt",
-  "multus-cache-corrupt",
-  "multus-cache-consumed-rebuilt-config",
-  "delegate-scratch-corrupt",
-  "cni-not-initialized",
-  "chained-plugin-binary-missing",
-  "zero-createdat-record",
-]);
 
 /** Dead sandboxes that still hold something, and of which the runtime's own errors say why. */
 export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): readonly Named[] {
@@ -55,8 +41,9 @@ function causeNamedIn(report: FailedOperation): FailureClass | undefined {
   const [first] = matches;
   if (level !== "cause" || first === undefined) return undefined;
   const failureClass = classById(first.class);
-  const keepsItStuck = failureClass !== undefined && /^[AB]/.test(failureClass.code);
-  return keepsItStuck && !SHOWN_BY_SNAPSHOT.has(failureClass.id) ? failureClass : undefined;
+  if (failureClass === undefined || !keepsStuck(failureClass)) return undefined;
+  const { inSnapshot } = failureClass;
+  return inSnapshot.visible && inSnapshot.conclusive === true ? undefined : failureClass;
 }
 
 /** The catalogue's signatures need the operation for context. */

@@ -1,6 +1,8 @@
+import { keepsStuck } from "../classes/failure-class.ts";
 import type { Evidence, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
+import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
 import type { NodeView } from "../classes/view.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
@@ -29,12 +31,13 @@ export function viciousCircles(findings: readonly Finding[], view: NodeView): re
 }
 
 function isGhost(finding: Finding): boolean {
-  return finding.class === "dead-after-crash" || isInTheWay(finding);
+  return finding.class === deadAfterCrash.id || isInTheWay(finding);
 }
 
 /** What keeps sandboxes from being made or removed. */
 function isInTheWay({ class: id }: Finding): boolean {
-  return /^[AB]/.test(classById(id)?.code ?? "");
+  const failureClass = classById(id);
+  return failureClass !== undefined && keepsStuck(failureClass);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Signature } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
-import { couldConcernSandboxes } from "../snapshot/log-filter.ts";
+import { couldConcernSandboxes } from "../classes/log-filter.ts";
 import { normalise } from "./normalise.ts";
 import { type LogPod, subjectOf } from "./subject.ts";
 

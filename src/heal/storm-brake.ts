@@ -1,22 +1,6 @@
+import { classById } from "../classes/index.ts";
 import { recognise } from "../explain/recognise.ts";
 import type { HealReason } from "./heal-reason.ts";
-
-/**
- * Classes whose cause lies outside the sandbox: while an agent, a daemon or the API is down, every DEL fails alike, and
- * each further try only feeds the storm.
- */
-const SHARED_CAUSES = new Set([
-  "multus-daemon-down-or-wedged",
-  "cni-not-initialized",
-  "chained-plugin-binary-missing",
-  "calico-unauthorized",
-  "cni-del-needs-apiserver",
-  "calico-nodename-missing",
-  "cilium-agent-down",
-  "cni-daemon-socket-down",
-  "cni-version-mismatch",
-  "iptables-portmap",
-]);
 
 /** A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth a retry. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
@@ -28,7 +12,7 @@ export function isContention(text: string): boolean {
 /** The class that says why others fail alike; undefined where the failure is this sandbox' own. */
 export function sharedCause(text: string): string | undefined {
   const id = recognise(text)[0]?.class;
-  return id !== undefined && SHARED_CAUSES.has(id) ? id : undefined;
+  return id !== undefined && classById(id)?.sharedCause === true ? id : undefined;
 }
 
 /** Failures of one cause in a row before no more are tried. */

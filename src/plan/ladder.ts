@@ -74,7 +74,7 @@ function reasonToLeave(facts: LadderCase): LeftAloneReason | undefined {
 }
 
 function reasonToRemove(facts: LadderCase): ActionReason | undefined {
-  if (facts.pod === "gone") return { code: "pod-gone" };
+  if (facts.pod === "gone") return { code: "pod-not-on-node" };
   if (facts.neverCreated) return { code: "never-created" };
   if (facts.holdsBlockedName) return { code: "holds-blocked-name" };
   if (facts.attemptReused) return { code: "attempt-reused" };

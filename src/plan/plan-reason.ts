@@ -23,7 +23,7 @@ export type ActionReason =
   | { readonly code: "kept-with-network-held" }
   | { readonly code: "kubelet-finishes" }
   | { readonly code: "network-releasable" }
-  | { readonly code: "pod-gone" }
+  | { readonly code: "pod-not-on-node" }
   | { readonly code: "never-created" }
   | { readonly code: "holds-blocked-name" }
   | { readonly code: "attempt-reused" }
@@ -66,7 +66,7 @@ export function planReasonInWords(reason: PlanReason): string {
       return "kubelet is alive and finishes by itself once the obstacle is gone";
     case "network-releasable":
       return "its network can be released; its record and logs may still be wanted";
-    case "pod-gone":
+    case "pod-not-on-node":
       return "its pod is gone from this node";
     case "never-created":
       return "it was never completely created";

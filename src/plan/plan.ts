@@ -161,7 +161,7 @@ function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: 
 
 /** An operation on it failed, and its network is still held: what was in the way may be gone, but nobody came back. */
 function failsToStop({ class: id }: Finding, sandbox: Sandbox, { reportedFailed }: Known): boolean {
-  return classById(id)?.code.startsWith("B") === true && reportedFailed.has(sandbox.id);
+  return classById(id)?.category === "removal-fails" && reportedFailed.has(sandbox.id);
 }
 
 function sandboxesReportedFailed({ snapshot }: NodeView): ReadonlySet<SandboxId> {

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Distribution } from "../runtime/distributions.ts";
 import { resolveOnHost } from "./host-paths.ts";
-import { couldConcernSandboxes } from "./log-filter.ts";
 import { whyNotRootsLog } from "./log-ownership.ts";
 import { absent, type Oddity, read, type Source } from "./source.ts";
 import { readTail } from "./tail.ts";
@@ -11,6 +10,8 @@ export interface LogPlaces {
   readonly root: string;
   readonly distribution: Distribution;
   readonly signal: AbortSignal;
+  /** Cheap: whether a line may say anything about a sandbox. The rest is not kept. */
+  readonly isRelevantLine: (line: string) => boolean;
 }
 
 /** A flood of errors fills this in seconds; what is older than that says nothing new. */
@@ -19,7 +20,7 @@ const TAIL_BYTES = 4 * 1024 * 1024;
 const KEPT_LINES = 2000;
 
 /** The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan: logs only add. */
-export async function readLogs({ root, distribution, signal }: LogPlaces): Promise<Source<LogFacts>> {
+export async function readLogs({ root, distribution, signal, isRelevantLine }: LogPlaces): Promise<Source<LogFacts>> {
   const places: string[] = [];
   const lines: LogLine[] = [];
   const oddities: Oddity[] = [];
@@ -37,7 +38,7 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
       continue;
     }
     places.push(file);
-    lines.push(...concerning(file, tail.text));
+    lines.push(...relevantLines(file, tail.text, isRelevantLine));
   }
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
     // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
@@ -49,7 +50,7 @@ export async function readLogs({ root, distribution, signal }: LogPlaces): Promi
         continue;
       }
       if (!places.includes("journal")) places.push("journal");
-      const own = journal.lines.filter(couldConcernSandboxes).slice(-KEPT_LINES);
+      const own = journal.lines.filter((line) => isRelevantLine(line)).slice(-KEPT_LINES);
       lines.push(...own.map((text) => ({ place: "journal", text })));
     }
   }
@@ -65,12 +66,12 @@ function writers(units: readonly string[]): readonly (readonly string[])[] {
 }
 
 /** From the newest line back, and no further than needed. */
-function concerning(place: string, text: string): LogLine[] {
+function relevantLines(place: string, text: string, isRelevantLine: LogPlaces["isRelevantLine"]): LogLine[] {
   const lines: LogLine[] = [];
   for (let end = text.length; end >= 0 && lines.length < KEPT_LINES; ) {
     const start = end === 0 ? 0 : text.lastIndexOf("\n", end - 1) + 1;
     const line = text.slice(start, end);
-    if (couldConcernSandboxes(line)) lines.push({ place, text: copyOf(line) });
+    if (isRelevantLine(line)) lines.push({ place, text: copyOf(line) });
     end = start - 1;
   }
   return lines.reverse();

@@ -29,6 +29,8 @@ import { absent, failed, read, type Source, valueOr } from "./source.ts";
 import type { ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
+  /** Which log lines are kept: the catalogue of failure classes says. */
+  readonly isRelevantLine: (line: string) => boolean;
   readonly node: string;
   readonly runtimeEndpoint: string | undefined;
   readonly cniCacheDir: string;
@@ -149,7 +151,7 @@ async function observeWith(
     runtimeFacts.then(({ cri }) =>
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
-    readLogs({ root, distribution, signal }),
+    readLogs({ root, distribution, signal, isRelevantLine: options.isRelevantLine }),
     cniFacts,
     Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
     runtimeFacts,

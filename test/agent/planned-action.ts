@@ -21,5 +21,5 @@ export function actionOn(digit: string, more: Partial<Finding> = {}): PlannedAct
     cure: [],
     ...more,
   };
-  return { finding, rank: "rest", steps: [STOP], reason: { code: "pod-gone" }, lane: digit };
+  return { finding, rank: "rest", steps: [STOP], reason: { code: "pod-not-on-node" }, lane: digit };
 }

@@ -1,12 +1,26 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import type { Category } from "../../src/classes/failure-class.ts";
 import { classById, classes } from "../../src/classes/index.ts";
 import { normalise } from "../../src/explain/normalise.ts";
 import { positives } from "../explain/corpus.ts";
 
 const REFERENCE: Readonly<Record<string, number>> = { A: 10, B: 24, C: 12, D: 5, O: 6, N: 4, S: 4, V: 1 };
+
+const FOLDERS: Readonly<Record<Category, readonly [letter: string, folder: string]>> = {
+  "creation-blocked": ["A", "creation-blocked"],
+  "removal-fails": ["B", "removal-fails"],
+  leak: ["C", "leaks"],
+  "runtime-down": ["D", "runtime-down"],
+  "left-behind": ["S", "left-behind"],
+  storage: ["V", "storage"],
+  "other-runtime": ["O", "other-runtimes"],
+  "not-a-failure": ["N", "not-failures"],
+};
+
+const sourceFiles = globSync("src/**/*.{ts,tsx}").filter((file) => !file.includes("/gen/"));
 
 describe("the catalogue", () => {
   test("has every class of the reference, once", () => {
@@ -43,6 +57,36 @@ describe("the catalogue", () => {
       // Sandboxes kept on purpose are listed as such, never as a finding; what others cause is told after all of them.
       if (one.id === "retained-notready" || one.id === "crash-loop-driven-by-ghost") continue;
       expect(one.detect !== undefined, one.id).toBe(one.inSnapshot.visible);
+    }
+  });
+
+  test("a class that no snapshot shows is never called healed automatically", () => {
+    const promised = classes.filter((one) => one.treatment.mode === "automatic" && !one.inSnapshot.visible);
+    expect(promised.map(({ id }) => id)).toEqual([]);
+  });
+
+  test("a class is in the folder of its category, and its code has the letter of it", () => {
+    for (const { id, code, category } of classes) {
+      const [letter, folder] = FOLDERS[category];
+      expect(code.charAt(0), id).toBe(letter);
+      expect(sourceFiles, id).toContain(`src/classes/${folder}/${id}.ts`);
+    }
+  });
+
+  test("no class is named anywhere in src/ but in its own file: whatever is to be known of it is data there", () => {
+    const named = new RegExp(`["'\`](${classes.map(({ id }) => id).join("|")})(?:["'\`]|/\\$)`, "g");
+    const elsewhere = sourceFiles.flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(named)]
+        .filter(([, id]) => !file.endsWith(`/${id}.ts`))
+        .map(([, id]) => `${file}: ${id}`),
+    );
+    expect(elsewhere).toEqual([]);
+  });
+
+  test("log fragments are lower case, and each class with signatures has some", () => {
+    for (const { id, logFragments, signatures } of classes) {
+      expect(logFragments.length > 0, id).toBe(signatures().length > 0);
+      for (const fragment of logFragments) expect(fragment, id).toBe(fragment.toLowerCase());
     }
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { couldConcernSandboxes } from "../../src/classes/log-filter.ts";
 import { explainText } from "../../src/explain/lines.ts";
 import { recognise } from "../../src/explain/recognise.ts";
-import { couldConcernSandboxes } from "../../src/snapshot/log-filter.ts";
 import { corpus, negatives, positives } from "./corpus.ts";
 
 describe("the corpus", () => {

@@ -19,7 +19,7 @@ export function actionOf(steps: readonly Step[], afterwards: readonly Step[] = [
     rank: "rest",
     steps,
     ...(afterwards.length === 0 ? {} : { afterwards }),
-    reason: { code: "pod-gone" },
+    reason: { code: "pod-not-on-node" },
     lane: "1",
   };
 }

@@ -31,7 +31,7 @@ async function run(afterwards: readonly Step[]) {
     },
   };
   const around = { tools: tools as unknown as NodeTools } as ActionSurroundings;
-  const reason = { code: "pod-gone" } as const;
+  const reason = { code: "pod-not-on-node" } as const;
   const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, reason, lane: "x" } as const;
   return { ...(await runAction(action, around)), asked };
 }

@@ -135,7 +135,7 @@ const ACTION: PlannedAction = {
   finding: FINDING,
   rank: "rest",
   steps: [REMOVE],
-  reason: { code: "pod-gone" },
+  reason: { code: "pod-not-on-node" },
   lane: ID,
 };
 

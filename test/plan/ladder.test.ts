@@ -125,18 +125,18 @@ const ROWS: readonly Row[] = [
     code: "network-releasable",
   },
   // Rung 3: remove, which releases the name.
-  { when: "its pod is gone", facts: { pod: "gone" }, rung: 3, code: "pod-gone" },
+  { when: "its pod is gone", facts: { pod: "gone" }, rung: 3, code: "pod-not-on-node" },
   {
     when: "its pod is gone, with an obstacle",
     facts: { pod: "gone", obstacle: true },
     rung: 3,
-    code: "pod-gone",
+    code: "pod-not-on-node",
   },
   {
     when: "it belongs to the control plane and its pod is gone",
     facts: { controlPlane: true, pod: "gone" },
     rung: 3,
-    code: "pod-gone",
+    code: "pod-not-on-node",
   },
   { when: "it was never completely created", facts: { neverCreated: true }, rung: 3, code: "never-created" },
   { when: "an error names it as holder", facts: { holdsBlockedName: true }, rung: 3, code: "holds-blocked-name" },

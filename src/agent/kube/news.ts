@@ -1,3 +1,4 @@
+import { podGone } from "../../classes/left-behind/pod-gone.ts";
 import { fullStop, sentence } from "../../report/text.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
 import { degradedMessage } from "./condition.ts";
@@ -25,7 +26,7 @@ const REFUSALS_TOLD: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out"
 const DEGRADED = "degraded";
 
 /** The cluster has no such pod: nobody would ever look at an event about it. */
-const WITHOUT_POD = "pod-gone";
+const WITHOUT_POD = podGone.id;
 
 export function newsOf(event: AgentEvent): News | undefined {
   switch (event.kind) {

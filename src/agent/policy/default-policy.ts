@@ -38,7 +38,7 @@ export function defaultAgentPolicy(): AgentPolicy {
   };
 }
 
-function defaultClassPolicy({ code, treatment }: FailureClass): ClassPolicy {
+function defaultClassPolicy({ category, treatment }: FailureClass): ClassPolicy {
   if (treatment.mode !== "automatic") return { mode: "observe", ...ATTENDED };
-  return { mode: "heal", ...(code.startsWith("C") ? LEAK : BLOCKING) };
+  return { mode: "heal", ...(category === "leak" ? LEAK : BLOCKING) };
 }

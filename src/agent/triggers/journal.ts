@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
+import { couldConcernSandboxes } from "../../classes/log-filter.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { journalDirectory } from "../../snapshot/journal.ts";
-import { couldConcernSandboxes } from "../../snapshot/log-filter.ts";
 import type { OnHint } from "./trigger.ts";
 
 export interface JournalOptions {

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { couldConcernSandboxes } from "../../snapshot/log-filter.ts";
+import { couldConcernSandboxes } from "../../classes/log-filter.ts";
 import type { OnHint } from "./trigger.ts";
 
 /** Follows logs that are files of their own. */

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const clockStepContainerRestartcount: FailureClass = {
   id: "clock-step-container-restartcount",
   code: "A4",
+  category: "creation-blocked",
   title: "Clock step made the kubelet reuse a restart count",
   explanation:
     "The kubelet wants to start a container that is already running: after a clock step it looks at an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
@@ -25,6 +26,7 @@ export const clockStepContainerRestartcount: FailureClass = {
       confidence: 0.3,
     },
   ],
+  logFragments: ["container name"],
   inSnapshot: {
     visible: false,
     why: "Not looked for yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",

@@ -4,11 +4,13 @@ import { wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
+import { KUBELET } from "../versions/kubelet.ts";
 import type { NodeView } from "../view.ts";
 
 export const clockStepSandboxAttemptReuse: FailureClass = {
   id: "clock-step-sandbox-attempt-reuse",
   code: "A3",
+  category: "creation-blocked",
   title: "Clock step made the kubelet reuse an attempt number",
   explanation:
     "The node's clock was wrong when it booted (no battery, no RTC, a swapped CMOS cell) and was corrected later. The kubelet believed an old sandbox to be the newest one and asks for an attempt number that is already taken. Typically every pod on the node is hit at once, and the holder of the name is listed with an odd age.",
@@ -24,6 +26,7 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
         "The holder's id is listed over CRI, its creation date is in the future, before 1971 or out of order with its attempt number, and all pods of the node fail together.",
     },
   ],
+  logFragments: ["sandbox"],
   inSnapshot: {
     visible: true,
     how: "For one pod uid the order of attempts differs from the order of creation times, or a creation time lies in the future, before 1971, or before the first boot.",
@@ -59,6 +62,8 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
     "https://github.com/canonical/microk8s/issues/4677",
     "https://github.com/deckhouse/deckhouse/pull/23209",
   ],
+  prevention: () =>
+    `kubelet: releases before ${KUBELET.ordersSandboxesByAttemptFrom} order sandboxes by creation time, so a clock step makes them ask for an attempt that is taken. From ${KUBELET.ordersSandboxesByAttemptFrom} on they go by the attempt.`,
   detect,
 };
 

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const containerCreateStatHang: FailureClass = {
   id: "container-create-stat-hang",
   code: "A8",
+  category: "creation-blocked",
   title: "Container creation hangs on a dead volume",
   explanation:
     "A volume of this pod lies on storage that no longer answers (NFS, CIFS, a CSI mount). The runtime asks the kernel whether the path exists and never gets an answer; every retry then fails on the container's name.",
@@ -32,6 +33,7 @@ export const containerCreateStatHang: FailureClass = {
       decides: "The call trace that follows names nfs, cifs, ceph or fuse functions.",
     },
   ],
+  logFragments: ["reserve", "failed to stat", "blocked for more than"],
   inSnapshot: {
     visible: false,
     why: "The create is in flight and listed nowhere; only a thread in uninterruptible sleep and the mount it waits for would show it.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const containerInvisibleAfterEnospcRestart: FailureClass = {
   id: "container-invisible-after-enospc-restart",
   code: "A6",
+  category: "creation-blocked",
   title: "Container forgotten because the disk was full at restart",
   explanation:
     "containerd was restarted while its disk was full. It could not write down the state of some containers and left them out, although they still run. The kubelet cannot see them and starts a second copy. The next restart of containerd will find both and refuse to start.",
@@ -22,6 +23,7 @@ export const containerInvisibleAfterEnospcRestart: FailureClass = {
       confidence: 0.85,
     },
   ],
+  logFragments: ["load container", "sandbox", "checkpoint status"],
   inSnapshot: {
     visible: false,
     why: "Not told apart yet: a running container that CRI does not list is reported as S2, whatever made it so.",

@@ -6,6 +6,7 @@ const decides =
 export const containerNameHeldBySlowCreate: FailureClass = {
   id: "container-name-held-by-slow-create",
   code: "A2",
+  category: "creation-blocked",
   title: "Container name held by a slow create",
   explanation:
     "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet lost patience after two minutes and asked again; the second request meets the name of the first. It nearly always ends well by itself.",
@@ -27,6 +28,7 @@ export const containerNameHeldBySlowCreate: FailureClass = {
       decides,
     },
   ],
+  logFragments: ["reserve"],
   inSnapshot: {
     visible: false,
     why: "The holder is in flight and listed nowhere. The log line is the only trace, and it usually clears by itself.",

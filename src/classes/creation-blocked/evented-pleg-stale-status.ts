@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const eventedPlegStaleStatus: FailureClass = {
   id: "evented-pleg-stale-status",
   code: "A9",
+  category: "creation-blocked",
   title: "EventedPLEG shows the kubelet an outdated pod",
   explanation:
     "Right after a restart of the runtime a kubelet with the EventedPLEG feature still believes an old picture and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
@@ -25,6 +26,7 @@ export const eventedPlegStaleStatus: FailureClass = {
       decides: "The pod is static, the holder is listed, and the kubelet runs with EventedPLEG.",
     },
   ],
+  logFragments: ["sandbox"],
   inSnapshot: {
     visible: false,
     why: "The kubelet's feature gates and its cache are not part of the node's state that can be read from outside.",

@@ -12,6 +12,7 @@ const decides =
 export const failedRollbackUnknownSandbox: FailureClass = {
   id: "failed-rollback-unknown-sandbox",
   code: "A5",
+  category: "creation-blocked",
   title: "Failed creation whose clean-up failed too",
   explanation:
     "Creating the pod's network failed, and undoing it failed as well. The runtime keeps the half-made sandbox, shows it as NotReady and keeps its name reserved until it can be removed in an orderly way. The kubelet tries to stop it again and again and meets the same plugin error each time.",
@@ -71,6 +72,7 @@ export const failedRollbackUnknownSandbox: FailureClass = {
       decides,
     },
   ],
+  logFragments: ["sandbox", "cni"],
   inSnapshot: {
     visible: true,
     how: "A NotReady sandbox without a completed CNI result; on containerd 1.6 with Go's zero creation time (crictl pods prints “272 years ago”).",

@@ -12,6 +12,7 @@ const blockedTask = {
 export const kernelNetnsHang: FailureClass = {
   id: "kernel-netns-hang",
   code: "A7",
+  category: "creation-blocked",
   title: "The kernel hangs on network namespaces",
   explanation:
     "The kernel is stuck tearing down an old network namespace, and every new one waits behind it. No pod with its own network can start on this node, whatever is removed or restarted. Only a reboot helps.",
@@ -45,6 +46,7 @@ export const kernelNetnsHang: FailureClass = {
       decides: "Every new pod fails, and /proc/<containerd>/task/*/stack shows copy_net_ns for minutes.",
     },
   ],
+  logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
   inSnapshot: {
     visible: false,
     why: "Not looked for yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",

@@ -16,6 +16,7 @@ const decides =
 export const sandboxNameHeldByInflightRun: FailureClass = {
   id: "sandbox-name-held-by-inflight-run",
   code: "A1",
+  category: "creation-blocked",
   title: "Sandbox name held by a creation that never ended",
   explanation:
     "An earlier attempt to create this pod's sandbox is still running inside the runtime, usually because a network plugin hangs. The kubelet gave up after four minutes and tries again under the same name, but the name belongs to the attempt that never ended. The runtime lists nothing, so there is nothing to remove by hand.",
@@ -55,6 +56,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
       decides,
     },
   ],
+  logFragments: ["sandbox", "reserve"],
   inSnapshot: {
     visible: true,
     how: "The name's holder is not listed over CRI, and a process carries CNI_COMMAND=ADD with its id in the environment, or the logs name the holder and nothing else knows it.",

@@ -8,6 +8,7 @@ import type { NodeView } from "../view.ts";
 export const zeroCreatedatRecord: FailureClass = {
   id: "zero-createdat-record",
   code: "A10",
+  category: "creation-blocked",
   title: "Half-made sandbox record with a zero creation time",
   explanation:
     "The runtime died between writing down a new sandbox and starting it. After the restart it lists the sandbox as NotReady, hundreds of years old, but protects no name for it.",
@@ -31,8 +32,10 @@ export const zeroCreatedatRecord: FailureClass = {
       decides: "containerd 2.x: this class. containerd 1.6 or 1.7 after a failed creation: A5.",
     },
   ],
+  logFragments: ["years ago", "6795364578871345152"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "A NotReady sandbox with zero creation time and no container record behind it.",
   },
   versions: "containerd 2.0 to 2.3 and main.",

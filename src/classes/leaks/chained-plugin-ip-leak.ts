@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const chainedPluginIpLeak: FailureClass = {
   id: "chained-plugin-ip-leak",
   code: "C3",
+  category: "leak",
   title: "One failing pod drains the address range",
   explanation:
     "The first plugin of the chain hands out an address, a later one fails, and the clean-up fails as well. The runtime forgets about it and tries again, with a new address each time, until the range is empty.",
@@ -35,6 +36,7 @@ export const chainedPluginIpLeak: FailureClass = {
         "Whether each try leaves an address behind: count the files below /var/lib/cni/networks/<net> twice, a minute apart.",
     },
   ],
+  logFragments: ["ip address", "sandbox"],
   inSnapshot: {
     visible: false,
     why: "The addresses it leaves are found one by one as C1; that one pod made them all is not concluded.",
@@ -42,7 +44,7 @@ export const chainedPluginIpLeak: FailureClass = {
   versions:
     "Every release that skips or ignores DEL when no result was recorded: containerd 1.6.37+, 1.7.23+ and all of 2.x.",
   treatment: {
-    mode: "automatic",
+    mode: "none",
     reversible: true,
     steps: ["The addresses left behind are found and freed as C1.", "Name the plugin that fails."],
     gates: [

@@ -7,11 +7,13 @@ import type { NodeView } from "../view.ts";
 export const cniCacheFilesOrphaned: FailureClass = {
   id: "cni-cache-files-orphaned",
   code: "C6",
+  category: "leak",
   title: "CNI cache files of pods that are gone",
   explanation:
     "Files below /var/lib/cni remember networks of sandboxes that no longer exist. They grow in number with each crash, and sometimes they are the only record of an address that still has to be freed.",
   mechanism: "A cache file is removed only after a successful DEL, and /var/lib survives a reboot.",
   signatures: () => [],
+  logFragments: [],
   inSnapshot: {
     visible: true,
     how: "A result, multus or flannel file whose id is neither listed over CRI nor in the runtime's records.",

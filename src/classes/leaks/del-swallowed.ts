@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const delSwallowed: FailureClass = {
   id: "del-swallowed",
   code: "C5",
+  category: "leak",
   title: "A failed DEL was reported as success",
   explanation:
     "The plugin failed to take the network down, but somebody in between decided to call it success. The pod goes away properly, and what the plugin held, mostly an address, does not.",
@@ -22,13 +23,14 @@ export const delSwallowed: FailureClass = {
       confidence: 0.6,
     },
   ],
+  logFragments: ["shim"],
   inSnapshot: {
     visible: false,
     why: "It shows only through what it leaves, which is found as C1.",
   },
   versions: "multus shim 4.0.2 and later; go-cni, all versions.",
   treatment: {
-    mode: "automatic",
+    mode: "none",
     reversible: true,
     steps: ["The address left behind is found and freed as C1."],
     gates: ["As in C1."],

@@ -7,6 +7,7 @@ import type { NodeView } from "../view.ts";
 export const hostlocalEmptyIpFile: FailureClass = {
   id: "hostlocal-empty-ip-file",
   code: "C2",
+  category: "leak",
   title: "Address file without an owner",
   explanation:
     "A power cut left an address file empty. It blocks the address, and as it names no owner no removal will ever free it.",
@@ -20,6 +21,7 @@ export const hostlocalEmptyIpFile: FailureClass = {
       confidence: 0.8,
     },
   ],
+  logFragments: ["root root"],
   inSnapshot: { visible: true, how: "An address file of zero bytes, older than the current boot." },
   versions: "host-local, all versions up to v1.9.1.",
   treatment: {

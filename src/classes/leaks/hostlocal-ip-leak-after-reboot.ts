@@ -9,6 +9,7 @@ const decides =
 export const hostlocalIpLeakAfterReboot: FailureClass = {
   id: "hostlocal-ip-leak-after-reboot",
   code: "C1",
+  category: "leak",
   title: "Addresses of dead pods were never given back",
   explanation:
     "Each pod's address is a small file on the node. Pods that died with the node, or whose removal was swallowed, left theirs behind. When the range is full no new pod gets an address, though only a few pods run.",
@@ -44,6 +45,7 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
       decides,
     },
   ],
+  logFragments: ["ip address", "allocate for range", "allocated to"],
   inSnapshot: {
     visible: true,
     how: "An address file whose id is neither listed over CRI nor in the runtime's records.",

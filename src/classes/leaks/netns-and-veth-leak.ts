@@ -7,12 +7,14 @@ import type { NodeView } from "../view.ts";
 export const netnsAndVethLeak: FailureClass = {
   id: "netns-and-veth-leak",
   code: "C7",
+  category: "leak",
   title: "Network namespace without a pod",
   explanation:
     "A network namespace is still mounted below /run/netns though no sandbox refers to it and no process lives in it. Its virtual interface and address route stay on the node.",
   mechanism:
     "The runtime died before it had written the path down, or a rollback failed. The names are random, so nothing finds them again.",
   signatures: () => [],
+  logFragments: [],
   inSnapshot: {
     visible: true,
     how: "A cni-* namespace that no sandbox refers to and whose inode is no process's network namespace.",

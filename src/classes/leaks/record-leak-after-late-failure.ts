@@ -1,11 +1,13 @@
 import { parseSandboxName, sandboxId } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { containerdBehaviour } from "../versions/containerd.ts";
 import type { NodeView } from "../view.ts";
 
 export const recordLeakAfterLateFailure: FailureClass = {
   id: "record-leak-after-late-failure",
   code: "C12",
+  category: "leak",
   title: "Each failed start leaves a record, and the next restart will be fatal",
   explanation:
     "A pod fails late in its creation, and the runtime forgets to remove what it had written down. Each retry adds one more record of the same name. Nothing is visible until the runtime is restarted: then it refuses to start at all (D1).",
@@ -19,6 +21,7 @@ export const recordLeakAfterLateFailure: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["sandbox"],
   inSnapshot: { visible: true, how: "Two or more records in the runtime's store carry the same sandbox name." },
   versions: "containerd 2.0.x, 2.1.x, 2.2.0 to 2.2.5, 2.3.0 to 2.3.2.",
   treatment: {
@@ -42,6 +45,10 @@ export const recordLeakAfterLateFailure: FailureClass = {
     "https://github.com/containerd/containerd/pull/13859",
     "https://github.com/containerd/containerd/pull/13613",
   ],
+  prevention: ({ name, version }) =>
+    name.startsWith("containerd") && containerdBehaviour(version)?.leaksRecords === true
+      ? `containerd ${version}: a sandbox that fails late leaves its record behind. Fixed in 2.2.6 and 2.3.3; do not restart containerd before the duplicates are gone.`
+      : undefined,
   detect,
 };
 

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const sandboxListOverflow: FailureClass = {
   id: "sandbox-list-overflow",
   code: "C9",
+  category: "leak",
   title: "Too many dead sandboxes to list",
   explanation:
     "So many dead sandboxes have piled up that the runtime cannot send their list in one message any more. The kubelet goes blind, the node becomes NotReady, and crictl fails as well.",
@@ -35,6 +36,7 @@ export const sandboxListOverflow: FailureClass = {
         "The error behind it: ResourceExhausted is this class; DeadlineExceeded points at a runtime that hangs (D5).",
     },
   ],
+  logFragments: ["grpc", "retrieve pods", "larger than max"],
   inSnapshot: {
     visible: false,
     why: "A list that cannot be fetched is reported as a source that could not be read.",

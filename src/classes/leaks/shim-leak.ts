@@ -8,6 +8,7 @@ import type { NodeView } from "../view.ts";
 export const shimLeak: FailureClass = {
   id: "shim-leak",
   code: "C8",
+  category: "leak",
   title: "Shim process without a sandbox",
   explanation:
     "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still work that nobody sees.",
@@ -27,6 +28,7 @@ export const shimLeak: FailureClass = {
       confidence: 0.65,
     },
   ],
+  logFragments: ["shim", "delete task", "exit event", "taskexit"],
   inSnapshot: {
     visible: true,
     how: "A containerd-shim process of this containerd (its socket, the namespace k8s.io, root's, in no container) whose id is neither listed over CRI nor in the runtime's records.",

@@ -7,6 +7,7 @@ import type { NodeView } from "../view.ts";
 export const snapshotLeaseLeak: FailureClass = {
   id: "snapshot-lease-leak",
   code: "C10",
+  category: "leak",
   title: "Lease of a sandbox that is gone",
   explanation:
     "The runtime holds a lease in the name of a sandbox that no longer exists, and with it the disk space of its layers. Nothing breaks; the disk fills slowly.",
@@ -20,6 +21,7 @@ export const snapshotLeaseLeak: FailureClass = {
       confidence: 0.75,
     },
   ],
+  logFragments: ["sandbox", "lease"],
   inSnapshot: { visible: true, how: "A lease whose name is a sandbox id that is neither listed nor recorded." },
   versions: "Leases from containerd 2.1; writable snapshots without a container on all versions.",
   treatment: {

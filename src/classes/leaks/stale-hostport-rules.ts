@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const staleHostportRules: FailureClass = {
   id: "stale-hostport-rules",
   code: "C11",
+  category: "leak",
   title: "Firewall rules of a dead pod swallow a host port",
   explanation:
     "Rules of a pod that is gone still send a host port to its old address. They stand before the new pod's rules, so connections to that port vanish.",
@@ -17,6 +18,7 @@ export const staleHostportRules: FailureClass = {
       decides: "The id in the comment: unknown to the runtime, and the rule is a dead pod's; known, and it is in use.",
     },
   ],
+  logFragments: ["cni", "dnat"],
   inSnapshot: {
     visible: false,
     why: "Firewall rules are not read: doing so takes the very lock that portmap and kube-proxy fight for.",

@@ -23,12 +23,14 @@ import type { NodeView } from "../view.ts";
 export const deadAfterCrash: FailureClass = {
   id: "dead-after-crash",
   code: "S1",
+  category: "left-behind",
   title: "Sandbox that died with the node",
   explanation:
     "The node lost power or froze, and this sandbox died with it. The runtime lists it as NotReady, still keeps its name and its address, and nobody has cleaned it up: its pod is gone or lives elsewhere, or no kubelet is there to do it. Nothing prevents its removal.",
   mechanism:
     "After a restart the runtime rebuilds its list from its database, finds no task, and sets the sandbox NotReady with its name reserved. Result cache and address file survive on disk. RemovePodSandbox frees all three.",
   signatures: () => [],
+  logFragments: [],
   inSnapshot: {
     visible: true,
     how: "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",

@@ -9,12 +9,14 @@ import type { NodeView } from "../view.ts";
 export const leftoverContainer: FailureClass = {
   id: "leftover-container",
   code: "S2",
+  category: "left-behind",
   title: "Running container that no pod owns",
   explanation:
     "A container runs on this node although the API knows no such pod here. It may be a forgotten copy that still writes to a volume, or the only copy of something that matters. unghost shows it and never removes it.",
   mechanism:
     "The pod was deleted by force while the node was away, or the record of a running container was lost over a restart and the kubelet never heard of it again.",
   signatures: () => [],
+  logFragments: [],
   inSnapshot: {
     visible: true,
     how: "A running container, or a task without a CRI container, whose pod uid the API does not have on this node.",

@@ -3,11 +3,13 @@ import type { FailureClass } from "../failure-class.ts";
 export const sandboxChangedAlone: FailureClass = {
   id: "sandbox-changed-alone",
   code: "N4",
+  category: "not-a-failure",
   title: "“Pod sandbox changed”, alone",
   explanation:
     "The kubelet noticed that the pod's sandbox is gone or different and makes a new one. After a reboot every pod says this once. Only when it repeats for minutes is there a cause, and that stands in another line.",
   mechanism: "The kubelet compares the newest sandbox with what the pod needs and announces the replacement.",
   signatures: () => [],
+  logFragments: [],
   inSnapshot: { visible: false, why: "It is an announcement, not a state." },
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },

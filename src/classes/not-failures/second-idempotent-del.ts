@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const secondIdempotentDel: FailureClass = {
   id: "second-idempotent-del",
   code: "N2",
+  category: "not-a-failure",
   title: "Multus finds nothing left to delete",
   explanation:
     "The runtime calls the teardown twice by design. The second time multus finds that its notes are already gone and says so. After a first teardown that succeeded this means nothing.",
@@ -18,6 +19,7 @@ export const secondIdempotentDel: FailureClass = {
         "A successful teardown of the same id just before: harmless. None: the notes were lost, and the pod's addresses leaked (C5).",
     },
   ],
+  logFragments: ["multus"],
   inSnapshot: { visible: false, why: "It leaves no trace but the line." },
   versions: "multus, all versions.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const crioAlreadyExists: FailureClass = {
   id: "crio-already-exists",
   code: "O2",
+  category: "other-runtime",
   title: "CRI-O: a sandbox of this name already exists",
   explanation:
     "An old CRI-O still knows a sandbox or container of this name from before a restart and cannot make a second. Today's CRI-O deletes what it cannot restore.",
@@ -21,6 +22,7 @@ export const crioAlreadyExists: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["sandbox", "reserve"],
   inSnapshot: { visible: false, why: "CRI-O's name index is in its memory only; the log names the holder." },
   versions: "Old CRI-O.",
   treatment: {

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const crioHalfRemoved: FailureClass = {
   id: "crio-half-removed",
   code: "O6",
+  category: "other-runtime",
   title: "CRI-O: half removed, and no removal gets past that",
   explanation:
     "A sandbox was removed without being stopped before, and its network could not be taken down. CRI-O had deleted its containers by then; every later removal wants to delete them again, does not find them, and gives up. The sandbox stays in the list until CRI-O is restarted, also when the network could be taken down again.",
@@ -16,6 +17,7 @@ export const crioHalfRemoved: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["sandbox"],
   inSnapshot: {
     visible: false,
     why: "CRI-O lists it like any sandbox that is NotReady; what its index lacks shows only in the answer to a removal.",

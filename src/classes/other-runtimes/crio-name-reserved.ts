@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const crioNameReserved: FailureClass = {
   id: "crio-name-reserved",
   code: "O1",
+  category: "other-runtime",
   title: "CRI-O: the name is reserved by a creation under way",
   explanation:
     "CRI-O is still busy with an earlier request for this pod or container and says so. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
@@ -28,6 +29,7 @@ export const crioNameReserved: FailureClass = {
       confidence: 0.85,
     },
   ],
+  logFragments: ["reserve", "sandbox", "network", "not yet finished"],
   inSnapshot: { visible: false, why: "CRI-O's reservations are in its memory only; the log names the stage." },
   versions: "All CRI-O releases.",
   treatment: {

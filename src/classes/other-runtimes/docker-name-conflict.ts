@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const dockerNameConflict: FailureClass = {
   id: "docker-name-conflict",
   code: "O4",
+  category: "other-runtime",
   title: "Docker: the pod's container name is in use",
   explanation:
     "Docker still has a container of the name that the kubelet wants to use, usually one from before a crash, or one that a clock step made the kubelet forget.",
@@ -29,6 +30,7 @@ export const dockerNameConflict: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["sandbox", "container name", "conflicting container"],
   inSnapshot: { visible: false, why: "docker's own list is not read; cri-dockerd shows only what it manages." },
   versions: "docker with dockershim or cri-dockerd.",
   treatment: {

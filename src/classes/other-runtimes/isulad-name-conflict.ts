@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const isuladNameConflict: FailureClass = {
   id: "isulad-name-conflict",
   code: "O5",
+  category: "other-runtime",
   title: "iSulad: the sandbox name is in use",
   explanation:
     "iSulad still has a sandbox of this name from before a power cut and refuses a second one. The kubelet asks for the same attempt because it does not see, or misjudges, the first.",
@@ -17,6 +18,7 @@ export const isuladNameConflict: FailureClass = {
       decides: "The runtime is iSulad: this class. Another runtime and a kubelet with EventedPLEG: A9.",
     },
   ],
+  logFragments: ["sandbox", "etcd"],
   inSnapshot: {
     visible: false,
     why: "unghost has not been tried on iSulad; what its CRI shows is read, but no finding is made.",

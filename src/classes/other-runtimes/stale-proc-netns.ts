@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const staleProcNetns: FailureClass = {
   id: "stale-proc-netns",
   code: "O3",
+  category: "other-runtime",
   title: "Namespace remembered by process number",
   explanation:
     "An old CRI-O or docker remembers a pod's network by the number of its first process. That process is gone, or worse, after a reboot the number belongs to another one, and taking the network down hits the wrong namespace, the host's included.",
@@ -25,6 +26,7 @@ export const staleProcNetns: FailureClass = {
         "The pod: if it has just ended, dockershim merely asked too late and nothing is wrong; if it should be running, its first process is gone.",
     },
   ],
+  logFragments: ["cni", "/ns/net"],
   inSnapshot: { visible: false, why: "The runtimes concerned are no longer in use with a CRI that could be asked." },
   versions: "Old CRI-O and docker (dockershim).",
   treatment: { mode: "none", reversible: false, steps: [], gates: [] },

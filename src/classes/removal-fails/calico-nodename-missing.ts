@@ -3,6 +3,8 @@ import type { FailureClass } from "../failure-class.ts";
 export const calicoNodenameMissing: FailureClass = {
   id: "calico-nodename-missing",
   code: "B10",
+  category: "removal-fails",
+  sharedCause: true,
   title: "calico-node is not running on this node",
   explanation:
     "Calico's plugin wants to know the node's name from a file that calico-node writes when it starts. The file is not there, so calico-node has not come up since the last boot. Pods can neither start nor go until it does.",
@@ -16,6 +18,7 @@ export const calicoNodenameMissing: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["calico"],
   inSnapshot: {
     visible: false,
     why: "The file lies outside what a snapshot reads; the plugin's error in the logs names it.",

@@ -3,6 +3,8 @@ import type { FailureClass } from "../failure-class.ts";
 export const calicoUnauthorized: FailureClass = {
   id: "calico-unauthorized",
   code: "B8",
+  category: "removal-fails",
+  sharedCause: true,
   title: "The CNI plugin's API token is stale",
   explanation:
     "The network plugin is not allowed to talk to the API server any more: the token in its kubeconfig has expired or belongs to a service account that was made anew. Pods can neither get nor give back their network until calico-node writes a fresh one.",
@@ -24,6 +26,7 @@ export const calicoUnauthorized: FailureClass = {
       confidence: 0.75,
     },
   ],
+  logFragments: ["plugin", "multus", "unauthorized", "error getting pod"],
   inSnapshot: {
     visible: false,
     why: "Whether a token is still accepted shows only when it is used; the plugin's answer in the logs is the proof.",

@@ -11,6 +11,8 @@ import type { AboutId, NodeView } from "../view.ts";
 export const chainedPluginBinaryMissing: FailureClass = {
   id: "chained-plugin-binary-missing",
   code: "B7",
+  category: "removal-fails",
+  sharedCause: true,
   title: "A plugin of the chain has no binary",
   explanation:
     "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
@@ -47,8 +49,10 @@ export const chainedPluginBinaryMissing: FailureClass = {
       confidence: 0.65,
     },
   ],
+  logFragments: ["plugin", "cni"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "The active conflist names a type that is in none of the bin directories. Where the runtime does not name those (CRI-O), a log has to.",
   },
   versions: "Any runtime; istio 1.29 still affected.",

@@ -3,6 +3,8 @@ import type { FailureClass } from "../failure-class.ts";
 export const ciliumAgentDown: FailureClass = {
   id: "cilium-agent-down",
   code: "B11",
+  category: "removal-fails",
+  sharedCause: true,
   title: "The cilium agent is down",
   explanation:
     "Cilium's plugin cannot reach the cilium agent of this node. Older versions fail at once; newer ones write removals into a queue and fail only when that queue is full or locked. Everything clears when the agent is back.",
@@ -29,6 +31,7 @@ export const ciliumAgentDown: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["cilium", "deletion queue", "deletequeue"],
   inSnapshot: {
     visible: false,
     why: "The agent's socket and queue are not read; the plugin's error in the logs is the proof.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const ciliumEmptyNetns: FailureClass = {
   id: "cilium-empty-netns",
   code: "B12",
+  category: "removal-fails",
   title: "Cilium refuses to remove a pod whose namespace is gone",
   explanation:
     "After a reboot the pod's network namespace no longer exists. This version of cilium takes that for an error instead of for work already done, so the pod stays Terminating.",
@@ -17,6 +18,7 @@ export const ciliumEmptyNetns: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["cni"],
   inSnapshot: {
     visible: false,
     why: "A namespace that is gone is normal after a reboot; only the plugin's error in the logs makes it this class.",

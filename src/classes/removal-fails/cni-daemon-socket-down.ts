@@ -8,6 +8,9 @@ import type { NodeView } from "../view.ts";
 export const cniDaemonSocketDown: FailureClass = {
   id: "cni-daemon-socket-down",
   code: "B13",
+  category: "removal-fails",
+  sharedCause: true,
+  blocksEveryCall: true,
   title: "The network add-on's node agent is down",
   explanation:
     "The plugin only forwards the request to an agent on the same node, and the agent does not listen: kube-ovn, antrea, aws-node, ovn-kubernetes, weave and others work like that. The fault is the agent's pod, not the sandbox.",
@@ -59,6 +62,7 @@ export const cniDaemonSocketDown: FailureClass = {
       decides: "The socket's path names the agent whose pod is down.",
     },
   ],
+  logFragments: ["plugin", "grpc", "ovn", "cni", "antrea", "spiderpool", "127.0.0.1:5"],
   inSnapshot: {
     visible: true,
     how: "The CNI configuration names the agent's socket. Nobody listens on it while kubelet reports that pods fail; or somebody does, and several plugin calls that started after it wait for it.",

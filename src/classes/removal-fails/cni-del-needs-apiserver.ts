@@ -4,6 +4,8 @@ import { cniContext } from "../log-context.ts";
 export const cniDelNeedsApiserver: FailureClass = {
   id: "cni-del-needs-apiserver",
   code: "B9",
+  category: "removal-fails",
+  sharedCause: true,
   title: "The CNI plugin cannot reach the API server",
   explanation:
     "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circle: the API's service address needs a network that needs the API. It ends by itself once the API is reachable from the host.",
@@ -52,6 +54,7 @@ export const cniDelNeedsApiserver: FailureClass = {
       confidence: 0.65,
     },
   ],
+  logFragments: ["plugin", "multus", "sandbox", "clusterinformation", "error waiting for pod"],
   inSnapshot: {
     visible: false,
     why: "A snapshot sees whether unghost reaches the API, not whether the plugin does over the service address; the plugin's error in the logs is the proof.",

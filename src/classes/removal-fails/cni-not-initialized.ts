@@ -8,6 +8,8 @@ import type { NodeView } from "../view.ts";
 export const cniNotInitialized: FailureClass = {
   id: "cni-not-initialized",
   code: "B6",
+  category: "removal-fails",
+  sharedCause: true,
   title: "No usable CNI configuration",
   explanation:
     "The runtime has no network configuration it could use: the network add-on is not installed, not started yet, was removed, or the runtime missed that its file appeared. Without it sandboxes can neither be made nor, on older runtimes, be removed.",
@@ -53,8 +55,10 @@ export const cniNotInitialized: FailureClass = {
       confidence: 0.8,
     },
   ],
+  logFragments: ["cni", "plugin", "readinessindicator"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "CRI status reports the network as not ready, and the CNI directory holds no configuration, or holds one the runtime does not see.",
   },
   versions:

@@ -3,6 +3,8 @@ import type { FailureClass } from "../failure-class.ts";
 export const cniVersionMismatch: FailureClass = {
   id: "cni-version-mismatch",
   code: "B18",
+  category: "removal-fails",
+  sharedCause: true,
   title: "CNI configuration and plugin disagree on the version",
   explanation:
     "The configuration asks for a CNI version that the plugin does not know, or names none at all. Pods may even start, and only their removal fails.",
@@ -34,6 +36,7 @@ export const cniVersionMismatch: FailureClass = {
       confidence: 0.8,
     },
   ],
+  logFragments: ["network", "plugin", "version is empty", "config version"],
   inSnapshot: {
     visible: false,
     why: "The version field of the configuration is not judged; the plugin's error in the logs is the proof.",

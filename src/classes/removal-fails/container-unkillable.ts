@@ -4,6 +4,7 @@ import { runtimeUnreachable } from "../log-context.ts";
 export const containerUnkillable: FailureClass = {
   id: "container-unkillable",
   code: "B20",
+  category: "removal-fails",
   title: "A container that does not die",
   explanation:
     "The runtime sent the kill and waits for the container's end, which never comes: the process hangs in the kernel, is a zombie or frozen, or its end was missed. The pod stays Terminating.",
@@ -54,6 +55,16 @@ export const containerUnkillable: FailureClass = {
       level: "cause",
       confidence: 0.8,
     },
+  ],
+  logFragments: [
+    "kill container",
+    "sandbox",
+    "to be killed",
+    "stopcontainer",
+    "killcontainer",
+    "wait container",
+    "container termination",
+    "kill task",
   ],
   inSnapshot: {
     visible: false,

@@ -11,6 +11,7 @@ import type { NodeView } from "../view.ts";
 export const delTimeoutKilled: FailureClass = {
   id: "del-timeout-killed",
   code: "B14",
+  category: "removal-fails",
   title: "CNI DEL is too slow and gets killed",
   explanation:
     "Taking the pod's network down takes longer than the caller waits, so the plugin is killed half way and everything starts again from the beginning. Something on the node is slow: a lock, the API, an overrun daemon. Shorter deadlines make it worse.",
@@ -64,6 +65,7 @@ export const delTimeoutKilled: FailureClass = {
         "What the runtime waits for: a plugin process older than a minute (this class, or B5 with multus), or a container that does not die (B20).",
     },
   ],
+  logFragments: ["plugin", "sandbox", "cni"],
   inSnapshot: {
     visible: true,
     how: "A plugin process of the runtime with CNI_COMMAND=DEL for a sandbox of the runtime, older than the in-flight grace.",

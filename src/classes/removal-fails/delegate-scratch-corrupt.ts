@@ -8,6 +8,7 @@ import type { NodeView } from "../view.ts";
 export const delegateScratchCorrupt: FailureClass = {
   id: "delegate-scratch-corrupt",
   code: "B22",
+  category: "removal-fails",
   title: "Corrupt flannel scratch file",
   explanation:
     "A power cut emptied the file in which flannel's plugin keeps what it passed on to the bridge plugin. Older versions fail every removal because of it; newer ones report success and leave the address allocated.",
@@ -26,8 +27,10 @@ export const delegateScratchCorrupt: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["netconf", "cni"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "The flannel scratch file of a sandbox is empty or is not JSON.",
   },
   versions: "Older flannel cni-plugin fails; the current one logs, succeeds and leaks.",

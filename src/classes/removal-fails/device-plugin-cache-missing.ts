@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const devicePluginCacheMissing: FailureClass = {
   id: "device-plugin-cache-missing",
   code: "B15",
+  category: "removal-fails",
   title: "A device plugin lost its own notes",
   explanation:
     "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin says error instead of done.",
@@ -22,6 +23,7 @@ export const devicePluginCacheMissing: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["network", "cni", "rule table"],
   inSnapshot: {
     visible: false,
     why: "The plugin's private directory is not read; its error in the logs names the missing file.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const ipamRecordMissing: FailureClass = {
   id: "ipam-record-missing",
   code: "B16",
+  category: "removal-fails",
   title: "The plugin wants to free what is already free",
   explanation:
     "The pod's address or port was given back earlier, and the plugin treats “there is nothing to free” as an error. The removal loops although nothing is left to remove.",
@@ -22,6 +23,7 @@ export const ipamRecordMissing: FailureClass = {
       confidence: 0.95,
     },
   ],
+  logFragments: ["network", "reserve", "ovs port", "deallocating", "reserved ip", "table port"],
   inSnapshot: {
     visible: false,
     why: "The reservation lives in the plugin's own store; its error in the logs is the proof.",

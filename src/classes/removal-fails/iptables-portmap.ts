@@ -6,6 +6,8 @@ const portmapContext =
 export const iptablesPortmap: FailureClass = {
   id: "iptables-portmap",
   code: "B17",
+  category: "removal-fails",
+  sharedCause: true,
   title: "iptables fails under the port-mapping plugin",
   explanation:
     "The plugin that maps host ports cannot change the firewall: another process holds the iptables lock, the rule is already gone, or the program is not on the host at all. After a reboot hundreds of removals compete with kube-proxy for that lock.",
@@ -40,6 +42,7 @@ export const iptablesPortmap: FailureClass = {
       confidence: 0.85,
     },
   ],
+  logFragments: ["iptables", "xtables", "ipv4 ", "chain", "ipv6 "],
   inSnapshot: {
     visible: false,
     why: "A lock that is held for moments is not part of a snapshot; the error in the logs is the proof.",

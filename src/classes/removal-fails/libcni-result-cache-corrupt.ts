@@ -3,11 +3,13 @@ import { blockingResults, brokenInWords, quarantineStep } from "../corrupt-files
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
+import { containerdBehaviour } from "../versions/containerd.ts";
 import type { NodeView } from "../view.ts";
 
 export const libcniResultCacheCorrupt: FailureClass = {
   id: "libcni-result-cache-corrupt",
   code: "B1",
+  category: "removal-fails",
   title: "Corrupt CNI result cache",
   explanation:
     "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime wants to read it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown for ever, and no amount of crictl rmp --force helps while the file is there.",
@@ -40,8 +42,10 @@ export const libcniResultCacheCorrupt: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["network", "root root"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "The result file of a NotReady sandbox is empty or is not JSON.",
   },
   versions:
@@ -75,6 +79,10 @@ export const libcniResultCacheCorrupt: FailureClass = {
     "https://github.com/aws/amazon-vpc-cni-k8s/issues/2283",
     "https://github.com/bottlerocket-os/bottlerocket/pull/3792",
   ],
+  prevention: ({ name, version }) =>
+    name.startsWith("containerd") && containerdBehaviour(version)?.corruptResultBlocks === true
+      ? `containerd ${version}: an empty or half-written CNI result file blocks the removal of its sandbox. containerd 2.0 and later tolerate it.`
+      : undefined,
   detect,
 };
 

@@ -14,6 +14,7 @@ const decides =
 export const multusCacheConsumedRebuiltConfig: FailureClass = {
   id: "multus-cache-consumed-rebuilt-config",
   code: "B3",
+  category: "removal-fails",
   title: "Multus lost its cache and rebuilds an incomplete configuration",
   explanation:
     "The first removal of this pod's network failed, and multus threw its notes away all the same. As the pod still exists in the API, multus now rebuilds the configuration from there, without the details that only existed at creation time (device ids, for example), and the network plugin refuses it every time.",
@@ -67,8 +68,10 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
       confidence: 0.8,
     },
   ],
+  logFragments: ["cni", "delegate", "plugin", "network", "hwaddr", "raw bytes into a conflist"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "Thin multus is the configured plugin, the sandbox is NotReady, its multus cache is missing, and the pod is still in the API.",
   },
   versions: "multus thin, all versions; thick up to 4.0.1 (later ones only leak).",
@@ -101,6 +104,8 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/586",
     "https://github.com/cozystack/cozystack/issues/2310",
   ],
+  prevention: () =>
+    "multus: it throws its cache away after the first DEL even when that failed, unless retryDeleteOnError is set in its configuration.",
   detect,
 };
 

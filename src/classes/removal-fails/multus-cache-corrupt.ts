@@ -3,11 +3,13 @@ import { brokenInWords, isBroken, quarantineStep } from "../corrupt-files.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
+import { MULTUS } from "../versions/multus.ts";
 import type { NodeView } from "../view.ts";
 
 export const multusCacheCorrupt: FailureClass = {
   id: "multus-cache-corrupt",
   code: "B2",
+  category: "removal-fails",
   title: "Corrupt multus cache",
   explanation:
     "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without telling the networks, so their addresses leak.",
@@ -35,8 +37,10 @@ export const multusCacheCorrupt: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["multus"],
   inSnapshot: {
     visible: true,
+    conclusive: true,
     how: "The multus cache file of a sandbox is empty or is not JSON.",
   },
   versions: "multus up to 3.9.x loops; multus 4.0.0 and later leaks silently.",
@@ -61,6 +65,8 @@ export const multusCacheCorrupt: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/948",
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1087",
   ],
+  prevention: () =>
+    `multus: releases up to ${MULTUS.corruptCacheFailsUpTo} fail every DEL on a cache that does not parse; later ones succeed without calling the delegates, whose addresses are then to be swept.`,
   detect,
 };
 

@@ -6,11 +6,15 @@ import type { Detected, Evidence } from "../finding.ts";
 import { runtimeUnreachable } from "../log-context.ts";
 import { failingRemovals } from "../removal-reports.ts";
 import { isTimeout } from "../reports.ts";
+import { MULTUS } from "../versions/multus.ts";
 import type { NodeView } from "../view.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {
   id: "multus-daemon-down-or-wedged",
   code: "B5",
+  category: "removal-fails",
+  sharedCause: true,
+  blocksEveryCall: true,
   title: "The multus daemon is down or overrun",
   explanation:
     "Every network call on this node goes through the multus daemon, and the daemon does not answer: it is gone, stopped, or starved by its own CPU limit. Pods do not start while the node stays Ready.",
@@ -64,6 +68,7 @@ export const multusDaemonDownOrWedged: FailureClass = {
       confidence: 0.75,
     },
   ],
+  logFragments: ["multus", "informer cache", "shim", "checkapireadynow", "dummy", "daemon not reachable"],
   inSnapshot: {
     visible: true,
     how: "Multus shims wait, and the daemon's socket is gone, refuses connections, does not answer /healthz, or its cgroup is throttled most of the time.",
@@ -95,6 +100,8 @@ export const multusDaemonDownOrWedged: FailureClass = {
     "https://github.com/containerd/containerd/issues/13326",
     "https://github.com/aws/amazon-vpc-cni-k8s/pull/3322",
   ],
+  prevention: () =>
+    `multus: from ${MULTUS.shimSwallowsDelErrorsFrom} on the thick plugin's shim answers DEL with success even while its daemon is down, so addresses leak instead of removals failing.`,
   detect,
 };
 

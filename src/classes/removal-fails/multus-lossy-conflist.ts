@@ -6,11 +6,13 @@ import type { Detected } from "../finding.ts";
 import { cniContext } from "../log-context.ts";
 import { multusVariant, REQUIRED_ON_DEL } from "../multus-variants.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
+import { MULTUS } from "../versions/multus.ts";
 import type { NodeView } from "../view.ts";
 
 export const multusLossyConflist: FailureClass = {
   id: "multus-lossy-conflist",
   code: "B4",
+  category: "removal-fails",
   title: "Multus strips the delegate's configuration",
   explanation:
     "This version of multus forgets the plugin's own settings when it reads a configuration list from a file. Creating works, removing gets a stripped configuration and the plugin refuses it: kube-ovn misses its socket, calico its kubeconfig.",
@@ -31,6 +33,7 @@ export const multusLossyConflist: FailureClass = {
       confidence: 0.85,
     },
   ],
+  logFragments: ["plugin", "kubernetes_master"],
   inSnapshot: {
     visible: true,
     how: "The multus cache of a dead sandbox has a setting in its copy for ADD that its copy for DEL lacks, and the network plugin is known to refuse DEL without that setting.",
@@ -60,6 +63,8 @@ export const multusLossyConflist: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/pull/1521",
     "https://github.com/openshift/multus-cni/pull/336",
   ],
+  prevention: () =>
+    `multus: ${MULTUS.lossyConflist.from} to ${MULTUS.lossyConflist.to} strip a delegate's own fields from file-based configurations on DEL. Use an older or a newer release, or spell the delegates out in multus' own configuration.`,
   detect,
 };
 

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const netnsBusy: FailureClass = {
   id: "netns-busy",
   code: "B19",
+  category: "removal-fails",
   title: "The network namespace is still mounted somewhere",
   explanation:
     "The pod's network namespace cannot be taken away because another container on the node still holds a copy of the mount, usually a storage driver that mounts /run or /var/run of the host. Restarting that container lets go of it.",
@@ -34,6 +35,7 @@ export const netnsBusy: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["netns", "sandbox"],
   inSnapshot: {
     visible: false,
     why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const sandboxFilesBusy: FailureClass = {
   id: "sandbox-files-busy",
   code: "B23",
+  category: "removal-fails",
   title: "The sandbox's directory is still mounted somewhere",
   explanation:
     "The sandbox itself is stopped, but its files cannot be removed because another container holds a copy of one of its mounts. The sandbox stays listed until that container lets go.",
@@ -42,6 +43,7 @@ export const sandboxFilesBusy: FailureClass = {
       confidence: 0.8,
     },
   ],
+  logFragments: ["resource busy", "remove bundle", "sandbox", "not empty", "userdata/shm", "overlay-containers"],
   inSnapshot: {
     visible: false,
     why: "Mount tables of other processes are not searched yet; the error in the logs names the path.",

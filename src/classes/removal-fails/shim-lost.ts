@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const shimLost: FailureClass = {
   id: "shim-lost",
   code: "B21",
+  category: "removal-fails",
   title: "The sandbox lost its shim",
   explanation:
     "The small process that stands between the runtime and the pod is gone, while the runtime still believes in the pod. Every request to stop it ends at a closed connection. A restart of the runtime makes it notice.",
@@ -36,6 +37,7 @@ export const shimLost: FailureClass = {
       confidence: 0.85,
     },
   ],
+  logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
   inSnapshot: {
     visible: false,
     why: "Not looked for yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",

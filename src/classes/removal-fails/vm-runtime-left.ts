@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const vmRuntimeLeft: FailureClass = {
   id: "vm-runtime-left",
   code: "B24",
+  category: "removal-fails",
   title: "A virtual machine outlived its sandbox",
   explanation:
     "With kata or gVisor each pod is a small machine of its own. Its processes survived although the runtime has already forgotten the pod, and a new pod of the same name cannot be made beside them.",
@@ -24,6 +25,7 @@ export const vmRuntimeLeft: FailureClass = {
       confidence: 0.7,
     },
   ],
+  logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
   inSnapshot: {
     visible: false,
     why: "Processes of virtual machines are not told from others yet.",

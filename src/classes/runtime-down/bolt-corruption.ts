@@ -5,6 +5,7 @@ const etcd = /\betcd\b(?!\.io)|etcdserver|mvcc|member\/snap/;
 export const boltCorruption: FailureClass = {
   id: "bolt-corruption",
   code: "D4",
+  category: "runtime-down",
   title: "The runtime's database is damaged",
   explanation:
     "A power cut or a sick disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made anew.",
@@ -47,6 +48,7 @@ export const boltCorruption: FailureClass = {
       confidence: 0.9,
     },
   ],
+  logFragments: ["bolt", "page type", "reachable pages", "page expected", "meta.db"],
   inSnapshot: {
     visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",

@@ -9,6 +9,8 @@ import type { NodeView } from "../view.ts";
 export const cniLockWedge: FailureClass = {
   id: "cni-lock-wedge",
   code: "D5",
+  category: "runtime-down",
+  blocksEveryCall: true,
   title: "One hung plugin blocks the whole runtime",
   explanation:
     "A network plugin hangs while the CNI configuration changed. From then on every network call and every status question waits behind it; the node turns NotReady with “container runtime is down”, although crictl pods still answers.",
@@ -38,6 +40,7 @@ export const cniLockWedge: FailureClass = {
       decides: "crictl pods answers while crictl info hangs.",
     },
   ],
+  logFragments: ["container runtime is down", "runtime service failed", "retrieve pods"],
   inSnapshot: {
     visible: true,
     how: "Version and the lists are answered and Status is not, while processes with CNI_COMMAND in their environment run for more than a minute. A change of the CNI configuration directory after their start confirms it.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const recoverDuplicateContainerName: FailureClass = {
   id: "recover-duplicate-container-name",
   code: "D2",
+  category: "runtime-down",
   title: "The runtime does not start: two records of one container name",
   explanation:
     "containerd finds two containers with the same name in its database and gives up. This is the late bill for a restart with a full disk (A6): one container was forgotten then, and the kubelet made a second.",
@@ -23,6 +24,7 @@ export const recoverDuplicateContainerName: FailureClass = {
       decides: "What follows: “reserve container name” is this class.",
     },
   ],
+  logFragments: ["recover state"],
   inSnapshot: {
     visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",

@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const recoverDuplicateSandboxName: FailureClass = {
   id: "recover-duplicate-sandbox-name",
   code: "D1",
+  category: "runtime-down",
   title: "The runtime does not start: two records of one sandbox name",
   explanation:
     "containerd finds two sandboxes with the same name in its database, gives up, and is started again for ever. Nothing runs on the node until one of the two records is gone. The usual advice, to move the whole directory away, also throws away all images.",
@@ -24,6 +25,7 @@ export const recoverDuplicateSandboxName: FailureClass = {
         "What follows: “reserve sandbox name” is this class, “reserve container name” D2, “get metadata for stored sandbox” D3.",
     },
   ],
+  logFragments: ["recover state"],
   inSnapshot: {
     visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it. While it still runs, the duplicates are found as C12.",

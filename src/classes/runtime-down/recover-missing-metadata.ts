@@ -3,6 +3,7 @@ import type { FailureClass } from "../failure-class.ts";
 export const recoverMissingMetadata: FailureClass = {
   id: "recover-missing-metadata",
   code: "D3",
+  category: "runtime-down",
   title: "The runtime does not start: a sandbox record without metadata",
   explanation:
     "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record by themselves.",
@@ -31,6 +32,7 @@ export const recoverMissingMetadata: FailureClass = {
       confidence: 0.5,
     },
   ],
+  logFragments: ["sandbox", "recover state"],
   inSnapshot: {
     visible: false,
     why: "A runtime that does not run cannot be asked; `unghost scan --offline` reads its database instead and names it.",

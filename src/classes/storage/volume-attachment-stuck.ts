@@ -9,6 +9,7 @@ import type { NodeView } from "../view.ts";
 export const volumeAttachmentStuck: FailureClass = {
   id: "volume-attachment-stuck",
   code: "V1",
+  category: "storage",
   title: "Volume that is neither attached to this node nor detached from it",
   explanation:
     "The cluster asked for a volume to be attached to this node, or detached from it, and minutes later that has not happened. Every pod that mounts it, here or on the node where it is needed next, waits in ContainerCreating. Often the volume is still attached to another node, or the driver's attacher is down.",
@@ -43,6 +44,7 @@ export const volumeAttachmentStuck: FailureClass = {
         "kubectl get volumeattachment: ATTACHED is false and AGE above five minutes. One slow attach is ordinary.",
     },
   ],
+  logFragments: ["attachvolume.attach", "external-attacher", "attachment timeout"],
   inSnapshot: {
     visible: true,
     how: "The API lists a VolumeAttachment of this node with attached: false that is older than --volume-attachment-age, or one whose deletion was asked for longer ago than that. Kubelet's own credentials may not list them: it takes a kubeconfig or a service account that may.",

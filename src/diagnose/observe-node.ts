@@ -1,0 +1,13 @@
+import { couldConcernSandboxes } from "../classes/log-filter.ts";
+import { type ObserveOptions, observe } from "../snapshot/observe.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+
+export type ObserveNodeOptions = Omit<ObserveOptions, "isRelevantLine">;
+
+/** Observes a node for diagnosis: of its logs, what any failure class may recognise. */
+export function observeNode(
+  options: ObserveNodeOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Snapshot> {
+  return observe({ ...options, isRelevantLine: couldConcernSandboxes }, env);
+}
