@@ -1,4 +1,5 @@
 import { release } from "node:os";
+import { observeNode } from "../diagnose/observe-node.ts";
 import type { DoctorReport } from "../doctor/doctor-report.ts";
 import { checkHost } from "../doctor/host.ts";
 import { checkPermissions } from "../doctor/permissions.ts";
@@ -8,7 +9,6 @@ import { checkSources } from "../doctor/sources.ts";
 import { formatDocument } from "../report/format.ts";
 import { clusterCredentials } from "../snapshot/cluster-credentials.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
-import { observe } from "../snapshot/observe.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
 import { readRegularFile } from "../snapshot/safe-fs.ts";
 import { ExitCode } from "./exit-codes.ts";
@@ -35,7 +35,7 @@ async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorRe
   const places = { root: hostRoot, kubeconfig, env };
   const credentials = settings.noKube ? undefined : clusterCredentials(places)?.credentials;
   const [snapshot, permissions] = await Promise.all([
-    observe(settings, env),
+    observeNode(settings, env),
     credentials === undefined ? [] : askPermissions(places, settings.timeoutMs),
   ]);
   const { name, version, endpoint, reachable } = snapshot.runtime;
