@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ClassPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { refuse } from "../../src/heal/outcome.ts";
+import type { PlannedAction } from "../../src/plan/plan.ts";
 import { failed } from "../../src/snapshot/source.ts";
 import {
   addressOf,
@@ -243,7 +244,27 @@ describe("one cycle", () => {
     expect(agent.healed).toHaveLength(1);
   });
 
-  test("while the fleet says no, only what disturbs nobody is done; the rest waits and says for what", async () => {
+  test("while other nodes hold the slots, only what disturbs nobody is healed, and the rest waits for a slot", async () => {
+    const agent = actingAgent();
+    const both = [sandboxOf("a", { createdSecondsAgo: 7200 }), sandboxOf("b", { createdSecondsAgo: 7200 })];
+    const containers = [containerOf("a", { exit: LOST }), containerOf("b", { exit: LOST })];
+    agent.node = { ...ghostly, sandboxes: both, containers, records: [recordOf("a"), recordOf("b")] };
+    const isHarmless = ({ finding }: PlannedAction): boolean => finding.id.endsWith(idOf("b"));
+    agent.gate = (actions) =>
+      Promise.resolve({ kind: "wait", reason: "slots", because: "3 of 3 heal", meanwhile: actions.filter(isHarmless) });
+    agent.heal = (shown, order) => healing(agent.healed, shown, order, "healed", () => ghostly);
+
+    await agent.round();
+
+    const healed = agent.healed.flatMap(({ actions }) => actions.map(({ finding }) => finding.id));
+    expect(healed).toEqual([`${CLASS}/${idOf("b")}`]);
+    expect(agent.state().hold).toEqual({ reason: "slots", because: "3 of 3 heal" });
+    expect(agent.state().sightings.map(({ finding, standing: { kind } }) => [finding.id, kind])).toEqual([
+      [GHOST, "waiting"],
+    ]);
+  });
+
+  test("while the fleet's breaker is open nothing is healed, and each refusal is told", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () =>

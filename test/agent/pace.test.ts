@@ -117,24 +117,30 @@ describe("pace", () => {
     expect(at).toHaveLength(2);
   });
 
-  test("waits longer after each failure, a minute at most, and a success ends that", async () => {
+  test("the back-off doubles after each failure up to a minute, and a success resets it", async () => {
     const failing = pace();
     const at: number[] = [];
     const stop = new AbortController();
+    let succeeds = false;
     void (async () => {
       for (;;) {
         await failing.wait(stop.signal);
         if (stop.signal.aborted) return;
         at.push(performance.now());
-        failing.failed();
+        if (succeeds) failing.looked(0);
+        else failing.failed();
+        succeeds = false;
       }
     })();
+    const gapsFrom = (first: number) => at.slice(first + 1).map((ms, index) => ms - (at[first + index] ?? 0));
 
     await pass(10 * 60_000);
-    const gaps = at.slice(1).map((ms, index) => ms - (at[index] ?? 0));
+    expect(gapsFrom(0).slice(0, 8)).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
 
-    expect(gaps.slice(0, 3)).toEqual([1000, 2000, 4000]);
-    expect(Math.max(...gaps)).toBe(60_000);
+    succeeds = true;
+    await pass(5 * 60_000);
+    const success = gapsFrom(0).findIndex((gap, index) => index > 8 && gap < 60_000);
+    expect(gapsFrom(success).slice(0, 3)).toEqual([1000, 2000, 4000]);
     stop.abort();
   });
 

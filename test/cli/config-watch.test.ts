@@ -85,17 +85,36 @@ test("a directory that is not there yet does not keep it from being noticed late
   await noticed(1);
 });
 
-test("other files of the directory are nobody's business, and stopped means stopped", async () => {
+test("other files of the directory are not reported", async () => {
+  const path = dir.join("config.yaml");
+  writeFileSync(path, "one");
+  const { onChange, noticed } = watched(path, NOTICES_ONLY);
+  // It has noticed whatever happened before the change that it reports.
+  const other = watched(dir.join("other"), NOTICES_ONLY);
+
+  writeFileSync(dir.join("other"), "two");
+  await other.noticed(1);
+  expect(onChange).not.toHaveBeenCalled();
+  writeFileSync(path, "three");
+  await noticed(1);
+});
+
+test.each([
+  ["notices", NOTICES_ONLY],
+  ["looks", LOOKS_ONLY],
+])("once stopped, neither pending nor later %s are reported", async (_, timing) => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "one");
   const onChange = vi.fn<() => void>();
-  const stop = watchConfigFile(path, onChange, { quietMs: 1, everyMs: 1 });
+  const stop = watchConfigFile(path, onChange, timing);
+  // Another watcher with the same timing shows when the stopped one would have reported.
+  const { noticed } = watched(path, timing);
 
-  writeFileSync(dir.join("other"), "two");
-  await sleep(50);
   stop();
   writeFileSync(path, "three");
-  await sleep(50);
+  await noticed(1);
+  writeFileSync(path, "five!");
+  await noticed(2);
 
   expect(onChange).not.toHaveBeenCalled();
 });

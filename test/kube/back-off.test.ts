@@ -1,21 +1,23 @@
-import fc from "fast-check";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { backOffMs } from "../../src/kube/back-off.ts";
 
-test("a server is left alone for longer each time, never for ever, and never by all clients at the same moment", () => {
-  fc.assert(
-    fc.property(fc.nat({ max: 1000 }), (failures) => {
-      const waits = Array.from({ length: 20 }, () => backOffMs(failures));
+afterEach(() => vi.restoreAllMocks());
 
-      expect(Math.min(...waits)).toBeGreaterThan(0);
-      expect(Math.max(...waits)).toBeLessThanOrEqual(30_000);
-      expect(new Set(waits).size).toBeGreaterThan(1);
-      // Even the shortest is as long as the longest of two failures before, until the most is reached.
-      if (failures >= 2) expect(Math.min(...waits)).toBeGreaterThanOrEqual(Math.min(500 * 2 ** (failures - 2), 15_000));
-    }),
-  );
+test.each([
+  ["at least", 0, [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]],
+  ["at most", 0.9999999, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]],
+])("a server is left alone for %s this long after each failure in a row", (_, chance, waits) => {
+  vi.spyOn(Math, "random").mockReturnValue(chance);
+
+  expect(waits.map((_wait, failures) => Math.round(backOffMs(failures)))).toEqual(waits);
+  expect(Math.round(backOffMs(1000))).toBe(waits.at(-1));
 });
 
-test("a server that says how long is left alone for at least that long", () => {
-  expect(backOffMs(0, 7)).toBeGreaterThan(7000);
+test("clients that failed together do not come back together", () => {
+  expect(new Set(Array.from({ length: 20 }, () => backOffMs(3))).size).toBeGreaterThan(1);
+});
+
+test("a Retry-After is waited for in full before the back-off", () => {
+  vi.spyOn(Math, "random").mockReturnValue(0);
+  expect(backOffMs(0, 7)).toBe(7250);
 });

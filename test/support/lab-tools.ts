@@ -1,8 +1,14 @@
-import { ensureContainerd2, ensureMultus, ensureTools } from "../../lab/tools.ts";
+import { ensureContainerd2, ensureMultus, ensureTools, findGo, whyNoRealNode } from "../../lab/tools.ts";
 
 /** Downloads and builds happen once and before any test, so that no test's hang guard counts them. */
 export async function setup(): Promise<void> {
   await ensureTools();
   await ensureContainerd2();
   await ensureMultus();
+}
+
+/** Why not every end-to-end test can run on this machine; undefined where they all can. */
+export function cannotRunHere(): string | undefined {
+  if (findGo() === undefined) return "containerd 2 and multus are built with Go, and none was found";
+  return whyNoRealNode();
 }

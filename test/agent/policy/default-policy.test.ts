@@ -4,10 +4,20 @@ import { classes } from "../../../src/classes/index.ts";
 
 const policy = defaultAgentPolicy();
 
-test("what is safe by nature is healed, everything else is only observed", () => {
-  const modes = classes.map(({ id }) => policy.classes.get(id)?.mode);
+test.each([
+  ["dead-after-crash", "heal"],
+  ["libcni-result-cache-corrupt", "heal"],
+  ["hostlocal-ip-leak-after-reboot", "heal"],
+  ["volume-attachment-stuck", "observe"],
+  ["bolt-corruption", "observe"],
+  ["cni-daemon-socket-down", "observe"],
+  ["retained-notready", "observe"],
+] as const)("by default the agent's mode for %s is %s", (id, mode) => {
+  expect(policy.classes.get(id)?.mode).toBe(mode);
+});
 
-  expect(modes).toEqual(classes.map(({ treatment }) => (treatment.mode === "automatic" ? "heal" : "observe")));
+test("every class of the catalogue has a policy", () => {
+  expect([...policy.classes.keys()].toSorted()).toEqual(classes.map(({ id }) => id).toSorted());
 });
 
 test("what a pod waits for is healed at first sight, leaks have time", () => {
