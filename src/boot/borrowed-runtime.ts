@@ -6,7 +6,7 @@ import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
 import { readTail } from "../snapshot/tail.ts";
 import { provePath } from "../snapshot/trusted-path.ts";
-import { borrowedConfig, withoutCri } from "./borrowed-config.ts";
+import { borrowedConfig } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
 /** The node's own containerd, started by us on a private socket over the node's own records. */
@@ -39,13 +39,15 @@ export async function borrowRuntime(
 ): Promise<Borrowing> {
   const doubt = doubtOf(files);
   if (doubt !== undefined) return { kind: "failed", reason: doubt };
+  const cri = borrowedWith === "cri" ? "with-cri" : "without-cri";
+  const config = borrowedConfig(readFileSync(files.config, "utf8"), files.config, cri);
+  if ("problem" in config) return { kind: "failed", reason: config.problem };
   rmSync(privateDir, { recursive: true, force: true });
   mkdirSync(privateDir, { recursive: true, mode: 0o700 });
   const socket = join(privateDir, "containerd.sock");
   const configPath = join(privateDir, "config.toml");
   const logPath = join(privateDir, "containerd.log");
-  const config = borrowedConfig(readFileSync(files.config, "utf8"), files.config);
-  writeFileSync(configPath, borrowedWith === "cri" ? config : withoutCri(config), { mode: 0o600 });
+  writeFileSync(configPath, config.text, { mode: 0o600 });
   const log = openSync(logPath, "w", 0o600);
   const containerd = [files.binary, "--config", configPath, "--address", socket, "--root", files.root];
   const child = startChild(["sh", "-c", KEEPER, "sh", ...containerd, "--state", join(privateDir, "state")], {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { parseToml } from "../snapshot/toml.ts";
 import { hostFiles } from "./install/host-files.ts";
 import { serviceCommand } from "./service-command.ts";
 
@@ -82,7 +83,11 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   if (config === undefined) return none("no configuration of containerd was found", "--containerd-config");
   if (!there(config)) return none(`there is no ${config}`, "--containerd-config");
   const text = readFileSync(resolveOnHost(hostRoot, config, "follow"), "utf8");
-  const root = asked.root ?? flags.root ?? rootIn(text) ?? embedded?.root ?? PLAIN.root;
+  const parsed = parseToml(text);
+  if ("problem" in parsed) return none(`${config} is not valid TOML: ${parsed.problem}`, "--containerd-config");
+  const { root: configured } = parsed.table;
+  const rootInFile = typeof configured === "string" && configured !== "" ? configured : undefined;
+  const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN.root;
   const toldBy = asked.binary !== undefined ? "person" : service !== undefined ? "service" : "place";
   return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, toldBy } };
 }
@@ -111,10 +116,4 @@ function onPath(path: string | undefined, there: (file: string) => boolean): str
     .filter((dir) => dir.startsWith("/"))
     .map((dir) => join(dir, "containerd"))
     .find(there);
-}
-
-/** A top-level `root = "…"`: before the first table. */
-function rootIn(config: string): string | undefined {
-  const [top = ""] = config.split(/^\s*\[/m);
-  return /^\s*root\s*=\s*["']([^"']+)["']/m.exec(top)?.[1];
 }

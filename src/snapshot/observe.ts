@@ -26,7 +26,7 @@ import { readProcesses } from "./processes.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
 import { lookAgain } from "./second-look.ts";
 import { absent, failed, read, type Source, valueOr } from "./source.ts";
-import type { ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
+import type { CniDirs, ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
   /** Which log lines are kept: the catalogue of failure classes says. */
@@ -90,9 +90,16 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
 async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
   const distribution = distributionOf(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
-  const confDir = valueOr(snapshot.cri, undefined)?.cniDirs?.conf ?? distribution.cniConfDir;
+  const reported = valueOr(snapshot.cri, undefined)?.cniDirs?.conf;
+  const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? distribution.cniConfDir;
   const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
+}
+
+/** Loaded only here: other runtimes need no TOML. */
+async function crioCniDirs(root: string): Promise<Partial<CniDirs>> {
+  const { readCrioCniDirs } = await import("./crio-config.ts");
+  return readCrioCniDirs(root);
 }
 
 interface RuntimeFacts {
@@ -115,10 +122,14 @@ async function observeWith(
   const distribution = distributionOf(path);
   const table = readProcessTable({ root, signal });
 
-  const network = greeting.then((said) => ({
-    cniDirs: said?.cniDirs ?? { conf: distribution.cniConfDir, bin: distribution.cniBinDirs },
-    isContainerd: said?.name.startsWith("containerd") ?? true,
-  }));
+  const network = greeting.then(async (said) => {
+    const defaults = { conf: distribution.cniConfDir, bin: distribution.cniBinDirs };
+    const isCrio = said === undefined ? distribution.name === "CRI-O" : said.name === "cri-o";
+    return {
+      cniDirs: said?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
+      isContainerd: said?.name.startsWith("containerd") ?? true,
+    };
+  });
 
   async function kernelFacts() {
     return options.withoutKernelLog === true

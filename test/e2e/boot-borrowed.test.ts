@@ -8,6 +8,7 @@ import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { UNGHOST } from "./unghost.ts";
 
 const PODS = 5;
+const CONFIG = "/etc/containerd/config.toml";
 const UNIT = "/etc/systemd/system/containerd.service";
 const newest = NO_REAL_NODE === undefined ? await ensureContainerd2() : undefined;
 const missing = newest?.available === true ? "" : " (skipped: no containerd 2.3 here)";
@@ -71,6 +72,21 @@ describe.skipIf(missing !== "")(`the borrowed containerd${missing}`, { timeout: 
     expect(after.report).toMatchObject({ outcome: "healed", healed: PODS });
     expect(await listed(node)).toBe(0);
     expect(JSON.parse(readFileSync(node.path("/var/lib/unghost/runtime.json"), "utf8")).version).toContain("2.3");
+  });
+
+  test("reads the relative imports of the node's configuration, on several lines", async () => {
+    const node = await afterPowerCut("2.3");
+    await unitStarts(node, newer);
+    const config = readFileSync(node.path(CONFIG), "utf8");
+    await node.writeFile(
+      CONFIG,
+      `imports = [\n  # a file that is not there keeps containerd from starting\n  "extra.toml",\n]\n${config}`,
+    );
+    await node.writeFile(join(dirname(CONFIG), "extra.toml"), `${/^version = \d+$/m.exec(config)?.[0] ?? ""}\n`);
+
+    const { report } = await boot(node, newer);
+
+    expect(report).toMatchObject({ outcome: "healed", healed: PODS });
   });
 
   test("is none when an older one than ran last is started, though the records do not show it", async () => {

@@ -1,0 +1,49 @@
+import { resolveOnHost } from "./host-paths.ts";
+import { property } from "./json.ts";
+import { listDirectory, readRegularFile } from "./safe-fs.ts";
+import { parseToml, stringsIn } from "./toml.ts";
+import { provePath } from "./trusted-path.ts";
+import type { CniDirs } from "./types.ts";
+
+const CONFIG = "/etc/crio/crio.conf";
+const DROP_INS = "/etc/crio/crio.conf.d";
+const MAX_CONFIG_BYTES = 1024 * 1024;
+
+/**
+ * CRI-O does not tell over CRI where its CNI configurations and plugins are, only in its own configuration: one file, and
+ * drop-ins that win over it in the order of their names. Programs are run as root from what it names, so a single file
+ * that is not root's makes all of it a matter of defaults.
+ */
+export function readCrioCniDirs(root: string): Partial<CniDirs> {
+  let dirs: Partial<CniDirs> = {};
+  for (const path of configFiles(root)) {
+    const trust = provePath(root, path);
+    if (trust.kind === "missing") continue;
+    const file = readRegularFile(resolveOnHost(root, path, "follow"), MAX_CONFIG_BYTES);
+    const parsed = file.kind === "content" ? parseToml(file.text) : undefined;
+    if (trust.kind === "refused" || parsed === undefined || "problem" in parsed) return {};
+    dirs = { ...dirs, ...dirsIn(property(property(parsed.table, "crio"), "network")) };
+  }
+  return dirs;
+}
+
+function configFiles(root: string): readonly string[] {
+  const listing = listDirectory(resolveOnHost(root, DROP_INS, "follow"));
+  const entries = listing.kind === "listed" ? listing.entries.filter(({ kind }) => kind !== "directory") : [];
+  const names = entries.map(({ name }) => name).toSorted();
+  return [CONFIG, ...names.map((name) => `${DROP_INS}/${name}`)];
+}
+
+function dirsIn(network: unknown): Partial<CniDirs> {
+  const conf = property(network, "network_dir");
+  const bin = [...stringsIn(property(network, "plugin_dirs")), ...stringsIn([property(network, "plugin_dir")])];
+  const absolute = bin.filter((dir) => dir.startsWith("/")).map(withoutSlash);
+  return {
+    ...(typeof conf === "string" && conf.startsWith("/") ? { conf: withoutSlash(conf) } : {}),
+    ...(absolute.length === 0 ? {} : { bin: absolute }),
+  };
+}
+
+function withoutSlash(dir: string): string {
+  return dir.replace(/(?<=.)\/+$/, "");
+}
