@@ -2,12 +2,11 @@ import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import { DEFAULT_WAITS } from "../heal/node-tools.ts";
 import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
+import { EARLIEST_SANE } from "../plan/clock.ts";
 import { planHealing } from "../plan/plan.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { valueOr } from "../snapshot/source.ts";
-import type { Runtime, Snapshot } from "../snapshot/types.ts";
-import { needsAgent } from "./agent-networks.ts";
-import { clockIsInsane } from "./insane-clock.ts";
+import { type Runtime, type Snapshot, ZERO_TIME } from "../snapshot/types.ts";
 
 export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {
   readonly observe: ObserveNodeOptions;
@@ -75,4 +74,34 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
 
 function seenIn({ cri, runtime }: Snapshot): { readonly listed: readonly string[]; readonly runtime: Runtime } {
   return { listed: valueOr(cri, undefined)?.sandboxes.map(({ id }) => id) ?? [], runtime };
+}
+
+/** Plugins that only pass the request on to a pod of theirs, or to the API server behind it. */
+const AGENT_PLUGINS = new Set([
+  "calico",
+  "cilium-cni",
+  "kube-ovn",
+  "antrea",
+  "ovn-k8s-cni-overlay",
+  "aws-cni",
+  "azure-vnet",
+  "multus-shim",
+  "weave-net",
+]);
+
+/** The plugin of this node's network that cannot work before its agent runs, if there is one. */
+function needsAgent(snapshot: Snapshot): string | undefined {
+  const plugins = valueOr(snapshot.cni.conf, undefined)?.plugins ?? [];
+  return plugins.find(({ type }) => AGENT_PLUGINS.has(type))?.type;
+}
+
+/** A second of difference is a busy machine, not a clock step. */
+const SLACK_MS = 60_000;
+
+/** Whether the wall clock is before what the runtime's own records say has already happened. */
+function clockIsInsane(snapshot: Snapshot): boolean {
+  const now = snapshot.observedAt.getTime();
+  if (now < EARLIEST_SANE.getTime()) return true;
+  const sandboxes = valueOr(snapshot.cri, undefined)?.sandboxes ?? [];
+  return sandboxes.some(({ createdAt }) => createdAt !== ZERO_TIME && Number(createdAt / 1_000_000n) > now + SLACK_MS);
 }

@@ -3,13 +3,14 @@ import { read, type Source } from "../snapshot/source.ts";
 import type { Sandbox, Task } from "../snapshot/types.ts";
 import { isHeldInCluster } from "./cluster-holds.ts";
 import { containerInWords } from "./container-words.ts";
+import { blockingResults, isBroken } from "./corrupt-files.ts";
 import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
-import { failedBefore } from "./failed-before.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import type { KeptReason } from "./kept-reason.ts";
 import { isKubeletAlive } from "./kubelet-alive.ts";
 import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
 import { removalReports } from "./removal-reports.ts";
+import { runtimeReports } from "./runtime-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
@@ -128,4 +129,25 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptR
   if (!networkReleased(about, view)) return undefined;
   if (truth === "known") return { code: "pod-known" };
   return isKubeletAlive(view) ? { code: "left-to-kubelet" } : undefined;
+}
+
+/**
+ * Tells of a sandbox whether its removal is known to fail: the runtime or kubelet reports that it has, or a file that it
+ * has to read cannot be read. In a storm of retries a plugin is at work on such a sandbox at almost any moment, and never
+ * with success.
+ */
+function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
+  let reported: ReadonlySet<string> | undefined;
+  return (id, about) => {
+    const notes = [about.multus, about.flannel].filter((file) => file !== undefined);
+    if (blockingResults(about.results, view).length > 0 || notes.some(isBroken)) return true;
+    reported ??= sandboxesThatFailedToEnd(view);
+    return reported.has(id);
+  };
+}
+
+function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string> {
+  const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
+  const endings = failures.filter(({ operation }) => operation !== "run");
+  return new Set(endings.flatMap(({ sandboxId }) => sandboxId ?? []));
 }

@@ -1,6 +1,7 @@
-import type { ResultFile, ScratchFile } from "../snapshot/types.ts";
+import type { ResultFile, Runtime, ScratchFile } from "../snapshot/types.ts";
 import type { Step } from "./step.ts";
-import { corruptResultBlocks } from "./versions/runtime.ts";
+import { containerdBehaviour } from "./versions/containerd.ts";
+import { crioBehaviour } from "./versions/crio.ts";
 import type { NodeView } from "./view.ts";
 
 /** A cache file that cannot be parsed, and may be moved away because of it. */
@@ -27,4 +28,11 @@ export function brokenInWords(file: BrokenFile): string {
 
 export function quarantineStep(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
+}
+
+/** Whether the runtime's libcni fails DEL on a cached result that it cannot parse; no for a runtime that nobody looked at. */
+function corruptResultBlocks({ name, version }: Pick<Runtime, "name" | "version">): boolean {
+  if (name.startsWith("containerd")) return containerdBehaviour(version)?.corruptResultBlocks === true;
+  if (name.startsWith("cri-o")) return crioBehaviour(version)?.corruptResultBlocks === true;
+  return false;
 }

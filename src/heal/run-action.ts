@@ -1,5 +1,8 @@
+import { lstatSync } from "node:fs";
 import type { Step } from "../classes/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { MAX_FILE_BYTES } from "../snapshot/safe-fs.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "./heal-reason.ts";
 import type { JournalId } from "./journal-id.ts";
 import type { NodeTools } from "./node-tools.ts";
@@ -7,7 +10,6 @@ import { callsPlugins, runStep } from "./run-step.ts";
 import { refused, type StepResult } from "./step-result.ts";
 import { isContention, type StormBrake } from "./storm-brake.ts";
 import { reasonToHold } from "./turns.ts";
-import { unreadableEntry } from "./unreadable-entry.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
@@ -122,4 +124,18 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
     await tools.sleep(pause);
   }
   return await runStep(step, finding, tools);
+}
+
+/**
+ * Why the runtime must not be asked to read what lies in the place of this sandbox's result file. On DEL libcni opens
+ * it whatever it is and reads it whole: a FIFO holds the call for ever, and gigabytes end up in the runtime's memory.
+ */
+async function unreadableEntry(sandboxId: string, tools: NodeTools): Promise<HealReason | undefined> {
+  for (const path of await tools.facts.resultFiles(sandboxId)) {
+    const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
+    if (stats === undefined) continue;
+    if (!stats.isFile()) return { code: "not-a-plain-file", path };
+    if (stats.size > MAX_FILE_BYTES) return { code: "file-too-large", path, bytes: stats.size };
+  }
+  return undefined;
 }

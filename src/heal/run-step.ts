@@ -1,6 +1,7 @@
+import { lstatSync } from "node:fs";
 import type { Finding } from "../classes/finding.ts";
 import type { Step } from "../classes/step.ts";
-import { isGone } from "./is-gone.ts";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
 import type { NodeTools } from "./node-tools.ts";
 import { attempted, type StepResult } from "./step-result.ts";
 import { removeSandbox } from "./steps/remove-sandbox.ts";
@@ -83,4 +84,13 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
 /** The steps that make the runtime call network plugins. */
 export function callsPlugins(step: Step): step is Extract<Step, { kind: "stop-sandbox" | "remove-sandbox" }> {
   return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
+}
+
+/** Whether nothing lies there. What cannot be told is for the step to meet. */
+function isGone(path: string, { hostRoot }: { readonly hostRoot: string }): boolean {
+  try {
+    return lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
 }

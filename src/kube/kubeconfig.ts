@@ -1,7 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import * as v from "valibot";
-import type { ApiAccess, ApiTls, ReadText } from "./access.ts";
-import { readClientCertificate } from "./client-certificate.ts";
+import type { ApiAccess, ApiTls, ClientCertificate, ReadText } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 
 const text = v.nullish(v.string());
@@ -178,4 +177,18 @@ function readNamed(key: string, named: string, { path, readText }: Where): strin
   const file = readText(full);
   if (file.kind === "text") return file.text;
   throw unusable(path, `its ${key} ${full} ${file.kind === "missing" ? "is missing" : file.reason}`);
+}
+
+/** Every kubelet is known to its cluster by this name and its node's. */
+const NODE_SUBJECT = /^CN=system:node:(.+)$/m;
+
+function readClientCertificate(certificate: string, place: string): ClientCertificate {
+  try {
+    const { X509Certificate } = process.getBuiltinModule("node:crypto");
+    const { subject, validTo } = new X509Certificate(certificate);
+    const node = NODE_SUBJECT.exec(subject)?.[1];
+    return { expiresAt: new Date(validTo), ...(node === undefined ? {} : { node }) };
+  } catch (error) {
+    throw new KubeError("unusable", `${place} is not a certificate`, error);
+  }
 }

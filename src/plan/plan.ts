@@ -4,20 +4,21 @@ import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../classes/ending.ts";
 import type { Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
+import { keptInWords } from "../classes/kept-reason.ts";
 import { isKubeletAlive } from "../classes/kubelet-alive.ts";
 import { namesHeldInLogs } from "../classes/name-locks.ts";
-import { podTruth } from "../classes/pod-truth.ts";
+import { retainedNotready } from "../classes/not-failures/retained-notready.ts";
+import { isStatic, podTruth } from "../classes/pod-truth.ts";
 import { isRecovering } from "../classes/recovering.ts";
 import { runtimeReports } from "../classes/runtime-reports.ts";
+import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { Step } from "../classes/step.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { AboutId, NodeView } from "../classes/view.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types.ts";
-import { sweptFindings } from "./all-dead.ts";
 import { capped } from "./cap.ts";
 import { type ClockDoubt, doubtAboutClock } from "./clock.ts";
-import { isControlPlane } from "./control-plane.ts";
 import { behindTheirPlugin, csiOf } from "./csi-order.ts";
 import { type Decision, decideRung, type LadderCase } from "./ladder.ts";
 import { obstaclesOf } from "./obstacles.ts";
@@ -191,4 +192,27 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     diedWithNode: predatesStart(sandbox, view) !== undefined || about.containers.some(endWasLost),
     allDead: policy.allDead,
   };
+}
+
+/** Static pods and host-network pods of the system: what the cluster itself stands on. */
+function isControlPlane(sandbox: Sandbox, { metadata }: AboutId): boolean {
+  if (isStatic(sandbox)) return true;
+  return metadata?.hostNetwork === true && sandbox.pod.namespace === "kube-system";
+}
+
+/** `--all-dead`: the dead sandboxes that no class complains about, as if they were findings. */
+function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[] {
+  const explained = new Set(findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
+  return dead
+    .filter(({ sandbox }) => !explained.has(sandbox.id))
+    .map((candidate) => ({
+      id: `${retainedNotready.id}/${candidate.sandbox.id}`,
+      class: retainedNotready.id,
+      ...sandboxDetected(candidate, {
+        severity: "info",
+        summary: "dead and rightly kept; removed because --all-dead asks for it",
+        evidence: [{ source: "cri", fact: keptInWords(candidate.retained ?? { code: "not-stuck" }) }],
+      }),
+      treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
+    }));
 }

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterQuestion } from "../kube/cluster.ts";
 import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
-import { clusterCredentials } from "./cluster-credentials.ts";
+import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
-import { type KubeletsWord, readKubeletPods } from "./kubelet-pods.ts";
+import { findKubeletServer } from "./kubelet-server.ts";
 import { isSameMachine } from "./same-machine.ts";
 import type { Source } from "./source.ts";
 import type { KnownPod, Kubernetes } from "./types.ts";
@@ -130,4 +130,29 @@ function fromKubelet(
 function joined(dirs: readonly KubeletPod[], spoken: readonly KnownPod[]): readonly KnownPod[] {
   const said = new Set(spoken.map(({ uid }) => uid));
   return [...spoken, ...dirs.filter(({ uid }) => !said.has(uid))];
+}
+
+interface KubeletsWord {
+  readonly pods: readonly KnownPod[];
+  /** Why it could not be asked as it should have been. */
+  readonly problem?: string;
+}
+
+/** The pods that the running kubelet says it works on; none where it does not run, or lets nobody in. */
+async function readKubeletPods({
+  root,
+  env,
+  timeoutMs,
+}: Pick<ClusterPlaces, "root" | "env"> & { readonly timeoutMs: number }): Promise<KubeletsWord> {
+  const server = await findKubeletServer(root, AbortSignal.timeout(timeoutMs));
+  if (server === undefined) return { pods: [] };
+  // Loaded only when there is a kubelet to ask.
+  const { askKubelet } = await import("../kube/kubelet-pods.ts");
+  const credentials = credentialsForKubelet({ root, env }, server.kubeconfig);
+  const { pods, ...rest } = await askKubelet({
+    ...server,
+    timeoutMs,
+    ...(credentials === undefined ? {} : { credentials }),
+  });
+  return { pods: pods.map(({ uid, ...pod }) => ({ ...pod, uid: podUid(uid) })), ...rest };
 }

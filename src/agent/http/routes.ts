@@ -2,10 +2,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { Watched } from "../store.ts";
 import type { EventStream } from "./event-stream.ts";
-import { isForeignHost } from "./host-header.ts";
+import { isLoopback } from "./listen-address.ts";
 import type { StatusPage } from "./page.ts";
 import type { ReadinessWatch } from "./readiness.ts";
-import { pagePolicy, SECURITY_HEADERS } from "./security-headers.ts";
 import { stateJson } from "./state-json.ts";
 import type { Gate } from "./token.ts";
 
@@ -103,4 +102,45 @@ function send(response: ServerResponse, { status, body, headers = {} }: Answer):
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   // A HEAD request gets the headers alone: the engine leaves the body out.
   response.end(body);
+}
+
+/**
+ * DNS rebinding: a web page whose name is made to point at 127.0.0.1 talks to this agent as its own origin, from the
+ * browser of whoever sits at the machine. Its name stands in the Host header, so on loopback only loopback names pass.
+ * The port is not compared: forwarded ones differ.
+ */
+function isForeignHost(listenHost: string | undefined, hostHeader: string | undefined): boolean {
+  if (!isLoopback(listenHost)) return false;
+  // HTTP/1.0 without a Host header: no browser speaks it.
+  if (hostHeader === undefined) return false;
+  const match = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(hostHeader);
+  const name = match?.[1] ?? match?.[2];
+  return !isLoopback(name);
+}
+
+/** For every answer. No CORS header anywhere: other origins may not read a thing. */
+const SECURITY_HEADERS = {
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+/** What the page may do: run its own inline script and style, an icon written into it, and talk to its own agent. */
+function pagePolicy({ scriptHashes, styleHashes }: StatusPage): string {
+  return [
+    "default-src 'none'",
+    `script-src ${sources(scriptHashes)}`,
+    `style-src ${sources(styleHashes)}`,
+    "img-src data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+function sources(hashes: readonly string[]): string {
+  return hashes.length === 0 ? "'none'" : hashes.map((hash) => `'${hash}'`).join(" ");
 }

@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { AgentEvent } from "../state.ts";
 import type { Watched } from "../store.ts";
-import { PROCESS_METRICS } from "./process-metrics.ts";
 import { STATE_METRICS, type StateMetric } from "./state-metrics.ts";
 
 export interface AgentMetrics {
@@ -72,3 +71,31 @@ function register(registry: Registry, metric: StateMetric, samples: () => Return
 function histogram(registry: Registry, name: string, help: string, buckets: number[]): Histogram {
   return new Histogram({ name, help, buckets, registers: [registry] });
 }
+
+/** What the agent itself costs, under the names every dashboard knows. Only what is cheap to read. */
+const PROCESS_METRICS: readonly StateMetric[] = [
+  {
+    type: "gauge",
+    name: "process_resident_memory_bytes",
+    help: "Resident memory of the agent.",
+    labels: [],
+    samples: () => [{ labels: {}, value: process.memoryUsage.rss() }],
+  },
+  {
+    type: "counter",
+    name: "process_cpu_seconds_total",
+    help: "User and system CPU time of the agent.",
+    labels: [],
+    samples: () => {
+      const { user, system } = process.cpuUsage();
+      return [{ labels: {}, value: (user + system) / 1e6 }];
+    },
+  },
+  {
+    type: "gauge",
+    name: "process_start_time_seconds",
+    help: "Unix time at which the agent was started.",
+    labels: [],
+    samples: ({ startedAt }) => [{ labels: {}, value: startedAt.getTime() / 1000 }],
+  },
+];

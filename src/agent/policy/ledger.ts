@@ -1,14 +1,15 @@
+import type { Finding } from "../../classes/finding.ts";
 import { classById } from "../../classes/index.ts";
 import type { NodeView } from "../../classes/view.ts";
 import { capped } from "../../plan/cap.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { sentence } from "../../report/text.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
+import { parseSandboxName } from "../../snapshot/ids.ts";
 import type { RefusalReason, Sighting } from "../state.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 import { type Attempt, coolDownEndsMs, countedAttempts, type Ledger } from "./attempts.ts";
 import { untilWindowMs } from "./maintenance-window.ts";
-import { namespaceOf } from "./namespace-of.ts";
 
 export type Decision =
   | { readonly kind: "run" }
@@ -163,4 +164,26 @@ function withDue(decided: readonly Decided[]): Decisions {
 
 function inWords(milliseconds: number): string {
   return durationInWords(milliseconds / 1000);
+}
+
+const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
+
+/** The namespace that a finding is about. Of a sandbox that is no longer listed, its records still tell it. */
+function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snapshot">): string | undefined {
+  if ("pod" in subject && subject.pod !== undefined) return subject.pod.namespace;
+  if (subject.type === "volume-attachment") return namespaceOfClaim(subject.name, view);
+  if (!("sandboxId" in subject) || subject.sandboxId === undefined) return undefined;
+  const { sandbox, metadata, record, storeRecord } = view.about(subject.sandboxId);
+  return (
+    sandbox?.pod.namespace ??
+    parseSandboxName(metadata?.name ?? "")?.namespace ??
+    record?.labels[NAMESPACE_LABEL] ??
+    storeRecord?.labels[NAMESPACE_LABEL]
+  );
+}
+
+function namespaceOfClaim(attachment: string, { snapshot }: Pick<NodeView, "snapshot">): string | undefined {
+  const { kubernetes } = snapshot;
+  if (kubernetes.source !== "api") return undefined;
+  return kubernetes.unattached?.find(({ name }) => name === attachment)?.claim?.namespace;
 }

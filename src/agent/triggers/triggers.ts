@@ -1,9 +1,11 @@
+import { posix } from "node:path";
 import { distributionOf } from "../../runtime/distributions.ts";
+import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { valueOr } from "../../snapshot/source.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import { watchDirectories } from "./directories.ts";
 import { followJournal } from "./journal.ts";
 import { watchLogFiles } from "./log-files.ts";
-import { placesOf } from "./places.ts";
 import { followRuntime } from "./runtime-events.ts";
 import type { OnHint } from "./trigger.ts";
 
@@ -46,5 +48,25 @@ export function openTriggers({ findSocket, onHint, say, onLost, ...where }: Trig
       logs.close();
       journal.close();
     },
+  };
+}
+
+/** What there is to be watched on the node, as the last look saw it. */
+interface WatchedPlaces {
+  readonly directories: readonly string[];
+  readonly logFiles: readonly string[];
+}
+
+function placesOf(
+  { cni, runtime }: Pick<Snapshot, "cni" | "runtime">,
+  { hostRoot, cniCacheDir }: { readonly hostRoot: string; readonly cniCacheDir: string },
+): WatchedPlaces {
+  const onHost = (path: string): string => resolveOnHost(hostRoot, path, "follow");
+  const multus = valueOr(cni.multus, undefined)?.dir;
+  const networks = valueOr(cni.hostLocal, []).map(({ dir }) => dir);
+  const directories = ["results", "flannel", "networks"].map((name) => posix.join(cniCacheDir, name));
+  return {
+    directories: [...directories, ...networks, ...(multus === undefined ? [] : [multus])].map(onHost),
+    logFiles: distributionOf(runtime.endpoint).logFiles.map(onHost),
   };
 }

@@ -8,7 +8,6 @@ import {
   type ServiceManager,
 } from "./distribution.ts";
 import type { HostFiles } from "./host-files.ts";
-import { kubeletsRuntime } from "./kubelets-runtime.ts";
 
 /** In systemd's own order: what is in /etc hides what packages bring. */
 export const UNIT_DIRS = [
@@ -136,4 +135,24 @@ function recognise(service: string, text: string): Distribution | undefined {
   const role = /\/k3s["']?\s+["']?(server|agent)\b/.exec(plain) ?? /^command_args=["']?(server|agent)\b/m.exec(plain);
   if (role === null) return undefined;
   return distribution(role[1] === "agent" ? "k3s-agent" : "k3s-server");
+}
+
+/** Files that say which socket the kubelet talks to, the most telling first. */
+const TELLING = [
+  "/var/lib/kubelet/kubeadm-flags.env",
+  "/var/lib/kubelet/instance-config.yaml",
+  "/var/lib/kubelet/config.yaml",
+  "/etc/default/kubelet",
+  "/etc/sysconfig/kubelet",
+  "/etc/crictl.yaml",
+];
+
+/** Which of two runtimes on one host is the kubelet's; undefined when none of its files says. */
+function kubeletsRuntime(files: HostFiles): DistributionName | undefined {
+  for (const path of TELLING) {
+    const text = files.read(path) ?? "";
+    if (/\/crio\/crio\.sock/.test(text)) return "cri-o";
+    if (/\/containerd\/containerd\.sock/.test(text)) return "containerd";
+  }
+  return undefined;
 }

@@ -4,7 +4,6 @@ import { wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
 import { sandboxDetected } from "../sandbox-detected.ts";
-import { KUBELET } from "../versions/kubelet.ts";
 import type { NodeView } from "../view.ts";
 
 export const clockStepSandboxAttemptReuse: FailureClass = {
@@ -101,3 +100,9 @@ function latestByTime(sandboxes: readonly Sandbox[]): Sandbox | undefined {
 function inWords({ createdAt }: Sandbox): string {
   return new Date(Number(createdAt / 1_000_000n)).toISOString();
 }
+
+/** The node's kubelet does not tell its version without credentials, so these are told and not compared. */
+const KUBELET = {
+  /** From here on sandboxes are ordered by their attempt; before, by creation time, which a clock step turns around. */
+  ordersSandboxesByAttemptFrom: "1.35",
+} as const;

@@ -1,12 +1,14 @@
+import { readFileSync } from "node:fs";
 import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
+import { parseStat } from "../../snapshot/proc-parse.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { NodeTools } from "../node-tools.ts";
-import { signalProcess } from "../signal-process.ts";
 import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import { errorCode } from "../system-error.ts";
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
@@ -120,4 +122,29 @@ function isSame(
   other: Pick<EndProcess, "pid" | "startedSecondsAfterBoot">,
 ): boolean {
   return one.pid === other.pid && one.startedSecondsAfterBoot === other.startedSecondsAfterBoot;
+}
+
+/**
+ * Sends a signal to a process that was read below `hostRoot`, and to no other: its namespace and start time are compared in
+ * the moment before. Neither engine can hold a process by a pidfd; between the comparison and the signal lie some
+ * microseconds, in which the kernel would have to hand out every other pid once.
+ */
+function signalProcess(
+  { pid, startedSecondsAfterBoot }: Pick<ProcessRef, "pid" | "startedSecondsAfterBoot">,
+  signal: "SIGTERM" | "SIGKILL",
+  hostRoot: string,
+): "sent" | "gone" | "foreign" {
+  if (pid <= 1) return "foreign";
+  if (comparePidNamespace(hostRoot).kind !== "own") return "foreign";
+  try {
+    // In our own /proc: its pids are the ones that kill(2) takes.
+    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    if (stat?.startedSecondsAfterBoot !== startedSecondsAfterBoot) return "gone";
+    process.kill(pid, signal);
+    return "sent";
+  } catch (error) {
+    // Ended by itself in between: that is what was wanted.
+    if (errorCode(error) === "ENOENT" || errorCode(error) === "ESRCH") return "gone";
+    throw error;
+  }
 }
