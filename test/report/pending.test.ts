@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { stateJson } from "../../src/agent/http/state-json.ts";
 import { conditionOf } from "../../src/agent/kube/condition.ts";
-import { newsOf } from "../../src/agent/kube/news.ts";
+import { newsOf } from "../../src/agent/kube/event-content.ts";
 import { verdictOf } from "../../src/agent/page/verdict.ts";
 import { readState } from "../../src/agent/page/wire.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";

@@ -3,7 +3,7 @@ import type { KubeError, KubeErrorKind } from "../../kube/kube-error.ts";
 import type { Watched } from "../store.ts";
 import { type Condition, conditionOf } from "./condition.ts";
 import { conditionPublisher, type PublisherOptions } from "./condition-publisher.ts";
-import { eventPublisher } from "./event-publisher.ts";
+import { eventRecorder } from "./event-recorder.ts";
 
 export interface KubeFaceOptions extends PublisherOptions {
   readonly watched: Watched;
@@ -20,7 +20,7 @@ const LONGEST_SLEEP_MS = 60_000;
 export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void> } {
   const { watched, timing, say } = options;
   const condition = conditionPublisher(options);
-  const events = eventPublisher(options);
+  const events = eventRecorder(options);
   const tellCondition = complaints("the node's condition cannot be published", say);
   const tellEvents = complaints("events cannot be written", say);
   let isOurs = false;
@@ -70,7 +70,7 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
   const stopListening = [
     watched.onChange(() => wake.abort()),
     watched.onEvent((event) => {
-      events.tell(event);
+      events.record(event);
       wake.abort();
     }),
   ];

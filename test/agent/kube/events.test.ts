@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eventObject } from "../../../src/agent/kube/event-object.ts";
-import { newsOf } from "../../../src/agent/kube/news.ts";
+import { eventObject, newsOf } from "../../../src/agent/kube/event-content.ts";
 import type { AgentEvent } from "../../../src/agent/state.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { healRecord, type SightingParts, sighting } from "../page/agent-states.ts";

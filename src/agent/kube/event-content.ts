@@ -1,0 +1,214 @@
+import { createHash } from "node:crypto";
+import { podGone } from "../../classes/left-behind/pod-gone.ts";
+import { count, fullStop, printable, sentence } from "../../report/text.ts";
+import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
+import { apiTime } from "./api-time.ts";
+import { byClass, degradedMessage } from "./condition.ts";
+
+type EventReason = "PodsBlocked" | "GhostDetected" | "GhostHealed" | "GhostHealFailed" | "GhostHealRefused";
+
+interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Something that happened to one ghost, and is worth an event. */
+export interface News {
+  readonly reason: EventReason;
+  readonly class: string;
+  readonly message: string;
+  readonly pod?: PodName;
+}
+
+/** Somebody has to know of these; to wait for an age, a window or a turn is how things are meant to go. */
+const REFUSALS_TOLD: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out", "breaker", "guard", "disk"]);
+
+/** Events of one kind are counted together by class: failures without a finding have this one. */
+const DEGRADED = "degraded";
+
+/** The cluster has no such pod: nobody would ever look at an event about it. */
+const WITHOUT_POD = podGone.id;
+
+export function newsOf(event: AgentEvent): News | undefined {
+  switch (event.kind) {
+    case "detected":
+      return ofSighting("GhostDetected", event.sighting, blocksInWords(event.sighting));
+    case "degraded":
+      return { reason: "PodsBlocked", class: DEGRADED, message: degradedMessage(event.report) };
+    case "healed":
+      return ofRecord("GhostHealed", event.record);
+    case "heal-failed":
+      return ofRecord("GhostHealFailed", event.record);
+    case "given-up": {
+      const { standing } = event.sighting;
+      if (standing.kind !== "given-up") return undefined;
+      return ofSighting("GhostHealFailed", event.sighting, `Given up: ${fullStop(standing.because)} ${standing.next}`);
+    }
+    case "refused":
+      if (event.sighting === undefined || !REFUSALS_TOLD.has(event.reason)) return undefined;
+      return ofSighting("GhostHealRefused", event.sighting, `Not touched: ${event.because}`);
+    default:
+      return undefined;
+  }
+}
+
+function ofSighting(reason: EventReason, { finding }: Sighting, more: string): News {
+  const { class: classId, summary, subject } = finding;
+  const message = more === "" ? summary : `${fullStop(summary)} ${more}`;
+  return { reason, class: classId, message, ...podPart(classId, subject.pod) };
+}
+
+function ofRecord(reason: EventReason, record: HealRecord): News {
+  const { class: classId, summary, done, reason: why, journalId, pod } = record;
+  const told = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
+  const message = [
+    why === undefined ? told : `${fullStop(told)} ${why}`,
+    ...(journalId === undefined ? [] : [`(journal ${journalId})`]),
+  ];
+  return { reason, class: classId, message: message.join(" "), ...podPart(classId, pod) };
+}
+
+function blocksInWords({ finding }: Sighting): string {
+  const [first] = finding.blocks;
+  return first === undefined ? "" : `Blocked: ${first}`;
+}
+
+function podPart(classId: string, pod: PodName | undefined): Pick<News, "pod"> {
+  if (pod === undefined || classId === WITHOUT_POD) return {};
+  const { namespace, name, uid } = pod;
+  return namespace === "" || name === "" ? {} : { pod: { namespace, name, uid } };
+}
+
+/** An event to be made, or one more time of it. */
+export interface Draft {
+  readonly reason: EventReason;
+  /** Missing: about the node. */
+  readonly pod?: PodName;
+  /** What is counted together, beside reason and object: a class, or all of them. */
+  readonly class: string;
+  readonly message: string;
+  readonly count: number;
+}
+
+/** More of a kind than these at once are one story, and told once. */
+const A_FEW = 5;
+const ALL_CLASSES = "all";
+const MOST_NAMED = 3;
+
+/**
+ * What is told about all that happened within a moment: each pod's own, and per class what the node's events say. After a
+ * power cut it is one event for the node and none for its hundred pods.
+ */
+export function draftsOf(news: readonly News[], mayNamePods: boolean): readonly Draft[] {
+  return [...Map.groupBy(news, ({ reason }) => reason).values()].flatMap((group) => {
+    if (group.length > A_FEW || !mayNamePods) return [nodeDraft(group, ALL_CLASSES)];
+    const classes = Map.groupBy(group, (one) => one.class);
+    const forNode = [...classes].map(([id, ofClass]) => nodeDraft(ofClass, id));
+    const forPods = group.filter(({ pod }) => pod !== undefined).map((one) => ({ ...one, count: 1 }));
+    return [...forPods, ...forNode];
+  });
+}
+
+const WORDS: Readonly<Record<EventReason, string>> = {
+  PodsBlocked: "blocked",
+  GhostDetected: "detected",
+  GhostHealed: "healed",
+  GhostHealFailed: "not healed",
+  GhostHealRefused: "left alone",
+};
+
+function nodeDraft(group: readonly News[], classId: string): Draft {
+  const [first] = group;
+  if (first === undefined) throw new Error("a group has at least one member");
+  const { reason } = first;
+  const message = group.length === 1 ? aloneInWords(first) : togetherInWords(group, reason);
+  return { reason, class: classId, message, count: group.length };
+}
+
+function aloneInWords({ class: classId, message, pod }: News): string {
+  return `${classId}${pod === undefined ? "" : ` of ${pod.namespace}/${pod.name}`}: ${message}`;
+}
+
+function togetherInWords(group: readonly News[], reason: EventReason): string {
+  const pods = [...new Set(group.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
+  const named = pods.toSorted().slice(0, MOST_NAMED).join(", ");
+  const such = named === "" ? "" : `; such as ${named}`;
+  return `${count(group.length, "ghost")} ${WORDS[reason]}: ${byClass(group.map((finding) => ({ finding })))}${such}`;
+}
+
+const COMPONENT = "unghost";
+/** In bytes; newer ways into the same store refuse longer ones. */
+const LONGEST_MESSAGE = 1024;
+const LONGEST_INSTANCE = 128;
+const LONGEST_NAME = 253;
+/** An object without a namespace has its events in this one. */
+const NODE_EVENTS = "default";
+
+export interface EventPlace {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+interface EventTimes {
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  readonly count: number;
+}
+
+/** The same for the same reason, object and class, also after a restart: so there is one of them. */
+export function eventPlace({ reason, class: classId, pod }: Draft, node: string): EventPlace {
+  const about = pod ?? { namespace: NODE_EVENTS, name: node, uid: "" };
+  const identity = [reason, classId, about.namespace, about.name, about.uid].join("\n");
+  const hash = createHash("sha256").update(identity).digest("hex").slice(0, 16);
+  const readable = about.name
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]/g, "-")
+    .slice(0, LONGEST_NAME - hash.length - 1)
+    .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
+  return { namespace: about.namespace, name: `${readable || COMPONENT}.${hash}` };
+}
+
+/**
+ * An event of the core API and not of events.k8s.io: every kubectl, dashboard and exporter shows its count and times,
+ * `kubectl describe` finds it by its object, and one that happens again is patched in one request.
+ */
+export function eventObject(draft: Draft, node: string, times: EventTimes): object {
+  const { reason, pod } = draft;
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: eventPlace(draft, node),
+    involvedObject:
+      pod === undefined
+        ? // Kubelet and kubectl know a node's events by its name in place of a uid.
+          { apiVersion: "v1", kind: "Node", name: node, uid: node }
+        : { apiVersion: "v1", kind: "Pod", ...pod },
+    type: reason === "GhostHealed" ? "Normal" : "Warning",
+    reason,
+    source: { component: COMPONENT, host: node },
+    reportingComponent: COMPONENT,
+    reportingInstance: node.slice(0, LONGEST_INSTANCE),
+    ...eventChange(draft, times),
+  };
+}
+
+/** What is different each time. */
+export function eventChange({ message }: Draft, times: EventTimes): object {
+  return {
+    message: cutToBytes(printable(message), LONGEST_MESSAGE),
+    firstTimestamp: apiTime(times.firstAt),
+    lastTimestamp: apiTime(times.lastAt),
+    count: times.count,
+  };
+}
+
+const ELLIPSIS = "…";
+
+function cutToBytes(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return text;
+  // What is left of a character that was cut through decodes to replacement characters.
+  const kept = bytes.subarray(0, most - Buffer.byteLength(ELLIPSIS)).toString("utf8");
+  return `${kept.replace(/\uFFFD+$/, "")}${ELLIPSIS}`;
+}

@@ -1,0 +1,213 @@
+import * as v from "valibot";
+import { withApi } from "../../fleet/with-api.ts";
+import type { Api } from "../../kube/api.ts";
+import { KubeError, orKubeError, unlessMissing } from "../../kube/kube-error.ts";
+import type { AgentEvent } from "../state.ts";
+import { backOffMs } from "./back-off.ts";
+import type { PublisherOptions } from "./condition-publisher.ts";
+import {
+  type Draft,
+  draftsOf,
+  type EventPlace,
+  eventChange,
+  eventObject,
+  eventPlace,
+  type News,
+  newsOf,
+} from "./event-content.ts";
+
+/** Publishes what happens here as events: soon, in few words, and never in a flood. */
+export interface EventRecorder {
+  record(event: AgentEvent): void;
+  /** When there is something to do, by the clock. */
+  dueMs(): number;
+  write(): Promise<KubeError | undefined>;
+}
+
+/** What happens within this time is one story. */
+const GATHER_MS = 2000;
+const REQUEST_MS = 5000;
+/** Writes that one node makes in an hour at most, and at once after a quiet hour. */
+const BUDGET = 60;
+const HOUR_MS = 60 * 60_000;
+/** With less than this left, pods have no events of their own. */
+const SPARE = 15;
+
+export function eventRecorder({ openCluster, nodeName, timing }: PublisherOptions): EventRecorder {
+  const { clock, now, random } = timing;
+  const book = eventBook(clock);
+  let gathered: News[] = [];
+  let gatheredSinceMs = 0;
+  /** When it happened: an API that is down may be told of it much later. */
+  let happenedAt = now();
+  let budget = { left: BUDGET, atMs: clock() };
+  let failures = 0;
+  let notBeforeMs = 0;
+
+  function budgetNow(): number {
+    return Math.min(BUDGET, budget.left + ((clock() - budget.atMs) / HOUR_MS) * BUDGET);
+  }
+
+  function settle(): void {
+    if (gathered.length === 0 || clock() < gatheredSinceMs + GATHER_MS) return;
+    for (const draft of draftsOf(gathered, budgetNow() >= SPARE)) book.add(draft, nodeName(), happenedAt);
+    gathered = [];
+  }
+
+  function dueMs(): number {
+    const gatheredMs = gathered.length === 0 ? Number.POSITIVE_INFINITY : gatheredSinceMs + GATHER_MS;
+    const [first] = book.open();
+    const affordableMs = clock() + Math.max(0, 1 - budgetNow()) * (HOUR_MS / BUDGET);
+    const entryMs = first === undefined ? Number.POSITIVE_INFINITY : Math.max(book.dueMs(first), affordableMs);
+    return Math.max(notBeforeMs, Math.min(gatheredMs, entryMs));
+  }
+
+  /** A pod's namespace may be gone or going, and nobody then waits for its events; the node's own is always there. */
+  async function writeOne(api: Api, entry: Entry): Promise<void> {
+    budget = { left: budgetNow() - 1, atMs: clock() };
+    const outcome = await orKubeError(writeEvent(api, entry, nodeName()));
+    if (!(outcome instanceof KubeError)) return book.written(entry, outcome);
+    if (entry.draft.pod === undefined || (outcome.kind !== "not-found" && outcome.kind !== "forbidden")) throw outcome;
+    book.forget(entry);
+  }
+
+  async function writeDue(): Promise<void> {
+    const due = book.open().filter((entry) => book.dueMs(entry) <= clock());
+    if (due.length === 0) return;
+    await withApi(openCluster, REQUEST_MS, async (api) => {
+      for (const entry of due) {
+        if (budgetNow() < 1) return;
+        await writeOne(api, entry);
+      }
+    });
+  }
+
+  return {
+    record: (event) => {
+      const news = newsOf(event);
+      if (news === undefined) return;
+      settle();
+      if (gathered.length === 0) {
+        gatheredSinceMs = clock();
+        happenedAt = now();
+      }
+      gathered.push(news);
+    },
+    dueMs,
+    write: async () => {
+      settle();
+      const outcome = await orKubeError(writeDue());
+      failures = outcome instanceof KubeError ? failures + 1 : 0;
+      notBeforeMs = outcome instanceof KubeError ? clock() + backOffMs(outcome, failures, random) : 0;
+      return outcome instanceof KubeError ? outcome : undefined;
+    },
+  };
+}
+
+/** One event of the API, and what of it the API does not know yet. */
+interface Entry {
+  readonly place: EventPlace;
+  readonly draft: Draft;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  /** As the API has it; missing where it was never written. */
+  readonly written?: { readonly count: number; readonly atMs: number };
+  readonly unwritten: number;
+  /** Not written again before that much time has passed. */
+  readonly gapMs: number;
+}
+
+const FIRST_GAP_MS = 5 * 60_000;
+/** The API forgets an event after an hour: one that goes on is repeated about that often. */
+const LONGEST_GAP_MS = 60 * 60_000;
+/** A node has fewer pods than this, and each is one story. */
+const MOST_ENTRIES = 300;
+
+/** Counts what happens again on the event that is there, ever more seldom, in place of making new ones. */
+function eventBook(clock: () => number) {
+  const entries = new Map<string, Entry>();
+  const keyOf = ({ namespace, name }: EventPlace): string => `${namespace}/${name}`;
+  const dueMs = ({ written, gapMs }: Entry): number => (written === undefined ? 0 : written.atMs + gapMs);
+
+  return {
+    dueMs,
+    add: (draft: Draft, node: string, at: Date): void => {
+      const place = eventPlace(draft, node);
+      const before = entries.get(keyOf(place));
+      // Put at the end: what was not heard of for longest is forgotten first.
+      entries.delete(keyOf(place));
+      entries.set(keyOf(place), {
+        place,
+        draft,
+        firstAt: before?.firstAt ?? at,
+        lastAt: at,
+        ...(before?.written === undefined ? {} : { written: before.written }),
+        unwritten: (before?.unwritten ?? 0) + draft.count,
+        gapMs: before?.gapMs ?? FIRST_GAP_MS,
+      });
+      const [oldest] = entries.keys();
+      if (entries.size > MOST_ENTRIES && oldest !== undefined) entries.delete(oldest);
+    },
+    /** Entries with something to write, and those whose time has come first. */
+    open: (): readonly Entry[] =>
+      [...entries.values()]
+        .filter(({ unwritten }) => unwritten > 0)
+        .toSorted((one, other) => dueMs(one) - dueMs(other)),
+    written: (entry: Entry, { count, firstAt }: WrittenEvent): void => {
+      const gapMs = entry.written === undefined ? entry.gapMs : Math.min(entry.gapMs * 2, LONGEST_GAP_MS);
+      const told = { ...entry, firstAt, written: { count, atMs: clock() }, gapMs };
+      const unwritten = (entries.get(keyOf(entry.place))?.unwritten ?? entry.unwritten) - entry.unwritten;
+      entries.set(keyOf(entry.place), { ...told, unwritten });
+    },
+    forget: ({ place }: Entry): void => {
+      entries.delete(keyOf(place));
+    },
+  };
+}
+
+interface WrittenEvent {
+  readonly count: number;
+  readonly firstAt: Date;
+}
+
+const EventSchema = v.object({ count: v.nullish(v.number()), firstTimestamp: v.nullish(v.string()) });
+
+/** Makes the event, or counts on the one that is there: of this agent, or of the one before it. */
+async function writeEvent(api: Api, entry: Entry, node: string): Promise<WrittenEvent> {
+  const known = entry.written && { count: entry.written.count, firstAt: entry.firstAt };
+  if (known !== undefined) return (await bump(api, entry, known)) ?? (await create(api, entry, node));
+  const created = await orKubeError(create(api, entry, node));
+  if (!(created instanceof KubeError)) return created;
+  if (created.kind !== "conflict") throw created;
+  const standing = await read(api, entry.place);
+  return (standing && (await bump(api, entry, standing))) ?? (await create(api, entry, node));
+}
+
+async function create(api: Api, entry: Entry, node: string): Promise<WrittenEvent> {
+  const { place, draft, lastAt, unwritten } = entry;
+  const event = { count: unwritten, firstAt: entry.firstAt };
+  await api.create(eventsPath(place), eventObject(draft, node, { ...event, lastAt }));
+  return event;
+}
+
+/** Undefined where the API has forgotten it, as it does after an hour. */
+async function bump(api: Api, entry: Entry, { count, firstAt }: WrittenEvent): Promise<WrittenEvent | undefined> {
+  const { place, draft, lastAt, unwritten } = entry;
+  const event = { count: count + unwritten, firstAt };
+  const path = `${eventsPath(place)}/${encodeURIComponent(place.name)}`;
+  return await unlessMissing(api.patch(path, eventChange(draft, { ...event, lastAt }), "merge").then(() => event));
+}
+
+/** By a patch of nothing, which gives it as it stands: a kubelet's own credentials may patch events and not get them. */
+async function read(api: Api, place: EventPlace): Promise<WrittenEvent | undefined> {
+  const path = `${eventsPath(place)}/${encodeURIComponent(place.name)}`;
+  const object = await unlessMissing(api.patch(path, {}, "merge"));
+  if (object === undefined) return undefined;
+  const result = v.safeParse(EventSchema, object);
+  if (!result.success) throw new KubeError("unreadable", "the API server's answer is no event");
+  return { count: result.output.count ?? 1, firstAt: new Date(result.output.firstTimestamp ?? 0) };
+}
+
+function eventsPath({ namespace }: EventPlace): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+}
