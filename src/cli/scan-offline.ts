@@ -1,5 +1,6 @@
 import { isAbsolute } from "node:path";
-import { offlineReport } from "../report/build-offline.ts";
+import { scanOffline } from "../diagnose/offline-scan.ts";
+import { buildReport } from "../report/build.ts";
 import { observeOffline } from "../snapshot/observe-offline.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { ExitCode } from "./exit-codes.ts";
@@ -24,5 +25,8 @@ export async function runScanOffline(flags: ScanOfflineFlags, io: Io): Promise<E
   const settings = await resolveSettings(nodeFlags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
-  return await showReport(offlineReport(facts, settings), settings, io);
+  const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);
+  // Whether pods can be created is not known without a runtime.
+  const { podCreation: _unknown, ...report } = buildReport(snapshot, diagnosis);
+  return await showReport({ ...report, sandboxes }, settings, io);
 }

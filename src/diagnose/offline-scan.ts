@@ -1,24 +1,30 @@
 import type { Finding } from "../classes/finding.ts";
 import type { DiagnosisPolicy } from "../classes/policy.ts";
+import type { Verdict } from "../classes/verdict.ts";
 import { viewOf } from "../classes/view.ts";
-import { adviceFor } from "../diagnose/advice.ts";
-import { storedSandboxes } from "../diagnose/coming-back.ts";
-import { diagnoseOffline } from "../diagnose/offline.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
 import { absent, failed, read, type Source } from "../snapshot/source.ts";
 import type { ContainerdFacts, Snapshot } from "../snapshot/types.ts";
-import { buildReport } from "./build.ts";
-import type { NodeReport } from "./node-report.ts";
+import { adviceFor } from "./advice.ts";
+import { storedSandboxes } from "./coming-back.ts";
+import type { Diagnosis } from "./diagnose.ts";
+import { diagnoseOffline } from "./offline.ts";
 
-/** The report of the contract for a node whose runtime nobody asked. */
-export function offlineReport(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }): NodeReport {
+export interface OfflineScan {
+  readonly snapshot: Snapshot;
+  readonly diagnosis: Diagnosis;
+  readonly sandboxes: { readonly total: number; readonly ready: number; readonly notReady: number };
+}
+
+/** A scan of a node whose runtime does not run, from its files. Pure. */
+export function scanOffline(facts: OfflineFacts, settings: DiagnosisPolicy & { readonly node: string }): OfflineScan {
   const { only, skip } = settings;
   const findings = diagnoseOffline(facts).filter(
     (finding) => (only.length === 0 || only.includes(finding.class)) && !skip.includes(finding.class),
   );
   const snapshot = snapshotOf(facts, settings.node);
-  const report = buildReport(snapshot, {
+  const diagnosis: Diagnosis = {
     verdict: verdictOf(facts, findings),
     findings,
     pending: [],
@@ -27,12 +33,11 @@ export function offlineReport(facts: OfflineFacts, settings: DiagnosisPolicy & {
     advice: adviceFor(snapshot, findings),
     dead: [],
     view: viewOf(snapshot, settings),
-  });
-  const { podCreation: _notAsked, ...known } = report;
-  return { ...known, sandboxes: sandboxCounts(facts) };
+  };
+  return { snapshot, diagnosis, sandboxes: sandboxCounts(facts) };
 }
 
-const NOT_ASKED = "not asked: this is an offline look";
+const NOT_ASKED = "not asked: this is an offline scan";
 
 function snapshotOf(facts: OfflineFacts, node: string): Snapshot {
   return {
@@ -59,14 +64,14 @@ function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
 }
 
 /** "Healthy" means here: the runtime can start, and brings nothing dead back. */
-function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonly Finding[]): NodeReport["verdict"] {
+function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonly Finding[]): Verdict {
   if (findings.length > 0) return "ghosts";
   const unread = [processes, cni.results, cni.hostLocal].some(({ status }) => status === "failed");
   return metadata.status === "read" && !unread ? "healthy" : "unknown";
 }
 
 /** As they will be listed after the start: ready are those of which something lives. */
-function sandboxCounts({ metadata, processes }: OfflineFacts): NodeReport["sandboxes"] {
+function sandboxCounts({ metadata, processes }: OfflineFacts): OfflineScan["sandboxes"] {
   if (metadata.status !== "read") return { total: 0, ready: 0, notReady: 0 };
   const ids = [...storedSandboxes(metadata.value).keys()];
   const ready = ids.filter((id) => livenessOfStored(id, metadata.value, processes).state === "alive").length;
