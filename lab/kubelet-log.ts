@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { PodRef } from "../src/snapshot/ids.ts";
 import type { LabNode } from "./node.ts";
 
-const KUBELET_LOG = "/var/log/kubelet.log";
+export const KUBELET_LOG = "/var/log/kubelet.log";
 const TIMED_OUT = "rpc error: code = DeadlineExceeded desc = context deadline exceeded";
 
 /** What kubelet writes when RunPodSandbox took longer than it waits. */

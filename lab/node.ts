@@ -21,6 +21,7 @@ import {
   runtimeSetup,
 } from "./runtime-config.ts";
 import { ensureTools } from "./tools.ts";
+import type { CommandWatch } from "./verdict-watch.ts";
 
 export interface NodeOptions {
   /** Defaults to Debian's 1.6. Ask ensureContainerd2() first whether a 2.x can be had. */
@@ -35,6 +36,8 @@ export interface NodeOptions {
    * synced, and what the kernel happened to write back; ask whyNoLoopDisk() first whether one can be had.
    */
   readonly disk?: "directory" | LoopFileSystem;
+  /** Sees every command that is run in the node, and its result. */
+  readonly watch?: CommandWatch;
 }
 
 export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
@@ -100,7 +103,8 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   });
 
   function exec(command: readonly string[], how: ExecOptions = {}): Promise<CommandResult> {
-    return execInNode(power.initPid, setup.binDirs, command, how);
+    const run = () => execInNode(power.initPid, setup.binDirs, command, how);
+    return options.watch === undefined ? run() : options.watch(node, command, run);
   }
 
   async function check(command: readonly string[], how: ExecOptions = {}): Promise<string> {

@@ -1,5 +1,6 @@
 import { type LabNode, startNode } from "../node.ts";
 import type { RuntimeVersion } from "../runtime-config.ts";
+import { watchVerdicts } from "../verdict-watch.ts";
 import { seeded } from "./random.ts";
 import { type Arena, chaosRound, type RoundResult } from "./round.ts";
 
@@ -27,7 +28,8 @@ export async function runChaos(options: ChaosOptions): Promise<readonly string[]
       if (node === undefined || arena === undefined || round % ROUNDS_PER_NODE === 0) {
         await node?.destroy();
         const runtime = options.runtimes[Math.floor(round / ROUNDS_PER_NODE) % options.runtimes.length] ?? "1.6";
-        node = await startNode({ runtime, visible: options.visible ?? [] });
+        const watch = watchVerdicts(options.unghost);
+        node = await startNode({ runtime, visible: options.visible ?? [], watch });
         arena = { node, unghost: options.unghost, random, finished: [], names: 0 };
       }
       const result = await chaosRound(arena);

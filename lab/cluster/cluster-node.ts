@@ -1,5 +1,5 @@
 import { bridgeNetwork, type CniConflist } from "../cni-config.ts";
-import { type LabNode, startNode } from "../node.ts";
+import { type LabNode, type NodeOptions, startNode } from "../node.ts";
 import type { RuntimeVersion } from "../runtime-config.ts";
 import type { Service } from "../service.ts";
 import type { Tools } from "../tools.ts";
@@ -20,7 +20,7 @@ export interface ClusterNode {
   boot(beforeKubelet?: () => Promise<void>): Promise<void>;
 }
 
-export interface ClusterNodeOptions {
+export interface ClusterNodeOptions extends Pick<NodeOptions, "watch"> {
   readonly runtime: RuntimeVersion;
   readonly kubelet: KubeletSettings;
 }
@@ -30,12 +30,12 @@ export async function startClusterNode(
   controlPlane: ControlPlane,
   tools: Tools,
   programs: ClusterTools,
-  options: ClusterNodeOptions,
+  { kubelet: settings, ...options }: ClusterNodeOptions,
 ): Promise<ClusterNode> {
   const ip = nodeIp(index);
-  const lab = await startNode({ runtime: options.runtime, cni: podNetwork(index) });
+  const lab = await startNode({ ...options, cni: podNetwork(index) });
   try {
-    const kubelet = await installKubelet(lab, ip, controlPlane, programs, options.kubelet);
+    const kubelet = await installKubelet(lab, ip, controlPlane, programs, settings);
     const join = async (beforeKubelet?: () => Promise<void>) => {
       await attachNode(tools, controlPlane.initPid, lab.initPid, ip);
       await prepareForKubelet(lab);

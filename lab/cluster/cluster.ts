@@ -2,6 +2,7 @@ import type { ExecOptions } from "../node-exec.ts";
 import { until } from "../poll.ts";
 import type { RuntimeVersion } from "../runtime-config.ts";
 import { ensureTools } from "../tools.ts";
+import type { CommandWatch } from "../verdict-watch.ts";
 import type { ApiReader } from "./api-reader.ts";
 import { type ClusterNode, startClusterNode } from "./cluster-node.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
@@ -15,6 +16,8 @@ export interface ClusterOptions {
   /** One where nothing is said. */
   readonly nodes?: number;
   readonly kubelet?: KubeletSettings;
+  /** Sees every command that is run in a node. */
+  readonly watch?: CommandWatch;
 }
 
 /** A real control plane and real kubelets, to be broken. */
@@ -53,7 +56,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 
   try {
-    const how = { runtime: options.runtime ?? "1.6", kubelet: options.kubelet ?? {} };
+    const { runtime = "1.6", kubelet = {}, watch } = options;
+    const how = { runtime, kubelet, ...(watch === undefined ? {} : { watch }) };
     for (let index = 0; index < (options.nodes ?? 1); index += 1)
       nodes.push(await startClusterNode(index, controlPlane, tools, programs, how));
     const cluster = clusterOf(controlPlane, nodes, destroy);

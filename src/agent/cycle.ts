@@ -84,6 +84,8 @@ export function openCycle(tools: CycleTools): Cycle {
     const counts = countsOf(seen, report);
     const now = momentNow();
     apply(afterLook(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
+    const dueAtMs = pendingDueAtMs(seen, now);
+    if (dueAtMs !== undefined) tools.onDue(dueAtMs);
   }
 
   function decisions(diagnosis: Diagnosis): NodeDecisions {
@@ -191,6 +193,14 @@ export function openCycle(tools: CycleTools): Cycle {
       await healing;
     },
   };
+}
+
+/** When the next of what is pending becomes a finding if nothing changes. What is past its time waits for more evidence. */
+function pendingDueAtMs({ diagnosis, snapshot }: Seen, now: Moment): number | undefined {
+  const waitsMs = diagnosis.pending
+    .map(({ becomesFindingAt }) => (becomesFindingAt?.getTime() ?? 0) - snapshot.observedAt.getTime())
+    .filter((waitMs) => waitMs > 0);
+  return waitsMs.length === 0 ? undefined : now.ms + Math.min(...waitsMs);
 }
 
 function momentNow(): Moment {

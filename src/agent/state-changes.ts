@@ -1,3 +1,4 @@
+import { isFailing } from "../classes/pending.ts";
 import type { ActionResult } from "../heal/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "../report/done-words.ts";
@@ -45,11 +46,14 @@ export function afterLook(state: AgentState, { report, counts, growth, seconds, 
       ...verdictChange(state.scan?.report, report),
       ...appeared.map((sighting) => ({ kind: "detected", sighting }) as const),
       ...gone.map((sighting) => ({ kind: "gone", sighting }) as const),
-      ...(report.verdict === "degraded" && state.scan?.report.verdict !== "degraded"
-        ? [{ kind: "degraded", report } as const]
-        : []),
+      ...(isBlocked(report) && !isBlocked(state.scan?.report) ? [{ kind: "degraded", report } as const] : []),
     ],
   };
+}
+
+/** Pods fail to start or stop, and no finding says why yet: the verdict is degraded, or unknown while Status hangs. */
+function isBlocked(report: NodeReport | undefined): boolean {
+  return report?.findings.length === 0 && report.pending?.some(isFailing) === true;
 }
 
 /** A healthy node at the agent's start is no change. */

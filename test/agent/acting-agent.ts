@@ -5,6 +5,7 @@ import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { healPolicyOf } from "../../src/agent/policy/heal-policy.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
+import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { FleetAnswer } from "../../src/fleet/gate.ts";
 import type { Healing } from "../../src/heal/heal-node.ts";
@@ -41,6 +42,7 @@ export interface ActingAgent {
 export interface ActingAgentOptions {
   readonly ownPodUid?: string;
   readonly attempts?: AttemptBook;
+  readonly diagnosis?: DiagnosisPolicy;
 }
 
 export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
@@ -65,7 +67,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     look: async () => {
       const snapshot = snapshotOf(agent.node, agent.sources);
       await agent.pause();
-      return { snapshot, diagnosis: diagnose(snapshot, AT_ONCE) };
+      return { snapshot, diagnosis: diagnose(snapshot, options.diagnosis ?? AT_ONCE) };
     },
     heal: (shown, order) => agent.heal(shown, order),
     gate: (actions) => agent.gate(actions),

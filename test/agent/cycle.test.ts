@@ -3,7 +3,7 @@ import type { ClassPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { refuse } from "../../src/heal/outcome.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
-import { failed } from "../../src/snapshot/source.ts";
+import { failed, read, valueOr } from "../../src/snapshot/source.ts";
 import {
   addressOf,
   ago,
@@ -11,9 +11,12 @@ import {
   idOf,
   LOST,
   type NodeParts,
+  PATIENT,
+  pluginFor,
   recordOf,
   resultOf,
   sandboxOf,
+  snapshotOf,
 } from "../support/snapshot-builder.ts";
 import { type ActingAgent, actingAgent, healing } from "./acting-agent.ts";
 
@@ -430,5 +433,25 @@ describe("a change of the verdict", () => {
     await agent.round();
 
     expect(verdicts(agent)).toEqual([]);
+  });
+});
+
+describe("a Status that hangs behind a plugin", () => {
+  test("is told as pods that are blocked, and looked at again when the plugin's minute is over", async () => {
+    const agent = actingAgent({ diagnosis: PATIENT });
+    const records = [recordOf("a", { hasCniResult: false })];
+    agent.node = { records, plugins: [pluginFor("a", "ADD", 20)] };
+    const facts = valueOr(snapshotOf(agent.node).cri, undefined);
+    if (facts === undefined) throw new Error("the builder reads CRI");
+    agent.sources = { cri: read({ ...facts, statusHangsMs: 2000 }) };
+
+    const before = performance.now();
+    await agent.round();
+    await agent.round();
+
+    expect(kinds(agent)).toEqual(["degraded"]);
+    const [dueMs = 0] = agent.due;
+    expect(Math.round((dueMs - before) / 1000)).toBeGreaterThanOrEqual(40);
+    expect(dueMs).toBeLessThan(performance.now() + 41_000);
   });
 });

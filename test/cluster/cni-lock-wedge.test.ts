@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { agentOn } from "../../lab/cluster/agent.ts";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { liftOrder, orderAtGate } from "../../lab/cni-gate.ts";
@@ -7,6 +8,7 @@ import { pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { cluster, HANG_GUARD_MS, namedIn, scanOn, unghostOn } from "./lab-cluster.ts";
+import { toldByAgent } from "./told-by-agent.ts";
 
 const RUNNING = names("runs", 4);
 const DELETED = names("deleted", 6);
@@ -23,6 +25,10 @@ test.each(runtimes)(
     await story.apply(podObjects([...RUNNING, ...DELETED], node.name));
     const before = await story.waitForPods(RUNNING.length + DELETED.length, isReady);
 
+    const agent = await agentOn(node, { agent: { classes: { "cni-lock-wedge": { mode: "observe" } } } });
+    await agent.start();
+    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
+
     for (const pod of HUNG) await orderAtGate(node.lab, "ADD", pod, "exec sleep 1000000000\n");
     await story.apply(podObjects(HUNG, node.name));
     for (const pod of HUNG) {
@@ -36,6 +42,7 @@ test.each(runtimes)(
     await story.waitForCondition(node, "Ready", ({ status }) => status !== "True");
 
     expect((await scanOn(node)).verdict).not.toBe("healthy");
+    await toldByAgent(story, "cni-lock-wedge");
     // A plugin gets a minute before it counts as hung.
     const wedged = await until("the scan finds the lock wedge", HANG_GUARD_MS, async () => {
       const report = await scanOn(node);

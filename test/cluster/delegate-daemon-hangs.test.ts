@@ -8,12 +8,11 @@ import { hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { cluster, HANG_GUARD_MS, namedIn, scanOn } from "./lab-cluster.ts";
+import { TOLD_MS, toldByAgent } from "./told-by-agent.ts";
 
 const RUNNING = names("runs", 6);
 const DELETED = names("deleted", 4);
 const NEW = names("new", 12);
-/** How soon the report has to tell the truth after kubelet's first failed attempt. */
-const TOLD_MS = 60_000;
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
 test.each(runtimes)(
@@ -42,7 +41,7 @@ test.each(runtimes)(
       return complete ? now : undefined;
     });
     expect(report.verdict).not.toBe("healthy");
-    await story.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "True");
+    await toldByAgent(story, "cni-daemon-socket-down");
 
     await restartDelegateDaemon(node.lab);
     const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);

@@ -5,6 +5,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "../../lab/clust
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import type { CommandResult } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
+import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 
@@ -16,12 +17,20 @@ export const KUBELET_LOG = "/var/log/kubelet.log";
 const clusters: Cluster[] = [];
 
 afterEach(async () => {
-  for (const started of clusters.splice(0)) await started.destroy();
+  const ended = clusters.splice(0);
+  try {
+    for (const { lab } of ended.flatMap(({ nodes }) => nodes)) await expectWaitsSeen(lab, UNGHOST);
+  } finally {
+    for (const started of ended) await started.destroy();
+  }
 });
 
-/** A cluster that knows the agent's ServiceAccount and is destroyed after the test, however that ends. */
+/**
+ * A cluster that knows the agent's ServiceAccount and is destroyed after the test, however that ends. No scan or heal in it
+ * calls a node healthy while pods wait in vain.
+ */
 export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const started = await startCluster(options);
+  const started = await startCluster({ ...options, watch: watchVerdicts(UNGHOST) });
   clusters.push(started);
   await admitAgents(started);
   return started;

@@ -2,13 +2,11 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "vitest";
-import { checkoutDir } from "../../lab/cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, type LabPod, runPod } from "../../lab/pods.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
+import { UNGHOST } from "./unghost.ts";
 
-/** The built executable: the whole end-to-end suite runs what is shipped. */
-const UNGHOST = process.env["UNGHOST_BIN"] ?? join(checkoutDir() ?? process.cwd(), "dist/unghost");
 const SCHEMA = join(import.meta.dirname, "../../docs/schema/node-report.v1.json");
 const SCAN_MS = 60_000;
 const EXIT_OF_VERDICT = { healthy: 0, degraded: 1, ghosts: 1, unknown: 2 } as const;

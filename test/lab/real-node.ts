@@ -1,6 +1,8 @@
 import { afterEach, test } from "vitest";
 import { type LabNode, type NodeOptions, startNode } from "../../lab/node.ts";
 import { ensureContainerd2, whyNoRealNode } from "../../lab/tools.ts";
+import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
+import { UNGHOST } from "../e2e/unghost.ts";
 
 /** Why the tests of the real node are skipped here; undefined where they run. */
 export const NO_REAL_NODE = whyNoRealNode();
@@ -13,12 +15,17 @@ const players: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
   await Promise.all(players.splice(0).map((end) => end()));
-  for (const node of nodes.splice(0)) await node.destroy();
+  const ended = nodes.splice(0);
+  try {
+    for (const node of ended) await expectWaitsSeen(node, UNGHOST);
+  } finally {
+    for (const node of ended) await node.destroy();
+  }
 });
 
-/** A node that is destroyed after the test, however it ends. */
+/** A node that is destroyed after the test, however it ends. No scan or heal on it calls it healthy while pods wait in vain. */
 export async function start(options: NodeOptions = {}): Promise<LabNode> {
-  const node = await startNode(options);
+  const node = await startNode({ ...options, watch: watchVerdicts(UNGHOST) });
   nodes.push(node);
   return node;
 }

@@ -35,7 +35,10 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
   if (nowMs - scan.endedAtMs > OVERDUE_MS)
     return { status: "Unknown", reason: "ScanOverdue", message: "This node has not been looked at for ten minutes" };
   if (sightings.length > 0) return cut({ status: "True", reason: badReason(state), message: badMessage(state) });
-  const { verdict, problems } = scan.report;
+  const { verdict, problems, pending = [] } = scan.report;
+  // A Status that hangs makes the verdict unknown, and that pods are blocked is known all the same.
+  if (pending.some(isFailing))
+    return cut({ status: "True", reason: "PodsBlocked", message: degradedMessage(scan.report) });
   if (verdict === "unknown") {
     const [first] = problems;
     const why = first === undefined ? "" : `: ${first.source}: ${first.problem}`;
@@ -45,8 +48,6 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
       message: `Whether there are ghosts cannot be told${why}`,
     });
   }
-  if (verdict === "degraded")
-    return cut({ status: "True", reason: "PodsBlocked", message: degradedMessage(scan.report) });
   const held = heldWords(state);
   return cut({
     status: "False",

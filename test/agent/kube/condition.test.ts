@@ -103,6 +103,17 @@ describe("the condition", () => {
     });
   });
 
+  test("says that pods are blocked where the runtime answers lists and not Status", () => {
+    const pending = [{ reason: "runtime-status-hanging" as const, since: "2026-11-16T00:00:00Z", reported: [] }];
+    const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", pending } });
+
+    expect(conditionOf(freshState({ scan }), 0)).toEqual({
+      status: "True",
+      reason: "PodsBlocked",
+      message: "1 runtime-status-hanging",
+    });
+  });
+
   test("is Unknown when nobody has looked for long, whatever was seen then", () => {
     expect(conditionOf(stateWith([{}]), 10 * 60_000)?.status).toBe("True");
     expect(conditionOf(stateWith([{}]), 10 * 60_000 + 1)).toMatchObject({ status: "Unknown", reason: "ScanOverdue" });
