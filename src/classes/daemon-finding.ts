@@ -1,6 +1,6 @@
 import { durationInWords } from "../snapshot/duration-words.ts";
-import { parseSandboxName } from "../snapshot/ids.ts";
 import type { CniDaemon, PluginProcess } from "../snapshot/types.ts";
+import { type BlockedPod, distinctPods, podOfCall, podsInWords } from "./blocked-pods.ts";
 import type { DaemonCalls } from "./daemon-calls.ts";
 import type { Detected, Evidence } from "./finding.ts";
 import { failingRemovals } from "./removal-reports.ts";
@@ -32,7 +32,8 @@ export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): r
         ? `nobody listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
         : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
       evidence: [stateEvidence(daemon, view), ...calls.slice(0, MOST_NAMED).map(callEvidence), ...quoted(failures)],
-      blocks: pods.length === 0 ? [] : [podWords(pods)],
+      blocks: pods.length === 0 ? [] : [podsInWords(pods)],
+      blockedPods: pods,
       cure: [],
       // Between two of kubelet's attempts no call waits, and the next one fails all the same.
       explains: [
@@ -79,17 +80,7 @@ function blockedPods(
   calls: readonly PluginProcess[],
   failures: readonly CallReport[],
   view: NodeView,
-): readonly string[] {
-  const waiting = calls.map(({ sandboxId, pod }) => {
-    const { sandbox, metadata } = view.about(sandboxId);
-    return sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
-  });
-  const known = [...waiting, ...failures.map(({ pod }) => pod)].filter((pod) => pod !== undefined);
-  return [...new Set(known.map(({ namespace, name }) => `${namespace}/${name}`))].toSorted();
-}
-
-function podWords(pods: readonly string[]): string {
-  const more = pods.length - MOST_NAMED;
-  const named = `${pods.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
+): readonly BlockedPod[] {
+  const reported = failures.flatMap(({ pod }) => (pod === undefined ? [] : [pod]));
+  return distinctPods([...calls.flatMap((call) => podOfCall(call, view)), ...reported]);
 }

@@ -1,4 +1,5 @@
 import type { PodRef, SandboxId } from "../snapshot/ids.ts";
+import type { BlockedPod } from "./blocked-pods.ts";
 import type { KeptReason } from "./kept-reason.ts";
 import type { Step } from "./step.ts";
 
@@ -13,8 +14,8 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
   /** What cannot work because of this, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
-  /** The pods among them. */
-  readonly blockedPods?: readonly PodName[];
+  /** Every pod among them. */
+  readonly blockedPods?: readonly BlockedPod[];
   readonly treatment: Treatment;
   /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
   readonly cure: readonly Step[];
@@ -35,8 +36,8 @@ export interface Detected {
   readonly summary: string;
   readonly evidence: readonly Evidence[];
   readonly blocks: readonly string[];
-  /** The pods that `blocks` names one by one. */
-  readonly blockedPods?: readonly PodName[];
+  /** Every pod among them; `blocks` may name the first few only. */
+  readonly blockedPods?: readonly BlockedPod[];
   readonly cure: readonly Step[];
   /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
   readonly explains?: readonly SandboxId[];

@@ -20,9 +20,11 @@ export type Step =
       readonly startedSecondsAfterBoot: number;
       readonly sandboxId: SandboxId;
     }
-  /** Ends all plugin calls that hold the runtime's CNI lock, and sees that it answers Status again. */
+  /** Ends all plugin calls that hold the runtime's CNI lock, and sees that it answers Status again and the node is Ready. */
   | {
       readonly kind: "free-cni-lock";
+      /** What the cluster calls this node; missing where no API server was asked. */
+      readonly node?: string;
       readonly holders: readonly {
         readonly pid: number;
         readonly startedSecondsAfterBoot: number;

@@ -4,6 +4,7 @@ import { type Reference, referenceInWords } from "../liveness/reference.ts";
 import { livenessInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { ObjectionCode } from "./attachment-proof.ts";
+import type { NodeReady } from "./node-ready.ts";
 import type { Refusal } from "./outcome.ts";
 
 /** Why a step was not taken, or did not succeed. Users script against the codes. */
@@ -60,7 +61,7 @@ export type HealReason =
 /** Of a VolumeAttachment, which tells its reasons itself. */
 type AttachmentCode = ObjectionCode | "attach-fails-again" | "not-attached-again" | "not-made-again";
 
-export type HealCode = HealReason["code"] | AttachmentCode;
+export type HealCode = HealReason["code"] | AttachmentCode | NodeReady["code"];
 
 export function healReasonInWords(reason: HealReason): string {
   switch (reason.code) {

@@ -60,6 +60,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if (result.kind === "done" || result.kind === "healed") done.add(step);
       if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
+      if (result.kind === "done" && result.effect !== undefined) ({ code, words: reason } = result.effect);
       if (result.kind === "healed") break;
       if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
         outcome = result.kind === "held" ? "skipped" : result.kind;
@@ -68,7 +69,11 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
         break;
       }
     }
-    if (outcome === "healed") ({ reason, code } = await runAfterwards(action, surroundings, done));
+    if (outcome === "healed") {
+      const after = await runAfterwards(action, surroundings, done);
+      reason = after.reason ?? reason;
+      code = after.code ?? code;
+    }
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }

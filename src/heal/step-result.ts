@@ -20,6 +20,8 @@ export type StepResult =
       readonly kind: "done";
       /** How, where there are several ways. */
       readonly detail?: string;
+      /** What was seen of its effect beyond the subject, for the report. */
+      readonly effect?: { readonly code: HealCode; readonly words: string };
       readonly journalId?: JournalId | undefined;
       /** The entry can be taken back: a file was moved to quarantine. */
       readonly undoable?: true;

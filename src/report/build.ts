@@ -37,11 +37,12 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
         afterwards: _afterwards,
         missingSockets: _sockets,
         aftermath: _aftermath,
-        blockedPods: _blockedPods,
         untreatable: _untreatable,
+        blockedPods = [],
         ...finding
       }) => ({
         ...finding,
+        ...(blockedPods.length === 0 ? {} : { blockedPods: blockedPods.map((pod) => ({ ...pod })) }),
         subject: { ...finding.subject },
         evidence: [...finding.evidence],
         blocks: [...finding.blocks],

@@ -42,6 +42,8 @@ const FindingSchema = v.object({
   summary: v.string(),
   evidence: v.array(v.object({ source: v.string(), fact: v.string() })),
   blocks: v.array(v.string()),
+  /** Every pod that neither starts nor stops because of it; `blocks` names the first of them. */
+  blockedPods: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) }))),
   treatment: v.object({ automatic: v.boolean(), reversible: v.boolean(), steps: v.array(v.string()) }),
 });
 

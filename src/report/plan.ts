@@ -103,7 +103,7 @@ function stepInWords(step: Step): string {
     case "end-process":
       return "end the hung process";
     case "free-cni-lock":
-      return "end the plugin processes that hold the CNI lock and see that the runtime answers Status";
+      return `end the plugin processes that hold the CNI lock and see that the runtime answers Status${step.node === undefined ? "" : " and the node turns Ready"}`;
     case "release-addresses":
       return "give back what addresses it still holds";
     case "replay-del":

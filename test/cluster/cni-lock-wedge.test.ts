@@ -7,7 +7,8 @@ import { liftOrder, orderAtGate } from "../../lab/cni-gate.ts";
 import { pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, namedIn, scanOn, unghostOn } from "./lab-cluster.ts";
+import { reportOf } from "../e2e/unghost.ts";
+import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
 import { toldByAgent } from "./told-by-agent.ts";
 
 const RUNNING = names("runs", 4);
@@ -49,11 +50,14 @@ test.each(runtimes)(
       return report.findings.some((finding) => finding.class === "cni-lock-wedge") ? report : undefined;
     });
     expect(wedged.verdict).toBe("ghosts");
-    expect(namedIn(wedged, HUNG)).not.toEqual([]);
+    const { blockedPods = [] } = wedged.findings.find((finding) => finding.class === "cni-lock-wedge") ?? {};
+    expect(blockedPods.map(({ name }) => name)).toEqual([...DELETED, ...HUNG, ...LATER].toSorted());
 
-    const healed = await unghostOn(node, "heal", "--yes", "-o", "json");
-    expect(healed.stdout).toContain("cni-lock-wedge");
-    await story.waitForCondition(node, "Ready", ({ status }) => status === "True");
+    const { actions } = reportOf(await unghostOn(node, "heal", "--yes", "-o", "json"));
+    expect(actions?.filter(({ action }) => action === "free-cni-lock")).toMatchObject([
+      { outcome: "healed", code: "node-ready", reason: expect.stringContaining("is Ready") },
+    ]);
+    expect(await story.condition(node, "Ready")).toMatchObject({ status: "True" });
     const after = await story.waitForPods(RUNNING.length + HUNG.length + LATER.length, isReady);
 
     // What ran before runs on in the same containers.

@@ -7,7 +7,7 @@ import { DELEGATE_SOCKET, restartDelegateDaemon } from "../../lab/delegate-daemo
 import { hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, namedIn, scanOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 import { TOLD_MS, toldByAgent } from "./told-by-agent.ts";
 
 const RUNNING = names("runs", 6);
@@ -37,8 +37,9 @@ test.each(runtimes)(
 
     const report = await until("the scan names cause and pods", TOLD_MS, async () => {
       const now = await scanOn(node);
-      const complete = namedIn(now, NEW).length === NEW.length && JSON.stringify(now).includes(DELEGATE_SOCKET);
-      return complete ? now : undefined;
+      const finding = now.findings.find(({ subject }) => subject.path === DELEGATE_SOCKET);
+      const blocked = finding?.blockedPods?.map(({ name }) => name) ?? [];
+      return NEW.every((pod) => blocked.includes(pod)) ? now : undefined;
     });
     expect(report.verdict).not.toBe("healthy");
     await toldByAgent(story, "cni-daemon-socket-down");

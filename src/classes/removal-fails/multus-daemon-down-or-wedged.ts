@@ -1,6 +1,7 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
+import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../blocked-pods.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { runtimeUnreachable } from "../log-context.ts";
@@ -110,7 +111,6 @@ const WAITING_SECONDS = 10;
 /** After a boot the daemon's own pod has to start first. */
 const START_SECONDS = 120;
 const STARVED_PERCENT = 25;
-const MOST_NAMED = 5;
 
 type Trouble = "down" | "wedged" | "starved";
 
@@ -122,15 +122,20 @@ function detect(view: NodeView): readonly Detected[] {
   if (trouble === undefined) return [];
   // Between two of kubelet's attempts no shim waits, and the next one fails all the same.
   const failing = failingRemovals(view, (report) => isTimeout(report) || report.code === "daemon-unreachable");
-  const waiting = [...shims, ...failing].flatMap(({ pod }) => (pod === undefined ? [] : [pod]));
-  const pods = [...new Set(waiting.map(({ namespace, name }) => `${namespace}/${name}`))];
+  // Every pod's network goes through the daemon, also of those that kubelet has not tried yet.
+  const pods = distinctPods([
+    ...shims.flatMap((shim) => podOfCall(shim, view)),
+    ...failing.map(({ pod }) => pod),
+    ...podsWaitingForNetwork(view),
+  ]);
   return [
     {
       severity: "critical",
       subject: { type: "node", path: daemon.socket },
       summary: SUMMARY[trouble](daemon),
       evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
-      blocks: pods.length === 0 ? [] : [podsInWords(pods.toSorted())],
+      blocks: pods.length === 0 ? [] : [podsInWords(pods)],
+      blockedPods: pods,
       cure: [],
       explains: [...shims.map(({ sandboxId }) => sandboxId), ...failing.map(({ id }) => id)],
     },
@@ -198,10 +203,4 @@ function shimEvidence(shims: readonly PluginProcess[]): readonly Evidence[] {
   const oldest = Math.max(...shims.map(({ ageSeconds }) => ageSeconds));
   if (shims.length === 0) return [];
   return [{ source: "processes", fact: `${shims.length} multus-shim wait, the oldest for ${durationInWords(oldest)}` }];
-}
-
-function podsInWords(pods: readonly string[]): string {
-  const more = pods.length - MOST_NAMED;
-  const named = `${pods.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
 }

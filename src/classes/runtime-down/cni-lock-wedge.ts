@@ -1,9 +1,9 @@
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import { parseSandboxName } from "../../snapshot/ids.ts";
-import type { PluginProcess } from "../../snapshot/types.ts";
+import { type BlockedPod, distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../blocked-pods.ts";
 import { cniLockState, LOCK_GRACE_MS } from "../cni-lock.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected } from "../finding.ts";
+import { callReports, isFresh } from "../reports.ts";
 import type { NodeView } from "../view.ts";
 
 export const cniLockWedge: FailureClass = {
@@ -52,7 +52,7 @@ export const cniLockWedge: FailureClass = {
     reversible: false,
     steps: [
       "End the CNI plugin processes that hold the lock.",
-      "See that Status answers; the node turns Ready with kubelet's next heartbeat.",
+      "See that Status answers and, where an API server can be asked, that kubelet reports the node Ready.",
       "If Status still hangs, restart the runtime.",
     ],
     gates: [
@@ -78,7 +78,7 @@ function detect(view: NodeView): readonly Detected[] {
   const holders = lock.holders.filter(({ ageSeconds }) => ageSeconds * 1000 >= graceMs);
   const [oldest] = holders;
   if (oldest === undefined) return [];
-  const pods = [...new Set(holders.flatMap((holder) => podOf(holder, view)))];
+  const inCalls = distinctPods(holders.flatMap((holder) => podOfCall(holder, view)));
   const reload =
     lock.confChangedSince === true ? "the CNI configuration was reloaded meanwhile" : "something waits for it";
   return [
@@ -99,10 +99,15 @@ function detect(view: NodeView): readonly Detected[] {
           fact: `pid ${pid} (${command}) carries CNI_COMMAND=${cniCommand} since ${durationInWords(ageSeconds)}`,
         })),
       ],
-      blocks: ["every pod that is to start or stop on this node", ...blockedPods(pods)],
+      blocks: [
+        "every pod that is to start or stop on this node",
+        ...(inCalls.length === 0 ? [] : [`${podsInWords(inCalls)}: in a call that hangs`]),
+      ],
+      blockedPods: distinctPods([...inCalls, ...reportedPods(view), ...podsWaitingForNetwork(view)]),
       cure: [
         {
           kind: "free-cni-lock",
+          ...nodeInCluster(view),
           holders: holders.map(({ pid, startedSecondsAfterBoot, sandboxId }) => ({
             pid,
             startedSecondsAfterBoot,
@@ -117,14 +122,12 @@ function detect(view: NodeView): readonly Detected[] {
 
 const MOST_NAMED = 5;
 
-function podOf({ sandboxId, pod }: PluginProcess, view: NodeView): readonly string[] {
-  const { sandbox, metadata } = view.about(sandboxId);
-  const known = sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
-  return known === undefined ? [] : [`${known.namespace}/${known.name}`];
+function reportedPods(view: NodeView): readonly BlockedPod[] {
+  return callReports(view).flatMap((report) =>
+    report.pod === undefined || report.code === "volume" || !isFresh(report, view) ? [] : [report.pod],
+  );
 }
 
-function blockedPods(pods: readonly string[]): readonly string[] {
-  const named = pods.toSorted().slice(0, MOST_NAMED);
-  const more = pods.length - named.length;
-  return named.length === 0 ? [] : [`${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}: in a call that hangs`];
+function nodeInCluster({ snapshot: { kubernetes, node } }: NodeView): { readonly node?: string } {
+  return kubernetes.source === "api" ? { node: kubernetes.nodeName ?? node } : {};
 }

@@ -2,6 +2,7 @@ import type { Finding } from "../../classes/finding.ts";
 import type { Step } from "../../classes/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
+import { nodeReadiness } from "../node-ready.ts";
 import type { NodeTools } from "../node-tools.ts";
 import { failed, held, type StepResult } from "../step-result.ts";
 import { endProcess } from "./end-process.ts";
@@ -28,7 +29,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: No
   const [journalId] = ended.flatMap((result) => ("journalId" in result ? [result.journalId] : []));
   const deadline = performance.now() + tools.waits.lookMs;
   do {
-    if (await answersStatus(tools)) return { kind: "done", journalId };
+    if (await answersStatus(tools)) return { kind: "done", journalId, effect: await nodeReadiness(step.node, tools) };
     await tools.sleep(POLL_MS);
   } while (performance.now() < deadline);
   return { ...failed({ code: "status-unanswered", why: objection }), journalId };

@@ -1,0 +1,59 @@
+import { parseSandboxName } from "../snapshot/ids.ts";
+import type { PluginProcess } from "../snapshot/types.ts";
+import { callReports, isFresh } from "./reports.ts";
+import type { NodeView } from "./view.ts";
+
+/** A pod that neither starts nor stops because of a finding. */
+export interface BlockedPod {
+  readonly namespace: string;
+  readonly name: string;
+  /** Missing where only its name is known. */
+  readonly uid?: string | undefined;
+}
+
+/** The pod of a plugin call, as far as runtime, records or the call itself know it. */
+export function podOfCall({ sandboxId, pod }: PluginProcess, view: NodeView): readonly BlockedPod[] {
+  const { sandbox, metadata } = view.about(sandboxId);
+  const known = sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
+  return known === undefined ? [] : [known];
+}
+
+/** What the API server knows of: pods of this node that have no Ready sandbox yet, and those that are to go and are not gone. */
+export function podsWaitingForNetwork(view: NodeView): readonly BlockedPod[] {
+  const { snapshot, sandboxes } = view;
+  if (snapshot.kubernetes.source !== "api") return [];
+  const noVolume = new Set(
+    callReports(view).flatMap((report) =>
+      report.code === "volume" && isFresh(report, view) ? [`${report.pod?.namespace}/${report.pod?.name}`] : [],
+    ),
+  );
+  const ofUid = Map.groupBy(sandboxes, ({ pod }) => pod.uid as string);
+  return snapshot.kubernetes.pods.flatMap(({ namespace, name, uid, phase, terminating }) => {
+    const own = ofUid.get(uid) ?? [];
+    const isReady = own.some(({ state }) => state === "ready");
+    const waits =
+      terminating === true ? own.length > 0 : phase === "Pending" && !isReady && !noVolume.has(`${namespace}/${name}`);
+    return waits && namespace !== undefined && name !== undefined ? [{ namespace, name, uid }] : [];
+  });
+}
+
+/** Each pod once, by name. */
+export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[] {
+  const byName = new Map<string, BlockedPod>();
+  for (const { namespace, name, uid } of pods) {
+    const key = `${namespace}/${name}`;
+    const known = byName.get(key)?.uid ?? uid;
+    byName.set(key, { namespace, name, ...(known === undefined ? {} : { uid: known }) });
+  }
+  return [...byName].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, pod]) => pod);
+}
+
+/** As many as fit into a line: the report lists all of them. */
+const MOST_NAMED = 5;
+
+export function podsInWords(pods: readonly BlockedPod[]): string {
+  const more = pods.length - MOST_NAMED;
+  const names = pods.slice(0, MOST_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
+  const named = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return pods.length === 1 ? `pod ${named}` : `${pods.length} pods: ${named}`;
+}
