@@ -10,12 +10,13 @@ interface EventList {
 }
 
 /** Waits until the node's condition, an event about the node and the agent's metrics all name the class. */
-export async function toldByAgent({ api, node, condition }: Cluster, classId: string): Promise<void> {
+export async function toldByAgent(story: Cluster, classId: string): Promise<void> {
+  const { api, node } = story;
   const events = `/api/v1/events?fieldSelector=involvedObject.kind=Node,involvedObject.name=${node.name}`;
   const metrics = ["curl", "-sS", "http://127.0.0.1:20258/metrics"];
   const untold = new Set<string>(["condition", "event", "metric"]);
   const probe = async () => {
-    const now = await condition(node, "GhostSandboxes");
+    const now = await story.condition(node, "GhostSandboxes");
     if (now?.status === "True" && now.message?.includes(classId)) untold.delete("condition");
     const { items } = await api.get<EventList>(events);
     if (items.some(({ reason, message }) => reason === "GhostDetected" && message.includes(classId)))
