@@ -19,6 +19,7 @@ export const MULTUS_SOCKET = "/run/multus/multus.sock";
 export const MULTUS_DAEMON_LOG = "/var/log/multus-daemon.log";
 const DAEMON_CONF_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
 const DAEMON_BINARY = "/opt/multus/multus-daemon";
+export const DAEMON_COMMAND = [DAEMON_BINARY, "-config", DAEMON_CONF_FILE] as const;
 const PID_FILE = "/run/lab-multus.pid";
 const SECRETS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
 const CGROUP = "lab-multus";
@@ -70,6 +71,10 @@ export async function startThickMultus(node: LabNode, api?: MultusApi): Promise<
 export async function startMultusDaemon(node: LabNode, api: MultusApi = stubApi(node)): Promise<void> {
   const env = { LAB_CA: api.authority, LAB_TOKEN: api.token };
   await node.check(["sh", "-c", startScript(node.hostname, api)], { env });
+  await untilMultusAnswers(node);
+}
+
+export async function untilMultusAnswers(node: LabNode): Promise<void> {
   await until("the multus daemon answers", START_MS, () => answers(node));
 }
 
@@ -125,7 +130,7 @@ export KUBERNETES_SERVICE_HOST=${host} KUBERNETES_SERVICE_PORT=${port} MULTUS_NO
   exec setsid unshare --mount --propagation slave sh -c '
     mount --rbind / /hostroot
     echo $$ >${PID_FILE}
-    exec ${DAEMON_BINARY} -config ${DAEMON_CONF_FILE}'
+    exec ${DAEMON_COMMAND.join(" ")}'
 ) </dev/null >>${MULTUS_DAEMON_LOG} 2>&1 &`;
 }
 

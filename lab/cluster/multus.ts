@@ -1,5 +1,11 @@
 import { useMultusWith } from "../multus.ts";
-import { type MultusApi, useThickMultus } from "../multus-thick.ts";
+import {
+  DAEMON_COMMAND,
+  killMultusDaemon,
+  type MultusApi,
+  untilMultusAnswers,
+  useThickMultus,
+} from "../multus-thick.ts";
 import type { MultusVersion } from "../tools.ts";
 import type { Cluster } from "./cluster.ts";
 import { kubeconfig } from "./kubeconfig.ts";
@@ -18,6 +24,56 @@ export async function useThickMultusIn(cluster: Cluster, version?: MultusVersion
   const api = { host: CONTROL_PLANE_IP, port: API_SERVER_PORT, authority: authority.cert, token };
   for (const node of cluster.nodes) await useThickMultus(node.lab, version, api);
   return api;
+}
+
+export const DAEMON_POD = "kube-multus";
+
+/**
+ * The daemon of a node with thick multus as a pod of the cluster, as upstream's manifest has it, in place of the plain
+ * process: kubelet starts it again when it ends.
+ */
+export async function runMultusDaemonAsPod(cluster: Cluster): Promise<void> {
+  const { node } = cluster;
+  await killMultusDaemon(node.lab);
+  await cluster.apply([daemonPod(node.name)]);
+  await untilMultusAnswers(node.lab);
+}
+
+function daemonPod(nodeName: string): object {
+  const hostPaths = ["/run/multus", "/etc/cni/net.d", "/opt/multus"];
+  const volumes = [
+    { name: "root", path: "/", mountPath: "/hostroot", mountPropagation: "HostToContainer" },
+    ...hostPaths.map((path, index) => ({ name: `host-${index}`, path, mountPath: path })),
+  ];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: DAEMON_POD, namespace: NAMESPACE },
+    spec: {
+      nodeName,
+      hostNetwork: true,
+      hostPID: true,
+      serviceAccountName: NAME,
+      terminationGracePeriodSeconds: 10,
+      tolerations: [{ operator: "Exists" }],
+      volumes: volumes.map(({ name, path }) => ({ name, hostPath: { path } })),
+      containers: [
+        {
+          name: "kube-multus",
+          image: "unghost.lab/pause:1",
+          imagePullPolicy: "Never",
+          command: DAEMON_COMMAND,
+          securityContext: { privileged: true },
+          env: [
+            { name: "KUBERNETES_SERVICE_HOST", value: CONTROL_PLANE_IP },
+            { name: "KUBERNETES_SERVICE_PORT", value: String(API_SERVER_PORT) },
+            { name: "MULTUS_NODE_NAME", value: nodeName },
+          ],
+          volumeMounts: volumes.map(({ path: _path, ...mount }) => mount),
+        },
+      ],
+    },
+  };
 }
 
 const KUBECONFIG = "/etc/cni/net.d/multus.d/multus.kubeconfig";

@@ -1,4 +1,4 @@
-import type { SandboxId } from "../snapshot/ids.ts";
+import type { ContainerId, SandboxId } from "../snapshot/ids.ts";
 
 /**
  * The single changes unghost knows how to make to a node. Classes and plan name them; only heal/ makes them.
@@ -30,6 +30,15 @@ export type Step =
         readonly startedSecondsAfterBoot: number;
         readonly sandboxId: SandboxId;
       }[];
+    }
+  /** Stops the container of a network daemon that does not answer on its socket; kubelet starts it again. */
+  | {
+      readonly kind: "restart-daemon";
+      readonly socket: string;
+      readonly containerId: ContainerId;
+      readonly sandboxId: SandboxId;
+      readonly pid: number;
+      readonly startedSecondsAfterBoot: number;
     }
   | { readonly kind: "release-addresses"; readonly sandboxId: SandboxId; readonly leases: readonly LeaseRef[] }
   /** DEL with the configuration that libcni cached at this path, for a sandbox that is gone. */

@@ -9,6 +9,7 @@ const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
   "end-process": "always",
   "free-cni-lock": "always",
   // A pod is restarted, and with it what it serves.
+  "restart-daemon": "always",
   "kick-pod": "always",
   // The attacher goes to work on a volume of the whole cluster.
   "delete-volume-attachment": "always",

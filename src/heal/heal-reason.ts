@@ -37,6 +37,9 @@ export type HealReason =
   | { readonly code: "object-too-large" }
   | { readonly code: "attachment-changed" }
   | { readonly code: "socket-not-served"; readonly path: string; readonly seconds: number }
+  | { readonly code: "daemon-not-proven"; readonly socket: string; readonly pid: number }
+  | { readonly code: "container-not-running"; readonly containerId: string }
+  | { readonly code: "no-kubelet" }
   // What unghost needs itself could not be had.
   | { readonly code: "file-refused" | "journal-refused" | "logs-not-saved" | "lock-refused"; readonly refusal: Refusal }
   | { readonly code: "marker-not-written"; readonly path: string; readonly error: string }
@@ -50,6 +53,7 @@ export type HealReason =
   | { readonly code: "api-error"; readonly message: string }
   | { readonly code: "process-unkillable"; readonly pid: number }
   | { readonly code: "status-unanswered"; readonly why: string | undefined }
+  | { readonly code: "daemon-still-silent"; readonly socket: string; readonly seconds: number }
   | { readonly code: "address-not-released"; readonly address: string; readonly why: string }
   | { readonly code: "del-undelivered"; readonly network: string; readonly failure: string }
   | { readonly code: "unmount-failed"; readonly path: string; readonly error: string }
@@ -119,6 +123,12 @@ export function healReasonInWords(reason: HealReason): string {
       return "it changed while it was looked at";
     case "socket-not-served":
       return `nobody listened on ${reason.path} within ${reason.seconds} s, so no pod was restarted`;
+    case "daemon-not-proven":
+      return `pid ${reason.pid} is not proven to be who listens on ${reason.socket} from within one container of the runtime`;
+    case "container-not-running":
+      return `the runtime does not list container ${reason.containerId.slice(0, 13)} as running in a Ready sandbox`;
+    case "no-kubelet":
+      return "no kubelet runs that would start it again";
     case "file-refused":
     case "lock-refused":
       return reason.refusal.message;
@@ -144,6 +154,8 @@ export function healReasonInWords(reason: HealReason): string {
       return `pid ${reason.pid} does not end: it is in the kernel (state D), and only a reboot helps`;
     case "status-unanswered":
       return `the runtime still does not answer Status: ${reason.why ?? "no plugin process is left that could hold it"}; restart the runtime`;
+    case "daemon-still-silent":
+      return `its container was stopped, and nobody answers on ${reason.socket} after ${reason.seconds} s: look at its pod with kubectl describe`;
     case "address-not-released":
       return `${reason.address} could not be released: ${reason.why}`;
     case "del-undelivered":

@@ -31,6 +31,7 @@ const action = v.variant("kind", [
   v.object({ kind: v.literal("stop-sandbox"), sandboxId: v.string() }),
   v.object({ kind: v.literal("remove-sandbox"), sandboxId: v.string() }),
   v.object({ kind: v.literal("end-process"), pid: count, startedSecondsAfterBoot: v.number() }),
+  v.object({ kind: v.literal("restart-daemon"), containerId: v.string(), socket: absolutePath, pid: count }),
   v.object({ kind: v.literal("write-marker"), path: absolutePath, sha256 }),
   v.object({ kind: v.literal("release-address"), network: v.string(), address: v.string(), owner: v.string() }),
   v.object({ kind: v.literal("replay-del"), path: absolutePath, sandboxId: v.string() }),

@@ -44,6 +44,10 @@ async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise
       const { freeCniLock } = await import("./steps/free-cni-lock.ts");
       return await freeCniLock(step, finding, tools);
     }
+    case "restart-daemon": {
+      const { restartDaemon } = await import("./steps/restart-daemon.ts");
+      return await restartDaemon(step, finding, tools);
+    }
     case "release-addresses": {
       if (step.leases.every(({ path }) => isGone(path, tools))) return { kind: "unneeded" };
       const { releaseAddresses } = await import("./steps/release-addresses.ts");

@@ -25,6 +25,8 @@ function pastOf(step: Step): string | undefined {
       return "ended the hung process";
     case "free-cni-lock":
       return "ended the process that held the CNI lock";
+    case "restart-daemon":
+      return "restarted the daemon's container";
     case "drop-empty-lease":
       return "moved the ownerless address file to quarantine";
     case "remove-netns":

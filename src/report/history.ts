@@ -63,6 +63,8 @@ function targetOf({ action, subject }: HistoryRecord): string {
         : `${subject.pod.namespace}/${subject.pod.name} ${action.sandboxId.slice(0, 13)}`;
     case "end-process":
       return `pid ${action.pid}`;
+    case "restart-daemon":
+      return `container ${action.containerId.slice(0, 13)}`;
     case "release-address":
       return `${action.address} of ${action.network}`;
     case "kick-pod":

@@ -104,6 +104,8 @@ function stepInWords(step: Step): string {
       return "end the hung process";
     case "free-cni-lock":
       return `end the plugin processes that hold the CNI lock and see that the runtime answers Status${step.node === undefined ? "" : " and the node turns Ready"}`;
+    case "restart-daemon":
+      return `stop the daemon's container, so that kubelet starts it again, and see that it answers on ${step.socket}`;
     case "release-addresses":
       return "give back what addresses it still holds";
     case "replay-del":

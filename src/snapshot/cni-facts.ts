@@ -3,7 +3,9 @@ import { readCniResults } from "./cni-results.ts";
 import { readFlannelScratch } from "./flannel-scratch.ts";
 import { readHostLocal } from "./host-local.ts";
 import { readMultusCache } from "./multus-cache.ts";
-import { valueOr } from "./source.ts";
+import { withDaemonConfig } from "./multus-daemon-config.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { read, type Source, valueOr } from "./source.ts";
 import type { CniDirs, CniFacts } from "./types.ts";
 
 export interface CniPlaces {
@@ -12,6 +14,8 @@ export interface CniPlaces {
   readonly multusDir: string | undefined;
   /** What the runtime says of its network; its files are read while it makes up its answer. */
   readonly network: Promise<{ readonly cniDirs: CniDirs; readonly isContainerd: boolean }>;
+  /** Missing where nothing is known to run. */
+  readonly table?: Promise<Source<ProcessTable>>;
   readonly signal: AbortSignal;
 }
 
@@ -21,7 +25,10 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
   async function readConf() {
     const { cniDirs, isContainerd } = await places.network;
     const onInvalid = isContainerd ? "stop" : "skip";
-    return await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
+    const conf = await readCniConf({ root, dir: cniDirs.conf, binDirs: cniDirs.bin, onInvalid });
+    if (conf.status !== "read" || conf.value.multus?.thick !== true) return conf;
+    const table = places.table === undefined ? undefined : valueOr(await places.table, undefined);
+    return read({ ...conf.value, multus: withDaemonConfig(root, conf.value.multus, table) });
   }
 
   const reading = readConf();

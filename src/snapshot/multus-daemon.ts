@@ -19,11 +19,14 @@ export function findMultusDaemons(
   root: string,
   processes: readonly ProcessStat[],
   prover: ProcessProver,
+  places: readonly string[] = SOCKETS,
 ): readonly ProcessStat[] {
-  const sockets = SOCKETS.filter((path) => provePath(root, path).kind === "trusted").map((path) => ({
-    path,
-    identity: identityOf(resolveOnHost(root, path, "follow")),
-  }));
+  const sockets = places
+    .filter((path) => provePath(root, path).kind === "trusted")
+    .map((path) => ({
+      path,
+      identity: identityOf(resolveOnHost(root, path, "follow")),
+    }));
   if (sockets.every(({ identity }) => identity === undefined)) return [];
   const list = readProcFile(hostPath(root, "/proc/1/net/unix"), MAX_SOCKET_LIST_BYTES);
   if (list.kind !== "content") return [];

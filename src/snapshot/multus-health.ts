@@ -1,11 +1,15 @@
 import { lstatSync } from "node:fs";
+import { containerIdsOf } from "./cgroup-path.ts";
 import { readCpuLimit } from "./cpu-limit.ts";
 import { hostPath, resolveOnHost } from "./host-paths.ts";
+import { type ContainerId, containerId } from "./ids.ts";
+import { findMultusDaemons } from "./multus-daemon.ts";
 import { readProcFile } from "./proc-fs.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { errorCode } from "./safe-fs.ts";
 import { type Source, valueOr } from "./source.ts";
+import { processProver } from "./trusted-process.ts";
 import type { MultusConfig, MultusDaemon } from "./types.ts";
 
 /** A daemon that works answers within a millisecond. */
@@ -30,7 +34,7 @@ export async function readMultusDaemon(where: {
   return {
     socket: multus.socket,
     state,
-    process: { pid, startedSecondsAfterBoot, isStopped },
+    process: { pid, startedSecondsAfterBoot, isStopped, ...containerOf(root, stat, multus.socket) },
     ...(cpu === undefined ? {} : { cpu }),
   };
 }
@@ -40,6 +44,15 @@ function daemonIn(root: string, processes: readonly ProcessStat[]): ProcessStat 
   return processes
     .filter(({ comm, pid }) => comm === "multus-daemon" && isRoots(root, pid))
     .toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot)[0];
+}
+
+/** Only of a process that holds the node's own multus socket: a name proves nothing. */
+function containerOf(root: string, stat: ProcessStat, socket: string): { readonly containerId?: ContainerId } {
+  const prover = processProver(root);
+  if (findMultusDaemons(root, [stat], prover, [socket]).length === 0) return {};
+  const cgroup = readProcFile(hostPath(root, `/proc/${stat.pid}/cgroup`));
+  const ids = cgroup.kind === "content" ? containerIdsOf(prover.cgroupOf(cgroup.text)) : [];
+  return ids.length === 1 && ids[0] !== undefined ? { containerId: containerId(ids[0]) } : {};
 }
 
 function isRoots(root: string, pid: number): boolean {

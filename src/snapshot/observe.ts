@@ -142,7 +142,14 @@ async function observeWith(
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
-  const cniFacts = readCni({ root, cacheDir: options.cniCacheDir, multusDir: options.multusDir, network, signal });
+  const cniFacts = readCni({
+    root,
+    cacheDir: options.cniCacheDir,
+    multusDir: options.multusDir,
+    network,
+    table,
+    signal,
+  });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
     Promise.all([isSick, kubeletRoot]).then(([sick, where]) =>

@@ -211,6 +211,8 @@ export interface MultusDaemon {
     readonly startedSecondsAfterBoot: number;
     /** By a signal or a debugger. */
     readonly isStopped: boolean;
+    /** The one container that it is in; missing where it is in none, or is not proven to be who listens on the socket. */
+    readonly containerId?: ContainerId;
   };
   /** Of its cgroup, which its delegates share; missing where it has no limit. */
   readonly cpu?: CpuLimit;

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { planHealing } from "../../src/plan/plan.ts";
+import { DEFAULT_CAP } from "../../src/plan/policy.ts";
 import type { MultusDaemon } from "../../src/snapshot/types.ts";
 import { named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {
+  containerOf,
   delErrorLine,
   idOf,
   type NodeParts,
@@ -67,6 +70,40 @@ describe("multus-daemon-down-or-wedged", () => {
     expect(named({ findings })).toEqual([ID]);
     expect(findings[0]).toMatchObject({ treatment: { automatic: false }, cure: [] });
     expect(findings[0]?.blocks.join()).toBe("pod default/web");
+  });
+
+  const container = containerOf("d", { state: "running" });
+  const inContainer = { state: "silent", process: { ...process, containerId: container.id } } as const;
+  const restart = { kind: "restart-daemon", socket, containerId: container.id, sandboxId: idOf("d"), pid: 143 };
+
+  test.each<readonly [string, Omit<MultusDaemon, "socket">, NodeParts, readonly object[]]>([
+    ["a container of the runtime's", inContainer, {}, [restart]],
+    ["not proven to be in a container", { state: "silent", process }, {}, []],
+    ["in a container that the runtime does not run", inContainer, { containers: [containerOf("d")] }, []],
+    ["in a container of another runtime", inContainer, { containers: [] }, []],
+    [
+      "in a pod that is opted out",
+      inContainer,
+      { sandboxes: [sandboxOf("d", { state: "ready", labels: { "unghost.dev/ignore": "true" } })] },
+      [],
+    ],
+    ["merely slow", { ...inContainer, state: "answers", cpu: { milliCpu: 20, throttledPercent: 90 } }, {}, []],
+  ])("a restart is planned for who asks by name alone, where the daemon is %s", (_, daemon, parts, steps) => {
+    const node = {
+      conf: THICK_MULTUS,
+      plugins: [shim(30)],
+      sandboxes: [sandboxOf("d", { state: "ready" })],
+      containers: [container],
+      ...parts,
+    };
+    const diagnosis = diagnose(snapshotOf(node, { multusDaemon: { socket, ...daemon } }), PATIENT);
+    const plan = (only: readonly string[], consented: readonly string[] = []) =>
+      planHealing(diagnosis, { ...PATIENT, only, consented: new Set(consented), allDead: false, cap: DEFAULT_CAP });
+
+    expect(diagnosis.findings.map(({ cure }) => cure)).toMatchObject([steps]);
+    expect(plan([]).actions).toEqual([]);
+    for (const asked of [plan(["multus-daemon-down-or-wedged"]), plan([], ["multus-daemon-down-or-wedged"])])
+      expect(asked.actions.flatMap((action) => action.steps)).toMatchObject(steps);
   });
 
   const KILLED = "netplugin failed with no error message: signal: killed";

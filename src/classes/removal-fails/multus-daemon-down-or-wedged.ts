@@ -2,11 +2,13 @@ import { durationInWords } from "../../snapshot/duration-words.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
 import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../blocked-pods.ts";
+import { isOptedOut } from "../candidates.ts";
 import type { FailureClass } from "../failure-class.ts";
 import type { Detected, Evidence } from "../finding.ts";
 import { runtimeUnreachable } from "../log-context.ts";
 import { failingRemovals } from "../removal-reports.ts";
 import { isTimeout } from "../reports.ts";
+import type { Step } from "../step.ts";
 import { MULTUS } from "../versions/multus.ts";
 import type { NodeView } from "../view.ts";
 
@@ -79,11 +81,14 @@ export const multusDaemonDownOrWedged: FailureClass = {
     mode: "attended",
     reversible: true,
     steps: [
-      "Restart the daemon's container on this node: kubelet's next attempt then succeeds. Shims that wait end with it.",
+      "Restart the daemon's container on this node: kubelet's next attempt then succeeds. Shims that wait end with it. Asked for by name (heal --only multus-daemon-down-or-wedged) or allowed by the agent's policy, unghost stops a container that does not answer and sees that kubelet brings it back.",
       "Where its CPU limit starves it, raise or remove the limit in the DaemonSet: its delegates run in the same cgroup.",
       "No removals by unghost until the daemon answers: each would feed the storm.",
     ],
-    gates: ["The daemon does not answer, or is throttled, while shims wait for it."],
+    gates: [
+      "The daemon does not answer, or is throttled, while shims wait for it.",
+      "For a restart: three probes in a row without an answer, the process holds the node's multus socket, it is in one container that the runtime lists as running, and a kubelet is there to start it again.",
+    ],
   },
   byHand: [
     "crictl ps --name kube-multus -q | xargs crictl stop: kubelet starts it again.",
@@ -136,10 +141,22 @@ function detect(view: NodeView): readonly Detected[] {
       evidence: [...daemonEvidence(daemon, view), ...shimEvidence(shims)],
       blocks: pods.length === 0 ? [] : [podsInWords(pods)],
       blockedPods: pods,
-      cure: [],
+      cure: trouble === "wedged" ? restartOf(daemon, view) : [],
       explains: [...shims.map(({ sandboxId }) => sandboxId), ...failing.map(({ id }) => id)],
     },
   ];
+}
+
+/** Where the daemon is a container of the runtime's, and not of a pod that is opted out. */
+function restartOf({ socket, process }: MultusDaemon, view: NodeView): readonly Step[] {
+  const { containers = [], sandboxes = [] } = valueOr(view.snapshot.cri, undefined) ?? {};
+  const container = containers.find(({ id, state }) => id === process?.containerId && state === "running");
+  const sandbox = sandboxes.find(({ id, state }) => id === container?.sandboxId && state === "ready");
+  if (process === undefined || container === undefined || sandbox === undefined) return [];
+  if (isOptedOut(sandbox, view)) return [];
+  const { pid, startedSecondsAfterBoot } = process;
+  const { id: containerId, sandboxId } = container;
+  return [{ kind: "restart-daemon", socket, containerId, sandboxId, pid, startedSecondsAfterBoot }];
 }
 
 function waitingShims({ snapshot }: NodeView): readonly PluginProcess[] {

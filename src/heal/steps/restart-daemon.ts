@@ -1,0 +1,85 @@
+import type { Finding } from "../../classes/finding.ts";
+import type { Step } from "../../classes/step.ts";
+import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { readMultusDaemon } from "../../snapshot/multus-health.ts";
+import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
+import { readProcessTable } from "../../snapshot/process-table.ts";
+import { valueOr } from "../../snapshot/source.ts";
+import type { MultusDaemon } from "../../snapshot/types.ts";
+import type { NodeTools } from "../node-tools.ts";
+import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+
+type RestartDaemon = Extract<Step, { kind: "restart-daemon" }>;
+
+/** A daemon that is merely busy answers in between. */
+const PROBES = 3;
+const PROBE_PAUSE_MS = 1000;
+/** Upstream's manifest gives the daemon this long; one that is stopped takes no notice of SIGTERM anyway. */
+const GRACE_SECONDS = 10;
+
+/**
+ * Stops the daemon's container through the runtime. Proven just before: it does not answer, time after time; the process is
+ * who holds the node's socket; it is in one container, which the runtime lists as running; a kubelet is there to start it.
+ */
+export async function restartDaemon(step: RestartDaemon, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  const namespace = comparePidNamespace(tools.hostRoot);
+  if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
+  for (let probe = 0; probe < PROBES; probe += 1) {
+    if (probe > 0) await tools.sleep(PROBE_PAUSE_MS);
+    const daemon = await daemonNow(tools);
+    if (daemon === undefined || !isWedged(daemon)) return { kind: "unneeded" };
+    if (!isSame(daemon, step)) return refused({ code: "daemon-not-proven", socket: step.socket, pid: step.pid });
+  }
+  if (valueOr(await tools.facts.processesNow(), undefined)?.kubelet === undefined)
+    return refused({ code: "no-kubelet" });
+  if (!(await isRunning(step, tools))) return refused({ code: "container-not-running", containerId: step.containerId });
+  const { containerId, socket, pid } = step;
+  return await journaled(tools, finding, { kind: "restart-daemon", containerId, socket, pid }, async () => {
+    await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });
+    return (await answersAgain(tools))
+      ? { kind: "done" }
+      : failed({ code: "daemon-still-silent", socket, seconds: tools.waits.socketMs / 1000 });
+  });
+}
+
+async function daemonNow({ hostRoot: root, conf, waits }: NodeTools): Promise<MultusDaemon | undefined> {
+  const table = await readProcessTable({ root, signal: AbortSignal.timeout(waits.lookMs) });
+  return await readMultusDaemon({ root, multus: conf?.multus, table });
+}
+
+function isWedged({ state, process }: MultusDaemon): boolean {
+  return state === "silent" || process?.isStopped === true;
+}
+
+/** Start times come from the same kernel counter and compare exactly. */
+function isSame({ socket, process }: MultusDaemon, step: RestartDaemon): boolean {
+  return (
+    socket === step.socket &&
+    process?.pid === step.pid &&
+    process.startedSecondsAfterBoot === step.startedSecondsAfterBoot &&
+    process.containerId === step.containerId
+  );
+}
+
+async function isRunning({ containerId, sandboxId }: RestartDaemon, { cri, waits }: NodeTools): Promise<boolean> {
+  const call = { timeoutMs: waits.lookMs };
+  const [containers, sandboxes] = await Promise.all([
+    cri.listContainers({ id: containerId }, call),
+    cri.listPodSandbox({ id: sandboxId }, call),
+  ]);
+  return (
+    containers.some(
+      ({ id, podSandboxId, state }) =>
+        id === containerId && podSandboxId === sandboxId && state === ContainerState.CONTAINER_RUNNING,
+    ) && sandboxes.some(({ id, state }) => id === sandboxId && state === PodSandboxState.SANDBOX_READY)
+  );
+}
+
+async function answersAgain(tools: NodeTools): Promise<boolean> {
+  const deadline = performance.now() + tools.waits.socketMs;
+  while (performance.now() < deadline) {
+    if ((await daemonNow(tools))?.state === "answers") return true;
+    await tools.sleep(PROBE_PAUSE_MS);
+  }
+  return false;
+}
