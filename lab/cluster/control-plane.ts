@@ -109,6 +109,7 @@ const ETCD_FLAGS = [
 const API_SERVER_FLAGS = [
   `--etcd-servers=${ETCD}`,
   `--advertise-address=${CONTROL_PLANE_IP}`,
+  "--allow-privileged",
   "--authorization-mode=Node,RBAC",
   "--enable-admission-plugins=NodeRestriction",
   `--client-ca-file=${PKI}/ca.crt`,
