@@ -1,7 +1,7 @@
 import { symlink } from "node:fs/promises";
 import { bridgeNetwork, CNI_BIN_DIR, CNI_CONF_FILE, type CniConflist } from "./cni-config.ts";
 import { waitForNetwork } from "./cni-network.ts";
-import { DELEGATE, DELEGATE_SOCKET, installDelegate } from "./delegate-daemon.ts";
+import { DELEGATE, DELEGATE_SOCKET, installDelegate, startDelegateDaemon } from "./delegate-daemon.ts";
 import type { LabNode } from "./node.ts";
 import { STUB_KUBECONFIG, startStubApi } from "./stub-api.ts";
 import { ensureMultus, type Multus, type MultusVersion } from "./tools.ts";
@@ -13,6 +13,13 @@ export const MULTUS_CONF_FILE = "/etc/cni/net.d/00-multus.conf";
 export async function useMultus(node: LabNode, version?: MultusVersion): Promise<void> {
   await startStubApi(node);
   await useMultusWith(STUB_KUBECONFIG, node, version);
+}
+
+/** Thin multus whose delegate asks its own daemon, as kube-ovn does. */
+export async function useMultusWithDaemon(node: LabNode): Promise<void> {
+  await useMultus(node);
+  await setDelegate(node, "asks-daemon");
+  await startDelegateDaemon(node);
 }
 
 /** Thin multus that asks another API server about pods. */

@@ -40,7 +40,7 @@ export async function runMultusDaemonAsPod(cluster: Cluster): Promise<void> {
 }
 
 function daemonPod(nodeName: string): object {
-  const hostPaths = ["/run/multus", "/etc/cni/net.d", "/opt/multus"];
+  const hostPaths = ["/run/multus", "/etc/cni/net.d", "/opt/multus", "/var/lib/cni"];
   const volumes = [
     { name: "root", path: "/", mountPath: "/hostroot", mountPropagation: "HostToContainer" },
     ...hostPaths.map((path, index) => ({ name: `host-${index}`, path, mountPath: path })),
@@ -65,6 +65,9 @@ function daemonPod(nodeName: string): object {
           command: DAEMON_COMMAND,
           securityContext: { privileged: true },
           env: [
+            // The lab's image has no /etc/passwd in which the daemon could find out that it is root.
+            { name: "USER", value: "root" },
+            { name: "HOME", value: "/root" },
             { name: "KUBERNETES_SERVICE_HOST", value: CONTROL_PLANE_IP },
             { name: "KUBERNETES_SERVICE_PORT", value: String(API_SERVER_PORT) },
             { name: "MULTUS_NODE_NAME", value: nodeName },

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
+
+const STAYING = names("stays", 3);
+const ROUNDS = 6;
+const PER_ROUND = 5;
+const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+
+test.each(runtimes)(
+  "a node whose kubelet makes and deletes pods all the time is healthy in every scan (containerd %s)",
+  async (runtime) => {
+    const story = await cluster({ runtime });
+    const { node } = story;
+    await story.apply(podObjects(STAYING, node.name));
+    await story.waitForPods(STAYING.length, isReady);
+
+    const done = new AbortController();
+    const churn = (async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const guests = names(`guest-${round}`, PER_ROUND);
+        await story.apply(podObjects(guests, node.name));
+        await story.waitForPods(STAYING.length + PER_ROUND, isReady);
+        await story.kubectl("delete", "pod", ...guests);
+      }
+    })().finally(() => done.abort());
+
+    const answers = new Set<string>();
+    while (!done.signal.aborted) {
+      const { verdict, findings, pending = [] } = await scanOn(node);
+      answers.add(verdict === "healthy" ? verdict : JSON.stringify({ verdict, findings, pending }));
+    }
+    await churn;
+    expect([...answers]).toEqual(["healthy"]);
+  },
+  HANG_GUARD_MS,
+);
