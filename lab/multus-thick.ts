@@ -18,14 +18,13 @@ import type { MultusVersion } from "./tools.ts";
 export const MULTUS_SOCKET = "/run/multus/multus.sock";
 export const MULTUS_DAEMON_LOG = "/var/log/multus-daemon.log";
 const DAEMON_CONF_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
-const DAEMON_BINARY = "/opt/multus/multus-daemon";
-export const DAEMON_COMMAND = [DAEMON_BINARY, "-config", DAEMON_CONF_FILE] as const;
+export const DAEMON_BINARY = "/opt/multus/multus-daemon";
 const PID_FILE = "/run/lab-multus.pid";
 const SECRETS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
 const CGROUP = "lab-multus";
 const START_MS = 120_000;
 
-const DAEMON_CONF = {
+export const DAEMON_CONF = {
   chrootDir: "/hostroot",
   cniVersion: "0.3.1",
   logLevel: "verbose",
@@ -130,7 +129,7 @@ export KUBERNETES_SERVICE_HOST=${host} KUBERNETES_SERVICE_PORT=${port} MULTUS_NO
   exec setsid unshare --mount --propagation slave sh -c '
     mount --rbind / /hostroot
     echo $$ >${PID_FILE}
-    exec ${DAEMON_COMMAND.join(" ")}'
+    exec ${DAEMON_BINARY} -config ${DAEMON_CONF_FILE}'
 ) </dev/null >>${MULTUS_DAEMON_LOG} 2>&1 &`;
 }
 

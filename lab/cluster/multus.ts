@@ -1,6 +1,7 @@
 import { useMultusWith } from "../multus.ts";
 import {
-  DAEMON_COMMAND,
+  DAEMON_BINARY,
+  DAEMON_CONF,
   killMultusDaemon,
   type MultusApi,
   untilMultusAnswers,
@@ -26,7 +27,8 @@ export async function useThickMultusIn(cluster: Cluster, version?: MultusVersion
   return api;
 }
 
-export const DAEMON_POD = "kube-multus";
+const DAEMON_POD = "kube-multus";
+const DAEMON_POD_CONF = "/opt/multus/daemon-config.json";
 
 /**
  * The daemon of a node with thick multus as a pod of the cluster, as upstream's manifest has it, in place of the plain
@@ -35,14 +37,18 @@ export const DAEMON_POD = "kube-multus";
 export async function runMultusDaemonAsPod(cluster: Cluster): Promise<void> {
   const { node } = cluster;
   await killMultusDaemon(node.lab);
+  // At its start the daemon removes the directory of its socket, which must not be a mount.
+  await node.lab.writeFile(DAEMON_POD_CONF, JSON.stringify({ ...DAEMON_CONF, socketDir: "/host/run/multus/" }));
   await cluster.apply([daemonPod(node.name)]);
   await untilMultusAnswers(node.lab);
 }
 
 function daemonPod(nodeName: string): object {
-  const hostPaths = ["/run/multus", "/etc/cni/net.d", "/opt/multus", "/var/lib/cni"];
+  const hostPaths = ["/etc/cni/net.d", "/opt", "/var/lib/cni"];
   const volumes = [
     { name: "root", path: "/", mountPath: "/hostroot", mountPropagation: "HostToContainer" },
+    { name: "run", path: "/run", mountPath: "/host/run", mountPropagation: "HostToContainer" },
+    { name: "netns", path: "/run/netns", mountPath: "/var/run/netns", mountPropagation: "HostToContainer" },
     ...hostPaths.map((path, index) => ({ name: `host-${index}`, path, mountPath: path })),
   ];
   return {
@@ -62,7 +68,7 @@ function daemonPod(nodeName: string): object {
           name: "kube-multus",
           image: "unghost.lab/pause:1",
           imagePullPolicy: "Never",
-          command: DAEMON_COMMAND,
+          command: [DAEMON_BINARY, "-config", DAEMON_POD_CONF],
           securityContext: { privileged: true },
           env: [
             // The lab's image has no /etc/passwd in which the daemon could find out that it is root.
