@@ -196,7 +196,7 @@ export function openCycle(tools: CycleTools): Cycle {
 }
 
 /** When the next of what is pending becomes a finding if nothing changes. What is past its time waits for more evidence. */
-function pendingDueAtMs({ diagnosis, snapshot }: Seen, now: Moment): number | undefined {
+function pendingDueAtMs({ diagnosis, snapshot }: Scanned, now: Moment): number | undefined {
   const waitsMs = diagnosis.pending
     .map(({ becomesFindingAt }) => (becomesFindingAt?.getTime() ?? 0) - snapshot.observedAt.getTime())
     .filter((waitMs) => waitMs > 0);

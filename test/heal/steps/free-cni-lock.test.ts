@@ -63,7 +63,7 @@ test("holders are ended and the journal knows of it", async () => {
   const processes = () => (looks++ === 0 ? HELD : {});
   const { result, history } = await freed(1, { processes });
   expect(history).toMatchObject([{ action: { kind: "end-process", pid: HOLDER.pid }, outcome: "healed" }]);
-  expect(result).toEqual({ kind: "done", journalId: history[0]?.id });
+  expect(result).toMatchObject({ kind: "done", journalId: history[0]?.id, effect: { code: "node-not-asked" } });
 });
 
 test("no holder is ended when the run is to end", async () => {
