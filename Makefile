@@ -41,6 +41,7 @@ lint: setup ## types, lint, format, unused code, direction of imports, generated
 	knip
 	node scripts/check-direction.ts
 	node scripts/class-docs.ts --check
+	node scripts/config-docs.ts --check
 	node scripts/report-schema.ts --check
 	node scripts/prometheus-rule.ts --check
 
@@ -71,8 +72,9 @@ chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n
 soak: setup build ## a day of random faults against an agent on a simulated node; FAULTS=n SEED=n choose others
 	node bench/agent-soak.ts $(or $(FAULTS),10000) $(SEED)
 
-docs: setup ## regenerate docs/classes.md, docs/schema and the PrometheusRule
+docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, docs/schema and the PrometheusRule
 	node scripts/class-docs.ts
+	node scripts/config-docs.ts
 	node scripts/report-schema.ts
 	node scripts/prometheus-rule.ts
 

@@ -11,7 +11,8 @@ import { printable } from "../report/text.ts";
 import { parseDurationMs } from "./duration.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
-import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
 import { SettingsError } from "./settings-error.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
 

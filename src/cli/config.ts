@@ -1,12 +1,13 @@
 import { printable } from "../report/text.ts";
-import type { AgentFlags } from "./config/agent-flags.ts";
+import type { AgentFlags } from "./config/agent-settings.ts";
 import { effectiveConfig } from "./config/effective.ts";
 import { inspectConfig } from "./config/inspect.ts";
 import { renderConfigJson, renderConfigYaml } from "./config/render.ts";
 import { configPath } from "./config-file.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
-import { askedConfigFile, type NodeFlags } from "./settings.ts";
+import type { NodeFlags } from "./node-settings.ts";
+import { askedConfigFile } from "./settings.ts";
 
 export interface ConfigFlags extends NodeFlags, AgentFlags {
   readonly check?: boolean;

@@ -13,7 +13,8 @@ import { clusterOpener } from "../snapshot/open-cluster.ts";
 import { readRegularFile } from "../snapshot/safe-fs.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
-import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
 import { stateDirOf } from "./state.ts";
 import { VERSION } from "./version.ts";
 

@@ -3,7 +3,7 @@ import { settleEarlierRuns } from "../heal/earlier-runs.ts";
 import type { Recovery } from "../heal/recover.ts";
 import { printable } from "../report/text.ts";
 import type { Io } from "./io.ts";
-import type { NodeSettings } from "./settings.ts";
+import type { NodeSettings } from "./node-settings.ts";
 import { sessionOptions } from "./state.ts";
 
 /** True when something that a killed run left open was settled, and the node is worth another look. */

@@ -21,3 +21,20 @@ function positiveNumber(input: string): number {
   if (!Number.isInteger(number) || number < 1) throw new Error(`"${input}" is not a whole number from 1 on`);
   return number;
 }
+
+type FlagTable = Readonly<Record<string, { readonly flag: object }>>;
+
+/** The flags of a table of settings, under the same names. */
+export function flagsOf<Table extends FlagTable>(table: Table) {
+  const flags = Object.fromEntries(Object.entries(table).map(([key, { flag }]) => [key, flag]));
+  return flags as { readonly [Key in keyof Table]: Table[Key]["flag"] };
+}
+
+/** What a command gets for such flags. */
+export type FlagValues<Flags> = {
+  readonly [Key in keyof Flags]?: Flags[Key] extends { readonly kind: "boolean" }
+    ? boolean
+    : Flags[Key] extends { readonly variadic: string }
+      ? readonly string[]
+      : string;
+};

@@ -20,7 +20,8 @@ import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
-import { type NodeFlags, type NodeSettings, resolveSettings } from "./settings.ts";
+import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
 import { showReport } from "./show-report.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
 

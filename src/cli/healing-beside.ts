@@ -5,7 +5,7 @@ import { stateDirLayout } from "../heal/state-dir.ts";
 import type { UnderWay } from "../heal/under-way.ts";
 import { asBeingHealed } from "../report/being-healed.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
-import type { NodeSettings } from "./settings.ts";
+import type { NodeSettings } from "./node-settings.ts";
 import { stateDirOf } from "./state.ts";
 
 /** The run that changes this node at this moment, if there is one. Most scans meet none, and load nothing for it. */

@@ -4,7 +4,7 @@ import { clusterOpener } from "../snapshot/open-cluster.ts";
 import { askYesNo } from "./ask.ts";
 import type { HookOptions } from "./hook-options.ts";
 import type { Io } from "./io.ts";
-import type { NodeSettings } from "./settings.ts";
+import type { NodeSettings } from "./node-settings.ts";
 
 /** install and uninstall in the real world. */
 export function hookOptions(

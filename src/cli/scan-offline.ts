@@ -5,7 +5,8 @@ import { observeOffline } from "../snapshot/observe-offline.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
-import { type NodeFlags, resolveSettings } from "./settings.ts";
+import type { NodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
 import { SettingsError } from "./settings-error.ts";
 import { showReport } from "./show-report.ts";
 

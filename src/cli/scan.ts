@@ -5,7 +5,8 @@ import { checkClassNames } from "./class-names.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { runBeside, withHealingBeside } from "./healing-beside.ts";
 import type { Io } from "./io.ts";
-import { type NodeFlags, resolveSettings } from "./settings.ts";
+import type { NodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
 import { showOneLine, showReport } from "./show-report.ts";
 
 export interface ScanFlags extends NodeFlags {

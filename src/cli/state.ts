@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { ownIdentity } from "../heal/process-identity.ts";
 import type { SessionOptions } from "../heal/session.ts";
-import type { NodeSettings } from "./settings.ts";
+import type { NodeSettings } from "./node-settings.ts";
 
 /** How long to wait for another unghost that is changing this node. */
 const LOCK_WAIT_MS = 30_000;

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
-import type { AgentFlags } from "../../src/cli/config/agent-flags.ts";
+import type { AgentFlags } from "../../src/cli/config/agent-settings.ts";
 import { checkAgentConfig } from "../../src/cli/config/check-agent.ts";
 import { type PolicyRead, readAgentPolicy } from "../../src/cli/config/read-agent-policy.ts";
 import { durationText, parseDurationMs } from "../../src/cli/duration.ts";

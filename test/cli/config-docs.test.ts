@@ -5,7 +5,7 @@ import { AgentSection } from "../../src/cli/config/agent-schema.ts";
 import { effectiveConfig } from "../../src/cli/config/effective.ts";
 import { inspectConfig } from "../../src/cli/config/inspect.ts";
 import { durationText } from "../../src/cli/duration.ts";
-import { SETTING_KEYS } from "../../src/cli/settings.ts";
+import { SETTING_KEYS } from "../../src/cli/node-settings.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const PAGE = readFileSync("docs/configuration.md", "utf8");

@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type NodeFlags, resolveSettings } from "../../src/cli/settings.ts";
+import type { NodeFlags } from "../../src/cli/node-settings.ts";
+import { resolveSettings } from "../../src/cli/settings.ts";
 import { SettingsError } from "../../src/cli/settings-error.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import type { AgentCommandFlags } from "../agent.ts";
-import { agentFlags } from "../config/agent-flags.ts";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import { agentFlags } from "../config/agent-settings.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { Context } from "./context.ts";
 
 export const agent = buildCommand<AgentCommandFlags, [], Context>({

@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import type { BootFlags } from "../boot.ts";
 import { onOff, text } from "../flag-kinds.ts";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { Context } from "./context.ts";
 
 export const boot = buildCommand<BootFlags, [], Context>({

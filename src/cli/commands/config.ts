@@ -1,8 +1,8 @@
 import { buildCommand } from "@stricli/core";
-import { agentFlags } from "../config/agent-flags.ts";
+import { agentFlags } from "../config/agent-settings.ts";
 import type { ConfigFlags } from "../config.ts";
 import { onOff } from "../flag-kinds.ts";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { Context } from "./context.ts";
 
 export const config = buildCommand<ConfigFlags, [], Context>({

@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
-import type { NodeFlags } from "../settings.ts";
+import type { NodeFlags } from "../node-settings.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { Context } from "./context.ts";
 
 export const doctor = buildCommand<NodeFlags, [], Context>({

@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { onOff } from "../flag-kinds.ts";
 import { wantsColour } from "../io.ts";
-import { nodeFlags } from "../node-flags.ts";
+import { nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import type { Context } from "./context.ts";
 

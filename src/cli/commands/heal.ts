@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { onOff } from "../flag-kinds.ts";
 import type { HealFlags } from "../heal.ts";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { Context } from "./context.ts";
 
 export const heal = buildCommand<HealFlags, [], Context>({

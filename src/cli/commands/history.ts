@@ -1,7 +1,8 @@
 import { buildCommand } from "@stricli/core";
 import { positive } from "../flag-kinds.ts";
-import { nodeFlags } from "../node-flags.ts";
-import { type NodeFlags, resolveSettings } from "../settings.ts";
+import type { NodeFlags } from "../node-settings.ts";
+import { nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
 import type { Context } from "./context.ts";
 
 interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {

@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { onOff, text } from "../flag-kinds.ts";
-import { nodeFlagAliases, nodeFlags } from "../node-flags.ts";
+import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { ScanFlags } from "../scan.ts";
 import type { ScanOfflineFlags } from "../scan-offline.ts";
 import { SettingsError } from "../settings-error.ts";

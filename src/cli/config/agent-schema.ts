@@ -1,21 +1,9 @@
 import * as v from "valibot";
-import { parseListenAddress } from "../../agent/http/listen-address.ts";
 import { classById, classes } from "../../classes/index.ts";
-import {
-  absolutePath,
-  duration,
-  listOf,
-  namespace,
-  oneOf,
-  share,
-  timeOfDay,
-  timeZone,
-  truth,
-  wholeNumber,
-} from "./fields.ts";
+import { FLEET, LIMITS, SCANNING, SERVICE, schemasOf } from "./agent-settings.ts";
+import { duration, listOf, oneOf, timeOfDay, timeZone, wholeNumber } from "./fields.ts";
 import { byName, section } from "./section.ts";
 
-export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 /** As Date counts them. */
 export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
@@ -77,49 +65,17 @@ const Window = v.pipe(
   ),
 );
 
-const LISTEN_FORM =
-  "expected HOST:PORT, like 127.0.0.1:20258, [::1]:20258, :20258 for every address, or nothing to be reached nowhere";
-
-function isListenAddress(text: string): boolean {
-  try {
-    return parseListenAddress(text).port >= 0;
-  } catch {
-    // Its sentence is for the command line; this one goes with a line number.
-    return false;
-  }
-}
-
 /** The `agent` part of the configuration file. Durations come out in milliseconds, times in minutes after midnight. */
 export const AgentSection = v.pipe(
   section({
-    scanEvery: v.nullish(duration("10ms", "24h")),
-    observeOnly: v.nullish(truth()),
+    ...schemasOf(SCANNING),
     classes: v.nullish(Classes),
     // What is healed is consented to by name; all that can be said of the others at once is to keep hands off.
     defaults: v.nullish(section({ mode: v.nullish(oneOf(["observe"])), ...BUDGET })),
     maintenanceWindows: v.nullish(v.array(Window, "expected a list of windows, each with from and to")),
-    ignoreNamespaces: v.nullish(listOf(namespace())),
-    recreatePods: v.nullish(truth()),
-    cap: v.nullish(wholeNumber(1, 10_000)),
-    fleet: v.nullish(
-      section({
-        slots: v.nullish(wholeNumber(1, 1000)),
-        namespace: v.nullish(namespace()),
-        breakerShare: v.nullish(share()),
-        breakerAtLeast: v.nullish(wholeNumber(1, 10_000)),
-      }),
-    ),
-    listen: v.nullish(
-      v.pipe(
-        v.string(LISTEN_FORM),
-        v.check((text) => text === "" || isListenAddress(text), LISTEN_FORM),
-      ),
-    ),
-    tlsCert: v.nullish(absolutePath()),
-    tlsKey: v.nullish(absolutePath()),
-    tokenFile: v.nullish(absolutePath()),
-    textfile: v.nullish(absolutePath()),
-    logLevel: v.nullish(oneOf(LOG_LEVELS)),
+    ...schemasOf(LIMITS),
+    fleet: v.nullish(section(schemasOf(FLEET))),
+    ...schemasOf(SERVICE),
   }),
   v.partialCheck(
     [["tlsCert"], ["tlsKey"]],

@@ -1,8 +1,9 @@
 import type { ClassPolicy, MaintenanceWindow } from "../../agent/policy/agent-policy.ts";
 import { AGENT_KEY } from "../config-file.ts";
 import { durationText } from "../duration.ts";
-import { type NodeSettings, SETTING_KEYS, type SettingKey } from "../settings.ts";
+import { SETTING_KEYS, writtenSettings } from "../node-settings.ts";
 import { DAYS } from "./agent-schema.ts";
+import { type AgentTable, FLEET, LIMITS, SCANNING, SERVICE } from "./agent-settings.ts";
 import type { Inspected } from "./inspect.ts";
 import { policyFrom } from "./to-policy.ts";
 import { valueAt } from "./value-at.ts";
@@ -21,53 +22,33 @@ export function effectiveConfig(config: Inspected): readonly EffectiveValue[] {
 }
 
 function nodeValues({ settings, raw }: Inspected): readonly EffectiveValue[] {
-  const values = asWritten(settings);
+  const values = writtenSettings(settings);
   return SETTING_KEYS.map((key) => {
     const from = raw(key)?.from.replace(`: ${key}`, "") ?? "default";
     return { path: [key], value: values[key] ?? null, from };
   });
 }
 
-function asWritten(settings: NodeSettings): Readonly<Record<SettingKey, unknown>> {
-  const { timeoutMs, minAgeMs, inflightGraceMs, abandonedGraceMs: _, volumeAttachmentAgeMs, ...rest } = settings;
-  return {
-    ...rest,
-    timeout: durationText(timeoutMs),
-    minAge: durationText(minAgeMs),
-    inflightGrace: durationText(inflightGraceMs),
-    volumeAttachmentAge: durationText(volumeAttachmentAgeMs),
-  };
-}
-
 function agentValues(config: Inspected): readonly EffectiveValue[] {
   const { policy, service, agent } = config;
-  const { fleet } = policy;
   const unheld = policyFrom({ ...agent, observeOnly: false }).classes;
-  const value = (path: readonly string[], effective: unknown): EffectiveValue => ({
+  const effective = { policy, service, observeOnly: agent.observeOnly ?? false };
+  const value = (path: readonly string[], one: unknown): EffectiveValue => ({
     path: [AGENT_KEY, ...path],
-    value: effective ?? null,
+    value: one ?? null,
     from: whoSaid(config, path),
   });
+  const valuesOf = (table: AgentTable, ...above: readonly string[]): readonly EffectiveValue[] =>
+    Object.entries(table).map(([key, setting]) => value([...above, key], setting.effective(effective)));
   return [
-    value(["scanEvery"], durationText(policy.scanEveryMs)),
-    value(["observeOnly"], agent.observeOnly ?? false),
+    ...valuesOf(SCANNING),
     ...[...policy.classes].flatMap(([id, classPolicy]) =>
       classValues(id, classPolicy, config, unheld.get(id)?.mode !== classPolicy.mode),
     ),
     value(["maintenanceWindows"], policy.maintenanceWindows.map(windowAsWritten)),
-    value(["ignoreNamespaces"], policy.ignoredNamespaces),
-    value(["recreatePods"], policy.recreatePods),
-    value(["cap"], policy.cap),
-    value(["fleet", "slots"], fleet.slots),
-    value(["fleet", "namespace"], fleet.namespace),
-    value(["fleet", "breakerShare"], fleet.breakerShare),
-    value(["fleet", "breakerAtLeast"], fleet.breakerLeast),
-    value(["listen"], service.listen),
-    value(["tlsCert"], service.tls?.certFile),
-    value(["tlsKey"], service.tls?.keyFile),
-    value(["tokenFile"], service.tokenFile),
-    value(["textfile"], service.textfile),
-    value(["logLevel"], service.logLevel),
+    ...valuesOf(LIMITS),
+    ...valuesOf(FLEET, "fleet"),
+    ...valuesOf(SERVICE),
   ];
 }
 

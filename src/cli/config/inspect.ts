@@ -2,23 +2,16 @@ import type { AgentPolicy } from "../../agent/policy/agent-policy.ts";
 import { checkClassNames } from "../class-names.ts";
 import { parsedConfigFile } from "../config-file.ts";
 import type { Io } from "../io.ts";
+import { type NodeFlags, type NodeSettings, SETTING_KEYS } from "../node-settings.ts";
 import type { Raw } from "../setting-values.ts";
-import {
-  askedConfigFile,
-  type NodeFlags,
-  type NodeSettings,
-  type RawSettings,
-  rawSettings,
-  SETTING_KEYS,
-  settingsFrom,
-} from "../settings.ts";
+import { askedConfigFile, type RawSettings, rawSettings, settingsFrom } from "../settings.ts";
 import { SettingsError } from "../settings-error.ts";
-import type { AgentFlags } from "./agent-flags.ts";
 import type { AgentSettings } from "./agent-schema.ts";
+import type { AgentFlags, AgentService } from "./agent-settings.ts";
 import { checkAgentConfig } from "./check-agent.ts";
 import type { ParsedConfig } from "./parse.ts";
 import { agentOverrides } from "./read-agent-policy.ts";
-import { type AgentService, policyFrom, serviceFrom } from "./to-policy.ts";
+import { policyFrom, serviceFrom } from "./to-policy.ts";
 
 /** The whole configuration, and what it was made from. */
 export interface Inspected {

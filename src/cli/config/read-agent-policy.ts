@@ -1,12 +1,13 @@
 import type { AgentPolicy } from "../../agent/policy/agent-policy.ts";
 import { parsedConfigFile } from "../config-file.ts";
 import type { Io } from "../io.ts";
+import { type NodeFlags, SETTING_KEYS } from "../node-settings.ts";
 import type { Raw } from "../setting-values.ts";
-import { askedConfigFile, fromFlagOrEnvironment, type NodeFlags, SETTING_KEYS } from "../settings.ts";
+import { askedConfigFile, fromFlagOrEnvironment } from "../settings.ts";
 import { SettingsError } from "../settings-error.ts";
-import { AGENT_FLAG_KEYS, type AgentFlags } from "./agent-flags.ts";
+import { AGENT_FLAG_KEYS, type AgentFlags, type AgentService } from "./agent-settings.ts";
 import { checkAgentConfig } from "./check-agent.ts";
-import { type AgentService, policyFrom, serviceFrom } from "./to-policy.ts";
+import { policyFrom, serviceFrom } from "./to-policy.ts";
 
 export type PolicyRead =
   | { readonly ok: true; readonly policy: AgentPolicy; readonly service: AgentService }

@@ -1,16 +1,7 @@
 import type { AgentPolicy, ClassMode, ClassPolicy, MaintenanceWindow } from "../../agent/policy/agent-policy.ts";
 import { defaultAgentPolicy } from "../../agent/policy/default-policy.ts";
-import { type AgentSettings, DAYS, type LOG_LEVELS } from "./agent-schema.ts";
-
-/** How the agent is reached and where it writes; read once, at its start. */
-export interface AgentService {
-  /** HOST:PORT. */
-  readonly listen: string;
-  readonly tls?: { readonly certFile: string; readonly keyFile: string };
-  readonly tokenFile?: string;
-  readonly textfile?: string;
-  readonly logLevel: (typeof LOG_LEVELS)[number];
-}
+import { type AgentSettings, DAYS } from "./agent-schema.ts";
+import type { AgentService } from "./agent-settings.ts";
 
 export function serviceFrom({ listen, tlsCert, tlsKey, tokenFile, textfile, logLevel }: AgentSettings): AgentService {
   return {

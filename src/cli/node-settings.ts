@@ -1,0 +1,155 @@
+import { hostname } from "node:os";
+import { type FlagValues, flagsOf, list, onOff, text } from "./flag-kinds.ts";
+import * as kinds from "./setting-kinds.ts";
+import type { Raw } from "./setting-values.ts";
+
+/**
+ * Every setting that node commands share, once: flag, environment variable, key of the file, `unghost config` and
+ * docs/configuration.md follow from it. `as` is its name in NodeSettings where that tells the unit.
+ */
+const PLACES = {
+  runtimeEndpoint: {
+    ...kinds.endpoint,
+    flag: text("Socket of the container runtime (default: found by itself)", "unix://PATH"),
+    meaning: "Socket of the container runtime. None: found by itself.",
+  },
+  cniCacheDir: {
+    ...kinds.absolutePath("/var/lib/cni"),
+    flag: text("Where libcni, multus, flannel and host-local keep their files", "DIR"),
+    meaning: "Where libcni, multus, flannel and host-local keep their files.",
+  },
+  /** Where multus keeps its delegate cache; by default what its own configuration says. */
+  multusDir: {
+    ...kinds.absolutePath(undefined),
+    flag: text("Where multus keeps its delegate cache (default: what its configuration says)", "DIR"),
+    meaning: "Where multus keeps its delegate cache. None: what its configuration says.",
+  },
+  stateDir: {
+    ...kinds.absolutePath("/var/lib/unghost"),
+    flag: text("Where unghost keeps its journal and quarantine", "DIR"),
+    meaning: "Journal, quarantine, and what the agent remembers.",
+  },
+  kubeconfig: {
+    ...kinds.plainText(() => undefined, "path"),
+    flag: text("Credentials for the Kubernetes API", "FILE"),
+    meaning: "Credentials for the Kubernetes API. None: those of the pod, else kubelet's.",
+  },
+  node: {
+    ...kinds.plainText(hostname, "text"),
+    flag: text("Name of this node in Kubernetes (default: the host name)", "NAME"),
+    byDefault: "the host name",
+    meaning: "What Kubernetes calls this node. `NODE_NAME` in the environment stands in, too.",
+  },
+  noKube: {
+    ...kinds.truth,
+    flag: onOff("Ask neither the Kubernetes API nor kubelet's directories about pods"),
+    meaning: "Ask neither the Kubernetes API nor kubelet's directories.",
+  },
+  hostRoot: {
+    ...kinds.absolutePath("/"),
+    flag: text("Where the host's file system is mounted (for containers)", "DIR"),
+    meaning: "Where the host's file system is mounted, for containers.",
+  },
+} as const;
+
+const BEHAVIOUR = {
+  output: {
+    ...kinds.outputFormat,
+    flag: text("table, json or yaml", "FORMAT"),
+    meaning: "How reports are printed.",
+  },
+  /** Deadline of each source when looking. Acting has deadlines of its own. Nothing answers faster than 10 ms. */
+  timeout: {
+    ...kinds.duration(10, 4000),
+    as: "timeoutMs",
+    flag: text("Deadline of each source (default 4s)", "DURATION"),
+    meaning: "Deadline of each source when looking.",
+  },
+  /** How long a sandbox must have been dead before it is a finding while a kubelet is alive. */
+  minAge: {
+    ...kinds.duration(0, 10 * 60_000),
+    as: "minAgeMs",
+    flag: text("Leave alone what is dead for less than this while a kubelet is alive (default 10m)", "DURATION"),
+    meaning: "What has been dead for less than this is left to a kubelet that is alive.",
+  },
+  /** How long a sandbox may be in the making. Kubelet gives up after 4 min, containerd's rollback takes 1 more. */
+  inflightGrace: {
+    ...kinds.duration(0, 10 * 60_000),
+    as: "inflightGraceMs",
+    flag: text(
+      "How long a sandbox creation may take (default 10m; 30s after kubelet or the runtime reported its timeout)",
+      "DURATION",
+    ),
+    meaning: "How long a sandbox may be in the making.",
+  },
+  /** How long a volume may wait to be attached. External attachers retry for minutes before anything is wrong. */
+  volumeAttachmentAge: {
+    ...kinds.duration(0, 5 * 60_000),
+    as: "volumeAttachmentAgeMs",
+    flag: text("How long a volume may wait to be attached to this node (default 5m)", "DURATION"),
+    meaning: "How long a volume may wait to be attached.",
+  },
+  concurrency: {
+    ...kinds.wholeNumber(1, 256, 32),
+    flag: text("How many sandboxes at a time", "N"),
+    meaning: "How many sandboxes are treated at a time.",
+  },
+  only: {
+    ...kinds.list,
+    flag: list("Only these failure classes", "CLASS"),
+    meaning: "Only these failure classes.",
+  },
+  skip: {
+    ...kinds.list,
+    flag: list("All failure classes but these", "CLASS"),
+    meaning: "All failure classes but these.",
+  },
+  verbose: { ...kinds.truth, flag: onOff("Say more"), meaning: "Say more." },
+} as const;
+
+export const NODE_SETTINGS = { ...PLACES, ...BEHAVIOUR };
+
+type Table = typeof NODE_SETTINGS;
+export type SettingKey = keyof Table;
+
+export const SETTING_KEYS = Object.keys(NODE_SETTINGS) as readonly SettingKey[];
+
+/** What every command that looks at a node needs to know. Flag beats environment beats file beats default. */
+export type NodeSettings = {
+  readonly [Key in SettingKey as Table[Key] extends { readonly as: infer Name extends string }
+    ? Name
+    : Key]: ReturnType<Table[Key]["read"]>;
+} & {
+  /** Set with --inflight-grace: then it also holds for a creation whose caller has given up. */
+  readonly abandonedGraceMs?: number;
+};
+
+/** The settings of these values, read and named. Throws a SettingsError for the first that makes no sense. */
+export function readSettings(raw: (key: SettingKey) => Raw | undefined): NodeSettings {
+  const settings = Object.fromEntries(SETTING_KEYS.map((key) => [nameOf(key), NODE_SETTINGS[key].read(raw(key))]));
+  // The mapped type says the same as this loop, and the compiler cannot follow it.
+  return settings as unknown as NodeSettings;
+}
+
+/** Each value as the configuration file has it. */
+export function writtenSettings(settings: NodeSettings): Readonly<Record<SettingKey, unknown>> {
+  const values: Readonly<Record<string, unknown>> = settings;
+  const written = SETTING_KEYS.map((key) => {
+    const { write }: { readonly write: (value: never) => unknown } = NODE_SETTINGS[key];
+    return [key, write(values[nameOf(key)] as never)];
+  });
+  return Object.fromEntries(written) as Readonly<Record<SettingKey, unknown>>;
+}
+
+function nameOf(key: SettingKey): string {
+  const setting = NODE_SETTINGS[key];
+  return "as" in setting ? setting.as : key;
+}
+
+/** The flags every node command knows. */
+export const nodeFlags = { ...flagsOf(PLACES), config: text("Configuration file", "FILE"), ...flagsOf(BEHAVIOUR) };
+
+export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
+
+/** As the command line gives them: everything optional, everything still a string but switches and lists. */
+export type NodeFlags = FlagValues<typeof nodeFlags>;
