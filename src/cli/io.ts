@@ -6,6 +6,8 @@ export interface Io {
   readonly stdoutIsTerminal: boolean;
   readonly stdinIsTerminal: boolean;
   readonly columns: number;
+  /** Missing in a pipe, where nothing may be cut to a width. */
+  readonly screenColumns?: number;
   readonly stdin: () => AsyncIterable<Uint8Array>;
 }
 

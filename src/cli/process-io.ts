@@ -11,6 +11,8 @@ const PLAIN_COLUMNS = 100;
 
 /** The real world. Writes are synchronous: a report must be out, whole, before the process ends. */
 export function processIo(): Io {
+  const screenColumns =
+    columnsSaid(process.env["COLUMNS"]) ?? (isTerminal(STDOUT) ? process.stdout.columns || undefined : undefined);
   return {
     stdout: (text) => writeAll(STDOUT, text),
     // Messages quote files, programs and peers. Nothing on stderr is coloured, so no terminal sequence there is ours.
@@ -19,9 +21,8 @@ export function processIo(): Io {
     // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
     stdoutIsTerminal: isTerminal(STDOUT),
     stdinIsTerminal: isTerminal(STDIN),
-    columns:
-      columnsSaid(process.env["COLUMNS"]) ??
-      (isTerminal(STDOUT) ? process.stdout.columns || PLAIN_COLUMNS : PLAIN_COLUMNS),
+    columns: screenColumns ?? PLAIN_COLUMNS,
+    ...(screenColumns === undefined ? {} : { screenColumns }),
     stdin: () => process.stdin,
   };
 }

@@ -8,18 +8,20 @@ import type { Io } from "./io.ts";
 import type { NodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 import { SettingsError } from "./settings-error.ts";
-import { showReport } from "./show-report.ts";
+import { showReport, type TableShape } from "./show-report.ts";
+import { takeLayout } from "./table-flags.ts";
 
-export interface ScanOfflineFlags extends NodeFlags {
+export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
   /** containerd's root directory as the node calls it; by default found by itself. */
   readonly containerdRoot?: string;
   /** Of the containerd that will be started, where the caller knows it. */
   readonly containerdVersion?: string;
 }
 
-/** Looks at the files of a runtime that does not run; asks nobody and changes nothing. */
-export async function runScanOffline(flags: ScanOfflineFlags, io: Io): Promise<ExitCode> {
-  const { containerdRoot, containerdVersion, ...nodeFlags } = flags;
+/** Reads the files of a runtime that does not run; calls nothing and changes nothing. */
+export async function runScanOffline(asked: ScanOfflineFlags, io: Io): Promise<ExitCode> {
+  const { layout, flags } = takeLayout(asked);
+  const { containerdRoot, containerdVersion, all = false, noHeaders = false, quiet = false, ...nodeFlags } = flags;
   if (containerdRoot !== undefined && !isAbsolute(containerdRoot)) {
     throw new SettingsError(`--containerd-root: "${containerdRoot}" is not an absolute path`);
   }
@@ -29,5 +31,5 @@ export async function runScanOffline(flags: ScanOfflineFlags, io: Io): Promise<E
   const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);
   // Whether pods can be created is not known without a runtime.
   const { podCreation: _unknown, ...report } = buildReport(snapshot, diagnosis);
-  return await showReport({ ...report, sandboxes }, settings, io);
+  return await showReport({ ...report, sandboxes }, { ...settings, ...layout, all, noHeaders, quiet }, io);
 }

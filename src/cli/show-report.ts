@@ -2,7 +2,8 @@ import { formatDocument } from "../report/format.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { oneLine } from "../report/one-line.ts";
 import type { OutputFormat } from "../report/output-format.ts";
-import { renderTable } from "../report/table.ts";
+import { renderProblems } from "../report/problems.ts";
+import { renderNames, renderTable, type TableOptions } from "../report/table.ts";
 import { titleOf } from "./class-title.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
@@ -14,18 +15,29 @@ const EXIT_OF_VERDICT: Readonly<Record<NodeReport["verdict"], ExitCode>> = {
   unknown: ExitCode.unknown,
 };
 
-interface ShowOptions {
+/** How a report is laid out for people, beside its format. */
+export interface TableShape extends Pick<TableOptions, "wide" | "all" | "noHeaders"> {
+  /** One finding id a line. */
+  readonly names?: boolean;
+  /** Nothing: the exit code is the result. */
+  readonly quiet?: boolean;
+}
+
+interface ShowOptions extends TableShape {
   readonly output: OutputFormat;
   readonly verbose: boolean;
 }
 
 /** Prints a report as it was asked for; the exit code is its verdict. */
-export async function showReport(report: NodeReport, { output, verbose }: ShowOptions, io: Io): Promise<ExitCode> {
-  if (output === "table") {
-    io.stdout(renderTable(report, { colour: wantsColour(io), columns: io.columns, verbose, titleOf }));
-  } else {
-    io.stdout(await formatDocument(report, output));
-  }
+export async function showReport(report: NodeReport, options: ShowOptions, io: Io): Promise<ExitCode> {
+  const { output, quiet = false, names = false } = options;
+  const terms = { ...options, ...io, colour: wantsColour(io), titleOf };
+  if (output !== "table") io.stdout(await formatDocument(report, output));
+  else if (quiet || names) {
+    if (names) io.stdout(renderNames(report));
+    // Without a word about it, "nothing" would read as "no ghosts".
+    if (report.verdict === "unknown") io.stderr(`${renderProblems(report.problems, { ...terms, colour: false })}\n`);
+  } else io.stdout(renderTable(report, terms));
   return EXIT_OF_VERDICT[report.verdict];
 }
 

@@ -1,5 +1,6 @@
 import type { Finding } from "../classes/finding.ts";
 import { keptInWords } from "../classes/kept-reason.ts";
+import type { NodeView } from "../classes/view.ts";
 import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { ActionResult } from "../heal/run-action.ts";
@@ -8,7 +9,8 @@ import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
-import type { NodeReport, ReportedAction } from "./node-report.ts";
+import { impactOf } from "./impact.ts";
+import type { NodeReport, ReportedAction, ReportedFinding } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";
 
 /** Joins what was seen and what it means into the report of the contract. */
@@ -31,24 +33,7 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
     ...(snapshot.kernel?.status === "read" ? { kernel: kernelCounts(snapshot.kernel.value) } : {}),
     crashLoops: loopCounts(diagnosis),
     podCreation: reportedCreation(diagnosis.podCreation),
-    findings: inReadingOrder(diagnosis.findings).map(
-      ({
-        cure: _cure,
-        afterwards: _afterwards,
-        missingSockets: _sockets,
-        aftermath: _aftermath,
-        untreatable: _untreatable,
-        blockedPods = [],
-        ...finding
-      }) => ({
-        ...finding,
-        ...(blockedPods.length === 0 ? {} : { blockedPods: blockedPods.map((pod) => ({ ...pod })) }),
-        subject: { ...finding.subject },
-        evidence: [...finding.evidence],
-        blocks: [...finding.blocks],
-        treatment: { ...finding.treatment, steps: [...finding.treatment.steps] },
-      }),
-    ),
+    findings: inReadingOrder(diagnosis.findings).map((finding) => reportedFinding(finding, diagnosis.view)),
     pending: diagnosis.pending
       .map(reportedPending)
       .toSorted((one, other) => compare(pendingKey(one), pendingKey(other))),
@@ -57,6 +42,22 @@ export function buildReport(snapshot: Snapshot, diagnosis: Diagnosis): NodeRepor
       .toSorted((one, other) => compare(podName(one.pod), podName(other.pod))),
     problems: problemsIn(snapshot),
     advice: [...diagnosis.advice],
+  };
+}
+
+/** A finding as the contract has it: without what only the plan needs. */
+export function reportedFinding(found: Finding, view: NodeView): ReportedFinding {
+  const { id, class: classId, severity, subject, summary, evidence, blocks, treatment } = found;
+  return {
+    id,
+    class: classId,
+    severity,
+    subject: { ...subject },
+    summary,
+    evidence: [...evidence],
+    blocks: [...blocks],
+    treatment: { ...treatment, steps: [...treatment.steps] },
+    ...impactOf(found, view),
   };
 }
 

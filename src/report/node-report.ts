@@ -45,6 +45,11 @@ const FindingSchema = v.object({
   /** Every pod that neither starts nor stops because of it; `blocks` names the first of them. */
   blockedPods: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.optional(v.string()) }))),
   treatment: v.object({ automatic: v.boolean(), reversible: v.boolean(), steps: v.array(v.string()) }),
+  /** A ghost is about a dead sandbox, a leak about what is left without an owner. */
+  kind: v.optional(v.picklist(["ghost", "leak", "other"])),
+  /** Since when it has been like this; missing where nothing on the node shows it. */
+  since: v.optional(v.string()),
+  blockedAddresses: v.optional(v.number()),
 });
 
 const ActionSchema = v.object({

@@ -1,121 +1,126 @@
 import { isFailing } from "../classes/pending.ts";
-import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
+import { shortened } from "./columns.ts";
+import { findingDetails } from "./finding-details.ts";
+import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
+import { keptLine, keptOnPurpose } from "./kept-line.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { creationWords, pendingLine } from "./pending.ts";
+import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
-import { count, type Paint, paint, printable, sentence, type TextOptions, wrap } from "./text.ts";
+import { count, type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { headLines } from "./verdict-line.ts";
 
 export interface TableOptions extends TextOptions {
   /** What a class is called by people. */
   readonly titleOf: (classId: string) => string;
+  /** The width that rows are fitted to; missing where nobody has a screen, and nothing is cut. */
+  readonly screenColumns?: number;
+  readonly wide?: boolean;
+  /** One line for every finding, however many there are. */
+  readonly all?: boolean;
+  readonly noHeaders?: boolean;
 }
 
-/** How many subjects of one class are named before the rest is counted. */
-const NAMED_SUBJECTS = 10;
+/** More than this is shown in groups: a screen is full, and nobody reads on. */
+const MOST_ROWS = 20;
+const HEAL = { heading: "HEAL", of: ({ treatment }: ReportedFinding) => (treatment.automatic ? "auto" : "manual") };
 
-/** What a tired operator wants: one line of verdict, then what is blocked, then why. */
+/** What a tired operator wants: the verdict, one line a finding, what was left alone or not read, the next command. */
 export function renderTable(report: NodeReport, options: TableOptions): string {
-  const ink = paint(options.colour);
-  const parts = [headLines(report, ink, options.columns)];
-  const byClass = Map.groupBy(report.findings, (finding) => finding.class);
-  for (const [classId, findings] of byClass) parts.push(renderClass(classId, findings, ink, options));
-  if ((report.pending ?? []).length > 0) parts.push(renderPending(report, ink, options));
-  if (leftAlone(report).length > 0) parts.push(renderKept(report, ink, options));
-  if (report.problems.length > 0) parts.push(renderProblems(report.problems, options));
-  if (report.advice.length > 0) {
-    const lines = report.advice.map((advice) => wrap(`  ${printable(advice)}`, options.columns, "    "));
+  const { columns, verbose, colour } = options;
+  const ink = paint(colour);
+  const isGrouped = isTooMany(report.findings, options);
+  const body = [headLines(report, ink, columns), ...rows(report, isGrouped, ink, options)];
+  if (!verbose) {
+    body.push(...pendingLines(report, options));
+    if (report.problems.length > 0) body.push(renderProblems(report.problems, options));
+    body.push(...notes(report, isGrouped, columns));
+    return `${body.join("\n")}\n`;
+  }
+  const parts = [body.join("\n"), ...findingDetails(report.findings, { ...options, ink })];
+  const { pending = [], advice, problems } = report;
+  if (pending.length > 0) {
+    const lines = pending.map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    "));
+    parts.push([ink.bold(`Pending (${pending.length})`), ...lines].join("\n"));
+  }
+  if (keptOnPurpose(report).length > 0) parts.push(keptDetails(report, ink, columns));
+  if (problems.length > 0) parts.push(renderProblems(problems, options));
+  if (advice.length > 0) {
+    const lines = advice.map((one) => wrap(`  ${printable(one)}`, columns, "    "));
     parts.push([ink.bold("Advice"), ...lines].join("\n"));
   }
   return `${parts.join("\n\n")}\n`;
 }
 
-/** That no pod can start is what people must read first. */
-function headLines(report: NodeReport, ink: Paint, columns: number): string {
-  const verdict = verdictLine(report, ink, columns);
-  const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
-  if (creation === undefined) return verdict;
-  return `${wrap(`${ink.red("NO PODS START")}  ${creation}`, columns, "  ")}\n${verdict}`;
+/** One id a line, each of which scan and heal take as a target. */
+export function renderNames({ findings }: NodeReport): string {
+  return findings.map(({ id }) => `${printable(id)}\n`).join("");
 }
 
-function verdictLine(report: NodeReport, ink: Paint, columns: number): string {
-  const { total, ready, notReady } = report.sandboxes;
-  const node = printable(report.node);
-  const { name, version, reachable } = report.runtime;
-  const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
-  const sandboxes = `${count(total, "sandbox", "sandboxes")}: ${ready} ready, ${notReady} not ready`;
-  const line = {
-    healthy: `${ink.green("HEALTHY")}  no ghosts on ${node} (${runtime}; ${sandboxes})`,
-    degraded: `${ink.yellow("DEGRADED")}  no ghosts, but ${count((report.pending ?? []).filter(isFailing).length, "failure")} reported on ${node} (${runtime}; ${sandboxes})`,
-    ghosts: `${ink.red("GHOSTS")}  ${count(report.findings.length, "finding")} on ${node} (${runtime}; ${sandboxes})`,
-    unknown: `${ink.yellow("UNKNOWN")}  cannot tell whether ${node} has ghosts (${runtime})`,
-  }[report.verdict];
-  return wrap(line, columns, "  ");
+function isTooMany(findings: readonly ReportedFinding[], { all = false, wide = false }: TableOptions): boolean {
+  return findings.length > MOST_ROWS && !all && !wide;
 }
 
-function renderClass(
-  classId: string,
-  findings: readonly ReportedFinding[],
-  ink: Paint,
-  { columns, verbose, titleOf }: TableOptions,
-): string {
-  const [first] = findings;
-  if (first === undefined) return "";
-  const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
-  const named = verbose ? findings : findings.slice(0, NAMED_SUBJECTS);
-  for (const finding of named) {
-    lines.push(wrap(`  ${printable(subjectInWords(finding))}`, columns, "    "));
-    for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
-    if (verbose) lines.push(...evidenceLines(finding.evidence, ink, columns));
+function rows(report: NodeReport, isGrouped: boolean, ink: Paint, options: TableOptions): readonly string[] {
+  if (report.findings.length === 0) return [];
+  const table: FindingsTable = {
+    observedAt: report.observedAt,
+    ink,
+    last: HEAL,
+    width: options.screenColumns ?? Number.POSITIVE_INFINITY,
+    headings: options.noHeaders !== true,
+  };
+  const render = options.wide === true ? renderWide : isGrouped ? renderGroups : renderFindings;
+  return render(report.findings, table);
+}
+
+const NAMED_PENDING = { alone: 10, besideFindings: 3 };
+
+/** Where nothing was found, what is pending is the news and is shown whole; else in a line each. */
+function pendingLines({ findings, pending = [], observedAt }: NodeReport, options: TableOptions): readonly string[] {
+  if (pending.length === 0) return [];
+  const failing = pending.filter(isFailing).length;
+  const head = `Pending: ${pending.length}${failing > 0 ? `, ${failing} failing` : ""}`;
+  const isAlone = findings.length === 0;
+  const most = isAlone ? NAMED_PENDING.alone : NAMED_PENDING.besideFindings;
+  const first = pending.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one))).slice(0, most);
+  const lines = first.map((one) => {
+    const line = `  ${pendingLine(one, observedAt)}`;
+    return isAlone ? wrap(line, options.columns, "    ") : shortened(line, options.columns, "start");
+  });
+  const more = pending.length - first.length;
+  return [head, ...lines, ...(more > 0 ? [`  … and ${more} more (unghost scan -v)`] : [])];
+}
+
+/** What was kept, and the command to type next. */
+function notes(report: NodeReport, isGrouped: boolean, columns: number): readonly string[] {
+  const kept = keptLine(report);
+  const next: string[] = [];
+  if (report.findings.some(({ treatment }) => treatment.automatic)) next.push("Next: unghost heal --dry-run");
+  if (isGrouped) next.push("Every finding: unghost scan --all");
+  if (report.findings.length + (report.pending ?? []).length > 0) next.push("Details: unghost scan -v");
+  if (report.advice.length > 0) next.push(`${count(report.advice.length, "upgrade note")}: unghost scan -v`);
+  const parts = [...(kept === undefined ? [] : [kept]), ...next];
+  return inLines(parts, columns);
+}
+
+/** Side by side where they fit, three spaces apart; no command is broken. */
+function inLines(parts: readonly string[], columns: number): readonly string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    const joined = `${last}   ${part}`;
+    if (last !== undefined && joined.length <= columns) lines[lines.length - 1] = joined;
+    else lines.push(part.length > columns ? wrap(part, columns, "  ") : part);
   }
-  if (findings.length > named.length)
-    lines.push(ink.dim(`  … and ${findings.length - named.length} more (-v names them)`));
-  lines.push(wrap(`  Why: ${printable(first.summary)}`, columns, "    "));
-  if (!verbose) lines.push(...evidenceOfFirst(findings, ink, columns));
-  const how = first.treatment.automatic ? "unghost would" : "A person has to";
-  const steps = first.treatment.steps.map((step, index) => `${index + 1}. ${printable(sentence(step))}`);
-  lines.push(`  ${how}:`, ...steps.map((step) => wrap(`    ${step}`, columns, "       ")));
-  return lines.join("\n");
+  return lines;
 }
 
-function subjectInWords({ subject }: ReportedFinding): string {
-  const pod = subject.pod ? `${subject.pod.namespace}/${subject.pod.name} (attempt ${subject.pod.attempt})` : undefined;
-  const id = subject.sandboxId?.slice(0, 13);
-  const rest = [subject.path, subject.pid === undefined ? undefined : `pid ${subject.pid}`];
-  const words = [pod, id, ...rest].filter((word) => word !== undefined);
-  return words.length > 0 ? words.join("  ") : (subject.name ?? subject.type);
-}
-
-const NAMED_PENDING = 10;
-
-function renderPending(
-  { pending = [], observedAt }: NodeReport,
-  ink: Paint,
-  { columns, verbose }: TableOptions,
-): string {
-  const lines = [ink.bold(`Pending (${pending.length})`)];
-  const shown = verbose ? pending : pending.slice(0, NAMED_PENDING);
-  for (const one of shown) lines.push(wrap(`  ${pendingLine(one, observedAt)}`, columns, "    "));
-  if (pending.length > shown.length) {
-    lines.push(ink.dim(`  … and ${pending.length - shown.length} more (-v names them)`));
-  }
-  return lines.join("\n");
-}
-
-/** Without those that are pending: they are said once. */
-function leftAlone({ kept, pending = [] }: NodeReport): NodeReport["kept"] {
-  const said = new Set(pending.map(({ sandboxId }) => sandboxId));
-  return kept.filter(({ sandboxId }) => !said.has(sandboxId));
-}
-
-function renderKept(report: NodeReport, ink: Paint, { columns, verbose }: TableOptions): string {
-  const kept = leftAlone(report);
-  const lines = [ink.bold(`Left alone (${kept.length})`)];
-  const byReason = Map.groupBy(kept, ({ reason }) => reason);
-  for (const [reason, group] of byReason) {
-    const names = group.map(({ pod }) => `${pod.namespace}/${pod.name}`);
-    const shown = verbose ? names : names.slice(0, 3);
-    const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
-    lines.push(wrap(`  ${printable(shown.join(", "))}${more}: ${printable(reason)}`, columns, "    "));
+function keptDetails(report: NodeReport, ink: Paint, columns: number): string {
+  const kept = keptOnPurpose(report);
+  const lines = [ink.bold(`Kept on purpose (${kept.length})`)];
+  for (const [reason, group] of Map.groupBy(kept, (one) => one.reason)) {
+    const names = group.map(({ pod }) => `${pod.namespace}/${pod.name}`).join(", ");
+    lines.push(wrap(`  ${printable(names)}: ${printable(reason)}`, columns, "    "));
   }
   return lines.join("\n");
 }

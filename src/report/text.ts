@@ -51,7 +51,7 @@ export function wrap(text: string, columns: number, indent = ""): string {
   return [...lines, line].join("\n");
 }
 
-function visibleLength(text: string): number {
+export function visibleLength(text: string): number {
   const [plain = "", ...styled] = text.split(ESCAPE);
   return styled.reduce((length, part) => length + part.length - part.indexOf("m") - 1, plain.length);
 }

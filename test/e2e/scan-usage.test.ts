@@ -30,7 +30,7 @@ describe("wrong usage ends with 64 and one sentence that names the place", () =>
       "an unknown format",
       ["scan", "-o", "xml"],
       {},
-      /^unghost: --output: expected one of table, json, yaml, got "xml"/,
+      /^unghost: --output: expected one of table, wide, name, json, yaml, got "xml"/,
     ],
     ["a bad number", ["scan", "--concurrency", "many"], {}, /^unghost: --concurrency: expected a whole number/],
     ["a relative path", ["scan", "--host-root", "host"], {}, /^unghost: --host-root: expected an absolute path/],

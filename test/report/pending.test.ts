@@ -48,7 +48,7 @@ describe("a degraded node", () => {
 
     expect(table.split("\n").slice(0, 2)).toEqual([
       "NO PODS START  this node cannot create pods; waiting: default/web-0; last failure (deadline-exceeded): context deadline exceeded",
-      expect.stringMatching(/^DEGRADED {2}no ghosts, but 1 failure reported on worker-1/),
+      expect.stringMatching(/^DEGRADED {2}no ghosts on worker-1, but 1 failure reported/),
     ]);
     expect(table).toContain(
       "default/web-0: sandbox creation retried after a failure for 2m, waits for pid 12 (/opt/cni/bin/multus-shim); kubelet reported deadline-exceeded 3 times: context deadline exceeded; becomes a finding in 20s",

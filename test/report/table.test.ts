@@ -1,10 +1,12 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { NodeReport, ReportedFinding } from "../../src/report/node-report.ts";
-import { renderTable, type TableOptions } from "../../src/report/table.ts";
+import { renderNames, renderTable, type TableOptions } from "../../src/report/table.ts";
 import { HEALTHY } from "../support/node-report.ts";
 
 const PLAIN: TableOptions = { colour: false, columns: 100, verbose: false, titleOf: (id) => `title of ${id}` };
+
+const POD = { namespace: "jobs", name: "job", uid: "u", attempt: 0 };
 
 function ghost(name: string): ReportedFinding {
   return {
@@ -15,6 +17,9 @@ function ghost(name: string): ReportedFinding {
     summary: "it died with the node",
     evidence: [{ source: "cri", fact: `${name} is listed as NotReady` }],
     blocks: [`pod shop/${name}`],
+    kind: "ghost",
+    since: "2025-12-31T23:46:00.000Z",
+    blockedPods: [{ namespace: "shop", name }],
     treatment: { automatic: true, reversible: false, steps: ["stop it", "Remove it."] },
   };
 }
@@ -26,53 +31,164 @@ function ghosts(count: number): NodeReport {
 
 describe("the first line is the verdict", () => {
   test.each([
-    [HEALTHY, "HEALTHY  no ghosts on worker-1 (containerd 1.7.0; 1 sandbox: 1 ready, 0 not ready)"],
-    [ghosts(2), "GHOSTS  2 findings on worker-1 (containerd 1.7.0; 2 sandboxes: 0 ready, 2 not ready)"],
+    [HEALTHY, "HEALTHY  no ghosts on worker-1 · 1 sandbox, 1 ready · containerd 1.7.0"],
+    [ghosts(2), "GHOSTS  2 ghosts on worker-1 · 2 pods blocked · containerd 1.7.0"],
     [
       { ...HEALTHY, verdict: "unknown", runtime: { ...HEALTHY.runtime, reachable: false } } satisfies NodeReport,
-      "UNKNOWN  cannot tell whether worker-1 has ghosts (runtime not reached)",
+      "UNKNOWN  cannot tell whether worker-1 has ghosts · runtime not reached",
     ],
   ])("%#", (report, line) => {
-    expect(renderTable(report, PLAIN).split("\n")[0]).toBe(line);
+    expect(
+      renderTable(report, PLAIN)
+        .split("\n")[0]
+        ?.replace(/ · pods .*/, ""),
+    ).toBe(line);
+  });
+
+  test("that no pod can start stands above it", () => {
+    const podCreation = { able: "no", blockedPods: [{ namespace: "shop", name: "web-9" }] } as const;
+
+    const [first, second] = renderTable(
+      { ...ghosts(1), podCreation: { ...podCreation, blockedPods: [...podCreation.blockedPods] } },
+      PLAIN,
+    ).split("\n");
+
+    expect(first).toBe("NO PODS START  this node cannot create pods; waiting: shop/web-9");
+    expect(second).toMatch(/^GHOSTS {2}1 ghost on worker-1 · 2 pods blocked/);
+  });
+
+  test("ghosts, leaks and others are counted apart", () => {
+    const leak = { ...ghost("a"), kind: "leak" as const, blockedPods: [] };
+    const other = { ...ghost("b"), kind: "other" as const, blockedPods: [] };
+
+    const [first] = renderTable({ ...ghosts(2), findings: [...ghosts(2).findings, leak, other] }, PLAIN).split("\n");
+
+    expect(first).toMatch(/^GHOSTS {2}2 ghosts, 1 leak, 1 other finding on worker-1 · 2 pods blocked/);
   });
 });
 
-test("a class shows its subjects, what they block, why, and the steps", () => {
-  expect(
-    renderTable(ghosts(1), PLAIN),
-  ).toBe(`GHOSTS  1 finding on worker-1 (containerd 1.7.0; 1 sandbox: 0 ready, 1 not ready)
+describe("the rows", () => {
+  test("are one line a ghost, in natural order, with the next command below", () => {
+    const leak: ReportedFinding = {
+      ...ghost("x"),
+      id: "hostlocal-ip-leak-after-reboot/10.0.0.9",
+      class: "hostlocal-ip-leak-after-reboot",
+      kind: "leak",
+      severity: "warning",
+      subject: { type: "file", path: "/var/lib/cni/networks/n/10.0.0.9" },
+      since: "2025-12-31T22:00:00.000Z",
+      blockedPods: [],
+      blockedAddresses: 3,
+      treatment: { automatic: false, reversible: true, steps: [] },
+    };
+    const findings = [leak, ghost("web-10"), ghost("web-2")];
+    const kept = [{ sandboxId: "b".repeat(64), pod: POD, reason: "a finished pod", code: "pod-finished" }];
 
-dead-after-crash  title of dead-after-crash (1)
+    expect(renderTable({ ...ghosts(2), findings, kept }, { ...PLAIN, screenColumns: 100 })).toBe(`\
+GHOSTS  2 ghosts, 1 leak on worker-1 · 2 pods blocked · containerd 1.7.0
+  pods not checked against Kubernetes
+SEV   POD          CLASS                           AGE  BLOCKS     HEAL
+crit  shop/web-2   dead-after-crash                14m  pod start  auto
+crit  shop/web-10  dead-after-crash                14m  pod start  auto
+warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
+1 kept on purpose (finished pod).   Next: unghost heal --dry-run   Details: unghost scan -v
+`);
+  });
+
+  test("of 3 ghosts take at most 10 lines, at every width", () => {
+    for (const screenColumns of [40, 60, 80, 200]) {
+      const lines = renderTable(ghosts(3), { ...PLAIN, columns: screenColumns, screenColumns })
+        .trimEnd()
+        .split("\n");
+      expect(lines.length, lines.join("\n")).toBeLessThanOrEqual(10);
+      for (const name of ["shop/web-0", "shop/web-1", "shop/web-2"]) expect(lines.join("\n")).toContain(name);
+    }
+  });
+
+  test("of 500 ghosts in 40 classes are grouped into at most 30 lines, and all there with --all", () => {
+    const findings = Array.from({ length: 500 }, (_, index) => ({
+      ...ghost(`web-${index}`),
+      class: `class-${index % 40}`,
+    }));
+    const report = { ...ghosts(500), findings };
+
+    const grouped = renderTable(report, { ...PLAIN, screenColumns: 80, columns: 80 });
+    const all = renderTable(report, { ...PLAIN, all: true });
+
+    expect(grouped.trimEnd().split("\n").length).toBeLessThanOrEqual(30);
+    expect(grouped).toContain("GHOSTS  500 ghosts on worker-1");
+    expect(grouped).toMatch(/^crit {2}13 +class-0 /m);
+    expect(grouped).toMatch(/… and \d+ findings of 24 more groups/);
+    expect(grouped).toContain("unghost scan --all");
+    expect(all.match(/^crit /gm)).toHaveLength(500);
+  });
+
+  test("are whole in a pipe, however long a name is", () => {
+    const name = "a-very-long-name-of-a-pod-".repeat(8);
+    const report = { ...ghosts(1), findings: [ghost(name)] };
+
+    expect(renderTable(report, PLAIN)).toContain(`shop/${name}  dead-after-crash`);
+    expect(renderTable(report, { ...PLAIN, screenColumns: 80 })).not.toContain(name);
+  });
+
+  test("wide adds sandbox id, path and how much evidence there is; names are ids", () => {
+    const report = ghosts(1);
+
+    expect(renderTable(report, { ...PLAIN, wide: true, noHeaders: true })).toMatch(
+      /^crit {2}shop\/web-0 {2}dead-after-crash {2}14m {2}pod start {2}auto {2}a{13} {2}- {2}1$/m,
+    );
+    expect(renderNames(report)).toBe("dead-after-crash/web-0\n");
+  });
+});
+
+describe("details with -v", () => {
+  test("name for every finding what it blocks, why, the evidence, and the steps", () => {
+    const verbose = renderTable(ghosts(25), { ...PLAIN, verbose: true });
+
+    expect(verbose).toContain(`dead-after-crash  title of dead-after-crash (25)
   shop/web-0 (attempt 2)  aaaaaaaaaaaaa
     blocks pod shop/web-0
-  Why: it died with the node
+    Why: it died with the node
     cri: web-0 is listed as NotReady
-  unghost would:
-    1. Stop it.
-    2. Remove it.
 `);
+    expect(verbose).toContain("web-24 is listed as NotReady");
+    expect(verbose).toContain("  unghost heal runs:\n    1. Stop it.\n    2. Remove it.\n");
+    expect(renderTable(ghosts(1), PLAIN)).not.toContain("is listed as NotReady");
+  });
+
+  test("do not promise what a person has to do", () => {
+    const [finding] = ghosts(1).findings;
+    if (finding === undefined) throw new Error("one was made");
+    const manual = { ...finding, treatment: { ...finding.treatment, automatic: false } };
+    const report = { ...ghosts(1), findings: [manual] };
+
+    expect(renderTable(report, { ...PLAIN, verbose: true })).toContain("Manual steps:");
+    expect(renderTable(report, PLAIN)).toMatch(/ manual$/m);
+    expect(renderTable(report, PLAIN)).not.toContain("unghost heal");
+  });
+
+  test("group what is kept by reason", () => {
+    const kept = ["a", "b"].map((name) => ({
+      sandboxId: "b".repeat(64),
+      pod: { ...POD, name },
+      reason: "a finished pod",
+    }));
+
+    expect(renderTable({ ...HEALTHY, kept }, { ...PLAIN, verbose: true })).toContain(
+      "Kept on purpose (2)\n  jobs/a, jobs/b: a finished pod\n",
+    );
+  });
 });
 
-test("more than a screenful is counted, and named with -v", () => {
-  const report = ghosts(25);
+test("what was kept is counted by why", () => {
+  const kept = ["pod-finished", "pod-finished", "opted-out"].map((code) => ({
+    sandboxId: "b".repeat(64),
+    pod: POD,
+    reason: "in words",
+    code,
+  }));
 
-  const brief = renderTable(report, PLAIN);
-  const verbose = renderTable(report, { ...PLAIN, verbose: true });
-
-  expect(brief).toContain("… and 15 more (-v names them)");
-  expect(brief).not.toContain("web-10");
-  expect(verbose).toContain("shop/web-24");
-  expect(verbose).toContain("web-24 is listed as NotReady");
-  expect(brief).toContain("    Of the first:\n    cri: web-0 is listed as NotReady\n");
-  expect(verbose).not.toContain("Of the first");
-});
-
-test("what a person has to do is not promised", () => {
-  const [finding] = ghosts(1).findings;
-  if (finding === undefined) throw new Error("one was made");
-  const manual = { ...finding, treatment: { ...finding.treatment, automatic: false } };
-
-  expect(renderTable({ ...ghosts(1), findings: [manual] }, PLAIN)).toContain("A person has to:");
+  expect(renderTable({ ...HEALTHY, kept }, PLAIN)).toContain("3 kept on purpose (2 finished pod, 1 opted out).\n");
 });
 
 test("sources that could not be read come with the next step, as sentences", () => {
@@ -80,18 +196,6 @@ test("sources that could not be read come with the next step, as sentences", () 
 
   expect(renderTable({ ...HEALTHY, problems }, PLAIN)).toContain(
     "Could not read\n  cri: no runtime socket at /run/x. Start the runtime.\n",
-  );
-});
-
-test("what is left alone is grouped by reason", () => {
-  const kept = ["a", "b", "c", "d"].map((name) => ({
-    sandboxId: "b".repeat(64),
-    pod: { namespace: "jobs", name, uid: "u", attempt: 0 },
-    reason: "a finished pod",
-  }));
-
-  expect(renderTable({ ...HEALTHY, kept }, PLAIN)).toContain(
-    "Left alone (4)\n  jobs/a, jobs/b, jobs/c and 1 more: a finished pod\n",
   );
 });
 
@@ -103,16 +207,16 @@ describe("fits", () => {
   };
 
   test.each([[24], [40], [80], [200]])("%i columns", (columns) => {
-    for (const line of renderTable(report, { ...PLAIN, columns }).split("\n")) {
+    for (const line of renderTable(report, { ...PLAIN, columns, screenColumns: columns }).split("\n")) {
       if (line.trim().includes(" ")) expect(line.length, line).toBeLessThanOrEqual(columns);
     }
   });
 
   test("and breaks lines in the same places with colours", () => {
-    const coloured = renderTable(report, { ...PLAIN, columns: 50, colour: true });
+    const coloured = renderTable(report, { ...PLAIN, columns: 50, screenColumns: 50, colour: true });
 
     expect(coloured).not.toBe(stripVTControlCharacters(coloured));
-    expect(stripVTControlCharacters(coloured)).toBe(renderTable(report, { ...PLAIN, columns: 50 }));
+    expect(stripVTControlCharacters(coloured)).toBe(renderTable(report, { ...PLAIN, columns: 50, screenColumns: 50 }));
   });
 });
 
@@ -138,7 +242,7 @@ test("control characters of others stay out, wherever they come from", () => {
     advice: [evil],
   };
 
-  const table = renderTable(report, PLAIN);
+  const table = renderTable(report, PLAIN) + renderTable(report, { ...PLAIN, verbose: true, wide: true });
 
   expect(table).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u);
   expect(table).not.toMatch(/^HEALTHY/m);

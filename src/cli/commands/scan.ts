@@ -13,21 +13,27 @@ export const scan = buildCommand<Flags, [], Context>({
   parameters: {
     flags: {
       ...nodeFlags,
+      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
+      all: onOff("One line for every finding; by default more than 20 are grouped"),
+      noHeaders: onOff("Leave the column headings out"),
+      quiet: onOff("Print nothing: the exit code is the result"),
+      watch: onOff("Scan again every --interval until interrupted"),
+      interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
       oneLine: onOff("One line of 80 characters, as node-problem-detector wants it; the rest goes to stderr"),
       offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
       containerdRoot: text("With --offline: containerd's root directory (default: found by itself)", "DIR"),
       containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
     },
-    aliases: nodeFlagAliases,
+    aliases: { ...nodeFlagAliases, q: "quiet", w: "watch" },
   },
-  func: async function ({ offline, oneLine, ...flags }) {
+  func: async function ({ offline, ...flags }) {
     if (offline === true) {
-      if (oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
+      if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
       const { runScanOffline } = await import("../scan-offline.ts");
       this.finish(await runScanOffline(flags, this.io));
       return;
     }
     const { runScan } = await import("../scan.ts");
-    this.finish(await runScan({ ...flags, oneLine: oneLine === true }, this.io));
+    this.finish(await runScan(flags, this.io));
   },
 });

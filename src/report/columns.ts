@@ -1,0 +1,108 @@
+/** One column of a table, and what happens to it where the screen is too narrow for all of them. */
+export interface Column {
+  readonly heading: string;
+  /** Missing: as wide as its widest cell, always. `middle` keeps both ends, which tell names apart. */
+  readonly shorten?: { readonly keep: "start" | "middle"; readonly comfortable: number; readonly least: number };
+  /** `early`: before anything is shortened to its least, the last column first. `late`: after that. Missing: never. */
+  readonly drop?: "early" | "late";
+}
+
+export interface Cell {
+  readonly text: string;
+  readonly style?: (text: string) => string;
+}
+
+export interface Layout {
+  /** Infinity where nobody has a screen: then nothing is dropped or shortened. */
+  readonly width: number;
+  readonly headings: boolean;
+}
+
+const GAP = 2;
+const ELLIPSIS = "…";
+
+/** kubectl-style columns: two spaces apart, no borders, headings in capitals. */
+export function layOut(columns: readonly Column[], rows: readonly (readonly Cell[])[], layout: Layout): string[] {
+  const natural = columns.map(({ heading }, index) =>
+    rows.reduce(
+      (widest, row) => Math.max(widest, lengthOf(row[index]?.text ?? "")),
+      layout.headings ? heading.length : 0,
+    ),
+  );
+  const widths = fitted(columns, natural, layout.width);
+  const lines = rows.map((row) => line(row, widths, columns));
+  if (!layout.headings) return lines;
+  return [
+    line(
+      columns.map(({ heading }) => ({ text: heading })),
+      widths,
+      columns,
+    ),
+    ...lines,
+  ];
+}
+
+/** The width of each column; undefined for one that is not shown. */
+function fitted(columns: readonly Column[], natural: readonly number[], width: number): (number | undefined)[] {
+  const shown: (number | undefined)[] = [...natural];
+  const bound = (to: "comfortable" | "least") => {
+    for (const [index, { shorten }] of columns.entries()) {
+      const now = shown[index];
+      if (now !== undefined && shorten !== undefined) shown[index] = Math.min(now, shorten[to]);
+    }
+  };
+  const dropWhileTooWide = (when: Column["drop"]) => {
+    for (let index = columns.length - 1; index >= 0 && total(shown) > width; index--) {
+      if (columns[index]?.drop === when) shown[index] = undefined;
+    }
+  };
+  if (total(shown) <= width) return shown;
+  bound("comfortable");
+  dropWhileTooWide("early");
+  if (total(shown) > width) bound("least");
+  dropWhileTooWide("late");
+  // What is left over goes to those that were shortened, in order.
+  let spare = width - total(shown);
+  for (const [index, wanted] of natural.entries()) {
+    const now = shown[index];
+    if (now === undefined || spare <= 0) continue;
+    const more = Math.min(spare, wanted - now);
+    shown[index] = now + more;
+    spare -= more;
+  }
+  return shown;
+}
+
+function total(widths: readonly (number | undefined)[]): number {
+  const shown = widths.filter((width) => width !== undefined);
+  return shown.reduce((sum, width) => sum + width, GAP * Math.max(0, shown.length - 1));
+}
+
+function line(cells: readonly Cell[], widths: readonly (number | undefined)[], columns: readonly Column[]): string {
+  const last = widths.findLastIndex((width) => width !== undefined);
+  return cells
+    .flatMap(({ text, style = plain }, index) => {
+      const width = widths[index];
+      if (width === undefined) return [];
+      const short = shortened(text, width, columns[index]?.shorten?.keep ?? "start");
+      return [style(short) + (index === last ? "" : " ".repeat(width - lengthOf(short)))];
+    })
+    .join(" ".repeat(GAP));
+}
+
+export function shortened(text: string, width: number, keep: "start" | "middle"): string {
+  if (lengthOf(text) <= width) return text;
+  const characters = [...text];
+  if (keep === "start") return `${characters.slice(0, Math.max(0, width - 1)).join("")}${ELLIPSIS}`;
+  const tail = Math.floor((width - 1) / 2);
+  const head = width - 1 - tail;
+  return `${characters.slice(0, head).join("")}${ELLIPSIS}${tail === 0 ? "" : characters.slice(-tail).join("")}`;
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}
+
+function plain(text: string): string {
+  return text;
+}

@@ -1,0 +1,142 @@
+import { type Cell, type Column, type Layout, layOut } from "./columns.ts";
+import { naturalOrder } from "./natural-order.ts";
+import type { ReportedFinding } from "./node-report.ts";
+import { shortAge } from "./short-age.ts";
+import { count, type Paint, printable } from "./text.ts";
+
+/** What was found, in the order and the columns in which scan and heal show it. */
+export interface FindingsTable extends Layout {
+  readonly observedAt: string;
+  readonly ink: Paint;
+  /** Of the last column: what becomes of it. */
+  readonly last: { readonly heading: string; readonly of: (finding: ReportedFinding) => string };
+}
+
+const SEVERITIES = { critical: "crit", warning: "warn", info: "info" } as const;
+const RANK = { critical: 0, warning: 1, info: 2 } as const;
+const KIND_RANK = { ghost: 0, other: 1, leak: 2 } as const;
+const NONE = "-";
+/** As many characters as crictl shows; scan and heal take them for the whole id. */
+const ID_CHARACTERS = 13;
+
+const SEV: Column = { heading: "SEV", drop: "late" };
+const POD: Column = { heading: "POD", shorten: { keep: "middle", comfortable: 26, least: 12 } };
+const CLASS: Column = { heading: "CLASS", shorten: { keep: "start", comfortable: 22, least: 10 } };
+const AGE: Column = { heading: "AGE", drop: "early" };
+const BLOCKS: Column = { heading: "BLOCKS", drop: "early" };
+
+/** Worst first; ghosts before leaks; then by pod, web-2 before web-10. */
+export function inTableOrder(findings: readonly ReportedFinding[]): readonly ReportedFinding[] {
+  return findings.toSorted(
+    (one, other) =>
+      RANK[one.severity] - RANK[other.severity] ||
+      KIND_RANK[one.kind ?? "other"] - KIND_RANK[other.kind ?? "other"] ||
+      naturalOrder(podOf(one), podOf(other)) ||
+      naturalOrder(one.id, other.id),
+  );
+}
+
+/** One line a finding. */
+export function renderFindings(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
+  const columns = [SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table)];
+  return layOut(
+    columns,
+    inTableOrder(findings).map((finding) => cellsOf(finding, table)),
+    table,
+  );
+}
+
+/** Everything in one line, however long that gets: for wide screens and for `cut` and `awk`. */
+export function renderWide(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
+  const more = ["SANDBOX", "SUBJECT", "EVIDENCE"].map((heading) => ({ heading }));
+  const rows = inTableOrder(findings).map((finding) => [
+    ...cellsOf(finding, table),
+    { text: printable(finding.subject.sandboxId?.slice(0, ID_CHARACTERS) ?? NONE) },
+    { text: printable(placeOf(finding)) },
+    { text: String(finding.evidence.length) },
+  ]);
+  return layOut([SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, { ...table, width: Infinity });
+}
+
+/** How many groups are shown: a screen holds 24 lines. */
+const MOST_GROUPS = 16;
+
+/** One line for all findings of one class, severity and treatment, where there are too many to read one by one. */
+export function renderGroups(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
+  const groups = Map.groupBy(inTableOrder(findings), (finding) =>
+    [finding.severity, finding.class, table.last.of(finding)].join("\n"),
+  );
+  const shown = [...groups.values()].slice(0, MOST_GROUPS);
+  const rows = shown.flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const [sev, , failureClass] = cellsOf(first, table);
+    return [
+      [
+        sev ?? { text: NONE },
+        { text: String(group.length) },
+        failureClass ?? { text: NONE },
+        { text: oldest(group, table.observedAt) },
+        { text: blocksOf(group) },
+        { text: table.last.of(first) },
+        { text: podsOf(group) },
+      ],
+    ];
+  });
+  const pods: Column = { heading: "PODS", shorten: { keep: "start", comfortable: 20, least: 8 }, drop: "early" };
+  const columns = [SEV, { heading: "COUNT" }, CLASS, { ...AGE, heading: "OLDEST" }, BLOCKS, lastColumn(table), pods];
+  const lines = layOut(columns, rows, table);
+  const hidden = [...groups.values()].slice(MOST_GROUPS);
+  if (hidden.length === 0) return lines;
+  return [...lines, `… and ${count(hidden.flat().length, "finding")} of ${count(hidden.length, "more group")}`];
+}
+
+function lastColumn({ last }: FindingsTable): Column {
+  return { heading: last.heading, drop: "late" };
+}
+
+function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTable): readonly Cell[] {
+  const style = { critical: ink.red, warning: ink.yellow, info: ink.dim }[finding.severity];
+  return [
+    { text: SEVERITIES[finding.severity], style },
+    { text: podOf(finding) || NONE },
+    { text: finding.class },
+    { text: finding.since === undefined ? NONE : shortAge(finding.since, observedAt) },
+    { text: blocksOf([finding]) },
+    { text: last.of(finding) },
+  ];
+}
+
+export function podOf({ subject: { pod } }: ReportedFinding): string {
+  return pod === undefined ? "" : printable(`${pod.namespace}/${pod.name}`);
+}
+
+function placeOf({ subject }: ReportedFinding): string {
+  if (subject.path !== undefined) return subject.path;
+  if (subject.pid !== undefined) return `pid ${subject.pid}`;
+  return subject.pod === undefined ? (subject.name ?? subject.type) : NONE;
+}
+
+function oldest(group: readonly ReportedFinding[], observedAt: string): string {
+  const [first] = group.flatMap(({ since }) => since ?? []).toSorted();
+  return first === undefined ? NONE : shortAge(first, observedAt);
+}
+
+/** `pod start`, `3 pods`, `2 IPs`, or that something else is blocked, which -v names. */
+function blocksOf(group: readonly ReportedFinding[]): string {
+  const addresses = group.reduce((sum, { blockedAddresses = 0 }) => sum + blockedAddresses, 0);
+  if (addresses > 0) return count(addresses, "IP");
+  const pods = new Set(
+    group.flatMap(({ blockedPods = [] }) => blockedPods.map(({ namespace, name }) => `${namespace}/${name}`)),
+  );
+  const [first] = group;
+  if (pods.size === 1 && group.length === 1 && first?.subject.type === "sandbox") return "pod start";
+  if (pods.size > 0) return count(pods.size, "pod");
+  if (group.every(({ blocks }) => blocks.length === 0)) return NONE;
+  return first?.subject.type === "record" ? "runtime start" : "node";
+}
+
+function podsOf(group: readonly ReportedFinding[]): string {
+  const names = [...new Set(group.map(podOf).filter((name) => name !== ""))];
+  return names.length === 0 ? NONE : names.slice(0, 3).join(", ") + (names.length > 3 ? ", …" : "");
+}

@@ -1,0 +1,79 @@
+import { isFailing } from "../classes/pending.ts";
+import type { NodeReport, ReportedFinding } from "./node-report.ts";
+import { creationWords } from "./pending.ts";
+import { count, type Paint, printable, visibleLength, wrap } from "./text.ts";
+
+/** The verdict and what it rests on. That no pod can start is what people must read first. */
+export function headLines(report: NodeReport, ink: Paint, columns: number): string {
+  const verdict = joinedParts(verdictParts(report, ink, columns), columns);
+  const creation = report.podCreation === undefined ? undefined : creationWords(report.podCreation);
+  if (creation === undefined) return verdict;
+  return `${wrap(`${ink.red("NO PODS START")}  ${creation}`, columns, "  ")}\n${verdict}`;
+}
+
+/** Where the screen is narrower, what the verdict rests on is left to -v: the lines are needed for findings. */
+const ROOM_FOR_SOURCES = 60;
+
+function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly string[] {
+  const { total, ready } = report.sandboxes;
+  const node = printable(report.node);
+  const { name, version, reachable } = report.runtime;
+  const sandboxes = total === 0 ? "no sandboxes" : `${count(total, "sandbox", "sandboxes")}, ${ready} ready`;
+  const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
+  const checked = reachable ? [podsChecked(report)] : [];
+  const failures = (report.pending ?? []).filter(isFailing).length;
+  const blocked = blockedPods(report);
+  const parts = {
+    healthy: [`${ink.green("HEALTHY")}  no ghosts on ${node}`, sandboxes],
+    degraded: [
+      `${ink.yellow("DEGRADED")}  no ghosts on ${node}, but ${count(failures, "failure")} reported`,
+      sandboxes,
+    ],
+    ghosts: [
+      `${ink.red("GHOSTS")}  ${countByKind(report.findings)} on ${node}`,
+      ...(blocked === 0 ? [] : [`${count(blocked, "pod")} blocked`]),
+    ],
+    unknown: [`${ink.yellow("UNKNOWN")}  cannot tell whether ${node} has ghosts`],
+  }[report.verdict];
+  const sources = columns < ROOM_FOR_SOURCES && reachable ? [] : [runtime, ...checked];
+  return [...parts, ...sources];
+}
+
+/** Broken between two parts where it can be. */
+function joinedParts([first = "", ...parts]: readonly string[], columns: number): string {
+  return parts.reduce(
+    (text, part) => {
+      const lastLine = text.slice(text.lastIndexOf("\n") + 1);
+      const fits = visibleLength(`${lastLine} · ${part}`) <= columns;
+      return fits ? `${text} · ${part}` : `${text}\n${wrap(`  ${part}`, columns, "  ")}`;
+    },
+    wrap(first, columns, "  "),
+  );
+}
+
+/** `3 ghosts, 1 leak` */
+export function countByKind(findings: readonly Pick<ReportedFinding, "kind">[]): string {
+  const of = (kind: ReportedFinding["kind"]) => findings.filter((finding) => (finding.kind ?? "other") === kind).length;
+  const words = [
+    [of("ghost"), "ghost"],
+    [of("leak"), "leak"],
+    [of("other"), of("ghost") + of("leak") === 0 ? "finding" : "other finding"],
+  ] as const;
+  return words.flatMap(([number, word]) => (number === 0 ? [] : [count(number, word)])).join(", ") || "no ghosts";
+}
+
+function blockedPods({ findings, podCreation }: NodeReport): number {
+  const pods = [...findings.flatMap(({ blockedPods = [] }) => blockedPods), ...(podCreation?.blockedPods ?? [])];
+  return new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`)).size;
+}
+
+function podsChecked({ kubernetes }: NodeReport): string {
+  switch (kubernetes.source) {
+    case "api":
+      return "pods checked against the API server";
+    case "kubelet":
+      return "pods checked against kubelet's directories";
+    case "none":
+      return "pods not checked against Kubernetes";
+  }
+}
