@@ -97,8 +97,11 @@ function notes(report: NodeReport, isGrouped: boolean, columns: number): readonl
   const next: string[] = [];
   if (report.findings.some(({ treatment }) => treatment.automatic)) next.push("Next: unghost heal --dry-run");
   if (isGrouped) next.push("Every finding: unghost scan --all");
-  if (report.findings.length + (report.pending ?? []).length > 0) next.push("Details: unghost scan -v");
-  if (report.advice.length > 0) next.push(`${count(report.advice.length, "upgrade note")}: unghost scan -v`);
+  const details = [
+    ...(report.findings.length + (report.pending ?? []).length > 0 ? ["Details"] : []),
+    ...(report.advice.length > 0 ? [count(report.advice.length, "upgrade note")] : []),
+  ];
+  if (details.length > 0) next.push(`${details.join(", ")}: unghost scan -v`);
   const parts = [...(kept === undefined ? [] : [kept]), ...next];
   return inLines(parts, columns);
 }

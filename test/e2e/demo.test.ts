@@ -86,8 +86,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout
       /failed to reserve sandbox name "web_shop_\S+": name "web_shop_\S+" is reserved for "[0-9a-f]{64}"/,
     );
     expect(flat).toMatch(/no such file or directory|no runtime socket at \/run\/containerd\/containerd\.sock/);
-    expect(flat).toContain("GHOSTS 3 findings");
-    expect(flat).toMatch(/Left alone \(1\) shop\/backup: a finished pod/);
+    expect(flat).toContain("GHOSTS 3 ghosts on ");
+    expect(flat).toMatch(/1 kept on purpose \(finished pod\)/);
     expect(story).not.toContain("\u001b");
     expect(await leftForGood(demo.pid)).toEqual([]);
     expect(readdirSync("/sys/class/net")).toEqual(links);
@@ -144,7 +144,7 @@ describe("the demo without root", () => {
     expect(flat).toContain("a simulated runtime");
     expect(flat).toContain("needs root");
     expect(flat).toContain("failed to reserve sandbox name");
-    expect(flat).toContain("GHOSTS 3 findings");
+    expect(flat).toContain("GHOSTS 3 ghosts on ");
     expect(readdirSync(TMPDIR)).toEqual([]);
   });
 

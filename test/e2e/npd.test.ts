@@ -103,7 +103,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("as a plugin on a real node", { time
       reason: "GhostSandboxesPresent",
       message: expect.stringMatching(/^12 ghosts: 12 dead-after-crash; .*blocked$/),
       wasCut: false,
-      log: expect.stringContaining("GHOSTS  12 findings"),
+      log: expect.stringContaining("GHOSTS  12 ghosts"),
     });
     expect(hung).toMatchObject({ status: "Unknown", message: expect.stringMatching(/^unknown: \S/), wasCut: false });
   });
