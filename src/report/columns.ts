@@ -92,7 +92,7 @@ function line(cells: readonly Cell[], widths: readonly (number | undefined)[], c
 
 export function shortened(text: string, width: number, keep: "start" | "middle"): string {
   if (lengthOf(text) <= width) return text;
-  const characters = [...text];
+  const characters = Array.from(text);
   if (keep === "start") return `${characters.slice(0, Math.max(0, width - 1)).join("")}${ELLIPSIS}`;
   const tail = Math.floor((width - 1) / 2);
   const head = width - 1 - tail;
@@ -100,7 +100,7 @@ export function shortened(text: string, width: number, keep: "start" | "middle")
 }
 
 function lengthOf(text: string): number {
-  return [...text].length;
+  return Array.from(text).length;
 }
 
 function plain(text: string): string {

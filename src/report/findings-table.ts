@@ -13,6 +13,7 @@ export interface FindingsTable extends Layout {
 }
 
 const SEVERITIES = { critical: "crit", warning: "warn", info: "info" } as const;
+const COLOURS = { critical: "red", warning: "yellow", info: "dim" } as const;
 const RANK = { critical: 0, warning: 1, info: 2 } as const;
 const KIND_RANK = { ghost: 0, other: 1, leak: 2 } as const;
 const NONE = "-";
@@ -96,7 +97,7 @@ function lastColumn({ last }: FindingsTable): Column {
 }
 
 function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTable): readonly Cell[] {
-  const style = { critical: ink.red, warning: ink.yellow, info: ink.dim }[finding.severity];
+  const style = (text: string) => ink[COLOURS[finding.severity]](text);
   return [
     { text: SEVERITIES[finding.severity], style },
     { text: podOf(finding) || NONE },

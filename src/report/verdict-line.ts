@@ -22,7 +22,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
   const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
   const checked = reachable ? [podsChecked(report)] : [];
   const failures = (report.pending ?? []).filter(isFailing).length;
-  const blocked = blockedPods(report);
+  const blocked = countBlocked(report);
   const parts = {
     healthy: [`${ink.green("HEALTHY")}  no ghosts on ${node}`, sandboxes],
     degraded: [
@@ -62,7 +62,7 @@ export function countByKind(findings: readonly Pick<ReportedFinding, "kind">[]):
   return words.flatMap(([number, word]) => (number === 0 ? [] : [count(number, word)])).join(", ") || "no ghosts";
 }
 
-function blockedPods({ findings, podCreation }: NodeReport): number {
+function countBlocked({ findings, podCreation }: NodeReport): number {
   const pods = [...findings.flatMap(({ blockedPods = [] }) => blockedPods), ...(podCreation?.blockedPods ?? [])];
   return new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`)).size;
 }
