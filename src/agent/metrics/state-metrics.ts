@@ -1,6 +1,7 @@
 import { classes } from "../../classes/index.ts";
-import { PENDING_REASONS } from "../../classes/pending.ts";
+import { isFailing, PENDING_REASONS } from "../../classes/pending.ts";
 import { VERDICTS } from "../../classes/verdict.ts";
+import type { NodeReport } from "../../report/node-report.ts";
 import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
 import { leaseSamples } from "./lease-samples.ts";
 
@@ -65,6 +66,13 @@ export const STATE_METRICS: readonly StateMetric[] = [
         labels: { reason },
         value: (scan?.report.pending ?? []).filter((one) => one.reason === reason).length,
       })),
+  },
+  {
+    type: "gauge",
+    name: "unghost_blocked_pods",
+    help: "Pods that a finding or a failing attempt keeps from starting or stopping.",
+    labels: [],
+    samples: ({ scan }) => [{ labels: {}, value: blockedPods(scan?.report) }],
   },
   {
     type: "gauge",
@@ -206,4 +214,10 @@ function perClass(
 
 function sum(counts: readonly { readonly count: number }[]): number {
   return counts.reduce((total, { count }) => total + count, 0);
+}
+
+function blockedPods(report: NodeReport | undefined): number {
+  const ofFindings = (report?.findings ?? []).flatMap((finding) => finding.blockedPods ?? []);
+  const ofAttempts = (report?.pending ?? []).filter(isFailing).flatMap(({ pod }) => pod ?? []);
+  return new Set([...ofFindings, ...ofAttempts].map(({ namespace, name }) => `${namespace}/${name}`)).size;
 }

@@ -8,6 +8,7 @@ import { namesIn, seriesIn } from "./exposition.ts";
 
 /** The contract of the design, and what was added to it. */
 const CONTRACT = [
+  "unghost_blocked_pods",
   "unghost_build_info",
   "unghost_circuit_breaker_open",
   "unghost_cni_cache_files",
@@ -77,6 +78,19 @@ describe("from the start", () => {
 });
 
 describe("from the state", () => {
+  test("a pod that is blocked for two reasons counts once", async () => {
+    const pod = (name: string) => ({ namespace: "default", name });
+    const findings = [{ ...sightingOf("pod-gone", 0).finding, blockedPods: [pod("a"), pod("b")] }];
+    const pending = [
+      { reason: "creation-failing" as const, pod: pod("b"), since: "", reported: [] },
+      { reason: "removal-failing" as const, pod: pod("c"), since: "", reported: [] },
+      { reason: "creation-in-flight" as const, pod: pod("d"), since: "", reported: [] },
+    ];
+    const scan = scanOf({ endedAtMs: 0, report: { findings, pending } });
+
+    expect((await series(freshState({ scan }))).get("unghost_blocked_pods")).toBe(3);
+  });
+
   test("findings are counted and aged by class", async () => {
     const sightings = [sightingOf("pod-gone", 10_000), sightingOf("pod-gone", 50_000), sightingOf("shim-leak", 59_000)];
 
