@@ -1,0 +1,120 @@
+import { type FSWatcher, lstatSync, watch } from "node:fs";
+import { basename } from "node:path";
+
+/** A directory in which something changed. Without a name, nobody knows what: the kernel's queue overflowed. */
+export type OnChange = (dir: string, name: string | undefined) => void;
+
+/** inotify on directories that may not be there yet, and may be removed and made again. */
+export interface DirectoryWatch {
+  /** Watches exactly these from now on. Cheap, to be called often: only what changed is touched. */
+  refresh(paths: readonly string[]): Refreshed;
+  close(): void;
+}
+
+export interface Refreshed {
+  /** Watched from now on, and not before: what happened in them until now was not seen. */
+  readonly fresh: readonly string[];
+  /** They exist and cannot be watched: no more inotify watches to be had, or a file system without them. */
+  readonly unwatched: readonly string[];
+}
+
+interface Shared {
+  readonly identity: string;
+  readonly watcher: FSWatcher;
+  readonly listeners: Set<OnChange>;
+}
+
+/**
+ * One watch a directory for the whole process. Bun knows watches by their path: as long as anybody holds the one of a
+ * directory that was removed, whoever watches its successor is given that dead one.
+ */
+const shared = new Map<string, Shared>();
+
+export function watchDirectories(onChange: OnChange): DirectoryWatch {
+  const watched = new Map<string, string>();
+
+  function forget(path: string): void {
+    watched.delete(path);
+    const known = shared.get(path);
+    known?.listeners.delete(onChange);
+    if (known?.listeners.size === 0) end(path, known);
+  }
+
+  return {
+    refresh: (paths) => {
+      const wanted = new Set(paths);
+      for (const path of watched.keys()) {
+        if (!wanted.has(path)) forget(path);
+      }
+      const fresh: string[] = [];
+      const unwatched: string[] = [];
+      for (const path of wanted) {
+        const identity = identityOf(path);
+        if (identity === undefined) {
+          forget(path);
+          continue;
+        }
+        const now = sharedWatch(path, identity);
+        if (now === undefined) {
+          watched.delete(path);
+          unwatched.push(path);
+          continue;
+        }
+        now.listeners.add(onChange);
+        if (watched.get(path) !== identity) fresh.push(path);
+        watched.set(path, identity);
+      }
+      return { fresh, unwatched };
+    },
+    close: () => {
+      for (const path of watched.keys()) forget(path);
+    },
+  };
+}
+
+function sharedWatch(path: string, identity: string): Shared | undefined {
+  const known = shared.get(path);
+  if (known?.identity === identity) return known;
+  if (known !== undefined) end(path, known);
+  // Those who listened to its predecessor hear of this one until they refresh.
+  const listeners = known?.listeners ?? new Set<OnChange>();
+  const tell = (name: string | undefined): void => {
+    for (const listener of listeners) listener(path, name);
+  };
+  try {
+    const watcher = watch(path, { persistent: false }, (_event, name) => {
+      // The directory's own end is told under its own name; an entry called so costs one more refresh.
+      if (name === basename(path)) lose();
+      else tell(name ?? undefined);
+    });
+    const opened = { identity, watcher, listeners };
+    // The next refresh watches what is there then, even if it has got the number of its predecessor.
+    const lose = (): void => {
+      if (shared.get(path) === opened) end(path, opened);
+      tell(undefined);
+    };
+    watcher.on("error", lose);
+    shared.set(path, opened);
+    return opened;
+  } catch {
+    return undefined;
+  }
+}
+
+function end(path: string, { watcher }: Shared): void {
+  watcher.close();
+  shared.delete(path);
+}
+
+/**
+ * undefined where there is no directory, only a link to one, or nothing that may be read. Numbers are given out again at
+ * once by most file systems; the time of birth tells two of them apart.
+ */
+function identityOf(path: string): string | undefined {
+  try {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    return stats?.isDirectory() === true ? `${stats.dev}:${stats.ino}:${stats.birthtimeMs}` : undefined;
+  } catch {
+    return undefined;
+  }
+}

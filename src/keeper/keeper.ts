@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { watchDirectories } from "./directory-watch.ts";
+import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
+import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
+import { syncEntries } from "./sync-entries.ts";
+import { waitingFiles } from "./waiting-files.ts";
+import { youngFiles } from "./young-files.ts";
+
+export interface KeeperOptions {
+  /** Where plugins keep their files; asked again every second, for networks come and go. */
+  readonly roots: () => readonly KeptRoot[];
+  /** For each file that is on disk now: the seconds since its change was noticed. */
+  readonly onSynced?: (seconds: readonly number[]) => void;
+  /** What stands in the way from now on; called when that changes. */
+  readonly onProblems?: (problems: readonly KeeperProblem[]) => void;
+  /** It has ended for a reason that nobody thought of. */
+  readonly onLost: (error: unknown) => void;
+  readonly sync?: typeof syncEntries;
+}
+
+/** Makes durable what CNI plugins write and do not sync. It only ever reads and calls fsync. */
+export interface Keeper {
+  state(): KeeperState;
+  /** Settles when everything younger than a minute at the start is on disk. */
+  readonly started: Promise<void>;
+  /** Ends at once, without waiting for a disk that does not answer. */
+  close(): void;
+}
+
+/** A new file is noticed before its content is there: plugins write and close within this time. */
+const SETTLE_MS = 5;
+/** Under churn one commit serves all files of this time, and the disk is everybody else's for at least half of it. */
+const LEAST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+/** How long a directory that was made again, or cannot be watched, may go unnoticed. */
+const REFRESH_MS = 1000;
+/** What is noticed meanwhile waits for no more than these. */
+const FILES_A_BATCH = 256;
+
+export function openKeeper(options: KeeperOptions): Keeper {
+  const sync = options.sync ?? syncEntries;
+  const findDirectories = directoryFinder();
+  const waiting = waitingFiles();
+  const toSweep = new Set<string>();
+  const problems = new Map<string, KeeperProblem>();
+  let reportedProblems = "";
+  let directories = 0;
+  let filesSynced = 0;
+  let syncingSinceMs: number | undefined;
+  let refreshAtMs = 0;
+  let isClosed = false;
+  let wake: () => void = () => undefined;
+
+  const watch = watchDirectories((dir, name) => {
+    if (name === undefined) refreshAtMs = 0;
+    if (name === undefined || !waiting.notice(dir, name)) toSweep.add(dir);
+    wake();
+  });
+
+  function refresh(): void {
+    refreshAtMs = performance.now() + REFRESH_MS;
+    const { paths, hasMore } = findDirectories(options.roots());
+    const { fresh, unwatched } = watch.refresh(paths);
+    directories = paths.length;
+    for (const dir of [...fresh, ...unwatched]) toSweep.add(dir);
+    forgetProblems((problem) => {
+      if (problem.kind === "too-many" || problem.kind === "unwatched") return true;
+      return !paths.includes(problem.dir);
+    });
+    if (hasMore) setProblem({ kind: "too-many", kept: paths.length });
+    for (const dir of unwatched) setProblem({ kind: "unwatched", dir });
+  }
+
+  async function sweep(): Promise<void> {
+    for (const dir of toSweep) {
+      toSweep.delete(dir);
+      const young = await youngFiles(dir);
+      forgetProblems((problem) => problem.kind === "unlisted" && problem.dir === dir);
+      if (young.kind === "refused") setProblem({ kind: "unlisted", dir, reason: young.reason });
+      else waiting.addSwept(dir, young.names);
+    }
+  }
+
+  async function syncBatch(): Promise<void> {
+    for (const [dir, names] of waiting.take(FILES_A_BATCH)) {
+      syncingSinceMs = performance.now();
+      const { synced, directories: below, failed, isGone } = await sync(dir, names.keys());
+      syncingSinceMs = undefined;
+      if (isClosed) return;
+      if (isGone || below.length > 0) refreshAtMs = 0;
+      forgetProblems((problem) => problem.kind === "unsynced" && problem.dir === dir);
+      const [first] = failed;
+      if (first !== undefined) setProblem({ kind: "unsynced", dir, code: first.code });
+      filesSynced += synced.length;
+      const now = performance.now();
+      if (synced.length > 0) options.onSynced?.(synced.map((name) => (now - (names.get(name) ?? now)) / 1000));
+    }
+  }
+
+  function setProblem(problem: KeeperProblem): void {
+    problems.set(`${problem.kind} ${"dir" in problem ? problem.dir : ""}`, problem);
+  }
+
+  function forgetProblems(isOver: (problem: KeeperProblem) => boolean): void {
+    for (const [key, problem] of problems) {
+      if (isOver(problem)) problems.delete(key);
+    }
+  }
+
+  function reportProblems(): void {
+    const now = [...problems.keys()].toSorted().join("\n");
+    if (now === reportedProblems) return;
+    reportedProblems = now;
+    options.onProblems?.([...problems.values()]);
+  }
+
+  /** Milliseconds that the disk was used for. */
+  async function round(): Promise<number> {
+    if (performance.now() >= refreshAtMs) refresh();
+    await sweep();
+    const startedAt = performance.now();
+    const hasFiles = waiting.size > 0;
+    if (hasFiles) await syncBatch();
+    reportProblems();
+    return hasFiles ? performance.now() - startedAt : 0;
+  }
+
+  async function untilNoticed(): Promise<void> {
+    if (waiting.size > 0 || toSweep.size > 0) return;
+    const noticed = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    await Promise.race([noticed, pause(Math.max(0, refreshAtMs - performance.now()))]);
+    if (waiting.size > 0) await pause(SETTLE_MS);
+  }
+
+  async function syncAllYoung(): Promise<void> {
+    do await round();
+    while (!isClosed && waiting.size > 0);
+  }
+
+  async function run(): Promise<void> {
+    while (!isClosed) {
+      await untilNoticed();
+      const usedMs = isClosed ? 0 : await round();
+      if (usedMs > 0) await pause(Math.min(Math.max(usedMs, LEAST_PAUSE_MS), LONGEST_PAUSE_MS));
+    }
+  }
+
+  const started = syncAllYoung();
+  started.then(run).catch(options.onLost);
+  return {
+    started,
+    state: () => ({
+      directories,
+      filesSynced,
+      waiting: waiting.size,
+      syncingSeconds: syncingSinceMs === undefined ? 0 : (performance.now() - syncingSinceMs) / 1000,
+      problems: [...problems.values()],
+    }),
+    close: () => {
+      isClosed = true;
+      watch.close();
+      wake();
+    },
+  };
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return sleep(milliseconds, undefined, { ref: false });
+}

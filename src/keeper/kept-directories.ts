@@ -1,0 +1,68 @@
+import { lstatSync, type Stats } from "node:fs";
+import { listDirectory } from "../snapshot/safe-fs.ts";
+
+/** A directory that plugins keep files in, and how many levels of directories below it hold files as well. */
+export interface KeptRoot {
+  /** As this process opens it. */
+  readonly path: string;
+  readonly depth: number;
+}
+
+export interface KeptDirectories {
+  readonly paths: readonly string[];
+  /** There are more than are watched. */
+  readonly hasMore: boolean;
+}
+
+/** Each takes an inotify watch. Far more than any node has networks. */
+const MOST_DIRECTORIES = 256;
+
+/** A directory whose time of change is younger may change again without showing another time. */
+const SETTLED_MS = 2000;
+
+/** Finds the directories that exist now, level by level; a link is never one of them. Cheap enough for every second. */
+export type FindDirectories = (roots: readonly KeptRoot[]) => KeptDirectories;
+
+export function directoryFinder(most: number = MOST_DIRECTORIES): FindDirectories {
+  /** A directory of 20,000 files is not read again while nothing in it has changed. */
+  const known = new Map<string, { readonly changedAtMs: number; readonly below: readonly string[] }>();
+
+  function directoriesIn(path: string, { mtimeMs, nlink }: Stats): readonly string[] {
+    // Most file systems count a directory's own and those below it; some always say 1.
+    if (nlink === 2) return [];
+    const before = known.get(path);
+    if (before?.changedAtMs === mtimeMs) return before.below;
+    const listing = listDirectory(path);
+    const entries = listing.kind === "listed" ? listing.entries : [];
+    const below = entries.filter(({ kind }) => kind === "directory").map(({ name }) => `${path}/${name}`);
+    if (Date.now() - mtimeMs > SETTLED_MS) known.set(path, { changedAtMs: mtimeMs, below });
+    return below;
+  }
+
+  return (roots) => {
+    const found = new Map<string, number>();
+    const open = [...roots];
+    for (let root = open.shift(); root !== undefined; root = open.shift()) {
+      const { path, depth } = root;
+      const reached = found.get(path) ?? -1;
+      const stats = reached >= depth ? undefined : statsOf(path);
+      if (stats?.isDirectory() !== true) continue;
+      if (found.size === most && reached < 0) return { paths: [...found.keys()], hasMore: true };
+      found.set(path, depth);
+      if (depth > 0) open.push(...directoriesIn(path, stats).map((below) => ({ path: below, depth: depth - 1 })));
+    }
+    for (const path of known.keys()) {
+      if (!found.has(path)) known.delete(path);
+    }
+    return { paths: [...found.keys()], hasMore: false };
+  };
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // Below something that is no directory, or may not be searched.
+    return undefined;
+  }
+}

@@ -1,0 +1,84 @@
+import { distributions } from "../runtime/distributions.ts";
+import { resolveOnHost } from "../snapshot/host-paths.ts";
+import { parseJson, property } from "../snapshot/json.ts";
+import { listDirectory, readRegularFile } from "../snapshot/safe-fs.ts";
+import { isJsonObject } from "../snapshot/scratch-files.ts";
+import { provePath } from "../snapshot/trusted-path.ts";
+import type { KeptRoot } from "./kept-directories.ts";
+
+export interface PluginRootsOptions {
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly multusDir: string | undefined;
+  /** Where the runtime in use reads its networks, once it has said so. */
+  readonly confDir: () => string | undefined;
+}
+
+/** Results, multus and flannel are one level below, host-local's networks two. So is whatever else a plugin keeps there. */
+const CACHE_DEPTH = 2;
+/** A network plugin is installed or changed that rarely. */
+const CONFIG_EVERY_MS = 30_000;
+const MOST_CONFIG_FILES = 64;
+const MOST_CONFIG_BYTES = 1024 * 1024;
+const DEEPEST_DELEGATE = 8;
+
+/** Where the node's plugins keep files: below the CNI directory, and wherever their configurations say. */
+export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoot[] {
+  const { hostRoot, cniCacheDir, multusDir } = options;
+  let configured: readonly KeptRoot[] = [];
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let confDir: string | undefined;
+  return () => {
+    const now = performance.now();
+    if (now - readAtMs > CONFIG_EVERY_MS || confDir !== options.confDir()) {
+      confDir = options.confDir();
+      const known = distributions.map((distribution) => distribution.cniConfDir);
+      const dirs = new Set([...(confDir === undefined ? [] : [confDir]), ...known]);
+      configured = [...dirs].flatMap((dir) => rootsInConfDir(hostRoot, dir));
+      readAtMs = now;
+    }
+    const multus = multusDir === undefined ? [] : [{ path: multusDir, depth: 1 }];
+    return [{ path: cniCacheDir, depth: CACHE_DEPTH }, ...multus, ...configured].map(({ path, depth }) => ({
+      path: resolveOnHost(hostRoot, path, "keep"),
+      depth,
+    }));
+  };
+}
+
+function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
+  const listing = listDirectory(resolveOnHost(hostRoot, dir, "follow"));
+  if (listing.kind !== "listed") return [];
+  const files = listing.entries.filter(({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name));
+  return files.slice(0, MOST_CONFIG_FILES).flatMap(({ name }) => {
+    // A configuration that others can write must not choose what root opens.
+    if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];
+    const content = readRegularFile(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"), MOST_CONFIG_BYTES);
+    return content.kind === "content" ? rootsInConfig(parseJson(content.text)) : [];
+  });
+}
+
+/** Plugins, the one that gives them addresses, and delegates stand at any depth of a configuration. */
+export function rootsInConfig(config: unknown, depth: number = DEEPEST_DELEGATE): readonly KeptRoot[] {
+  if (depth === 0) return [];
+  if (Array.isArray(config)) return config.flatMap((one: unknown) => rootsInConfig(one, depth - 1));
+  if (!isJsonObject(config)) return [];
+  return [...rootOfPlugin(config), ...Object.values(config).flatMap((value: unknown) => rootsInConfig(value, depth - 1))];
+}
+
+const DIRECTORY_KEYS: Readonly<Record<string, { readonly key: string; readonly depth: number }>> = {
+  // A directory per network.
+  "host-local": { key: "dataDir", depth: 1 },
+  flannel: { key: "dataDir", depth: 0 },
+  // libcni's results of its delegates are below.
+  multus: { key: "cniDir", depth: 1 },
+  "multus-shim": { key: "cniDir", depth: 1 },
+  "multus-cni": { key: "cniDir", depth: 1 },
+};
+
+function rootOfPlugin(plugin: object): readonly KeptRoot[] {
+  const type = property(plugin, "type");
+  const known = typeof type === "string" && Object.hasOwn(DIRECTORY_KEYS, type) ? DIRECTORY_KEYS[type] : undefined;
+  const path = known === undefined ? undefined : property(plugin, known.key);
+  if (known === undefined || typeof path !== "string" || !path.startsWith("/")) return [];
+  return [{ path, depth: known.depth }];
+}

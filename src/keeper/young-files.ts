@@ -1,0 +1,35 @@
+import { lstatSync } from "node:fs";
+import { eachPaced } from "../snapshot/pace.ts";
+import { listDirectory } from "../snapshot/safe-fs.ts";
+
+/**
+ * What is older has been written back by the kernel: by default it starts after 30 s (vm.dirty_expire_centisecs) and
+ * looks every 5 s.
+ */
+const YOUNG_MS = 60_000;
+
+export type YoungFiles =
+  | { readonly kind: "listed"; readonly names: readonly string[] }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** Files of a directory that changed within the last minute, or that a wrong clock dates into the future. */
+export async function youngFiles(dir: string, nowMs: number = Date.now()): Promise<YoungFiles> {
+  const listing = listDirectory(dir);
+  if (listing.kind === "absent") return { kind: "listed", names: [] };
+  if (listing.kind === "refused") return listing;
+  const names: string[] = [];
+  await eachPaced(listing.entries, undefined, ({ name, kind }) => {
+    if (kind === "file" && changedAtMs(`${dir}/${name}`) > nowMs - YOUNG_MS) names.push(name);
+  });
+  return { kind: "listed", names };
+}
+
+function changedAtMs(path: string): number {
+  try {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? 0 : Math.max(stats.mtimeMs, stats.ctimeMs);
+  } catch {
+    // The directory was replaced meanwhile: the new one is swept by itself.
+    return 0;
+  }
+}

@@ -1,0 +1,183 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { type Keeper, type KeeperOptions, openKeeper } from "../../src/keeper/keeper.ts";
+import { syncEntries } from "../../src/keeper/sync-entries.ts";
+import { scratchDir } from "./scratch-dir.ts";
+
+/** Only against hanging. */
+const GUARD_MS = 30_000;
+
+interface Kept {
+  readonly dir: string;
+  readonly keeper: Keeper;
+  /** `directory/name` of every file that was synced, in order. */
+  readonly synced: readonly string[];
+  wasSynced(path: string): Promise<true>;
+}
+
+function keep(dir: string, options: Partial<KeeperOptions> = {}): Kept {
+  const synced: string[] = [];
+  const keeper = openKeeper({
+    roots: () => [{ path: dir, depth: 2 }],
+    onLost: (error) => {
+      throw error;
+    },
+    sync: async (path, names) => {
+      const done = await syncEntries(path, names);
+      synced.push(...done.synced.map((name) => join(path, name).slice(dir.length + 1)));
+      return done;
+    },
+    ...options,
+  });
+  onTestFinished(() => keeper.close());
+  const wasSynced = (path: string): Promise<true> =>
+    until(`${path} is synced`, GUARD_MS, () => synced.includes(path) || undefined);
+  return { dir, keeper, synced, wasSynced };
+}
+
+describe("the keeper", () => {
+  test("syncs what is young at its start, and what is written, replaced and renamed later", async () => {
+    const dir = scratchDir();
+    mkdirSync(join(dir, "networks/cbr0"), { recursive: true });
+    writeFileSync(join(dir, "networks/cbr0/10.88.0.2"), "before");
+    const { keeper, synced, wasSynced } = keep(dir);
+
+    await keeper.started;
+    expect(synced).toEqual(["networks/cbr0/10.88.0.2"]);
+    writeFileSync(join(dir, "networks/cbr0/10.88.0.3"), "written");
+    await wasSynced("networks/cbr0/10.88.0.3");
+    writeFileSync(join(dir, "networks/cbr0/.tmp"), "renamed");
+    renameSync(join(dir, "networks/cbr0/.tmp"), join(dir, "networks/cbr0/10.88.0.4"));
+    await wasSynced("networks/cbr0/10.88.0.4");
+    expect(keeper.state()).toMatchObject({ directories: 3, problems: [] });
+    expect(keeper.state().filesSynced).toBeGreaterThanOrEqual(3);
+  });
+
+  test("notices a new network's directory with the first file that is already in it", async () => {
+    const { dir, keeper, wasSynced } = keep(scratchDir());
+    await keeper.started;
+
+    mkdirSync(join(dir, "networks/new"), { recursive: true });
+    writeFileSync(join(dir, "networks/new/10.0.0.1"), "id");
+
+    await wasSynced("networks/new/10.0.0.1");
+  });
+
+  test("goes on after a directory was removed and made again", async () => {
+    const dir = scratchDir();
+    mkdirSync(join(dir, "results"));
+    const { keeper, wasSynced } = keep(dir);
+    await keeper.started;
+
+    for (const round of [1, 2, 3]) {
+      rmSync(join(dir, "results"), { recursive: true });
+      mkdirSync(join(dir, "results"));
+      writeFileSync(join(dir, `results/${round}`), "content");
+      await wasSynced(`results/${round}`);
+      writeFileSync(join(dir, `results/${round}-later`), "content");
+      await wasSynced(`results/${round}-later`);
+    }
+  });
+
+  test("waits for a directory that does not exist yet", async () => {
+    const dir = join(scratchDir(), "lib/cni");
+    const { keeper, wasSynced } = keep(dir);
+    await keeper.started;
+
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, "file"), "content");
+
+    await wasSynced("file");
+  });
+
+  test("syncs a file again that is replaced while it is synced", async () => {
+    const dir = scratchDir();
+    let calls = 0;
+    const { keeper } = keep(dir, {
+      sync: async (path, names) => {
+        const done = await syncEntries(path, names);
+        if (done.synced.includes("result") && ++calls === 1) {
+          writeFileSync(join(path, ".new"), "newer");
+          renameSync(join(path, ".new"), join(path, "result"));
+        }
+        return done;
+      },
+    });
+    await keeper.started;
+
+    writeFileSync(join(dir, "result"), "old");
+
+    await until("it is synced twice", GUARD_MS, () => calls >= 2 || undefined);
+  });
+
+  test("never touches what a link leads to", async () => {
+    const outside = scratchDir();
+    const dir = scratchDir();
+    symlinkSync(outside, join(dir, "results"));
+    const { keeper, synced, wasSynced } = keep(dir);
+    await keeper.started;
+
+    writeFileSync(join(outside, "secret"), "content");
+    symlinkSync(join(outside, "secret"), join(dir, "link"));
+    writeFileSync(join(dir, "file"), "content");
+    await wasSynced("file");
+
+    expect(synced).toEqual(["file"]);
+    expect(keeper.state().directories).toBe(1);
+  });
+
+  test("ends at once while the disk hangs, and says meanwhile how long it has waited", async () => {
+    const dir = scratchDir();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onTestFinished(() => resolve());
+    const { keeper } = keep(dir, {
+      sync: async () => {
+        await promise;
+        return { synced: [], directories: [], failed: [], isGone: false };
+      },
+    });
+    await keeper.started;
+
+    writeFileSync(join(dir, "file"), "content");
+    await until("a sync is under way", GUARD_MS, () => keeper.state().syncingSeconds > 0 || undefined);
+    writeFileSync(join(dir, "another"), "content");
+    await until("another waits", GUARD_MS, () => keeper.state().waiting > 0 || undefined);
+
+    keeper.close();
+  });
+
+  test("reports a disk that refuses, and takes it back when it no longer does", async () => {
+    const dir = scratchDir();
+    let code: string | undefined = "EIO";
+    const reported: (readonly unknown[])[] = [];
+    const { keeper } = keep(dir, {
+      sync: async (_path, names) => {
+        const list = [...names];
+        const failed = code === undefined ? [] : list.map((name) => ({ name, code: code ?? "" }));
+        return { synced: code === undefined ? list : [], directories: [], failed, isGone: false };
+      },
+      onProblems: (problems) => reported.push(problems),
+    });
+    await keeper.started;
+
+    writeFileSync(join(dir, "file"), "content");
+    await until("it is reported", GUARD_MS, () => reported.length > 0 || undefined);
+    code = undefined;
+    writeFileSync(join(dir, "file"), "content");
+    await until("it is taken back", GUARD_MS, () => reported.length > 1 || undefined);
+
+    expect(reported).toEqual([[{ kind: "unsynced", dir, code: "EIO" }], []]);
+  });
+
+  test("works through more files than it notices one by one", async () => {
+    const dir = scratchDir();
+    const { keeper, synced } = keep(dir);
+    await keeper.started;
+
+    for (let count = 0; count < 5000; count++) writeFileSync(join(dir, `file-${count}`), "");
+
+    await until("all are synced", GUARD_MS, () => new Set(synced).size === 5000 || undefined);
+  });
+});

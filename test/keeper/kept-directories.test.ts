@@ -1,0 +1,45 @@
+import { mkdirSync, symlinkSync, utimesSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { directoryFinder } from "../../src/keeper/kept-directories.ts";
+import { scratchDir } from "./scratch-dir.ts";
+
+describe("directoryFinder", () => {
+  test("finds directories down to the depth, and follows no link", () => {
+    const path = scratchDir();
+    mkdirSync(join(path, "networks/cbr0/deeper"), { recursive: true });
+    mkdirSync(join(path, "results"));
+    symlinkSync(scratchDir(), join(path, "link"));
+
+    const { paths, hasMore } = directoryFinder()([
+      { path, depth: 2 },
+      { path: join(path, "missing"), depth: 1 },
+    ]);
+
+    const expected = [path, ...["networks", "networks/cbr0", "results"].map((name) => join(path, name))];
+    expect([paths.toSorted(), hasMore]).toEqual([expected.toSorted(), false]);
+  });
+
+  test("notices directories that come and go, also in one that had not changed for long", () => {
+    const path = scratchDir();
+    mkdirSync(join(path, "networks/old"), { recursive: true });
+    const longAgo = Date.now() / 1000 - 3600;
+    utimesSync(join(path, "networks"), longAgo, longAgo);
+    const find = directoryFinder();
+    const count = (): number => find([{ path, depth: 2 }]).paths.length;
+    expect([count(), count()]).toEqual([3, 3]);
+
+    mkdirSync(join(path, "networks/new"));
+
+    expect(count()).toBe(4);
+  });
+
+  test("stops at the most that may be watched, and says so", () => {
+    const path = scratchDir();
+    for (let count = 0; count < 20; count++) mkdirSync(join(path, `network-${count}`));
+
+    const { paths, hasMore } = directoryFinder(8)([{ path, depth: 1 }]);
+
+    expect([paths.length, hasMore]).toEqual([8, true]);
+  });
+});

@@ -1,0 +1,9 @@
+import { onTestFinished } from "vitest";
+import { tempDir } from "../support/temp-dir.ts";
+
+/** A folder that goes after the test. */
+export function scratchDir(): string {
+  const { path, remove } = tempDir();
+  onTestFinished(remove);
+  return path;
+}

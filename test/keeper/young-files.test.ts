@@ -1,0 +1,47 @@
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { youngFiles } from "../../src/keeper/young-files.ts";
+import { scratchDir } from "./scratch-dir.ts";
+
+describe("youngFiles", () => {
+  test("lists files that changed within a minute, and none that is a link or a directory", async () => {
+    const dir = scratchDir();
+    writeFileSync(join(dir, "young"), "");
+    mkdirSync(join(dir, "network"));
+    symlinkSync("/etc/hostname", join(dir, "link"));
+
+    expect(await youngFiles(dir)).toEqual({ kind: "listed", names: ["young"] });
+    expect(await youngFiles(dir, Date.now() + 120_000)).toEqual({ kind: "listed", names: [] });
+  });
+
+  test("counts a file from the future as young", async () => {
+    const dir = scratchDir();
+    writeFileSync(join(dir, "ahead"), "");
+    const nextYear = Date.now() / 1000 + 365 * 86_400;
+    utimesSync(join(dir, "ahead"), nextYear, nextYear);
+
+    expect(await youngFiles(dir, Date.now() + 120_000)).toEqual({ kind: "listed", names: ["ahead"] });
+  });
+
+  test("goes through 20,000 files and lets others have their turn meanwhile", async () => {
+    const dir = scratchDir();
+    for (let count = 0; count < 20_000; count++) writeFileSync(join(dir, `10.88.${count >> 8}.${count & 255}`), "");
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+
+    const young = await youngFiles(dir);
+
+    clearInterval(timer);
+    expect(young).toMatchObject({ kind: "listed", names: { length: 20_000 } });
+    expect(turns).toBeGreaterThan(0);
+  });
+
+  test("says why a directory cannot be listed, and finds nothing in one that is gone", async () => {
+    const dir = scratchDir();
+    writeFileSync(join(dir, "file"), "");
+
+    expect(await youngFiles(join(dir, "file"))).toMatchObject({ kind: "refused" });
+    expect(await youngFiles(join(dir, "gone"))).toEqual({ kind: "listed", names: [] });
+  });
+});
