@@ -16,6 +16,7 @@ import { stampNow } from "./attempts-time.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
+import { keepCniFilesDurable } from "./durable-cni-files.ts";
 import { type FacesOptions, openFaces } from "./faces.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
 import { runLoop } from "./loop.ts";
@@ -81,6 +82,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     say: (said) => log.info({ said }, "trigger"),
     onLost: (error) => log.error({ reason: describeError(error) }, "a trigger is not followed any more"),
   });
+  const durable = keepCniFilesDurable({ ...options.observe, store, log, isWanted: () => options.policy().keepDurable });
   const policies = (): Policies => {
     const agent = options.policy();
     return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
@@ -89,6 +91,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     const mirror = await cluster.mirror();
     const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
     triggers.saw(snapshot);
+    durable.saw(snapshot);
     cluster.saw(snapshot);
     return { snapshot, diagnosis: diagnose(snapshot, policies().heal) };
   };
@@ -141,6 +144,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   } finally {
     stopListening();
     triggers.close();
+    durable.close();
     await Promise.all([attempts.close(), timeline.close(), faces.close(), cluster.close()]);
   }
 }

@@ -8,7 +8,15 @@ export function initialState(node: string, version: string, timeline: readonly T
     startedAt: new Date(),
     sightings: [],
     heals: [],
-    totals: { heals: new Map(), refusals: new Map(), crashRestarts: 0, kernelStalls: 0, scans: 0, scansFailed: 0 },
+    totals: {
+      heals: new Map(),
+      refusals: new Map(),
+      crashRestarts: 0,
+      kernelStalls: 0,
+      scans: 0,
+      scansFailed: 0,
+      cniFilesSynced: 0,
+    },
     breaker: { open: false },
     timeline,
   };

@@ -23,6 +23,8 @@ function writeIfPossible(line: string, write: (line: string) => void): void {
 /** A node with thousands of ghosts has one story, not thousands: more lines of a kind than this a minute are counted. */
 const MOST_LINES = 50;
 const PERIOD_MS = 60_000;
+/** Logged for those who debug, all of them. */
+const FREQUENT: ReadonlySet<AgentEvent["kind"]> = new Set(["scanned", "cni-files-synced"]);
 
 /** Logs what the agent tells: one line for each change, and never more than somebody would read. */
 export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => void {
@@ -36,7 +38,7 @@ export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => v
       if (kind.left > 0) log.warn({ event: event.kind, count: kind.left }, "more of the same was not logged");
       Object.assign(kind, { sinceMs: now, lines: 0, left: 0 });
     }
-    if (event.kind !== "scanned" && kind.lines >= MOST_LINES) kind.left++;
+    if (!FREQUENT.has(event.kind) && kind.lines >= MOST_LINES) kind.left++;
     else {
       kind.lines++;
       logEvent(event, log);
@@ -73,6 +75,8 @@ function logEvent(event: AgentEvent, log: Logger): void {
       const why = standing.kind === "given-up" ? { because: standing.because, next: standing.next } : {};
       return log.error({ ...about(event.sighting), ...why }, "given up: a person must look at it");
     }
+    case "cni-files-synced":
+      return log.debug({ files: event.seconds.length }, "CNI files synced");
     case "breaker":
       return log.warn({ ...event.breaker }, event.breaker.open ? "breaker opened" : "breaker closed");
     case "config":

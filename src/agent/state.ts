@@ -103,6 +103,8 @@ export interface Totals {
   readonly kernelStalls: number;
   readonly scans: number;
   readonly scansFailed: number;
+  /** Files of CNI plugins that were synced to disk; at most a second behind. */
+  readonly cniFilesSynced: number;
 }
 
 export const REFUSAL_REASONS = [
@@ -154,4 +156,6 @@ export type AgentEvent =
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly because: string; readonly sighting?: Sighting }
   | { readonly kind: "given-up"; readonly sighting: Sighting }
   | { readonly kind: "breaker"; readonly breaker: BreakerState }
+  /** For each file: from the notice of its change until it was on disk. */
+  | { readonly kind: "cni-files-synced"; readonly seconds: readonly number[] }
   | { readonly kind: "config"; readonly problem?: string };

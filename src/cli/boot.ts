@@ -4,7 +4,10 @@ import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
 import { recordAttachments } from "../boot/shutdown.ts";
 import { startWatchdog } from "../boot/watchdog.ts";
+import { describeError } from "../heal/system-error.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
+import { pluginRoots } from "../keeper/plugin-roots.ts";
+import { syncYoung } from "../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
 import { printable } from "../report/text.ts";
@@ -31,6 +34,8 @@ export interface BootFlags extends NodeFlags {
 }
 
 const DEFAULT_DEADLINE = "60s";
+/** A hook does not keep a node waiting for its disk. */
+const SYNC_MS = 2000;
 
 /** Heals once per boot. Exit 0 whatever happens, unless --strict: a hook must not keep a node down. */
 export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
@@ -44,6 +49,9 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   // One line each: plugins and runtimes write what they like into their messages, and logs are read by line.
   const say = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
+  const synced = syncYoung(pluginRoots({ ...settings, confDir: () => undefined }), SYNC_MS).catch((error: unknown) =>
+    say(`CNI files were not synced: ${describeError(error)}`),
+  );
   const report = await bootOnce({
     mode: flags.after === true ? "after" : "before",
     deadlineMs: Math.max(0, allowedMs - (performance.now() - startedAt)),
@@ -63,6 +71,7 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
     },
     log: say,
   });
+  await synced;
   if (settings.output === "table") {
     io.stdout(
       `unghost boot: ${report.outcome}, ${report.healed} healed in ${report.seconds}s: ${printable(report.reason)}\n`,

@@ -6,9 +6,18 @@
  * `useBaselineJIT`: code is interpreted, regular expressions are compiled. A healing of half a second is over before
  * compiled code pays for its compilation, and the processors are wanted elsewhere: by the plugins.
  */
-const TURNED_OFF = new Map([
-  ["agent", "BUN_JSC_useJIT"],
-  ["heal", "BUN_JSC_useBaselineJIT"],
+const WITHOUT_JIT = { BUN_JSC_useJIT: "0" };
+
+/**
+ * The engine has as many threads for files as there are processors. The keeper lets four of them wait for a disk that may
+ * take seconds, and everybody else needs some, too. A thread that is never used is never started.
+ */
+const THREADS_BESIDE_KEEPER = { UV_THREADPOOL_SIZE: "8" };
+
+const ENGINE_OF: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map<string, Record<string, string>>([
+  ["agent", { ...WITHOUT_JIT, ...THREADS_BESIDE_KEEPER }],
+  ["keep", { ...WITHOUT_JIT, ...THREADS_BESIDE_KEEPER }],
+  ["heal", { BUN_JSC_useBaselineJIT: "0" }],
 ]);
 
 /**
@@ -16,12 +25,12 @@ const TURNED_OFF = new Map([
  * either way, is heard.
  */
 export function restartForCommand(command: string | undefined, env: Readonly<NodeJS.ProcessEnv>): void {
-  const name = TURNED_OFF.get(command ?? "");
+  const engine = ENGINE_OF.get(command ?? "") ?? {};
   if (process.versions["bun"] === undefined || process.execve === undefined) return;
-  if (name === undefined || env[name] !== undefined) return;
+  if (Object.keys(engine).every((name) => env[name] !== undefined)) return;
   const defined = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   process.execve(process.execPath, [process.execPath, ...process.argv.slice(2)], {
+    ...engine,
     ...Object.fromEntries(defined),
-    [name]: "0",
   });
 }

@@ -1,4 +1,4 @@
-import { type FSWatcher, lstatSync, watch } from "node:fs";
+import { closeSync, constants, type FSWatcher, lstatSync, openSync, readlinkSync, watch } from "node:fs";
 import { basename } from "node:path";
 
 /** A directory in which something changed. Without a name, nobody knows what: the kernel's queue overflowed. */
@@ -14,7 +14,7 @@ export interface DirectoryWatch {
 export interface Refreshed {
   /** Watched from now on, and not before: what happened in them until now was not seen. */
   readonly fresh: readonly string[];
-  /** They exist and cannot be watched: no more inotify watches to be had, or a file system without them. */
+  /** They exist and cannot be watched: no more inotify watches to be had, or another mount namespace's directories. */
   readonly unwatched: readonly string[];
 }
 
@@ -82,6 +82,7 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
     for (const listener of listeners) listener(path, name);
   };
   try {
+    if (identityOf(pathForWatch(path)) !== identity) return undefined;
     const watcher = watch(path, { persistent: false }, (_event, name) => {
       // The directory's own end is told under its own name; an entry called so costs one more refresh.
       if (name === basename(path)) lose();
@@ -98,6 +99,19 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
     return opened;
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Bun watches the path that the kernel gives for the open directory. For one that is reached through /proc/1/root that is
+ * a path of another mount namespace: here it names nothing, or something else.
+ */
+function pathForWatch(path: string): string {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } finally {
+    closeSync(fd);
   }
 }
 

@@ -34,10 +34,15 @@ export function describeKeeper(state: KeeperState | undefined): string {
   return [kept, ...waits, ...slow, ...problems.map(describeProblem)].join("; ");
 }
 
+/** Files in a directory that is swept are on disk a second later than others: worth a word, not a warning. */
+export function isSerious({ kind }: KeeperProblem): boolean {
+  return kind !== "unwatched";
+}
+
 export function describeProblem(problem: KeeperProblem): string {
   switch (problem.kind) {
     case "unwatched":
-      return `${problem.dir} cannot be watched and is swept every second (raise fs.inotify.max_user_watches)`;
+      return `${problem.dir} cannot be watched (fs.inotify.max_user_watches, or a mount namespace of its own): swept every second`;
     case "unlisted":
       return `${problem.dir} ${problem.reason}`;
     case "unsynced":

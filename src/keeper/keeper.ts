@@ -42,6 +42,8 @@ export function openKeeper(options: KeeperOptions): Keeper {
   const findDirectories = directoryFinder();
   const waiting = waitingFiles();
   const toSweep = new Set<string>();
+  /** Date.now() of the last sweep of directories that have no watch. */
+  const sweptAt = new Map<string, number>();
   const problems = new Map<string, KeeperProblem>();
   let reportedProblems = "";
   let directories = 0;
@@ -63,6 +65,10 @@ export function openKeeper(options: KeeperOptions): Keeper {
     const { fresh, unwatched } = watch.refresh(paths);
     directories = paths.length;
     for (const dir of [...fresh, ...unwatched]) toSweep.add(dir);
+    for (const dir of sweptAt.keys()) {
+      if (!unwatched.includes(dir)) sweptAt.delete(dir);
+    }
+    for (const dir of unwatched) sweptAt.set(dir, sweptAt.get(dir) ?? 0);
     forgetProblems((problem) => {
       if (problem.kind === "too-many" || problem.kind === "unwatched") return true;
       return !paths.includes(problem.dir);
@@ -74,11 +80,19 @@ export function openKeeper(options: KeeperOptions): Keeper {
   async function sweep(): Promise<void> {
     for (const dir of toSweep) {
       toSweep.delete(dir);
-      const young = await youngFiles(dir);
+      const young = await youngFiles(dir, sinceLastSweep(dir));
       forgetProblems((problem) => problem.kind === "unlisted" && problem.dir === dir);
       if (young.kind === "refused") setProblem({ kind: "unlisted", dir, reason: young.reason });
       else waiting.addSwept(dir, young.names);
     }
+  }
+
+  /** undefined: the last minute, also when the clock was set back. A second more than needed, for coarse timestamps. */
+  function sinceLastSweep(dir: string): number | undefined {
+    const last = sweptAt.get(dir);
+    const now = Date.now();
+    if (last !== undefined) sweptAt.set(dir, now);
+    return last === undefined || last === 0 || last > now ? undefined : last - REFRESH_MS;
   }
 
   async function syncBatch(): Promise<void> {

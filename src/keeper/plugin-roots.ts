@@ -48,7 +48,9 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
 function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
   const listing = listDirectory(resolveOnHost(hostRoot, dir, "follow"));
   if (listing.kind !== "listed") return [];
-  const files = listing.entries.filter(({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name));
+  const files = listing.entries.filter(
+    ({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name),
+  );
   return files.slice(0, MOST_CONFIG_FILES).flatMap(({ name }) => {
     // A configuration that others can write must not choose what root opens.
     if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];
@@ -62,7 +64,10 @@ export function rootsInConfig(config: unknown, depth: number = DEEPEST_DELEGATE)
   if (depth === 0) return [];
   if (Array.isArray(config)) return config.flatMap((one: unknown) => rootsInConfig(one, depth - 1));
   if (!isJsonObject(config)) return [];
-  return [...rootOfPlugin(config), ...Object.values(config).flatMap((value: unknown) => rootsInConfig(value, depth - 1))];
+  return [
+    ...rootOfPlugin(config),
+    ...Object.values(config).flatMap((value: unknown) => rootsInConfig(value, depth - 1)),
+  ];
 }
 
 const DIRECTORY_KEYS: Readonly<Record<string, { readonly key: string; readonly depth: number }>> = {

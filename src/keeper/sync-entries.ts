@@ -44,7 +44,8 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
   try {
     const entries = await eachAtOnce([...names], async (name) => [name, await syncEntry(dirFd, name)] as const);
     const failed = entries.flatMap(([name, entry]) => (typeof entry === "object" ? [{ name, code: entry.code }] : []));
-    const ofKind = (kind: Entry): readonly string[] => entries.flatMap(([name, entry]) => (entry === kind ? [name] : []));
+    const ofKind = (kind: Entry): readonly string[] =>
+      entries.flatMap(([name, entry]) => (entry === kind ? [name] : []));
     const unsynced = await syncOpen(dirFd);
     const done = { directories: ofKind("directory"), isGone: false };
     if (unsynced === undefined) return { ...done, synced: ofKind("synced"), failed };

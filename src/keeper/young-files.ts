@@ -12,14 +12,14 @@ export type YoungFiles =
   | { readonly kind: "listed"; readonly names: readonly string[] }
   | { readonly kind: "refused"; readonly reason: string };
 
-/** Files of a directory that changed within the last minute, or that a wrong clock dates into the future. */
-export async function youngFiles(dir: string, nowMs: number = Date.now()): Promise<YoungFiles> {
+/** Files of a directory that changed since then, by default within the last minute; those from the future included. */
+export async function youngFiles(dir: string, sinceMs: number = Date.now() - YOUNG_MS): Promise<YoungFiles> {
   const listing = listDirectory(dir);
   if (listing.kind === "absent") return { kind: "listed", names: [] };
   if (listing.kind === "refused") return listing;
   const names: string[] = [];
   await eachPaced(listing.entries, undefined, ({ name, kind }) => {
-    if (kind === "file" && changedAtMs(`${dir}/${name}`) > nowMs - YOUNG_MS) names.push(name);
+    if (kind === "file" && changedAtMs(`${dir}/${name}`) > sinceMs) names.push(name);
   });
   return { kind: "listed", names };
 }

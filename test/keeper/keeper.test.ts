@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -14,7 +16,7 @@ interface Kept {
   readonly keeper: Keeper;
   /** `directory/name` of every file that was synced, in order. */
   readonly synced: readonly string[];
-  wasSynced(path: string): Promise<true>;
+  readonly wasSynced: (path: string) => Promise<true>;
 }
 
 function keep(dir: string, options: Partial<KeeperOptions> = {}): Kept {
@@ -180,4 +182,30 @@ describe("the keeper", () => {
 
     await until("all are synced", GUARD_MS, () => new Set(synced).size === 5000 || undefined);
   });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "sweeps a directory of another mount namespace (needs root), and does not sync it all again and again",
+    async () => {
+      const holder = spawn("unshare", ["--mount", "sh", "-c", "mount -t tmpfs lab /mnt && echo mounted && exec cat"], {
+        stdio: ["pipe", "pipe", "inherit"],
+      });
+      onTestFinished(() => void holder.stdin.end());
+      await once(holder.stdout, "data");
+      const dir = `/proc/${holder.pid}/root/mnt`;
+      const { keeper, synced, wasSynced } = keep(dir);
+      await keeper.started;
+
+      writeFileSync(join(dir, "one"), "content");
+      await wasSynced("one");
+      writeFileSync(join(dir, "two"), "content");
+      await wasSynced("two");
+      writeFileSync(join(dir, "three"), "content");
+      await wasSynced("three");
+      writeFileSync(join(dir, "four"), "content");
+      await wasSynced("four");
+
+      expect(keeper.state().problems).toEqual([{ kind: "unwatched", dir }]);
+      expect(synced.filter((name) => name === "one").length).toBeLessThanOrEqual(3);
+    },
+  );
 });

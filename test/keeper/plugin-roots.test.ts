@@ -44,7 +44,10 @@ describe("pluginRoots", () => {
     chmodSync(root, 0o755);
     mkdirSync(join(root, confDir), { recursive: true });
     const file = join(root, confDir, "10-net.conflist");
-    writeFileSync(file, JSON.stringify({ plugins: [{ type: "bridge", ipam: { type: "host-local", dataDir: "/srv/ips" } }] }));
+    writeFileSync(
+      file,
+      JSON.stringify({ plugins: [{ type: "bridge", ipam: { type: "host-local", dataDir: "/srv/ips" } }] }),
+    );
     chmodSync(file, mode);
     return root;
   }

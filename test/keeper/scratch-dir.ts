@@ -3,7 +3,7 @@ import { tempDir } from "../support/temp-dir.ts";
 
 /** A folder that goes after the test. */
 export function scratchDir(): string {
-  const { path, remove } = tempDir();
-  onTestFinished(remove);
-  return path;
+  const dir = tempDir();
+  onTestFinished(() => dir.remove());
+  return dir.path;
 }

@@ -25,7 +25,13 @@ describe("syncEntries", () => {
     symlinkSync(scratchDir(), join(dir, "link-to-directory"));
     execFileSync("mkfifo", [join(dir, "fifo")]);
 
-    const { synced, directories, failed } = await syncEntries(dir, ["link", "link-to-directory", "fifo", "gone", "a/b"]);
+    const { synced, directories, failed } = await syncEntries(dir, [
+      "link",
+      "link-to-directory",
+      "fifo",
+      "gone",
+      "a/b",
+    ]);
 
     expect([synced, directories, failed]).toEqual([[], [], []]);
   });

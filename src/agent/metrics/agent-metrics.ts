@@ -17,6 +17,7 @@ export interface AgentMetricsOptions {
 }
 
 const SCAN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const SYNC_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 /** The agent's state in Prometheus' words, in a registry of its own. */
@@ -33,8 +34,16 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions): Agen
     HEAL_BUCKETS,
   );
 
+  const syncs = histogram(
+    registry,
+    "unghost_cni_sync_seconds",
+    "From the notice that a CNI plugin changed a file until the file is on disk.",
+    SYNC_BUCKETS,
+  );
+
   function observe(event: AgentEvent): void {
     if (event.kind === "scanned") scans.observe(event.seconds);
+    if (event.kind === "cni-files-synced") for (const seconds of event.seconds) syncs.observe(seconds);
     if (event.kind === "healed" || event.kind === "heal-failed") heals.observe(event.record.seconds);
   }
 

@@ -150,6 +150,13 @@ export const STATE_METRICS: readonly StateMetric[] = [
       ),
   },
   {
+    type: "counter",
+    name: "unghost_cni_files_synced_total",
+    help: "Files of CNI plugins that the agent synced to disk since its start.",
+    labels: [],
+    samples: ({ totals }) => single(totals.cniFilesSynced),
+  },
+  {
     type: "gauge",
     name: "unghost_ip_leases",
     help: "Addresses of host-local networks: used, leaked (their container is gone), free where the range is known.",

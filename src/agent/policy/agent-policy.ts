@@ -11,6 +11,8 @@ export interface AgentPolicy {
   readonly ignoredNamespaces: readonly string[];
   /** A pod whose name is held by something that nothing shows may be deleted, for its controller to make it anew. */
   readonly recreatePods: boolean;
+  /** CNI plugins' files are synced to disk as they are written. */
+  readonly keepDurable: boolean;
   /** The most subjects that one healing touches. */
   readonly cap: number;
   readonly fleet: FleetPolicy;

@@ -33,6 +33,7 @@ export function defaultAgentPolicy(): AgentPolicy {
     maintenanceWindows: [],
     ignoredNamespaces: [],
     recreatePods: false,
+    keepDurable: true,
     cap: 250,
     fleet: { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 },
   };

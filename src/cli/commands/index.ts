@@ -8,6 +8,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["explain", async () => (await import("./explain.ts")).explain],
   ["boot", async () => (await import("./boot.ts")).boot],
   ["agent", async () => (await import("./agent.ts")).agent],
+  ["keep", async () => (await import("./keep.ts")).keep],
   ["history", async () => (await import("./history.ts")).history],
   ["undo", async () => (await import("./undo.ts")).undo],
   ["doctor", async () => (await import("./doctor.ts")).doctor],

@@ -66,6 +66,12 @@ export const LIMITS = {
     meaning:
       "Where a pod's name is held by something that no process explains: delete the pod, for its controller to make it anew. Never a bare pod, a static one, or one that is left out.",
   },
+  keepDurable: {
+    ...truth(),
+    effective: ({ policy }) => policy.keepDurable,
+    meaning:
+      "Sync the files of CNI plugins to disk as they are written, so that a power cut leaves none empty: see [durability.md](durability.md).",
+  },
   cap: {
     ...wholeNumber(1, 10_000),
     effective: ({ policy }) => policy.cap,

@@ -23,6 +23,7 @@ export function policyFrom(settings: AgentSettings): AgentPolicy {
     maintenanceWindows: settings.maintenanceWindows?.map(windowFrom) ?? defaults.maintenanceWindows,
     ignoredNamespaces: settings.ignoreNamespaces ?? defaults.ignoredNamespaces,
     recreatePods: settings.recreatePods ?? defaults.recreatePods,
+    keepDurable: settings.keepDurable ?? defaults.keepDurable,
     cap: settings.cap ?? defaults.cap,
     fleet: {
       slots: fleet?.slots ?? defaults.fleet.slots,

@@ -12,6 +12,10 @@ const CONTRACT = [
   "unghost_build_info",
   "unghost_circuit_breaker_open",
   "unghost_cni_cache_files",
+  "unghost_cni_files_synced_total",
+  "unghost_cni_sync_seconds_bucket",
+  "unghost_cni_sync_seconds_count",
+  "unghost_cni_sync_seconds_sum",
   "unghost_crash_restarts_total",
   "unghost_finding_age_seconds_max",
   "unghost_findings",
@@ -127,6 +131,7 @@ describe("from the state", () => {
       kernelStalls: 1,
       scans: 9,
       scansFailed: 4,
+      cniFilesSynced: 12,
     };
     const metrics = agentMetrics(openStore(freshState({ totals })), { process: false });
     await metrics.render();
@@ -138,6 +143,7 @@ describe("from the state", () => {
     expect(again.get("unghost_crash_restarts_total")).toBe(7);
     expect(again.get("unghost_kernel_stalls_total")).toBe(1);
     expect(again.get("unghost_scans_failed_total")).toBe(4);
+    expect(again.get("unghost_cni_files_synced_total")).toBe(12);
   });
 
   test("a scan gives its verdict, time, sandboxes and counts", async () => {
@@ -176,9 +182,10 @@ describe("from events", () => {
     seconds: 2,
   };
 
-  test("each scan and each healing, good or bad, is observed by its time", async () => {
+  test("each scan, sync and healing, good or bad, is observed by its time", async () => {
     const seen = await series(freshState(), [
       { kind: "scanned", seconds: 0.3 },
+      { kind: "cni-files-synced", seconds: [0.007, 0.2] },
       { kind: "healed", record },
       { kind: "heal-failed", record: { ...record, outcome: "failed", seconds: 40 } },
     ]);
@@ -187,6 +194,8 @@ describe("from events", () => {
     expect(seen.get('unghost_scan_duration_seconds_bucket{le="0.25"}')).toBe(0);
     expect(seen.get('unghost_scan_duration_seconds_bucket{le="0.5"}')).toBe(1);
     expect(seen.get("unghost_heal_duration_seconds_sum")).toBe(42);
+    expect(seen.get('unghost_cni_sync_seconds_bucket{le="0.01"}')).toBe(1);
+    expect(seen.get("unghost_cni_sync_seconds_count")).toBe(2);
   });
 
   test("nothing is observed after closing", async () => {

@@ -1,0 +1,90 @@
+import type { Logger } from "pino";
+import { describeError } from "../heal/system-error.ts";
+import { type Keeper, openKeeper } from "../keeper/keeper.ts";
+import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
+import { pluginRoots } from "../keeper/plugin-roots.ts";
+import { valueOr } from "../snapshot/source.ts";
+import type { Snapshot } from "../snapshot/types.ts";
+import type { Store } from "./store.ts";
+
+export interface DurableOptions {
+  readonly store: Store;
+  readonly log: Logger;
+  /** The one in force: it may change while the agent runs. */
+  readonly isWanted: () => boolean;
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly multusDir: string | undefined;
+}
+
+/** The keeper beside the scans: neither waits for the other. */
+export interface DurableCniFiles {
+  /** The runtime may read its networks from a place of its own. */
+  saw(snapshot: Pick<Snapshot, "cri">): void;
+  close(): void;
+}
+
+/** The state is made anew no more often than this, however many files are written. */
+const PUBLISH_MS = 1000;
+
+export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
+  const { store, log } = options;
+  let confDir: string | undefined;
+  let keeper: Keeper | undefined;
+  let filesSynced = 0;
+  let publishing: NodeJS.Timeout | undefined;
+
+  function publish(): void {
+    publishing = undefined;
+    store.update((state) => ({ ...state, totals: { ...state.totals, cniFilesSynced: filesSynced } }));
+  }
+
+  function open(): Keeper {
+    const opened = openKeeper({
+      roots: pluginRoots({ ...options, confDir: () => confDir }),
+      onSynced: (seconds) => {
+        filesSynced += seconds.length;
+        store.tell({ kind: "cni-files-synced", seconds });
+        publishing ??= setTimeout(publish, PUBLISH_MS).unref();
+      },
+      onProblems: (problems) => logKeeperProblems(problems, log),
+      onLost: (error) => log.error({ reason: describeError(error) }, "CNI files are not kept durable any more"),
+    });
+    opened.started.then(
+      () => log.info({ keeper: describeKeeper(opened.state()) }, "CNI files are kept durable"),
+      // onLost tells.
+      () => undefined,
+    );
+    return opened;
+  }
+
+  function follow(): void {
+    const isWanted = options.isWanted();
+    if (isWanted === (keeper !== undefined)) return;
+    keeper?.close();
+    keeper = isWanted ? open() : undefined;
+    if (!isWanted) log.info("CNI files are not kept durable (agent.keepDurable)");
+  }
+
+  follow();
+  const stopListening = store.onEvent(({ kind }) => {
+    if (kind === "config") follow();
+  });
+  return {
+    saw: ({ cri }) => {
+      confDir = valueOr(cri, undefined)?.cniDirs?.conf ?? confDir;
+    },
+    close: () => {
+      stopListening();
+      clearTimeout(publishing);
+      keeper?.close();
+    },
+  };
+}
+
+export function logKeeperProblems(problems: readonly KeeperProblem[], log: Logger): void {
+  const said = { problems: problems.map(describeProblem) };
+  if (problems.length === 0) log.info("CNI files are kept durable again");
+  else if (problems.some(isSerious)) log.warn(said, "CNI files are not all kept durable");
+  else log.info(said, "CNI files are kept durable with a delay");
+}

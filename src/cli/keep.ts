@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { logKeeperProblems } from "../agent/durable-cni-files.ts";
+import { openLog } from "../agent/log.ts";
+import { describeError } from "../heal/system-error.ts";
+import { openKeeper } from "../keeper/keeper.ts";
+import { describeKeeper, isSerious } from "../keeper/keeper-state.ts";
+import { pluginRoots } from "../keeper/plugin-roots.ts";
+import { runtimeConfDir } from "../keeper/runtime-conf-dir.ts";
+import { ExitCode } from "./exit-codes.ts";
+import { interruptedBySignals } from "./interruption.ts";
+import type { Io } from "./io.ts";
+import type { NodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+
+export interface KeepFlags extends NodeFlags {
+  readonly once?: boolean;
+}
+
+/** The runtime may come up later, or get another configuration. */
+const ASK_RUNTIME_EVERY_MS = 60_000;
+
+/** Keeps the files of CNI plugins durable, without the rest of the agent; ends by SIGTERM or SIGINT. */
+export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io: Io): Promise<ExitCode> {
+  const settings = await resolveSettings(flags, io);
+  const log = openLog(settings.verbose ? "debug" : "info", io.stdout);
+  let confDir: string | undefined;
+  const askRuntime = async (): Promise<void> => {
+    confDir = (await runtimeConfDir({ ...settings, env: io.env })) ?? confDir;
+  };
+  if (isOnce) await askRuntime();
+  const lost = Promise.withResolvers<never>();
+  const keeper = openKeeper({
+    roots: pluginRoots({ ...settings, confDir: () => confDir }),
+    onSynced: (seconds) => log.debug({ files: seconds.length }, "CNI files synced"),
+    onProblems: (problems) => logKeeperProblems(problems, log),
+    onLost: lost.reject,
+  });
+  const interruption = interruptedBySignals({ stderr: (text) => log.debug({ said: text.trim() }, "asked to end") });
+  const stopped = interruption.stop.aborted ? Promise.resolve() : once(interruption.stop, "abort");
+  try {
+    await Promise.race([keeper.started, stopped, lost.promise]);
+    log.info({ keeper: describeKeeper(keeper.state()) }, "CNI files are kept durable");
+    if (isOnce)
+      return keeper.state().problems.every((problem) => !isSerious(problem)) ? ExitCode.ok : ExitCode.findings;
+    const notAsked = (error: unknown): void => log.warn({ reason: describeError(error) }, "runtime not asked");
+    await Promise.race([untilStopped(askRuntime, interruption.stop, notAsked), lost.promise]);
+    log.info({ keeper: describeKeeper(keeper.state()) }, "ended");
+    return ExitCode.ok;
+  } finally {
+    keeper.close();
+    interruption.dispose();
+  }
+}
+
+async function untilStopped(
+  askRuntime: () => Promise<void>,
+  stop: AbortSignal,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  while (!stop.aborted) {
+    await askRuntime().catch(onError);
+    // Being asked to end is the one way in which it fails.
+    await sleep(ASK_RUNTIME_EVERY_MS, undefined, { signal: stop }).catch(() => undefined);
+  }
+}

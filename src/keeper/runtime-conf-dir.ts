@@ -1,0 +1,24 @@
+import { openCri } from "../runtime/cri.ts";
+import { greet } from "../snapshot/cri-facts.ts";
+import { findNodeRuntime } from "../snapshot/find-runtime.ts";
+
+export interface AskedRuntime {
+  readonly runtimeEndpoint: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostRoot: string;
+  readonly timeoutMs: number;
+}
+
+/** Where the runtime in use says it reads its networks; undefined while nobody says so. */
+export async function runtimeConfDir(asked: AskedRuntime): Promise<string | undefined> {
+  const { runtimeEndpoint: endpoint, env, hostRoot, timeoutMs } = asked;
+  const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });
+  if (found.kind !== "found") return undefined;
+  const cri = openCri(found.path);
+  try {
+    const greeting = await greet(cri, { timeoutMs, signal: AbortSignal.timeout(timeoutMs) });
+    return greeting?.cniDirs?.conf;
+  } finally {
+    cri.close();
+  }
+}

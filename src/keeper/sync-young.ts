@@ -1,0 +1,13 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { openKeeper } from "./keeper.ts";
+import type { KeptRoot } from "./kept-directories.ts";
+
+/** Syncs once what changed within the last minute. A disk that does not answer is left behind after `mostMs`. */
+export async function syncYoung(roots: () => readonly KeptRoot[], mostMs: number): Promise<void> {
+  const keeper = openKeeper({ roots, onLost: () => undefined });
+  try {
+    await Promise.race([keeper.started, sleep(mostMs, undefined, { ref: false })]);
+  } finally {
+    keeper.close();
+  }
+}
