@@ -25,7 +25,7 @@ export function sameAcrossBoots(one: FileIdentity, other: FileIdentity): boolean
 export type Found =
   | { readonly what: "nothing" }
   | { readonly what: "file"; readonly identity: FileIdentity; readonly stats: BigIntStats }
-  | { readonly what: "odd"; readonly kind: string };
+  | { readonly what: "odd"; readonly kind: OddKind };
 
 export function lookAt(path: string): Found {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
@@ -34,12 +34,26 @@ export function lookAt(path: string): Found {
   return { what: "file", identity: identityOf(stats), stats };
 }
 
-function kindOf(stats: BigIntStats): string {
-  if (stats.isSymbolicLink()) return "a symbolic link";
-  if (stats.isDirectory()) return "a directory";
-  if (stats.isFIFO()) return "a FIFO";
-  if (stats.isSocket()) return "a socket";
-  return "a device";
+export type OddKind = "symlink" | "directory" | "fifo" | "socket" | "device";
+
+function kindOf(stats: BigIntStats): OddKind {
+  if (stats.isSymbolicLink()) return "symlink";
+  if (stats.isDirectory()) return "directory";
+  if (stats.isFIFO()) return "fifo";
+  if (stats.isSocket()) return "socket";
+  return "device";
+}
+
+const IN_WORDS: Readonly<Record<OddKind, string>> = {
+  symlink: "a symbolic link",
+  directory: "a directory",
+  fifo: "a FIFO",
+  socket: "a socket",
+  device: "a device",
+};
+
+export function kindInWords(kind: OddKind): string {
+  return IN_WORDS[kind];
 }
 
 /** Opens for reading what lookAt said is a regular file; should it have become something else, nothing blocks. */

@@ -1,7 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Liveness } from "../liveness/liveness.ts";
-import { type Reference, referenceInWords } from "../liveness/reference.ts";
-import { livenessInWords } from "../liveness/words.ts";
+import type { Reference } from "../liveness/reference.ts";
+import { livenessInWords, referenceInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import type { ObjectionCode } from "./attachment-proof.ts";
 import type { NodeReady } from "./node-ready.ts";

@@ -1,5 +1,5 @@
 import { basename, dirname } from "node:path";
-import { type FileIdentity, lookAt } from "./file-identity.ts";
+import { type FileIdentity, kindInWords, lookAt } from "./file-identity.ts";
 import { holdDirectory } from "./held-directory.ts";
 import { canonicalPath } from "./host-path.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
@@ -16,7 +16,7 @@ export async function identifyFile(hostRoot: string, path: string): Promise<Outc
       const found = lookAt(parent.value.entry(basename(canonical)));
       if (found.what === "file") return ok(found.identity);
       if (found.what === "nothing") return refuse(`${path} is no longer there.`, "Scan again.");
-      return refuse(`${path} is ${found.kind}, not a regular file.`, "Look at it by hand.");
+      return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
     } finally {
       parent.value.close();
     }

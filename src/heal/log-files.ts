@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../snapshot/host-paths.ts";
 import { whyNotRootsLog } from "../snapshot/log-ownership.ts";
-import { type FileIdentity, lookAt } from "./file-identity.ts";
+import { type FileIdentity, kindInWords, lookAt } from "./file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "./held-directory.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 
@@ -69,8 +69,8 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
     const found = lookAt(directory.entry(name));
     if (found.what === "file") files.push({ name, identity: found.identity });
     if (found.what !== "odd") continue;
-    if (name === current && found.kind === "a symbolic link") link = readlinkSync(directory.entry(name));
-    else skipped.push(`${path}/${name} is ${found.kind}.`);
+    if (name === current && found.kind === "symlink") link = readlinkSync(directory.entry(name));
+    else skipped.push(`${path}/${name} is ${kindInWords(found.kind)}.`);
   }
   files.sort((one, other) => rank(one, current) - rank(other, current) || newestFirst(one, other));
   return { files, skipped, ...(link === undefined ? {} : { link }) };

@@ -1,5 +1,5 @@
 import { basename, dirname } from "node:path";
-import { type FileIdentity, hashOf, lookAt, openForReading, sameIdentity } from "./file-identity.ts";
+import { type FileIdentity, hashOf, kindInWords, lookAt, openForReading, sameIdentity } from "./file-identity.ts";
 import type { HealContext } from "./heal-context.ts";
 import { type HeldDirectory, holdDirectory } from "./held-directory.ts";
 import { canonicalPath } from "./host-path.ts";
@@ -91,7 +91,8 @@ async function moveAndConfirm(
 async function stateBefore(entry: string, path: string, expected: FileIdentity): Promise<Outcome<FileState>> {
   const found = lookAt(entry);
   if (found.what === "nothing") return gone(path);
-  if (found.what === "odd") return refuse(`${path} is ${found.kind}, not a regular file.`, "Look at it by hand.");
+  if (found.what === "odd")
+    return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
   if (!sameIdentity(found.identity, expected)) return changed(path);
   if (found.identity.size > MAX_QUARANTINE_BYTES) {
     return refuse(

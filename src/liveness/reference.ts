@@ -31,24 +31,3 @@ export function referenceTo(id: string, { isListed, containerd, processes }: Ref
   if (othersIds?.has(id)) return "other-runtime";
   return byContainer.has(id) ? "process" : undefined;
 }
-
-export function referenceInWords(reference: Reference): string {
-  switch (reference) {
-    case "runtime-list":
-      return "the runtime lists it";
-    case "containerd-record":
-      return "containerd has a record of it";
-    case "sandbox-store":
-      return "containerd's sandbox store has it";
-    case "processes-unread":
-      return "the process table cannot be read, so something may";
-    case "shim":
-      return "a shim carries it";
-    case "plugin":
-      return "a network plugin works on it";
-    case "other-runtime":
-      return "it is alive in another runtime on this machine";
-    case "process":
-      return "a process runs in its cgroup";
-  }
-}

@@ -1,4 +1,5 @@
 import type { Liveness, Sign, SignOfLife } from "./liveness.ts";
+import type { Reference } from "./reference.ts";
 
 /** Why a sandbox is not dead, or not proven dead. */
 export function livenessInWords(liveness: Liveness): string {
@@ -34,3 +35,24 @@ const UNREAD: Readonly<Record<Sign, string>> = {
   shim: "the process table could not be read, so a shim or pause may still live",
   process: "the process table could not be read, so a process of it may still live",
 };
+
+export function referenceInWords(reference: Reference): string {
+  switch (reference) {
+    case "runtime-list":
+      return "the runtime lists it";
+    case "containerd-record":
+      return "containerd has a record of it";
+    case "sandbox-store":
+      return "containerd's sandbox store has it";
+    case "processes-unread":
+      return "the process table cannot be read, so something may";
+    case "shim":
+      return "a shim carries it";
+    case "plugin":
+      return "a network plugin works on it";
+    case "other-runtime":
+      return "it is alive in another runtime on this machine";
+    case "process":
+      return "a process runs in its cgroup";
+  }
+}

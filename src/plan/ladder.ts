@@ -67,10 +67,9 @@ export function decideRung(facts: LadderCase): Decision {
 
 /** What nobody's wish outweighs. */
 function reasonToLeave(facts: LadderCase): LeftAloneReason | undefined {
-  if (!facts.provenDead) return { code: "not-proven-dead" };
   if (facts.optedOut) return { code: "opted-out" };
   if (facts.controlPlane && facts.pod === "unasked") return { code: "control-plane-unproven" };
-  return undefined;
+  return facts.provenDead ? undefined : { code: "not-proven-dead" };
 }
 
 function reasonToRemove(facts: LadderCase): ActionReason | undefined {

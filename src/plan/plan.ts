@@ -64,6 +64,7 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const { view } = diagnosis;
   const known: Known = {
     view,
+    dead: new Set(diagnosis.dead.map(({ sandbox }) => sandbox.id)),
     retained,
     heldNames: namesHeldInLogs(view),
     reportedFailed: sandboxesReportedFailed(view),
@@ -85,6 +86,7 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
 
 interface Known {
   readonly view: NodeView;
+  readonly dead: ReadonlySet<SandboxId>;
   readonly retained: ReadonlySet<SandboxId>;
   readonly heldNames: ReadonlyMap<SandboxId, string>;
   /** Sandboxes of which the runtime or kubelet reports that an operation on them failed. */
@@ -124,11 +126,13 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   if (isIgnored(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
   const pod = "pod" in subject ? subject.pod : undefined;
   if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
+  const cure: Planned = { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };
   if (subject.type !== "sandbox" || about?.sandbox === undefined) {
-    if (finding.cure.length === 0) return { leave: { code: "nothing-to-end" } };
-    return { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };
+    return finding.cure.length === 0 ? { leave: { code: "nothing-to-end" } } : cure;
   }
   const decision = decideRung(ladderCase(finding, about.sandbox, known, policy));
+  // What hangs is ended and what is broken is moved away; a sandbox of which something may live is not touched itself.
+  if (decision.rung === 0 && decision.reason.code === "not-proven-dead" && finding.cure.length > 0) return cure;
   if (decision.rung === 0) return { leave: decision.reason };
   return {
     // Whoever holds a CSI driver down is its node plugin, whatever it is called.
@@ -175,7 +179,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
   const about = view.about(sandbox.id);
   const attemptReused = finding.class === CLOCK_STEP;
   return {
-    provenDead: true,
+    provenDead: known.dead.has(sandbox.id),
     optedOut: isOptedOut(sandbox, view),
     // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),

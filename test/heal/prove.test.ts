@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { DEFAULT_WAITS } from "../../src/heal/node-tools.ts";
 import { findReference, proveDead } from "../../src/heal/prove.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
@@ -30,6 +31,32 @@ describe("proveDead", () => {
   test("one that the list misses and the status knows as Ready is alive", async () => {
     const cri = { podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_READY) };
     expect(await proveDead(ID, fakeTools(shop, { cri }))).toMatchObject({ liveness: { found: [{ sign: "ready" }] } });
+  });
+
+  test("asks for the status with a deadline", async () => {
+    const deadlines: number[] = [];
+    const cri: FakeNode["cri"] = {
+      podSandboxState: (_id, { timeoutMs }) => {
+        deadlines.push(timeoutMs);
+        return Promise.resolve(undefined);
+      },
+    };
+    await proveDead(ID, fakeTools(shop, { cri }));
+    expect(deadlines).toEqual([DEFAULT_WAITS.lookMs]);
+  });
+
+  test.each([
+    [{ name: "main" }, "main"],
+    [undefined, CONTAINER_ID],
+  ])("names the container that runs: %j", async (metadata, name) => {
+    const running = criContainer(ID, { state: ContainerState.CONTAINER_RUNNING, metadata });
+    const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, containers: [running] }));
+    expect(proof).toMatchObject({ liveness: { found: [{ sign: "container", name }] } });
+  });
+
+  test("what is no answer of the runtime is not taken for one", async () => {
+    const tools = fakeTools(shop, { ...DEAD, tasks: new TypeError("a mistake") });
+    await expect(proveDead(ID, tools)).rejects.toThrow("a mistake");
   });
 
   test.each<readonly [string, FakeNode]>([
@@ -78,6 +105,23 @@ describe("findReference", () => {
     ["process", { processes: { byContainer: new Map([[ID, [42]]]) } }],
   ])("finds %s", async (reference, node) => {
     expect(await findReference(ID, fakeTools(shop, node))).toBe(reference);
+  });
+
+  test("asks CRI-O for no records", async () => {
+    expect(await findReference(ID, fakeTools(shop, { containerdFacts: undefined }))).toBeUndefined();
+  });
+
+  test("renews a reading from before the sandbox was removed", async () => {
+    const tools = fakeTools(shop);
+    let isStale = true;
+    const facts = {
+      ...tools.facts,
+      sandbox: () => Promise.resolve(isStale ? criSandbox(ID) : undefined),
+      renew: () => {
+        isStale = false;
+      },
+    };
+    expect(await findReference(ID, { ...tools, facts })).toBeUndefined();
   });
 
   test.each([

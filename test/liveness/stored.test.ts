@@ -10,6 +10,7 @@ const CONTAINER = "c".repeat(64);
 
 function records(sandboxId: string): readonly StoredContainer[] {
   return [
+    { id: ID, kind: "sandbox", createdAt: undefined, labels: {} },
     { id: CONTAINER, kind: "container", createdAt: undefined, labels: {}, container: { name: "main", sandboxId } },
   ];
 }

@@ -1,0 +1,251 @@
+import { describe, expect, test } from "vitest";
+import type { Finding } from "../../src/classes/finding.ts";
+import type { Step } from "../../src/classes/step.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/clock.ts";
+import { isControlPlane } from "../../src/plan/control-plane.ts";
+import { behindTheirPlugin, csiOf } from "../../src/plan/csi-order.ts";
+import { obstaclesOf } from "../../src/plan/obstacles.ts";
+import type { PlannedAction } from "../../src/plan/plan.ts";
+import { sweepAfter } from "../../src/plan/sweep.ts";
+import { absent } from "../../src/snapshot/source.ts";
+import { type KnownPod, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
+import {
+  addressOf,
+  idOf,
+  MULTUS,
+  NOW,
+  type NodeParts,
+  PATIENT,
+  recordOf,
+  resultOf,
+  type SandboxParts,
+  sandboxOf,
+  scratchOf,
+  snapshotOf,
+  THICK_MULTUS,
+} from "../support/snapshot-builder.ts";
+
+function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+  return viewOf(snapshotOf(parts, sources), PATIENT);
+}
+
+function nanoseconds(ms: number): bigint {
+  return BigInt(ms) * 1_000_000n;
+}
+
+describe("doubt about the clock", () => {
+  function doubt(sandboxes: readonly SandboxParts[], observedAt = NOW) {
+    const made = sandboxes.map((parts, index) => sandboxOf(String(index), parts));
+    return doubtAboutClock(view({ sandboxes: made }, { observedAt }));
+  }
+
+  test.each<readonly [string, readonly SandboxParts[]]>([
+    ["there is no sandbox", []],
+    ["all sandboxes are older", [{ createdSecondsAgo: 1 }, { createdSecondsAgo: 9 }]],
+    ["one is dated a moment after now", [{ createdAt: nanoseconds(NOW.getTime() + 5000) }]],
+    ["one was never created", [{ createdAt: ZERO_TIME }]],
+  ])("there is none when %s", (_, sandboxes) => {
+    expect(doubt(sandboxes)).toBeUndefined();
+  });
+
+  test("a sandbox that is dated after now makes it", () => {
+    const newestSandbox = new Date(NOW.getTime() + 5001);
+    const made = [{ createdSecondsAgo: 1 }, { createdAt: nanoseconds(newestSandbox.getTime()) }];
+    const found = doubt(made);
+    expect(found).toEqual({ kind: "behind-sandbox", now: NOW, newestSandbox });
+    expect(found && clockDoubtInWords(found)).toContain(newestSandbox.toISOString());
+  });
+
+  test.each([
+    ["2019-12-31T23:59:59.999Z", "implausible"],
+    ["2020-01-01T00:00:00.000Z", undefined],
+  ])("a clock that says %s: %s", (now, kind) => {
+    const found = doubt([], new Date(now));
+    expect(found?.kind).toBe(kind);
+    if (found !== undefined) expect(clockDoubtInWords(found)).toContain("which cannot be");
+  });
+});
+
+describe("the control plane", () => {
+  const STATIC = { annotations: { "kubernetes.io/config.source": "file" } };
+  const system = { ...sandboxOf("a"), pod: { ...sandboxOf("a").pod, namespace: "kube-system" } };
+
+  test.each([
+    ["a static pod", sandboxOf("a", STATIC), false, true],
+    ["a pod of the system in the host's network", system, true, true],
+    ["a pod of the system in a network of its own", system, false, false],
+    ["another pod in the host's network", sandboxOf("a"), true, false],
+  ])("%s", (_, sandbox, hostNetwork, isPart) => {
+    const { about } = view({ sandboxes: [sandbox], records: [recordOf("a", { hostNetwork })] });
+    expect(isControlPlane(sandbox, about(sandbox.id))).toBe(isPart);
+  });
+
+  test("nothing is known of one without a record", () => {
+    expect(isControlPlane(system, view({ sandboxes: [system] }).about(system.id))).toBe(false);
+  });
+});
+
+describe("what is swept after a removal", () => {
+  test("addresses, DEL from each record, and the files that are sound", () => {
+    const parts = {
+      addresses: [addressOf("a", "10.88.0.9")],
+      results: [{ ...resultOf("a"), hasConfig: true as const }],
+      multus: [scratchOf("a")],
+      flannel: [scratchOf("a", "corrupt")],
+    };
+    const about = view(parts).about(idOf("a"));
+    const swept = sweepAfter(idOf("a"), about);
+    expect(swept.map(({ kind }) => kind)).toEqual([
+      "release-addresses",
+      "replay-del",
+      "quarantine-file",
+      "quarantine-file",
+    ]);
+    expect(swept[0]).toMatchObject({
+      sandboxId: idOf("a"),
+      leases: [{ network: "cbr0", address: "10.88.0.9", interfaceName: "eth0" }],
+    });
+    expect(swept.slice(2)).toMatchObject([
+      { path: about.results[0]?.path, health: "orphaned" },
+      { path: about.multus?.path, health: "orphaned" },
+    ]);
+  });
+
+  test("nothing where nothing is left", () => {
+    expect(sweepAfter(idOf("a"), view({}).about(idOf("a")))).toEqual([]);
+  });
+});
+
+describe("what stands in the way of a removal", () => {
+  const NO_CURE = { cure: [] as readonly Step[] } as Finding;
+
+  function obstacles(parts: NodeParts, { cure = [] as readonly Step[], sources = {} as Partial<Snapshot> } = {}) {
+    const sandbox = sandboxOf("a");
+    const whole = view({ sandboxes: [sandbox], records: [recordOf("a")], ...parts }, sources);
+    return obstaclesOf({ ...NO_CURE, cure }, sandbox, whole.about(sandbox.id), whole);
+  }
+
+  test("every broken file of it, and then what its finding names", () => {
+    const ending: Step = { kind: "end-process", pid: 7, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
+    const parts = {
+      results: [resultOf("a", "empty")],
+      multus: [scratchOf("a", "corrupt")],
+      flannel: [scratchOf("a", "empty")],
+    };
+    const found = obstacles(parts, { cure: [ending] });
+    expect(found.map(({ kind }) => kind)).toEqual([
+      "quarantine-file",
+      "quarantine-file",
+      "quarantine-file",
+      "end-process",
+    ]);
+  });
+
+  test("a file that its finding names is named once, at the place of the finding", () => {
+    const broken = resultOf("a", "empty");
+    const cure: readonly Step[] = [{ kind: "quarantine-file", path: broken.path, health: "empty" }];
+    expect(obstacles({ results: [broken] }, { cure })).toEqual(cure);
+    const other: readonly Step[] = [{ kind: "quarantine-file", path: "/another", health: "empty" }];
+    expect(obstacles({ results: [broken] }, { cure: other })).toHaveLength(2);
+  });
+
+  test("files that are sound do not", () => {
+    const sound = { results: [resultOf("a")], flannel: [scratchOf("a")] };
+    expect(obstacles(sound)).toEqual([]);
+  });
+
+  describe("a cache that thin multus has lost", () => {
+    const LOST_CACHE = { conf: MULTUS, pods: ["a"], results: [resultOf("a")] };
+    const marker = (dir: string) => [{ kind: "multus-marker", sandboxId: idOf("a"), dir }];
+
+    test("does, while its pod is known and its network held", () => {
+      expect(obstacles(LOST_CACHE)).toEqual(marker("/var/lib/cni/multus"));
+    });
+
+    test("is marked where multus says that it keeps it when the directory was not read", () => {
+      const conf = { multus: { ...MULTUS.multus, cniDir: "/elsewhere" } };
+      const { cni } = snapshotOf(LOST_CACHE);
+      const sources = {
+        cni: { ...cni, conf: snapshotOf({ conf }).cni.conf, multus: absent<never>("no such directory") },
+      };
+      expect(obstacles(LOST_CACHE, { sources })).toEqual(marker("/elsewhere"));
+    });
+
+    test.each<readonly [string, NodeParts]>([
+      ["there is no multus", { conf: {} }],
+      ["multus is thick", { conf: THICK_MULTUS }],
+      ["the cache is there", { multus: [scratchOf("a")] }],
+      ["it had no network", { records: [recordOf("a", { hasCniResult: false })] }],
+      ["it is in the host's network", { records: [recordOf("a", { hostNetwork: true })] }],
+      ["its record is not known", { records: [] }],
+      ["nothing of its network is held", { results: [] }],
+      ["its pod is gone", { pods: ["b"] }],
+    ])("does not when %s", (_, parts) => {
+      expect(obstacles({ ...LOST_CACHE, ...parts })).toEqual([]);
+    });
+  });
+});
+
+describe("pods that need a CSI driver", () => {
+  const SOCKET = "/var/lib/kubelet/plugins/csi.example/csi.sock";
+  const DIR = "/var/lib/kubelet/plugins/csi.example";
+  const REMOVE: Step = { kind: "remove-sandbox", sandboxId: idOf("a") };
+
+  function known(digit: string, dirs: readonly string[]): KnownPod {
+    const { pod } = sandboxOf(digit);
+    return { namespace: pod.namespace, name: pod.name, uid: pod.uid, csi: { dirs, registers: false } };
+  }
+
+  function api(...pods: readonly KnownPod[]): Snapshot["kubernetes"] {
+    return { source: "api", pods, holds: { paused: false, node: false, namespaces: [] } };
+  }
+
+  function action(digit: string, more: Partial<Finding> = {}): PlannedAction {
+    const subject = { type: "sandbox", sandboxId: idOf(digit) };
+    const finding = { id: digit, subject, ...more } as Finding;
+    return { finding, rank: "rest", steps: [REMOVE], reason: { code: "pod-not-on-node" }, lane: digit };
+  }
+
+  const plugin = action("a", { missingSockets: [SOCKET] });
+  const parts = { sandboxes: [sandboxOf("a"), sandboxOf("b")], kubeletStarted: 10 };
+
+  function waits(actions: readonly PlannedAction[], whole = view(parts, { kubernetes: api(known("b", [DIR])) })) {
+    return behindTheirPlugin(actions, whole).map(({ steps }) => steps);
+  }
+
+  test("wait for its socket while its plugin is healed in the same run", () => {
+    expect(waits([plugin, action("b")])).toEqual([
+      [REMOVE],
+      [{ kind: "await-socket", path: SOCKET, optional: true }, REMOVE],
+    ]);
+  });
+
+  test.each<readonly [string, readonly PlannedAction[], Parameters<typeof waits>[1]]>([
+    ["no plugin is healed", [action("b")], undefined],
+    [
+      "it mounts another driver's directory",
+      [plugin, action("b")],
+      view(parts, { kubernetes: api(known("b", ["/x"])) }),
+    ],
+    ["nobody knows what it mounts", [plugin, action("b")], view(parts, { kubernetes: { source: "none" } })],
+    ["it is another pod that mounts it", [plugin, action("b")], view(parts, { kubernetes: api(known("c", [DIR])) })],
+    [
+      "no kubelet would bring the plugin back",
+      [plugin, action("b")],
+      view({ sandboxes: parts.sandboxes }, { kubernetes: api(known("b", [DIR])) }),
+    ],
+    ["it is no sandbox", [plugin, action("b", { subject: { type: "node" } })], undefined],
+    ["its sandbox is not listed", [plugin, action("c")], undefined],
+    ["it is another plugin", [plugin, action("b", { missingSockets: ["/other.sock"] })], undefined],
+  ])("do not wait when %s", (_, actions, whole) => {
+    expect(waits(actions, whole)).toEqual(actions.map(({ steps }) => steps));
+  });
+
+  test("are known by the API alone", () => {
+    const sandbox = sandboxOf("b");
+    expect(csiOf(sandbox, view(parts, { kubernetes: api(known("b", [DIR])) }))).toMatchObject({ dirs: [DIR] });
+    const kubelet = { source: "kubelet", pods: [known("b", [DIR])] } as const;
+    expect(csiOf(sandbox, view(parts, { kubernetes: kubelet }))).toBeUndefined();
+  });
+});

@@ -1,0 +1,320 @@
+import { describe, expect, test } from "vitest";
+import type { Candidate } from "../../src/classes/candidates.ts";
+import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
+import type { Finding } from "../../src/classes/finding.ts";
+import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
+import { retainedNotready } from "../../src/classes/not-failures/retained-notready.ts";
+import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni-result-cache-corrupt.ts";
+import type { Step } from "../../src/classes/step.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import type { Diagnosis } from "../../src/diagnose/diagnose.ts";
+import { sweptFindings } from "../../src/plan/all-dead.ts";
+import { type Plan, planHealing } from "../../src/plan/plan.ts";
+import type { HealPolicy } from "../../src/plan/policy.ts";
+import { unfinishedFindings } from "../../src/plan/unfinished.ts";
+import type { Snapshot } from "../../src/snapshot/types.ts";
+import {
+  containerOf,
+  delErrorLine,
+  FINISHED,
+  idOf,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  recordOf,
+  sandboxOf,
+  snapshotOf,
+  UPTIME_SECONDS,
+} from "../support/snapshot-builder.ts";
+
+const POLICY: HealPolicy = { ...PATIENT, allDead: false, cap: 100 };
+const A = sandboxOf("a");
+const CURE: Step = { kind: "quarantine-file", path: "/var/lib/cni/x", health: "corrupt" };
+const KICK: Step = { kind: "kick-pod", namespace: "default", name: "b", uid: "b", node: "n" };
+
+const FINDING: Finding = {
+  id: "dead-after-crash/a",
+  class: deadAfterCrash.id,
+  severity: "warning",
+  subject: { type: "sandbox", sandboxId: A.id, pod: A.pod },
+  summary: "it is dead",
+  evidence: [],
+  blocks: [],
+  treatment: { automatic: true, reversible: false, steps: [] },
+  cure: [],
+};
+
+interface Situation {
+  readonly parts?: NodeParts;
+  readonly sources?: Partial<Snapshot>;
+  readonly policy?: Partial<HealPolicy>;
+  readonly dead?: readonly Candidate[];
+}
+
+function diagnosis(findings: readonly Finding[], { parts, sources, dead = DEAD }: Situation): Diagnosis {
+  const whole = { sandboxes: [A], records: [recordOf("a")], ...parts };
+  return {
+    verdict: "ghosts",
+    findings,
+    pending: [],
+    podCreation: { able: "unknown", blockedPods: [] },
+    kept: [],
+    advice: [],
+    dead,
+    view: viewOf(snapshotOf(whole, sources), PATIENT),
+  };
+}
+
+function planFor(finding: Partial<Finding>, situation: Situation = {}): Plan {
+  return planHealing(diagnosis([{ ...FINDING, ...finding }], situation), { ...POLICY, ...situation.policy });
+}
+
+/** How far it goes and why: the last step that the ladder chose, or nothing. */
+function decided(finding: Partial<Finding>, situation: Situation = {}): readonly [string, string] {
+  const { actions, leftAlone } = planFor(finding, situation);
+  const [action] = actions;
+  if (action === undefined) return ["left", leftAlone[0]?.reason.code ?? "not even named"];
+  return [action.steps.find(({ kind }) => kind.endsWith("-sandbox"))?.kind ?? "cure", action.reason.code];
+}
+
+function candidate(digit: string, retained?: Candidate["retained"]): Candidate {
+  const sandbox = sandboxOf(digit);
+  const about = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
+  return { sandbox, about, evidence: [], ...(retained === undefined ? {} : { retained }) };
+}
+
+const DEAD = [candidate("a")];
+
+const lost = (digit: string) => [containerOf(digit, { exit: LOST })];
+
+describe("what the ladder is told of a sandbox", () => {
+  const KNOWN = { pods: ["a"], kubeletStarted: 10 };
+
+  test.each<readonly [string, NodeParts, readonly [string, string]]>([
+    ["it holds a container", { ...KNOWN, containers: lost("a") }, ["stop-sandbox", "network-releasable"]],
+    ["it holds none", KNOWN, ["remove-sandbox", "no-container"]],
+    [
+      "its kubelet has just started",
+      { pods: ["a"], kubeletStarted: UPTIME_SECONDS - 1, containers: lost("a") },
+      ["left", "kubelet-recovering"],
+    ],
+    [
+      "a container of it was lost, and nobody can be asked",
+      { containers: lost("a") },
+      ["remove-sandbox", "died-with-node"],
+    ],
+    [
+      "one of two containers was lost",
+      { containers: [...lost("a"), containerOf("a", { exit: FINISHED })] },
+      ["remove-sandbox", "died-with-node"],
+    ],
+    [
+      "it was made before the machine started",
+      {
+        sandboxes: [sandboxOf("a", { createdSecondsAgo: UPTIME_SECONDS + 60 })],
+        containers: [containerOf("a", { exit: FINISHED })],
+      },
+      ["remove-sandbox", "died-with-node"],
+    ],
+    [
+      "it was made after the start, and its containers ended",
+      { containers: [containerOf("a", { exit: FINISHED })] },
+      ["stop-sandbox", "network-releasable"],
+    ],
+  ])("%s", (_, parts, wanted) => {
+    expect(decided({}, { parts })).toEqual(wanted);
+  });
+
+  test.each([
+    ["its pod ended in an orderly way", FINISHED, ["left", "kept-on-purpose"]],
+    ["its containers were lost", LOST, ["remove-sandbox", "attempt-reused"]],
+  ])("after a clock step it is kept only when %s", (_, exit, wanted) => {
+    const parts = { ...KNOWN, containers: [containerOf("a", { exit })] };
+    const dead = [candidate("a", { code: "containers-finished" })];
+    expect(decided({ class: clockStepSandboxAttemptReuse.id }, { parts, dead })).toEqual(wanted);
+  });
+
+  test("what is kept for another reason than a clock step stays kept, however it ended", () => {
+    const parts = { ...KNOWN, containers: lost("a") };
+    expect(decided({}, { parts, dead: [candidate("a", { code: "pod-known" })] })).toEqual(["left", "kept-on-purpose"]);
+  });
+
+  describe("whether its removal fails", () => {
+    const dead = [candidate("a", { code: "pod-known" })];
+    const failing = { ...KNOWN, containers: lost("a"), logLines: [delErrorLine("a", "no")] };
+
+    test.each<readonly [string, string, NodeParts, readonly [string, string]]>([
+      [
+        "reported, of a class of failing removals",
+        libcniResultCacheCorrupt.id,
+        failing,
+        ["stop-sandbox", "kept-with-network-held"],
+      ],
+      ["reported, of another class", deadAfterCrash.id, failing, ["left", "kept-on-purpose"]],
+      [
+        "reported of another sandbox",
+        libcniResultCacheCorrupt.id,
+        { ...failing, logLines: [delErrorLine("b", "no")] },
+        ["left", "kept-on-purpose"],
+      ],
+      ["not reported", libcniResultCacheCorrupt.id, { ...failing, logLines: [] }, ["left", "kept-on-purpose"]],
+      [
+        "only begun",
+        libcniResultCacheCorrupt.id,
+        { ...failing, logLines: [`level=info msg="StopPodSandbox for \\"${A.id}\\""`] },
+        ["left", "kept-on-purpose"],
+      ],
+    ])("%s", (_, classId, parts, wanted) => {
+      expect(decided({ class: classId }, { parts, dead })).toEqual(wanted);
+    });
+  });
+});
+
+describe("a finding is left alone", () => {
+  const holds = (more: object): Partial<Snapshot> => ({
+    kubernetes: { source: "api", pods: [], holds: { paused: false, node: false, namespaces: [], ...more } },
+  });
+  const ignored = { ...recordOf("a"), labels: { "unghost.dev/ignore": "true" } };
+
+  test.each<readonly [string, Partial<Finding>, Situation, string]>([
+    ["the node is paused", {}, { sources: holds({ paused: true, node: true }) }, "paused"],
+    ["the node is opted out", {}, { sources: holds({ node: true }) }, "opted-out"],
+    ["its namespace is opted out", { cure: [CURE] }, { sources: holds({ namespaces: ["default"] }) }, "opted-out"],
+    ["its record carries the mark", { cure: [CURE] }, { parts: { sandboxes: [], records: [ignored] } }, "opted-out"],
+    ["nothing can be done about it here", { untreatable: "no way", cure: [CURE] }, {}, "untreatable"],
+    ["nothing can be ended", {}, { parts: { sandboxes: [] } }, "nothing-to-end"],
+    ["it is about the node, and has no cure", { subject: { type: "node" } }, {}, "nothing-to-end"],
+    [
+      "it is about a file of a listed sandbox, and has no cure",
+      { subject: { type: "file", path: "/x", sandboxId: A.id } },
+      {},
+      "nothing-to-end",
+    ],
+  ])("when %s", (_, finding, situation, code) => {
+    expect(decided(finding, situation)).toEqual(["left", code]);
+  });
+
+  test("with the reason why nothing can be done", () => {
+    expect(planFor({ untreatable: "no way" }).leftAlone[0]?.reason).toEqual({ code: "untreatable", why: "no way" });
+  });
+
+  const attended = {
+    treatment: { automatic: false, reversible: false, steps: ["Look."] },
+    cure: [CURE],
+    subject: { type: "node" },
+  } as const;
+
+  test.each<readonly [string, Partial<Finding>, Partial<HealPolicy>, readonly [string, string]]>([
+    ["nobody consents", attended, {}, ["left", "needs-consent"]],
+    ["the policy consents", attended, { consented: new Set([FINDING.class]) }, ["cure", "cure"]],
+    ["the policy consents to another class", attended, { consented: new Set(["other"]) }, ["left", "needs-consent"]],
+    ["the person names this class alone", attended, { only: [FINDING.class] }, ["cure", "cure"]],
+    ["the person names another class", attended, { only: ["other"] }, ["left", "needs-consent"]],
+    ["the person names several", attended, { only: [FINDING.class, "other"] }, ["left", "needs-consent"]],
+    ["there is nothing to consent to", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
+  ])("until somebody consents: %s", (_, finding, policy, wanted) => {
+    expect(decided(finding, { policy })).toEqual(wanted);
+  });
+});
+
+describe("a sandbox that is not proven dead", () => {
+  const dead: readonly Candidate[] = [];
+  const ending: Step = { kind: "end-process", pid: 7, startedSecondsAfterBoot: 1, sandboxId: A.id };
+
+  test("is left alone", () => {
+    expect(decided({}, { dead })).toEqual(["left", "not-proven-dead"]);
+    expect(decided({}, { dead, policy: { allDead: true } })).toEqual(["left", "not-proven-dead"]);
+  });
+
+  test("is not touched itself when what hangs on it is ended", () => {
+    const { actions } = planFor({ cure: [ending] }, { dead });
+    expect(actions).toMatchObject([{ steps: [ending], reason: { code: "cure" } }]);
+  });
+
+  test("nor is anything ended when it is opted out", () => {
+    const sandboxes = [sandboxOf("a", { labels: { "unghost.dev/ignore": "true" } })];
+    expect(decided({ cure: [ending] }, { dead, parts: { sandboxes } })).toEqual(["left", "opted-out"]);
+  });
+});
+
+describe("an action", () => {
+  test("of what is no listed sandbox is its cure, with the finding's own words as the reason", () => {
+    const { actions } = planFor({ subject: { type: "file", path: "/x" }, cure: [CURE] });
+    expect(actions).toMatchObject([{ rank: "rest", steps: [CURE], reason: { code: "cure", summary: "it is dead" } }]);
+  });
+
+  test.each<readonly [string, Partial<Finding>, string]>([
+    ["a sandbox", {}, A.id],
+    ["a file of a sandbox", { subject: { type: "file", path: "/x", sandboxId: A.id }, cure: [CURE] }, A.id],
+    ["anything else", { subject: { type: "file", path: "/x" }, cure: [CURE] }, FINDING.id],
+    ["attempts after a clock step", { class: clockStepSandboxAttemptReuse.id }, A.pod.uid],
+    [
+      "a sandbox after a clock step whose pod is not known",
+      { class: clockStepSandboxAttemptReuse.id, subject: { type: "sandbox", sandboxId: A.id } },
+      A.id,
+    ],
+    [
+      "a node after a clock step",
+      { class: clockStepSandboxAttemptReuse.id, subject: { type: "node" }, cure: [CURE] },
+      FINDING.id,
+    ],
+  ])("of %s has a lane of its own", (_, finding, lane) => {
+    expect(planFor(finding).actions.map((action) => action.lane)).toEqual([lane]);
+  });
+
+  test("of what holds a CSI driver down ranks as its plugin, whatever its name", () => {
+    expect(planFor({ missingSockets: ["/x.sock"] }).actions[0]?.rank).toBe("csi-node-plugin");
+    expect(planFor({}).actions[0]?.rank).toBe("rest");
+  });
+
+  const alive = { parts: { pods: ["a"], kubeletStarted: 10 } };
+
+  test.each<readonly [string, Partial<Finding>, Situation, readonly Step[] | undefined]>([
+    ["a kubelet brings its plugin back", { afterwards: [KICK] }, alive, [KICK]],
+    ["nobody would", { afterwards: [KICK] }, {}, undefined],
+    ["--no-kick", { afterwards: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
+    ["there is nothing to do", { afterwards: [] }, alive, undefined],
+    ["nobody has said so", {}, alive, undefined],
+  ])("has an aftermath only where there is one: %s", (_, finding, situation, afterwards) => {
+    const [action] = planFor(finding, situation).actions;
+    expect(action).toBeDefined();
+    expect(action?.afterwards).toEqual(afterwards);
+    expect(action !== undefined && "afterwards" in action).toBe(afterwards !== undefined);
+  });
+});
+
+describe("dead sandboxes that no class complains about", () => {
+  const explained: readonly Finding[] = [FINDING, { ...FINDING, subject: { type: "node" } }];
+  const dead = [candidate("a"), candidate("b"), candidate("c", { code: "static-pod" })];
+  const given = diagnosis(explained, { dead });
+
+  test("are swept by --all-dead, with the reason why they were kept", () => {
+    expect(sweptFindings(given)).toMatchObject([
+      {
+        id: `${retainedNotready.id}/${idOf("b")}`,
+        class: retainedNotready.id,
+        severity: "info",
+        summary: expect.stringContaining("--all-dead"),
+        evidence: [{ source: "cri", fact: expect.stringContaining("nothing shows that it is stuck") }],
+        treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
+      },
+      { id: `${retainedNotready.id}/${idOf("c")}`, evidence: [{ fact: expect.stringContaining("static pod") }] },
+    ]);
+  });
+
+  test("are finished where an earlier run began, unless somebody keeps them", () => {
+    const begun = new Set(["a", "b", "c"].map(idOf));
+    expect(unfinishedFindings(given, begun)).toMatchObject([
+      {
+        id: `${deadAfterCrash.id}/${idOf("b")}`,
+        class: deadAfterCrash.id,
+        summary: expect.stringContaining("earlier run"),
+        evidence: [{ source: "journal", fact: expect.stringContaining("never ended") }],
+        treatment: { automatic: true },
+      },
+    ]);
+    expect(unfinishedFindings(given, begun)).toHaveLength(1);
+    expect(unfinishedFindings(given, new Set([idOf("a")]))).toEqual([]);
+    expect(unfinishedFindings(given, new Set())).toEqual([]);
+  });
+});
