@@ -3,7 +3,6 @@ import type { Finding } from "../../src/classes/finding.ts";
 import type { Step } from "../../src/classes/step.ts";
 import { viewOf } from "../../src/classes/view.ts";
 import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/clock.ts";
-import { isControlPlane } from "../../src/plan/control-plane.ts";
 import { behindTheirPlugin, csiOf } from "../../src/plan/csi-order.ts";
 import { obstaclesOf } from "../../src/plan/obstacles.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
@@ -67,25 +66,6 @@ describe("doubt about the clock", () => {
   });
 });
 
-describe("the control plane", () => {
-  const STATIC = { annotations: { "kubernetes.io/config.source": "file" } };
-  const system = { ...sandboxOf("a"), pod: { ...sandboxOf("a").pod, namespace: "kube-system" } };
-
-  test.each([
-    ["a static pod", sandboxOf("a", STATIC), false, true],
-    ["a pod of the system in the host's network", system, true, true],
-    ["a pod of the system in a network of its own", system, false, false],
-    ["another pod in the host's network", sandboxOf("a"), true, false],
-  ])("%s", (_, sandbox, hostNetwork, isPart) => {
-    const { about } = view({ sandboxes: [sandbox], records: [recordOf("a", { hostNetwork })] });
-    expect(isControlPlane(sandbox, about(sandbox.id))).toBe(isPart);
-  });
-
-  test("nothing is known of one without a record", () => {
-    expect(isControlPlane(system, view({ sandboxes: [system] }).about(system.id))).toBe(false);
-  });
-});
-
 describe("what is swept after a removal", () => {
   test("addresses, DEL from each record, and the files that are sound", () => {
     const parts = {
@@ -120,7 +100,10 @@ describe("what is swept after a removal", () => {
 describe("what stands in the way of a removal", () => {
   const NO_CURE = { cure: [] as readonly Step[] } as Finding;
 
-  function obstacles(parts: NodeParts, { cure = [] as readonly Step[], sources = {} as Partial<Snapshot> } = {}) {
+  function obstacles(
+    parts: NodeParts,
+    { cure = [], sources = {} }: { readonly cure?: readonly Step[]; readonly sources?: Partial<Snapshot> } = {},
+  ) {
     const sandbox = sandboxOf("a");
     const whole = view({ sandboxes: [sandbox], records: [recordOf("a")], ...parts }, sources);
     return obstaclesOf({ ...NO_CURE, cure }, sandbox, whole.about(sandbox.id), whole);

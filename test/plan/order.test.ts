@@ -3,9 +3,9 @@ import type { Finding } from "../../src/classes/finding.ts";
 import { compareActions, type Rank, rankOf } from "../../src/plan/order.ts";
 import { sandboxOf } from "../support/snapshot-builder.ts";
 
-function rankOfPod(name: string, { namespace = "default", labels = {}, csi = undefined as never } = {}): Rank {
+function rankOfPod(name: string, { namespace = "default", labels = {} } = {}): Rank {
   const { pod } = sandboxOf("a");
-  return rankOf({ pod: { ...pod, name, namespace }, labels }, csi);
+  return rankOf({ pod: { ...pod, name, namespace }, labels }, undefined);
 }
 
 describe("what is healed first", () => {

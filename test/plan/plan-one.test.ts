@@ -8,7 +8,6 @@ import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni
 import type { Step } from "../../src/classes/step.ts";
 import { viewOf } from "../../src/classes/view.ts";
 import type { Diagnosis } from "../../src/diagnose/diagnose.ts";
-import { sweptFindings } from "../../src/plan/all-dead.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
 import { unfinishedFindings } from "../../src/plan/unfinished.ts";
@@ -137,6 +136,23 @@ describe("what the ladder is told of a sandbox", () => {
   test("what is kept for another reason than a clock step stays kept, however it ended", () => {
     const parts = { ...KNOWN, containers: lost("a") };
     expect(decided({}, { parts, dead: [candidate("a", { code: "pod-known" })] })).toEqual(["left", "kept-on-purpose"]);
+  });
+
+  const STATIC = { annotations: { "kubernetes.io/config.source": "file" } };
+  const system = { ...A, pod: { ...A.pod, namespace: "kube-system" } };
+
+  test.each<readonly [string, NodeParts, string]>([
+    ["a static pod", { sandboxes: [sandboxOf("a", STATIC)] }, "control-plane-unproven"],
+    [
+      "a pod of the system in the host's network",
+      { sandboxes: [system], records: [recordOf("a", { hostNetwork: true })] },
+      "control-plane-unproven",
+    ],
+    ["a pod of the system in a network of its own", { sandboxes: [system] }, "no-container"],
+    ["a pod of the system without a record", { sandboxes: [system], records: [] }, "no-container"],
+    ["another pod in the host's network", { records: [recordOf("a", { hostNetwork: true })] }, "no-container"],
+  ])("whether it is part of the control plane: %s", (_, parts, code) => {
+    expect(decided({}, { parts })[1]).toBe(code);
   });
 
   describe("whether its removal fails", () => {
@@ -289,10 +305,13 @@ describe("dead sandboxes that no class complains about", () => {
   const given = diagnosis(explained, { dead });
 
   test("are swept by --all-dead, with the reason why they were kept", () => {
-    expect(sweptFindings(given)).toMatchObject([
+    const sandboxes = ["a", "b", "c"].map((digit) => sandboxOf(digit));
+    const whole = diagnosis(explained, { dead, parts: { sandboxes } });
+    const { actions } = planHealing(whole, { ...POLICY, allDead: true });
+    const swept = actions.map(({ finding }) => finding).filter((finding) => finding.class === retainedNotready.id);
+    expect(swept).toMatchObject([
       {
         id: `${retainedNotready.id}/${idOf("b")}`,
-        class: retainedNotready.id,
         severity: "info",
         summary: expect.stringContaining("--all-dead"),
         evidence: [{ source: "cri", fact: expect.stringContaining("nothing shows that it is stuck") }],
