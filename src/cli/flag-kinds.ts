@@ -22,6 +22,12 @@ function positiveNumber(input: string): number {
   return number;
 }
 
+/** What scan and heal can be narrowed to. */
+export const targetsParameter = {
+  kind: "array",
+  parameter: { parse: String, brief: "NAMESPACE/POD, sandbox id or finding id (default: all)", placeholder: "TARGET" },
+} as const;
+
 type FlagTable = Readonly<Record<string, { readonly flag: object }>>;
 
 /** The flags of a table of settings, under the same names. */

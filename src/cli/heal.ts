@@ -1,6 +1,7 @@
 import { nodeHolds } from "../classes/cluster-holds.ts";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { observeNode } from "../diagnose/observe-node.ts";
+import type { Selection } from "../diagnose/select.ts";
 import { type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";
@@ -8,12 +9,11 @@ import { DEFAULT_CAP, type HealPolicy } from "../plan/policy.ts";
 import { buildReport, problemsIn } from "../report/build.ts";
 import { formatDocument } from "../report/format.ts";
 import { healingReport, planReport } from "../report/healing.ts";
-import { renderPlan } from "../report/plan.ts";
-import { type Progress, progress } from "../report/progress.ts";
+import { type PlanOptions, planSubject, renderPlan } from "../report/plan.ts";
+import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
-import type { TextOptions } from "../report/text.ts";
+import { selectedWords } from "../report/verdict-line.ts";
 import { clusterOpener } from "../snapshot/open-cluster.ts";
-import type { Snapshot } from "../snapshot/types.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
 import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
@@ -24,18 +24,21 @@ import type { NodeFlags, NodeSettings } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 import { showReport } from "./show-report.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
+import { narrowing, selectionOf, withSelection } from "./targets.ts";
 
 export interface HealFlags extends NodeFlags {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly allDead?: boolean;
   readonly noKick?: boolean;
+  readonly namespace?: readonly string[];
 }
 
 /** Shows the plan, asks on a terminal, heals, verifies. */
-export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
+export async function runHeal(flags: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
+  const selection = selectionOf(targets, flags.namespace);
   // Where nobody is asked, the first report is the one after the healing.
   const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
   const firstSnapshot = observeNode({ ...settings, withoutKernelLog }, io.env);
@@ -46,53 +49,97 @@ export async function runHeal(flags: HealFlags, io: Io): Promise<ExitCode> {
     unfinished: await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0),
     cap: DEFAULT_CAP,
   };
-  const judged = (snapshot: Snapshot): Scanned => ({ snapshot, diagnosis: diagnose(snapshot, policy) });
-  const scan = async (): Promise<Scanned> => judged(await observeNode(settings, io.env));
-  const seen = judged(await firstSnapshot);
-  if (seen.snapshot.cri.status !== "read") {
-    await showReport(buildReport(seen.snapshot, seen.diagnosis), settings, io);
+  const snapshot = await firstSnapshot;
+  const whole = diagnose(snapshot, policy);
+  if (snapshot.cri.status !== "read") {
+    await showReport(buildReport(snapshot, whole), settings, io);
     return ExitCode.unknown;
   }
-  const planFor = (diagnosis: Diagnosis): Plan => planHealing(diagnosis, policy);
-  const plan = planFor(seen.diagnosis);
-  if (settings.output === "table") io.stdout(renderPlan(plan, problemsIn(seen.snapshot), tableOptions(settings, io)));
-  if (flags.dryRun !== true && seen.diagnosis.findings.length > 0 && nodeHolds(seen.diagnosis.view).paused) {
+  const narrow = narrowing(selection, whole, snapshot.node);
+  const { diagnosis, alsoBlocking } = narrow(whole);
+  const seen: Scanned = { snapshot, diagnosis };
+  const scan = async (): Promise<Scanned> => {
+    const now = await observeNode(settings, io.env);
+    return { snapshot: now, diagnosis: narrow(diagnose(now, policy)).diagnosis };
+  };
+  const planFor = (found: Diagnosis): Plan => planHealing(found, policy);
+  const plan = planFor(diagnosis);
+  const where = snapshot.node + selectedWords(selection);
+  const context = { view: diagnosis.view, problems: problemsIn(snapshot), where };
+  const isTable = settings.output === "table";
+  const command = ["unghost heal", ...targets, ...(flags.namespace ?? []).map((name) => `-n ${name}`)].join(" ");
+  if (isTable && plan.actions.length + plan.leftAlone.length > 0) {
+    io.stdout(renderPlan(plan, context, tableOptions(settings, io)));
+  }
+  for (const { id } of alsoBlocking) io.stderr(`Not named, and also in the way: unghost heal ${id}\n`);
+  if (flags.dryRun !== true && diagnosis.findings.length > 0 && nodeHolds(diagnosis.view).paused) {
     io.stderr(
-      "Nothing was touched: this node is paused. Take the mark unghost.dev/paused off the node, or look with --dry-run.\n",
+      "Nothing was changed: this node is paused. Remove unghost.dev/paused from the node, or use --dry-run to see the plan.\n",
     );
     return ExitCode.refused;
   }
   if (flags.dryRun !== true && plan.actions.length === 0 && (await settledEarlierRuns(settings, io))) {
-    return await runHeal(flags, io);
+    return await runHeal(flags, targets, io);
   }
   if (flags.dryRun === true || plan.actions.length === 0) {
-    if (settings.output !== "table") io.stdout(await formatDocument(planReport(seen, plan), settings.output));
-    return exitOf(seen.diagnosis);
+    await showPlanOnly({ seen, plan, selection, command, isDryRun: flags.dryRun === true }, settings, io);
+    return exitOf(diagnosis);
   }
   if (flags.yes !== true) {
-    const answer = io.stdinIsTerminal && io.stdoutIsTerminal ? await askYesNo("Go ahead?", io) : "nobody";
+    const question = `Heal ${planSubject(plan, context)}?`;
+    const answer = io.stdinIsTerminal && io.stdoutIsTerminal ? await askYesNo(question, io) : "nobody";
     if (answer !== "yes") {
       io.stderr(
         answer === "no"
-          ? "Nothing was touched.\n"
-          : "Nothing was touched: there is no terminal to ask on. Run it with --yes, or look with --dry-run first.\n",
+          ? "Nothing was changed.\n"
+          : `Nothing was changed: there is no terminal to confirm on. Run ${command} --yes, or --dry-run to see the plan.\n`,
       );
       return ExitCode.refused;
     }
   }
-  return await healWith({ ...seen, plan }, { settings, plan: planFor, scan }, io);
+  return await healWith({ ...seen, plan }, { settings, selection, plan: planFor, scan }, io);
+}
+
+interface PlanOnly {
+  readonly seen: Scanned;
+  readonly plan: Plan;
+  readonly selection: Selection | undefined;
+  readonly command: string;
+  readonly isDryRun: boolean;
+}
+
+/** Where the plan is all there is: nothing to do, or --dry-run. */
+async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOnly, settings: NodeSettings, io: Io) {
+  if (settings.output !== "table") {
+    const report = withSelection(planReport(seen, plan), selection);
+    io.stdout(await formatDocument(report, settings.output));
+    return;
+  }
+  if (plan.actions.length + plan.leftAlone.length === 0) {
+    const report = withSelection(buildReport(seen.snapshot, seen.diagnosis), selection);
+    await showReport(report, settings, io);
+    io.stdout("Nothing to heal.\n");
+  } else if (isDryRun) {
+    const next = plan.actions.length === 0 ? "" : ` To heal: ${command}   Evidence: ${command} --dry-run -v`;
+    io.stdout(`Dry run: nothing was changed.${next}\n`);
+  }
 }
 
 interface Surroundings {
   readonly settings: NodeSettings;
+  readonly selection: Selection | undefined;
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly scan: () => Promise<Scanned>;
 }
 
-async function healWith(shown: Planned, { settings, plan, scan }: Surroundings, io: Io): Promise<ExitCode> {
+async function healWith(shown: Planned, { settings, selection, plan, scan }: Surroundings, io: Io): Promise<ExitCode> {
   const table = settings.output === "table";
   const interruption = interruptedBySignals(io);
-  let shownProgress: Progress | undefined;
+  const lines = progress({
+    colour: table && wantsColour(io),
+    ...(io.screenColumns === undefined || !io.stdoutIsTerminal ? {} : { screenColumns: io.screenColumns }),
+    write: table ? io.stdout : io.stderr,
+  });
   const healed = await runPipeline(shown, {
     scan,
     plan,
@@ -101,34 +148,25 @@ async function healWith(shown: Planned, { settings, plan, scan }: Surroundings, 
     cniCacheDir: settings.cniCacheDir,
     ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
     interruption,
-    onBegin: (planned, recoveries) => {
-      tellRecoveries(recoveries, io);
-      shownProgress = progress({
-        total: planned.plan.actions.length,
-        colour: wantsColour(io),
-        live: table && io.stdoutIsTerminal,
-        columns: io.columns,
-        write: table ? io.stdout : io.stderr,
-      });
-    },
-    onResult: (result) => shownProgress?.report(result),
-    onSlow: (action) => shownProgress?.waiting(action),
+    onBegin: (_planned, recoveries) => tellRecoveries(recoveries, io),
+    onResult: (result) => lines.report(result),
+    onSlow: (action) => lines.waiting(action),
     onWarning: (warning) => io.stderr(`${warning}\n`),
-  }).finally(() => {
-    interruption.dispose();
-    shownProgress?.end();
-  });
+  }).finally(() => interruption.dispose());
   if (!healed.ok) {
-    io.stderr(`Nothing was touched: ${healed.refusal.message} ${healed.refusal.next}\n`);
+    io.stderr(`Nothing was changed: ${healed.refusal.message} ${healed.refusal.next}\n`);
     return ExitCode.refused;
   }
-  const report = healingReport(healed.value, plan(healed.value.diagnosis));
-  io.stdout(table ? renderSummary(report, tableOptions(settings, io)) : await formatDocument(report, settings.output));
+  const document = withSelection(healingReport(healed.value, plan(healed.value.diagnosis)), selection);
+  io.stdout(
+    table ? renderSummary(document, tableOptions(settings, io)) : await formatDocument(document, settings.output),
+  );
   return exitOf(healed.value.diagnosis);
 }
 
-function tableOptions({ verbose }: NodeSettings, io: Io): TextOptions {
-  return { colour: wantsColour(io), columns: io.columns, verbose };
+function tableOptions({ verbose }: NodeSettings, io: Io): PlanOptions {
+  const { columns, screenColumns } = io;
+  return { colour: wantsColour(io), columns, ...(screenColumns === undefined ? {} : { screenColumns }), verbose };
 }
 
 function exitOf({ verdict }: Diagnosis): ExitCode {

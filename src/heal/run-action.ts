@@ -25,6 +25,8 @@ export interface ActionResult {
   readonly undo?: readonly JournalId[];
   /** Planned steps that changed nothing: not needed any more, not reached, refused or failed. */
   readonly undone?: readonly Step[];
+  /** The directory that the logs of removed containers were copied to. */
+  readonly logsSavedTo?: string;
   readonly seconds: number;
 }
 
@@ -42,6 +44,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   const cleanUps: (() => Promise<void>)[] = [];
   let journalId: JournalId | undefined;
   const undo: JournalId[] = [];
+  let logsSavedTo: string | undefined;
   const done = new Set<Step>();
   let outcome: ActionOutcome = "healed";
   let reason: string | undefined;
@@ -59,6 +62,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       if ("journalId" in result) journalId ??= result.journalId;
       if (result.kind === "done" || result.kind === "healed") done.add(step);
       if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
+      if (result.kind === "done") logsSavedTo ??= result.logsSavedTo;
       if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
       if (result.kind === "done" && result.effect !== undefined) ({ code, words: reason } = result.effect);
       if (result.kind === "healed") break;
@@ -86,6 +90,7 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
     ...(journalId === undefined ? {} : { journalId }),
     ...(undo.length === 0 ? {} : { undo }),
     ...(undone.length === 0 ? {} : { undone }),
+    ...(logsSavedTo === undefined ? {} : { logsSavedTo }),
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
 }

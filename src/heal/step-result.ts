@@ -25,6 +25,8 @@ export type StepResult =
       readonly journalId?: JournalId | undefined;
       /** The entry can be taken back: a file was moved to quarantine. */
       readonly undoable?: true;
+      /** The directory that the logs of its containers were copied to. */
+      readonly logsSavedTo?: string;
       /** Must run when the action ends, however it ends. */
       readonly cleanUp?: () => Promise<void>;
     }

@@ -90,7 +90,7 @@ function restartsOf(
 export function withHealing(report: NodeReport, results: readonly ActionResult[]): NodeReport {
   return {
     ...report,
-    actions: results.map(({ action, outcome, reason, code, journalId, undone, seconds }) => ({
+    actions: results.map(({ action, outcome, reason, code, journalId, undone, logsSavedTo, undo, seconds }) => ({
       finding: action.finding.id,
       action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
@@ -99,6 +99,8 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
       ...(reason === undefined ? {} : { reason }),
       ...(code === undefined ? {} : { code }),
       ...(journalId === undefined ? {} : { journalId }),
+      ...(logsSavedTo === undefined ? {} : { logsSavedTo }),
+      ...(undo === undefined ? {} : { undo: [...undo] }),
       seconds,
     })),
     remaining: report.findings.map(({ id }) => id),

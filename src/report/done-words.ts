@@ -18,7 +18,7 @@ function pastOf(step: Step): string | undefined {
     case "stop-sandbox":
       return "stopped the sandbox";
     case "remove-sandbox":
-      return "saved its logs and removed the sandbox";
+      return "removed the sandbox";
     case "multus-marker":
       return "made multus' DEL safe for it";
     case "end-process":

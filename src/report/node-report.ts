@@ -64,6 +64,10 @@ const ActionSchema = v.object({
   /** A stable name of the reason, where it has one. */
   code: v.optional(v.string()),
   journalId: v.optional(v.string()),
+  /** The directory that the logs of removed containers were copied to. */
+  logsSavedTo: v.optional(v.string()),
+  /** Journal ids that unghost undo can take back. */
+  undo: v.optional(v.array(v.string())),
   seconds: v.number(),
 });
 
@@ -123,6 +127,8 @@ export const NodeReportSchema = v.object({
   apiVersion: v.literal(API_VERSION),
   kind: v.literal("NodeReport"),
   node: v.string(),
+  /** What the report is narrowed to, where targets or namespaces were named. */
+  selection: v.optional(v.object({ targets: v.array(v.string()), namespaces: v.array(v.string()) })),
   observedAt: v.pipe(v.string(), v.isoTimestamp()),
   verdict: v.picklist(VERDICTS),
   runtime: v.object({ name: v.string(), version: v.string(), endpoint: v.string(), reachable: v.boolean() }),

@@ -1,64 +1,118 @@
 import { classById } from "../classes/index.ts";
 import type { Step } from "../classes/step.ts";
-import type { Plan, PlannedAction } from "../plan/plan.ts";
+import type { NodeView } from "../classes/view.ts";
+import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
-import { evidenceLines, evidenceOfFirst } from "./evidence.ts";
+import { reportedFinding } from "./build.ts";
+import { evidenceLines } from "./evidence.ts";
+import { type FindingsTable, renderFindings, renderGroups } from "./findings-table.ts";
 import type { NodeReport } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
+import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { countByKind } from "./verdict-line.ts";
+
+/** What the plan is for, and what it rests on. */
+export interface PlanContext {
+  readonly view: NodeView;
+  readonly problems: NodeReport["problems"];
+  /** `edge-7`, or `edge-7 for shop/web-0`. */
+  readonly where: string;
+}
+
+export interface PlanOptions extends TextOptions {
+  readonly screenColumns?: number;
+}
 
 const NAMED_SUBJECTS = 10;
+const MOST_ROWS = 20;
 
-/** The plan for people: what would be done, on which proof, what is left alone and why, and what nobody could see. */
-export function renderPlan(plan: Plan, problems: NodeReport["problems"], options: TextOptions): string {
-  const { colour, columns, verbose } = options;
-  const ink = paint(colour);
-  const parts: string[] = [];
-  const groups = Map.groupBy(plan.actions, ({ finding, reason, steps }) =>
-    [finding.class, planReasonInWords(reason), steps.map(({ kind }) => kind).join()].join("\n"),
+/** `3 ghosts, 1 leak on edge-7`: what the question asks about. */
+export function planSubject(plan: Plan, { view, where }: PlanContext): string {
+  return `${countByKind(plan.actions.map(({ finding }) => reportedFinding(finding, view)))} on ${printable(where)}`;
+}
+
+/** The plan for people: each finding with what is about to be done, the steps, what is left alone, what was not read. */
+export function renderPlan(plan: Plan, context: PlanContext, options: PlanOptions): string {
+  const { columns, verbose } = options;
+  const ink = paint(options.colour);
+  const left = plan.leftAlone.length === 0 ? "" : `, leave ${plan.leftAlone.length} alone`;
+  const headline =
+    plan.actions.length === 0
+      ? `Plan: nothing to heal on ${printable(context.where)}${left}`
+      : `Plan: heal ${planSubject(plan, context)}${left}`;
+  const lines = [wrap(ink.bold(headline), columns, "  "), ...planRows(plan, context, ink, options)];
+  for (const group of groupsOf(plan.actions)) lines.push(...(verbose ? groupDetails : groupLine)(group, ink, columns));
+  if (plan.leftAlone.length > 0) lines.push(...leftAloneLines(plan.leftAlone, ink, options));
+  if (context.problems.length > 0) lines.push(renderProblems(context.problems, options));
+  return `${lines.join("\n")}\n`;
+}
+
+function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options: PlanOptions): readonly string[] {
+  if (actions.length === 0) return [];
+  const findings = actions.map(({ finding }) => reportedFinding(finding, view));
+  const words = new Map(actions.map((action) => [action.finding.id, shortAction(action)]));
+  const table: FindingsTable = {
+    observedAt: view.snapshot.observedAt.toISOString(),
+    ink,
+    last: { heading: "ACTION", of: ({ id }) => words.get(id) ?? "-" },
+    width: options.screenColumns ?? Number.POSITIVE_INFINITY,
+    headings: true,
+  };
+  const isGrouped = findings.length > MOST_ROWS && !options.verbose;
+  return (isGrouped ? renderGroups : renderFindings)(findings, table);
+}
+
+/** Those of one class that take the same steps for the same reason. */
+function groupsOf(actions: readonly PlannedAction[]): readonly (readonly PlannedAction[])[] {
+  const groups = Map.groupBy(actions, (action) =>
+    [action.finding.class, planReasonInWords(action.reason), stepsInWords(action)].join("\n"),
   );
-  for (const actions of groups.values()) {
-    const [first] = actions;
-    if (first === undefined) continue;
-    const title = classById(first.finding.class)?.title ?? "";
-    const lines = [wrap(`${ink.bold(first.finding.class)}  ${title} (${actions.length})`, columns, "  ")];
-    const named = verbose ? actions : actions.slice(0, NAMED_SUBJECTS);
-    for (const { finding } of named) {
-      lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
-      if (verbose) lines.push(...evidenceLines(finding.evidence, ink, columns));
-    }
-    if (actions.length > named.length)
-      lines.push(ink.dim(`  … and ${actions.length - named.length} more (-v names them)`));
-    lines.push(wrap(`  unghost will ${stepsInWords(first)}`, columns, "    "));
-    lines.push(wrap(`  because ${printable(planReasonInWords(first.reason))}`, columns, "    "));
-    for (const { finding } of actions) {
-      if (finding.aftermath !== undefined) lines.push(wrap(`  ${printable(finding.aftermath)}`, columns, "    "));
-    }
-    if (!verbose) {
-      const findings = actions.map(({ finding }) => finding);
-      lines.push(...evidenceOfFirst(findings, ink, columns));
-    }
-    parts.push(lines.join("\n"));
+  return [...groups.values()];
+}
+
+function groupLine([first, ...others]: readonly PlannedAction[], _ink: Paint, columns: number): readonly string[] {
+  if (first === undefined) return [];
+  const number = others.length === 0 ? "" : ` (${others.length + 1})`;
+  const reason = printable(planReasonInWords(first.reason));
+  return [
+    wrap(`${first.finding.class}${number}: ${stepsInWords(first)}. Reason: ${reason}`, columns, "  "),
+    ...aftermaths([first, ...others], columns),
+  ];
+}
+
+function groupDetails(actions: readonly PlannedAction[], ink: Paint, columns: number): readonly string[] {
+  const [first] = actions;
+  if (first === undefined) return [];
+  const title = classById(first.finding.class)?.title ?? "";
+  const lines = ["", wrap(`${ink.bold(first.finding.class)}  ${title} (${actions.length})`, columns, "  ")];
+  for (const { finding } of actions) {
+    lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
+    lines.push(...evidenceLines(finding.evidence, ink, columns));
   }
-  if (plan.leftAlone.length > 0) {
-    const lines = [ink.bold(`Left alone (${plan.leftAlone.length})`)];
-    const shown = verbose ? plan.leftAlone : plan.leftAlone.slice(0, NAMED_SUBJECTS);
-    for (const { finding, reason } of shown) {
-      lines.push(
-        wrap(
-          `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(planReasonInWords(reason))}`,
-          columns,
-          "    ",
-        ),
-      );
-    }
-    if (plan.leftAlone.length > shown.length) lines.push(`  … and ${plan.leftAlone.length - shown.length} more`);
-    parts.push(lines.join("\n"));
-  }
-  if (problems.length > 0) parts.push(renderProblems(problems, options));
-  const headline = ink.bold(`Plan: ${count(plan.actions.length, "action")}, ${plan.leftAlone.length} left alone`);
-  return `${[headline, ...parts].join("\n\n")}\n`;
+  lines.push(wrap(`  Steps: ${stepsInWords(first)}`, columns, "    "));
+  lines.push(wrap(`  Reason: ${printable(planReasonInWords(first.reason))}`, columns, "    "));
+  return [...lines, ...aftermaths(actions, columns)];
+}
+
+function aftermaths(actions: readonly PlannedAction[], columns: number): readonly string[] {
+  const texts = new Set(actions.flatMap(({ finding }) => finding.aftermath ?? []));
+  return [...texts].map((text) => wrap(`  ${printable(text)}`, columns, "    "));
+}
+
+function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: PlanOptions): readonly string[] {
+  const { columns, verbose } = options;
+  const shown = verbose ? leftAlone : leftAlone.slice(0, NAMED_SUBJECTS);
+  const lines = shown.map(({ finding, reason }) =>
+    wrap(
+      `  ${finding.class}  ${printable(subjectInWords(finding.subject))}: ${printable(planReasonInWords(reason))}`,
+      columns,
+      "    ",
+    ),
+  );
+  const more = leftAlone.length - shown.length;
+  return [ink.bold(`Left alone (${leftAlone.length})`), ...lines, ...(more > 0 ? [`  … and ${more} more`] : [])];
 }
 
 export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string {

@@ -3,6 +3,7 @@ import type { NodeReport } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
 import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { selectedWords } from "./verdict-line.ts";
 
 const MOST_FAILING = 5;
 
@@ -12,21 +13,22 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   const ink = paint(colour);
   const actions = report.actions ?? [];
   const healed = actions.filter(({ outcome }) => outcome === "healed").length;
+  const where = printable(report.node) + selectedWords(report.selection);
   const lines: string[] = [];
   const { remaining = [] } = report;
   if (remaining.length === 0 && report.verdict === "unknown") {
-    lines.push(`${ink.yellow("UNKNOWN")}  ${count(healed, "ghost")} gone, cannot tell what is left on ${report.node}`);
+    lines.push(`${ink.yellow("UNKNOWN")}  ${healed} healed, cannot tell what is left on ${where}`);
   } else if (remaining.length === 0 && report.verdict === "degraded") {
     const failing = (report.pending ?? []).filter(isFailing);
     lines.push(
-      `${ink.yellow("DEGRADED")}  ${count(healed, "ghost")} gone, ${count(failing.length, "failure")} still reported on ${report.node}`,
+      `${ink.yellow("DEGRADED")}  ${healed} healed, ${count(failing.length, "failure")} still reported on ${where}`,
       ...failing.slice(0, MOST_FAILING).map((one) => wrap(`  ${pendingLine(one, report.observedAt)}`, columns, "    ")),
     );
   } else if (remaining.length === 0) {
-    lines.push(`${ink.green("HEALED")}  ${count(healed, "ghost")} gone, nothing left on ${report.node}`);
+    lines.push(`${ink.green("HEALED")}  ${healed} healed, nothing left on ${where}`);
   } else {
     lines.push(
-      `${ink.red("NOT ALL HEALED")}  ${healed} gone, ${count(remaining.length, "finding")} left on ${report.node}`,
+      `${ink.red("NOT ALL HEALED")}  ${healed} healed, ${count(remaining.length, "finding")} left on ${where}`,
     );
     for (const finding of remaining) {
       const why = actions.find((action) => action.finding === finding)?.reason;
@@ -36,6 +38,8 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   for (const { expect } of actions)
     if (expect !== undefined) lines.push(wrap(`  ${printable(expect)}`, columns, "    "));
   if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
-  lines.push(ink.dim("  unghost history tells what was done; unghost undo puts a quarantined file back"));
+  const undoable = actions.flatMap(({ undo = [] }) => undo).length;
+  const undo = undoable === 0 ? "" : `   ${count(undoable, "file")} can be put back: unghost undo ID`;
+  lines.push(ink.dim(wrap(`What was done: unghost history${undo}`, columns, "  ")));
   return `${lines.join("\n")}\n`;
 }

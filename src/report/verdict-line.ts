@@ -1,4 +1,5 @@
 import { isFailing } from "../classes/pending.ts";
+import type { Selection } from "../diagnose/select.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { creationWords } from "./pending.ts";
 import { count, type Paint, printable, visibleLength, wrap } from "./text.ts";
@@ -16,7 +17,7 @@ const ROOM_FOR_SOURCES = 60;
 
 function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly string[] {
   const { total, ready } = report.sandboxes;
-  const node = printable(report.node);
+  const node = printable(report.node) + selectedWords(report.selection);
   const { name, version, reachable } = report.runtime;
   const sandboxes = total === 0 ? "no sandboxes" : `${count(total, "sandbox", "sandboxes")}, ${ready} ready`;
   const runtime = reachable ? printable(`${name} ${version}`) : "runtime not reached";
@@ -33,7 +34,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
       `${ink.red("GHOSTS")}  ${countByKind(report.findings)} on ${node}`,
       ...(blocked === 0 ? [] : [`${count(blocked, "pod")} blocked`]),
     ],
-    unknown: [`${ink.yellow("UNKNOWN")}  cannot tell whether ${node} has ghosts`],
+    unknown: [`${ink.yellow("UNKNOWN")}  cannot tell whether there are ghosts on ${node}`],
   }[report.verdict];
   const sources = columns < ROOM_FOR_SOURCES && reachable ? [] : [runtime, ...checked];
   return [...parts, ...sources];
@@ -49,6 +50,14 @@ function joinedParts([first = "", ...parts]: readonly string[], columns: number)
     },
     wrap(first, columns, "  "),
   );
+}
+
+/** ` for shop/web-0`, where the report is narrowed to it. */
+export function selectedWords(selection: Selection | undefined): string {
+  if (selection === undefined) return "";
+  const { targets, namespaces } = selection;
+  const named = [...targets, ...(namespaces.length === 0 ? [] : [`namespace ${namespaces.join(", ")}`])];
+  return ` for ${printable(named.join(", "))}`;
 }
 
 /** `3 ghosts, 1 leak` */

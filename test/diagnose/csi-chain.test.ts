@@ -210,7 +210,11 @@ describe("the plan of a chain", () => {
   });
 
   test("names the pods that it restarts, and says when the volumes come", () => {
-    const text = renderPlan(plan, [], { colour: false, columns: 500, verbose: false });
+    const text = renderPlan(
+      plan,
+      { view: diagnosed().view, problems: [], where: "node" },
+      { colour: false, columns: 500, verbose: false },
+    );
 
     expect(text).toContain("restart default/sidecar, which crashed for want of it");
     expect(text).toContain("kubelet mounts the volumes of default/db by itself: at its next retry, up to 2m2s later");

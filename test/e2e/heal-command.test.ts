@@ -1,10 +1,11 @@
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import { leakedLease } from "../../lab/faults/host-local.ts";
 import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { runPod, runPods } from "../../lab/pods.ts";
-import { HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
+import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, expectGone, heal, healAll, listedIds, treeOf, unghostIn } from "./healed-node.ts";
 import { GUARD_MS, reportOf, UNGHOST } from "./unghost.ts";
 
@@ -19,7 +20,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     const mute = await unghostIn(node, ["heal", ...AT_ONCE]);
 
     expect([dry.code, dryJson.code, mute.code]).toEqual([1, 1, 3]);
-    expect(dry.stdout).toMatch(/Plan: 3 actions, 0 left alone/);
+    expect(dry.stdout).toMatch(/^Plan: heal 3 ghosts on /);
+    expect(dry.stdout).toMatch(/^\w+ +default\/busy +dead-after-crash .* remove$/m);
+    expect(dry.stdout).toMatch(/^Dry run: nothing was changed\. To heal: unghost heal /m);
     expect(mute.stderr).toContain("--yes");
     const { actions, remaining } = reportOf(dryJson);
     expect(actions?.map(({ outcome }) => outcome)).toEqual(["skipped", "skipped", "skipped"]);
@@ -38,9 +41,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
 
     const yes = await onTerminal(node, "y\n", ["heal", ...AT_ONCE]);
     expect([yes.code, await listedIds(node)]).toEqual([0, []]);
-    expect(yes.stdout).toContain("Go ahead? [y/N]");
-    expect(yes.stdout).toMatch(/█+░* *3\/3/);
-    expect(yes.stdout).toContain("HEALED");
+    expect(yes.stdout).toMatch(/Heal 3 ghosts on \S+\? \[y\/N\] /);
+    const flat = stripVTControlCharacters(yes.stdout).replace(/\s+/g, " ");
+    expect(flat.match(/healed default\/\S+ dead-after-crash: removed the sandbox \(\d+\.\ds\)/g)).toHaveLength(3);
+    expect(flat).toMatch(
+      /default\/busy \S+ removed the sandbox \(\d+\.\ds\); logs saved to \/var\/lib\/unghost\/quarantine\/\S+/,
+    );
+    expect(flat).toContain("HEALED 3 healed, nothing left on ");
+    expect(flat).not.toContain("unghost undo");
   });
 
   test("heals only what is asked for, and leaves what is not", async () => {
@@ -55,6 +63,43 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect(there()).toEqual([true, false]);
     await healAll(node);
     expect(there()).toEqual([false, false]);
+  });
+
+  test("touches only what is named, and refuses a name that names nothing", async () => {
+    const node = await deadNode(3);
+    const names = async () =>
+      (await node.cri.listPodSandbox(undefined, CALL)).map(({ metadata }) => metadata?.name).toSorted();
+
+    const unknown = await unghostIn(node, ["heal", "default/dead-9", "--yes", ...AT_ONCE]);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      64,
+      expect.stringMatching(/no pod, sandbox or finding "default\/dead-9" on /),
+    ]);
+    expect(await listedIds(node)).toHaveLength(3);
+
+    const scanned = await unghostIn(node, ["scan", "default/dead-1", ...AT_ONCE]);
+    expect([scanned.code, scanned.stdout]).toEqual([
+      1,
+      expect.stringMatching(/^GHOSTS {2}1 ghost on \S+ for default\/dead-1 /),
+    ]);
+    expect(scanned.stdout).toContain("Why:");
+    const healed = await unghostIn(node, ["heal", "default/dead-1", "--all-dead", "--yes", ...AT_ONCE]);
+    expect([healed.code, healed.stdout]).toEqual([
+      0,
+      expect.stringMatching(/HEALED {2}1 healed, nothing left on \S+ for default\/dead-1/),
+    ]);
+    expect(await names()).toEqual(["busy", "dead-0"]);
+
+    const [finding = ""] = (await unghostIn(node, ["scan", "-o", "name", "dead-0", ...AT_ONCE])).stdout.split("\n");
+    const byId = await unghostIn(node, ["heal", finding, "--yes", ...AT_ONCE]);
+    expect([byId.code, await names()]).toEqual([0, ["busy"]]);
+    const again = await unghostIn(node, ["heal", finding, "--yes", ...AT_ONCE]);
+    expect([again.code, await names()]).toEqual([0, ["busy"]]);
+
+    const elsewhere = await unghostIn(node, ["heal", "-n", "shop", "--yes", ...AT_ONCE]);
+    expect([elsewhere.code, await names()]).toEqual([0, ["busy"]]);
+    const here = await unghostIn(node, ["heal", "-n", "default", "--yes", ...AT_ONCE]);
+    expect([here.code, await names()]).toEqual([0, []]);
   });
 
   test("tells by its exit code what it could not do", async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../src/classes/finding.ts";
+import { viewOf } from "../../src/classes/view.ts";
 import type { Plan } from "../../src/plan/plan.ts";
-import { renderPlan } from "../../src/report/plan.ts";
+import { type PlanContext, renderPlan } from "../../src/report/plan.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
+import { AT_ONCE, snapshotOf } from "../support/snapshot-builder.ts";
 
 const OPTIONS = { colour: false, columns: 100, verbose: false };
 
@@ -31,23 +33,32 @@ function planOf(...digits: readonly string[]): Plan {
   return { actions, leftAlone: [] };
 }
 
-describe("the plan in words", () => {
-  test("shows what is known of one as what is known of one", () => {
-    const brief = renderPlan(planOf("a", "b"), [], OPTIONS);
-    const verbose = renderPlan(planOf("a", "b"), [], { ...OPTIONS, verbose: true });
+const CONTEXT: PlanContext = { view: viewOf(snapshotOf(), AT_ONCE), problems: [], where: "edge-7" };
 
-    expect(brief).toContain("    Of the first:\n    cri: a holds no container\n");
-    expect(brief).not.toContain("b holds no container");
-    expect(verbose).toContain("b holds no container");
-    expect(verbose).not.toContain("Of the first");
-    expect(renderPlan(planOf("a"), [], OPTIONS)).not.toContain("Of the first");
+describe("the plan in words", () => {
+  test("has the columns of scan with the steps that will run, and the reason", () => {
+    expect(renderPlan(planOf("a", "b"), CONTEXT, OPTIONS)).toBe(`\
+Plan: heal 2 ghosts on edge-7
+SEV   POD  CLASS             AGE  BLOCKS  ACTION
+crit  -    dead-after-crash  -    -       remove
+crit  -    dead-after-crash  -    -       remove
+dead-after-crash (2): save its logs and remove it through the runtime, then see that its network is
+  released. Reason: it holds no container
+`);
+  });
+
+  test("shows the evidence with -v", () => {
+    expect(renderPlan(planOf("a", "b"), CONTEXT, OPTIONS)).not.toContain("holds no container\n    cri");
+    const verbose = renderPlan(planOf("a", "b"), CONTEXT, { ...OPTIONS, verbose: true });
+
+    for (const digit of ["a", "b"]) expect(verbose).toContain(`cri: ${digit} holds no container`);
   });
 
   test("ends with what could not be read", () => {
     const problems = [{ source: "kubernetes", problem: "nobody answers", next: "start it" }];
 
-    expect(renderPlan(planOf(), problems, OPTIONS)).toBe(
-      "Plan: 0 actions, 0 left alone\n\nCould not read\n  kubernetes: nobody answers. Start it.\n",
+    expect(renderPlan(planOf(), { ...CONTEXT, problems }, OPTIONS)).toBe(
+      "Plan: nothing to heal on edge-7\nCould not read\n  kubernetes: nobody answers. Start it.\n",
     );
   });
 });

@@ -14,11 +14,25 @@ const HEALED: NodeReport = {
 
 describe("the summary of a healing", () => {
   test.each<readonly [string, NodeReport, RegExp]>([
-    ["all is healed", HEALED, /^HEALED {2}1 ghost gone, nothing left on worker-1\n/],
-    ["something is left", { ...HEALED, verdict: "ghosts", remaining: ["x/y"] }, /^NOT ALL HEALED {2}1 gone, 1 finding/],
-    ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 ghost gone, cannot tell/],
+    ["all is healed", HEALED, /^HEALED {2}1 healed, nothing left on worker-1\n/],
+    [
+      "something is left",
+      { ...HEALED, verdict: "ghosts", remaining: ["x/y"] },
+      /^NOT ALL HEALED {2}1 healed, 1 finding/,
+    ],
+    ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 healed, cannot tell/],
   ])("says first that %s", (_, report, headline) => {
     expect(renderSummary(report, OPTIONS)).toMatch(headline);
+  });
+
+  test("offers undo only where something can be put back", () => {
+    const [action] = HEALED.actions ?? [];
+    if (action === undefined) throw new Error("one was made");
+
+    expect(renderSummary(HEALED, OPTIONS)).toMatch(/\nWhat was done: unghost history\n$/);
+    expect(renderSummary({ ...HEALED, actions: [{ ...action, undo: ["j1", "j2"] }] }, OPTIONS)).toContain(
+      "2 files can be put back: unghost undo ID",
+    );
   });
 
   test("names what could not be read, and says nothing of it otherwise", () => {

@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import { onOff, text } from "../flag-kinds.ts";
+import { list, onOff, targetsParameter, text } from "../flag-kinds.ts";
 import { nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import type { ScanFlags } from "../scan.ts";
 import type { ScanOfflineFlags } from "../scan-offline.ts";
@@ -8,7 +8,7 @@ import type { Context } from "./context.ts";
 
 type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
 
-export const scan = buildCommand<Flags, [], Context>({
+export const scan = buildCommand<Flags, string[], Context>({
   docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
   parameters: {
     flags: {
@@ -16,6 +16,7 @@ export const scan = buildCommand<Flags, [], Context>({
       output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
       all: onOff("One line for every finding; by default more than 20 are grouped"),
       noHeaders: onOff("Leave the column headings out"),
+      namespace: list("Only pods of these namespaces", "NAMESPACE"),
       quiet: onOff("Print nothing: the exit code is the result"),
       watch: onOff("Scan again every --interval until interrupted"),
       interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
@@ -24,16 +25,18 @@ export const scan = buildCommand<Flags, [], Context>({
       containerdRoot: text("With --offline: containerd's root directory (default: found by itself)", "DIR"),
       containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
     },
-    aliases: { ...nodeFlagAliases, q: "quiet", w: "watch" },
+    positional: targetsParameter,
+    aliases: { ...nodeFlagAliases, n: "namespace", q: "quiet", w: "watch" },
   },
-  func: async function ({ offline, ...flags }) {
+  func: async function ({ offline, ...flags }, ...targets) {
     if (offline === true) {
+      if (targets.length > 0) throw new SettingsError("targets are looked up in the runtime: leave --offline out");
       if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
       const { runScanOffline } = await import("../scan-offline.ts");
       this.finish(await runScanOffline(flags, this.io));
       return;
     }
     const { runScan } = await import("../scan.ts");
-    this.finish(await runScan(flags, this.io));
+    this.finish(await runScan(flags, targets, this.io));
   },
 });

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Finding } from "../../classes/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { NodeTools } from "../node-tools.ts";
@@ -14,13 +15,15 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
   if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
   const asked = await Promise.all(proof.containerIds.map((id) => logPathOf(id, tools)));
   const logPaths = asked.filter((path) => path.startsWith("/"));
-  if (logPaths.length > 0) {
-    const saved = await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
-    if (saved.outcome !== "saved") {
-      return refused({ code: "logs-not-saved", refusal: saved.refusal }, saved.id);
-    }
+  const logs =
+    logPaths.length === 0 ? undefined : await saveLogs(tools, { ...reasonFor(finding), sandboxId, logPaths });
+  if (logs !== undefined && logs.outcome !== "saved") {
+    return refused({ code: "logs-not-saved", refusal: logs.refusal }, logs.id);
   }
-  return await journaled(tools, finding, { kind: "remove-sandbox", sandboxId }, () => remove(sandboxId, tools));
+  const removal = { kind: "remove-sandbox", sandboxId } as const;
+  const result = await journaled(tools, finding, removal, () => remove(sandboxId, tools));
+  const isSaved = result.kind === "done" && logs !== undefined && logs.saved.length > 0;
+  return isSaved ? { ...result, logsSavedTo: join(tools.stateDir.quarantine, logs.id) } : result;
 }
 
 /** A container keeps the path that it was made with: what the look has read need not be asked again. */

@@ -1,0 +1,39 @@
+import type { Diagnosis } from "../diagnose/diagnose.ts";
+import { resolveTargets, type Selected, type Selection, select, type TargetProblem } from "../diagnose/select.ts";
+import type { NodeReport } from "../report/node-report.ts";
+import { printable } from "../report/text.ts";
+import { SettingsError } from "./settings-error.ts";
+
+/** `scan|heal [TARGET]... [-n NAMESPACE]`, as the command line gives it. */
+export function selectionOf(targets: readonly string[], namespaces: readonly string[] = []): Selection | undefined {
+  return targets.length + namespaces.length === 0 ? undefined : { targets, namespaces };
+}
+
+export type Narrow = (diagnosis: Diagnosis) => Selected;
+
+/**
+ * Narrows this diagnosis and later ones of the same node to what was named. A word that names nothing here, or two
+ * things, is wrong usage: to pass over it would read as "nothing is wrong with it".
+ */
+export function narrowing(selection: Selection | undefined, first: Diagnosis, node: string): Narrow {
+  if (selection === undefined) return (diagnosis) => ({ diagnosis, alsoBlocking: [] });
+  const { targets, problems } = resolveTargets(selection, first);
+  const [problem] = problems;
+  if (problem !== undefined) throw new SettingsError(problemSentence(problem, node));
+  return (diagnosis) => select(diagnosis, targets, selection.namespaces);
+}
+
+function problemSentence(problem: TargetProblem, node: string): string {
+  const target = printable(problem.target);
+  if (problem.code === "ambiguous-target") {
+    return `"${target}" names ${problem.candidates.length} things on ${printable(node)}: ${problem.candidates.slice(0, 5).map(printable).join(", ")}`;
+  }
+  return `no pod, sandbox or finding "${target}" on ${printable(node)}: name a NAMESPACE/POD, a sandbox id (4 characters or more) or a finding id; unghost scan -o name lists the findings`;
+}
+
+/** The report with what it was narrowed to. */
+export function withSelection(report: NodeReport, selection: Selection | undefined): NodeReport {
+  if (selection === undefined) return report;
+  const { targets, namespaces } = selection;
+  return { ...report, selection: { targets: [...targets], namespaces: [...namespaces] } };
+}

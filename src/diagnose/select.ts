@@ -1,0 +1,151 @@
+import type { Finding, PodName } from "../classes/finding.ts";
+import { classById } from "../classes/index.ts";
+import type { NodeView } from "../classes/view.ts";
+import type { SandboxId } from "../snapshot/ids.ts";
+import type { Diagnosis } from "./diagnose.ts";
+import { verdictOf } from "./verdict.ts";
+
+/** What a person named on the command line; nothing named is everything. */
+export interface Selection {
+  readonly targets: readonly string[];
+  readonly namespaces: readonly string[];
+}
+
+/**
+ * - `finding`: by its id. It may be gone by now: the class in front tells that it is one.
+ * - `sandbox`: by its id or the beginning of one. - `pod`: by namespace and name.
+ */
+export type Target =
+  | { readonly kind: "finding"; readonly id: string }
+  | { readonly kind: "sandbox"; readonly id: SandboxId }
+  | { readonly kind: "pod"; readonly namespace: string; readonly name: string };
+
+export type TargetProblem =
+  | { readonly code: "unknown-target"; readonly target: string }
+  | { readonly code: "ambiguous-target"; readonly target: string; readonly candidates: readonly string[] };
+
+export interface Resolved {
+  readonly targets: readonly Target[];
+  readonly problems: readonly TargetProblem[];
+}
+
+/** What each word names on this node. */
+export function resolveTargets({ targets, namespaces }: Selection, { view, findings }: Diagnosis): Resolved {
+  const ids = idsOn(view, findings);
+  const pods = podsOn(view, findings).filter(({ namespace }) => isWithin(namespace, namespaces));
+  const resolved: Target[] = [];
+  const problems: TargetProblem[] = [];
+  for (const target of targets) {
+    const meanings = meaningsOf(target, ids, pods);
+    const [only] = meanings;
+    if (only === undefined) problems.push({ code: "unknown-target", target });
+    else if (meanings.length > 1) problems.push({ code: "ambiguous-target", target, candidates: meanings.map(nameOf) });
+    else resolved.push(only);
+  }
+  return { targets: resolved, problems };
+}
+
+/** Shorter than this, the beginning of an id names nothing: it is more likely a word. */
+const SHORTEST_PREFIX = 4;
+
+function meaningsOf(target: string, ids: ReadonlySet<SandboxId>, pods: readonly PodName[]): readonly Target[] {
+  const slash = target.indexOf("/");
+  if (slash > 0 && classById(target.slice(0, slash)) !== undefined) return [{ kind: "finding", id: target }];
+  const named = pods.filter(({ namespace, name }) => (slash < 0 ? name === target : `${namespace}/${name}` === target));
+  if (named.length > 0) return named.map(({ namespace, name }) => ({ kind: "pod", namespace, name }));
+  if (target.length < SHORTEST_PREFIX) return [];
+  return [...ids].filter((id) => id.startsWith(target)).map((id) => ({ kind: "sandbox", id }));
+}
+
+function nameOf(target: Target): string {
+  return target.kind === "pod" ? `${target.namespace}/${target.name}` : target.id;
+}
+
+function idsOn({ sandboxes, unlistedIds }: NodeView, findings: readonly Finding[]): ReadonlySet<SandboxId> {
+  return new Set([
+    ...sandboxes.map(({ id }) => id),
+    ...unlistedIds,
+    ...findings.flatMap(({ subject }) => ("sandboxId" in subject && subject.sandboxId ? [subject.sandboxId] : [])),
+  ]);
+}
+
+function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[]): readonly PodName[] {
+  const { kubernetes } = snapshot;
+  const known = kubernetes.source === "none" ? [] : kubernetes.pods;
+  const all = [
+    ...sandboxes.map(({ pod }) => pod),
+    ...known.flatMap(({ namespace, name }) => (namespace && name ? [{ namespace, name }] : [])),
+    ...findings.flatMap((finding) => [...ownPod(finding), ...(finding.blockedPods ?? [])]),
+  ];
+  return [...new Map(all.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
+}
+
+/** Narrowed to what was named, and what else keeps the named pods from working without being about them. */
+export interface Selected {
+  readonly diagnosis: Diagnosis;
+  readonly alsoBlocking: readonly Finding[];
+}
+
+export function select(diagnosis: Diagnosis, targets: readonly Target[], namespaces: readonly string[]): Selected {
+  const isNamed = (subject: Named) => isWithin(subject.pod?.namespace, namespaces) && matches(subject, targets);
+  const findings = diagnosis.findings.filter((finding) => isNamed(namedBy(finding)));
+  const alsoBlocking = diagnosis.findings.filter(
+    (finding) =>
+      !findings.includes(finding) && (finding.blockedPods ?? []).some((pod) => isNamed({ pod, finding: undefined })),
+  );
+  const pending = diagnosis.pending.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId }));
+  const found = findings.map((finding) => withOwnFollowUps(finding, (pod) => isNamed({ pod })));
+  return {
+    alsoBlocking,
+    diagnosis: {
+      ...diagnosis,
+      findings: found,
+      pending,
+      kept: diagnosis.kept.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId })),
+      dead: diagnosis.dead.filter(({ sandbox }) => isNamed({ pod: sandbox.pod, sandboxId: sandbox.id })),
+      verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
+    },
+  };
+}
+
+interface Named {
+  readonly finding?: string | undefined;
+  readonly sandboxId?: SandboxId | undefined;
+  readonly pod?: PodName | undefined;
+}
+
+function namedBy(finding: Finding): Named {
+  const { subject } = finding;
+  const [pod] = ownPod(finding);
+  return { finding: finding.id, pod, sandboxId: "sandboxId" in subject ? subject.sandboxId : undefined };
+}
+
+function matches({ finding, sandboxId, pod }: Named, targets: readonly Target[]): boolean {
+  if (targets.length === 0) return true;
+  return targets.some((target) => {
+    switch (target.kind) {
+      case "finding":
+        return target.id === finding;
+      case "sandbox":
+        return target.id === sandboxId;
+      case "pod":
+        return target.name === pod?.name && target.namespace === pod.namespace;
+    }
+  });
+}
+
+function isWithin(namespace: string | undefined, namespaces: readonly string[]): boolean {
+  return namespaces.length === 0 || (namespace !== undefined && namespaces.includes(namespace));
+}
+
+function ownPod({ subject }: Finding): readonly PodName[] {
+  return "pod" in subject && subject.pod !== undefined ? [subject.pod] : [];
+}
+
+/** Pods that were not named are not restarted either. */
+function withOwnFollowUps(finding: Finding, isNamed: (pod: PodName) => boolean): Finding {
+  if (finding.afterwards === undefined) return finding;
+  const afterwards = finding.afterwards.filter((step) => step.kind !== "kick-pod" || isNamed(step));
+  // What comes before a restart only waits for it to make sense.
+  return { ...finding, afterwards: afterwards.some(({ kind }) => kind === "kick-pod") ? afterwards : [] };
+}
