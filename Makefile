@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test multus-test demo bench chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test multus-test release release-test image demo bench chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -59,6 +59,15 @@ cluster-test: setup build ## stories on a real control plane and kubelet; ends w
 
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
+
+release: setup ## dist/release: archives for x64 and arm64, glibc and musl; SHA-256 sums, SBOM, licences
+	node scripts/release.ts
+
+image: setup ## dist/image: the container image for amd64 and arm64 as an OCI layout, and as one archive
+	node scripts/image.ts
+
+release-test: release image ## the release is reproducible, and runs on the machines it is for
+	vitest run --project release
 
 demo: setup build ## a power cut under a real node, told as a short story
 	@node lab/demo.ts

@@ -9,7 +9,7 @@ export default defineConfig({
           name: "unit",
           sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**"],
+          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**", "test/release/**"],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
           // Hang guards, not measurements: the machines are shared, and a test may leave 20,000 files to remove.
@@ -40,6 +40,16 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make release-test` alone: it builds everything twice.
+          name: "release",
+          sequence: { groupOrder: 2 },
+          include: ["test/release/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 900_000,
         },
       },
       {

@@ -8,8 +8,8 @@ import type { Tools } from "../tools.ts";
 import { type ApiReader, openApiReader } from "./api-reader.ts";
 import { type Credentials, kubeconfig } from "./kubeconfig.ts";
 import { type Machine, startMachine } from "./machine.ts";
-import { API_SERVER_PORT, CONTROL_PLANE_IP } from "./network.ts";
-import type { ClusterTools } from "./tools.ts";
+import { API_SERVER_PORT, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP } from "./network.ts";
+import { type ClusterTools, ensureHelm } from "./tools.ts";
 
 /** etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a machine of their own, which no node's power cut reaches. */
 export interface ControlPlane {
@@ -22,6 +22,10 @@ export interface ControlPlane {
   readonly api: ApiReader;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
+  /** The same for a command that may end with another code. */
+  tryKubectl(args: readonly string[]): Promise<CommandResult>;
+  /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
+  helm(args: readonly string[]): Promise<string>;
   /** As whoever these credentials belong to; gives what became of it. */
   kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** Starts the API server again after it was ended, and waits until it is ready. */
@@ -34,8 +38,8 @@ const ADMIN = "/etc/kubernetes/admin.conf";
 const OTHER = "/etc/kubernetes/other.conf";
 const ETCD = "http://127.0.0.1:2379";
 const SERVICE_IPS = "10.96.0.0/16";
-const KUBERNETES_SERVICE_IP = "10.96.0.1";
 const KUBECTL_MS = 120_000;
+const HELM_MS = 600_000;
 
 export async function startControlPlane(tools: Tools, programs: ClusterTools): Promise<ControlPlane> {
   const machine = await startMachine(tools, [programs.kubernetesDir]);
@@ -51,7 +55,9 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
   const server = `https://${CONTROL_PLANE_IP}:${API_SERVER_PORT}`;
   const authority = makeAuthority(machine.dir, "lab-cluster");
   await writeCredentials(machine, authority, server);
-  await machine.check(["ip", "address", "add", `${CONTROL_PLANE_IP}/32`, "dev", "lo"]);
+  for (const ip of [CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP]) {
+    await machine.check(["ip", "address", "add", `${ip}/32`, "dev", "lo"]);
+  }
 
   const program = (name: string) => join(programs.kubernetesDir, name);
   const run = (name: string, command: readonly string[]) => service(machine, name, `/var/log/${name}.log`, command);
@@ -88,6 +94,11 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     api,
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
+    tryKubectl: (args) => machine.exec(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS }),
+    helm: async (args) => {
+      const helmProgram = await ensureHelm();
+      return await machine.check([helmProgram, `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: HELM_MS });
+    },
     kubectlAs: async (credentials, args, options = {}) => {
       await machine.writeFile(OTHER, kubeconfig(server, authority.cert, credentials), 0o600);
       return await machine.exec(["kubectl", `--kubeconfig=${OTHER}`, ...args], { timeoutMs: KUBECTL_MS, ...options });
@@ -111,6 +122,7 @@ const API_SERVER_FLAGS = [
   `--advertise-address=${CONTROL_PLANE_IP}`,
   "--allow-privileged",
   "--authorization-mode=Node,RBAC",
+  "--allow-privileged",
   "--enable-admission-plugins=NodeRestriction",
   `--client-ca-file=${PKI}/ca.crt`,
   `--tls-cert-file=${PKI}/apiserver.crt`,

@@ -36,6 +36,27 @@ export async function ensureClusterTools(): Promise<ClusterTools | Unavailable> 
   }
 }
 
+const HELM_VERSION = "4.3.1";
+const HELM_MODULE = "helm.sh/helm/v4";
+
+/** helm, built as a requirement of an empty module. */
+export async function ensureHelm(): Promise<string> {
+  const go = findGo();
+  if (go === undefined) throw new Error(`helm ${HELM_VERSION} is built with go, and no go was found on this machine`);
+  const dir = await cached(`helm-v${HELM_VERSION}`, async (draft) => {
+    const source = join(draft, "source");
+    await mkdir(source);
+    const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };
+    const options = { cwd: source, env, timeoutMs: BUILD_MS };
+    await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
+    await runOrThrow([go, "get", `${HELM_MODULE}@v${HELM_VERSION}`], options);
+    const flags = ["-trimpath", "-ldflags", "-s -w", "-o", join(draft, "helm")];
+    await runOrThrow([go, "build", ...flags, `${HELM_MODULE}/cmd/helm`], options);
+    await rm(source, { recursive: true });
+  });
+  return join(dir, "helm");
+}
+
 /** As requirements of an empty module, with each staging module replaced by its release. */
 async function buildKubernetes(go: string, dir: string): Promise<void> {
   const source = join(dir, "source");

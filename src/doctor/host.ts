@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { journalDirectory } from "../snapshot/journal.ts";
@@ -62,10 +62,16 @@ function checkWritable(id: string, path: string, neededFor: string): Check {
 function checkReadable(id: string, path: string, neededFor: string): Check {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return absentCheck(id, `${path} does not exist`);
   try {
-    accessSync(path, constants.R_OK);
+    // A device that the container's cgroup forbids looks readable until it is opened.
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
     return ok(id, `${path} is readable`);
   } catch (error) {
-    return missing(id, `${path} is not readable (${errorCode(error)})`, neededFor, "Run it as root, with SYSLOG.");
+    return missing(
+      id,
+      `${path} is not readable (${errorCode(error)})`,
+      neededFor,
+      "Only a privileged container may open it; the host itself may.",
+    );
   }
 }
 

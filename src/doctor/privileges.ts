@@ -33,7 +33,6 @@ export const CAPABILITIES: readonly NeededCapability[] = [
     inContainersOnly: true,
   },
   { name: "NET_ADMIN", bit: 12, neededFor: "CNI plugins that delete links, routes and firewall rules" },
-  { name: "SYSLOG", bit: 34, neededFor: "reading the kernel log: stalls, hung tasks, leaked network devices" },
 ];
 
 export function checkPrivileges(hostRoot: string): readonly Check[] {

@@ -13,6 +13,8 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["undo", async () => (await import("./undo.ts")).undo],
   ["doctor", async () => (await import("./doctor.ts")).doctor],
   ["config", async () => (await import("./config.ts")).config],
+  ["withdraw", async () => (await import("./withdraw.ts")).withdraw],
+  ["version", async () => (await import("./version.ts")).version],
   ["install", async () => (await import("./install.ts")).install],
   ["uninstall", async () => (await import("./uninstall.ts")).uninstall],
 ]);

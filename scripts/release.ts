@@ -1,0 +1,57 @@
+/**
+ * Builds dist/release: one archive for each kind of machine, SHA-256 sums, bill of materials, licences. The same source
+ * gives the same bytes: there are no dates and no paths in it.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { tar } from "../lab/tar.ts";
+import manifest from "../package.json" with { type: "json" };
+import { compileExecutable } from "./executable.ts";
+import { bundledPackages } from "./release/bundled-packages.ts";
+import { billOfMaterials, thirdPartyLicences } from "./release/documents.ts";
+import { engineFor, engineVersion, TARGETS } from "./release/engines.ts";
+
+const OUT = process.argv[2] ?? "dist/release";
+const { version } = manifest;
+
+rmSync(OUT, { recursive: true, force: true });
+mkdirSync(OUT, { recursive: true });
+const packages = await bundledPackages();
+const documents = {
+  LICENSE: readFileSync("LICENSE", "utf8"),
+  "THIRD-PARTY-LICENCES": thirdPartyLicences(engineVersion(), packages),
+  "sbom.cdx.json": billOfMaterials(version, engineVersion(), packages),
+  "README.md": readFileSync("README.md", "utf8"),
+};
+
+const sums: string[] = [];
+publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
+for (const target of TARGETS) {
+  // The name of the file is inside the executable.
+  const executable = join(OUT, target.name, "unghost");
+  compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
+  const content = readFileSync(executable);
+  const name = `unghost-${version}-${target.name}`;
+  const archive = tar([
+    { type: "directory", path: `${name}/`, mode: 0o755 },
+    { type: "file", path: `${name}/unghost`, content, mode: 0o755 },
+    ...Object.entries(documents).map(
+      ([file, text]) => ({ type: "file", path: `${name}/${file}`, content: Buffer.from(text), mode: 0o644 }) as const,
+    ),
+  ]);
+  const size = publish(`${name}.tar.gz`, gzipSync(archive, { level: 9 }));
+  console.log(`${name}: executable ${megabytes(content.length)}, archive ${megabytes(size)}`);
+}
+writeFileSync(join(OUT, "SHA256SUMS"), sums.join(""));
+
+function publish(file: string, content: Buffer): number {
+  writeFileSync(join(OUT, file), content);
+  sums.push(`${createHash("sha256").update(content).digest("hex")}  ${file}\n`);
+  return content.length;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

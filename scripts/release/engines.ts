@@ -1,0 +1,91 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { cached } from "../../lab/cache.ts";
+
+/** A kind of machine that unghost is released for. */
+export interface ReleaseTarget {
+  /** In file names, as Go and the OCI name machines. */
+  readonly name: string;
+  readonly arch: "amd64" | "arm64";
+  readonly libc: "glibc" | "musl";
+  /** Of `bun build --target`. */
+  readonly bunTarget: string;
+  /** The engine's package on the npm registry; package-lock.json has its version and hash. */
+  readonly enginePackage: string;
+}
+
+/** There is no build for old processors of its own: the engine for x64 runs on any, its `baseline` package has the same bytes. */
+export const TARGETS: readonly ReleaseTarget[] = [
+  {
+    name: "linux-amd64",
+    arch: "amd64",
+    libc: "glibc",
+    bunTarget: "bun-linux-x64",
+    enginePackage: "@oven/bun-linux-x64",
+  },
+  {
+    name: "linux-arm64",
+    arch: "arm64",
+    libc: "glibc",
+    bunTarget: "bun-linux-arm64",
+    enginePackage: "@oven/bun-linux-aarch64",
+  },
+  {
+    name: "linux-amd64-musl",
+    arch: "amd64",
+    libc: "musl",
+    bunTarget: "bun-linux-x64-musl",
+    enginePackage: "@oven/bun-linux-x64-musl",
+  },
+  {
+    name: "linux-arm64-musl",
+    arch: "arm64",
+    libc: "musl",
+    bunTarget: "bun-linux-arm64-musl",
+    enginePackage: "@oven/bun-linux-aarch64-musl",
+  },
+];
+
+export function targetNamed(name: string): ReleaseTarget {
+  const target = TARGETS.find((one) => one.name === name);
+  if (target === undefined) throw new Error(`${name} is none of ${TARGETS.map((one) => one.name).join(", ")}`);
+  return target;
+}
+
+interface Locked {
+  readonly version: string;
+  readonly integrity: string;
+}
+
+/** The engine's executable for a target, downloaded once and compared with the hash in package-lock.json. */
+export async function engineFor({ enginePackage }: ReleaseTarget): Promise<string> {
+  const { version, integrity } = locked(enginePackage);
+  const dir = await cached(`engine-${enginePackage.replace("@oven/", "")}-${version}`, async (draft) => {
+    const pack = ["pack", "--silent", `${enginePackage}@${version}`, "--pack-destination", draft];
+    const [archive = ""] = execFileSync("npm", pack, { encoding: "utf8" }).trim().split("\n").slice(-1);
+    const [algorithm = "", wanted] = integrity.split("-");
+    const actual = createHash(algorithm)
+      .update(readFileSync(join(draft, archive)))
+      .digest("base64");
+    if (actual !== wanted)
+      throw new Error(`${enginePackage}@${version} is not what package-lock.json names: ${integrity}`);
+    mkdirSync(join(draft, "package"), { recursive: true });
+    execFileSync("tar", ["-xzf", join(draft, archive), "-C", draft]);
+  });
+  return join(dir, "package/bin/bun");
+}
+
+function locked(name: string): Locked {
+  const lock = JSON.parse(readFileSync("package-lock.json", "utf8")) as {
+    packages: Record<string, Locked | undefined>;
+  };
+  const entry = lock.packages[`node_modules/${name}`];
+  if (entry === undefined) throw new Error(`package-lock.json does not name ${name}`);
+  return entry;
+}
+
+export function engineVersion(): string {
+  return locked("bun").version;
+}

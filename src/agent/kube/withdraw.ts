@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import * as v from "valibot";
+import { CONDITION_TYPE } from "../../fleet/reports.ts";
+import { COUNTS_LEASE } from "../../fleet/shared-counts.ts";
+import type { Api } from "../../kube/api.ts";
+import { listAll } from "../../kube/list.ts";
+import { deleteCondition } from "./node-condition.ts";
+
+export interface WithdrawOptions {
+  readonly namespace: string;
+  /** How long to wait for the agents' pods to be gone: one that runs would publish its condition again. */
+  readonly waitMs: number;
+}
+
+export interface Withdrawn {
+  readonly nodes: readonly string[];
+  readonly leases: readonly string[];
+  /** Agents that were still there when the time was up. */
+  readonly agents: readonly string[];
+}
+
+const AGENTS = "app.kubernetes.io/name=unghost,app.kubernetes.io/component=agent";
+const POLL_MS = 500;
+
+const Named = v.object({ metadata: v.object({ name: v.string() }) });
+const Conditioned = v.object({
+  metadata: v.object({ name: v.string() }),
+  status: v.nullish(v.object({ conditions: v.nullish(v.array(v.object({ type: v.string() }))) })),
+});
+
+/** Removes what agents have published in the cluster: the condition of every node, and the fleet's leases. */
+export async function withdraw(api: Api, { namespace, waitMs }: WithdrawOptions): Promise<Withdrawn> {
+  const agents = await waitForAgents(api, namespace, waitMs);
+  const nodes = await listAll(api, { path: "/api/v1/nodes", item: Conditioned, fresh: true });
+  const marked = nodes.filter(({ status }) => status?.conditions?.some(({ type }) => type === CONDITION_TYPE));
+  for (const { metadata } of marked) await deleteCondition(api, metadata.name);
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+  const leases = (await listAll(api, { path, item: Named, fresh: true }))
+    .map(({ metadata }) => metadata.name)
+    .filter((name) => name === COUNTS_LEASE || /^unghost-heal-\d+$/.test(name));
+  for (const lease of leases) await api.delete(`${path}/${lease}`, {});
+  return { nodes: marked.map(({ metadata }) => metadata.name), leases, agents };
+}
+
+async function waitForAgents(api: Api, namespace: string, waitMs: number): Promise<readonly string[]> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  for (let waited = 0; ; waited += POLL_MS) {
+    const pods = await listAll(api, { path, query: { labelSelector: AGENTS }, item: Named, fresh: true });
+    if (pods.length === 0 || waited >= waitMs) return pods.map(({ metadata }) => metadata.name);
+    await sleep(POLL_MS);
+  }
+}

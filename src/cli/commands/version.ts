@@ -1,0 +1,23 @@
+import { buildCommand } from "@stricli/core";
+import { formatDocument } from "../../report/format.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { text } from "../flag-kinds.ts";
+import { outputFormat } from "../setting-values.ts";
+import { VERSION } from "../version.ts";
+import type { Context } from "./context.ts";
+
+export const version = buildCommand<{ readonly output?: string }, [], Context>({
+  docs: { brief: "Show the version" },
+  parameters: { flags: { output: text("table, json or yaml", "FORMAT") }, aliases: { o: "output" } },
+  func: async function ({ output }) {
+    const format = outputFormat(output === undefined ? undefined : { value: output, from: "--output" });
+    const engine = process.versions["bun"] === undefined ? `node ${process.version}` : `bun ${process.versions["bun"]}`;
+    const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
+    this.io.stdout(
+      format === "table"
+        ? `unghost ${VERSION}\n`
+        : await formatDocument({ version: VERSION, platform, engine }, format),
+    );
+    this.finish(ExitCode.ok);
+  },
+});

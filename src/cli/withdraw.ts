@@ -1,0 +1,39 @@
+import { withdraw } from "../agent/kube/withdraw.ts";
+import { withApi } from "../fleet/with-api.ts";
+import { clusterOpener } from "../snapshot/open-cluster.ts";
+import { ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import type { NodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+
+export interface WithdrawFlags extends Pick<NodeFlags, "kubeconfig" | "config" | "timeout"> {
+  readonly namespace?: string;
+}
+
+const REQUESTS_MS = 60_000;
+const WAIT_MS = 120_000;
+
+/** For whoever uninstalls a chart or a manifest: agents cannot know whether they are stopped for good. */
+export async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
+  const { kubeconfig, hostRoot } = await resolveSettings(flags, io);
+  const openCluster = clusterOpener({ root: hostRoot, kubeconfig, env: io.env });
+  try {
+    const done = await withApi(openCluster, WAIT_MS + REQUESTS_MS, (api) =>
+      withdraw(api, { namespace, waitMs: WAIT_MS }),
+    );
+    io.stdout(
+      `Removed the condition GhostSandboxes from ${done.nodes.length} nodes: ${done.nodes.join(", ") || "none"}.\n`,
+    );
+    io.stdout(`Deleted ${done.leases.length} leases in ${namespace}.\n`);
+    if (done.agents.length === 0) return ExitCode.ok;
+    io.stderr(
+      `Agents still run and will publish again: ${done.agents.join(", ")}. Delete them, then run this again.\n`,
+    );
+    return ExitCode.findings;
+  } catch (error) {
+    io.stderr(
+      `unghost: ${error instanceof Error ? error.message : String(error)}. Run this again once that is solved.\n`,
+    );
+    return ExitCode.findings;
+  }
+}

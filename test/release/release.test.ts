@@ -1,0 +1,61 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { cached } from "../../lab/cache.ts";
+import { run, runOrThrow } from "../../lab/command.ts";
+import { unpackDebianPackages } from "../../lab/debian-packages.ts";
+import manifest from "../../package.json" with { type: "json" };
+
+const RELEASE = "dist/release";
+const BUILD_MS = 600_000;
+
+test("two builds of the release have the same bytes", async () => {
+  const elsewhere = await mkdtemp(join(tmpdir(), "unghost-release-"));
+  onTestFinished(() => rm(elsewhere, { recursive: true }));
+
+  await runOrThrow([process.execPath, "scripts/release.ts", elsewhere], { timeoutMs: BUILD_MS });
+
+  const sums = readFileSync(join(RELEASE, "SHA256SUMS"), "utf8");
+  expect(readFileSync(join(elsewhere, "SHA256SUMS"), "utf8")).toBe(sums);
+  for (const [, sum, file = ""] of sums.matchAll(/^(\w+) {2}(.+)$/gm)) {
+    expect(
+      createHash("sha256")
+        .update(readFileSync(join(RELEASE, file)))
+        .digest("hex"),
+    ).toBe(sum);
+  }
+});
+
+test("the archive of this machine runs without Node", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const arch = process.arch === "arm64" ? "arm64" : "amd64";
+  const name = `unghost-${manifest.version}-linux-${arch}`;
+  await runOrThrow(["tar", "-xzf", join(RELEASE, `${name}.tar.gz`), "-C", dir]);
+  const unghost = (...args: readonly string[]) =>
+    run([join(dir, name, "unghost"), ...args], { env: { PATH: "/nowhere" }, timeoutMs: BUILD_MS });
+
+  expect((await unghost("version")).stdout).toBe(`unghost ${manifest.version}\n`);
+  expect((await unghost("explain", 'failed to reserve sandbox name "a": name is reserved for "b"')).code).toBe(0);
+  for (const command of [["doctor"], ["scan"], ["boot"]]) {
+    const empty = ["--no-kube", "--host-root", dir, "--state-dir", "/state"];
+    expect((await unghost(...command, ...empty)).code, command.join(" ")).toBeLessThan(3);
+  }
+});
+
+test.skipIf(process.arch !== "x64")("the executable for arm64 runs, system calls included", async () => {
+  const root = await cached("qemu-arm64", (dir) =>
+    unpackDebianPackages(["qemu-user-static", "libc6-arm64-cross"], dir),
+  );
+  const emulated = [join(root, "usr/bin/qemu-aarch64-static"), "-L", join(root, "usr/aarch64-linux-gnu")];
+  const unghost = [...emulated, join(RELEASE, "linux-arm64/unghost")];
+
+  const version = await run([...unghost, "version", "-o", "json"], { timeoutMs: BUILD_MS });
+  const locked = await run([...unghost, "system-call", "flock", "exclusive"], { timeoutMs: BUILD_MS });
+
+  expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version, platform: "linux/arm64" });
+  expect(locked).toMatchObject({ code: 0, stderr: "" });
+});
