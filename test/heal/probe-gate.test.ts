@@ -68,4 +68,43 @@ describe("the probe gate", () => {
 
     expect(under).toHaveLength(6);
   });
+
+  test("one that fails after its patience is no longer counted as unanswered, and nobody is let in twice for it", async () => {
+    const { under, ask } = gateWith(1, 2);
+    ask(4);
+    while (under.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    // Both are late by now, and no more are made.
+    under[0]?.fail();
+    await settled();
+    ask(1);
+    await settled();
+    expect(under).toHaveLength(3);
+  });
+
+  test("an answer within the patience ends its clock: it does not count as unanswered later", async () => {
+    const { under, ask } = gateWith(30, 1);
+    ask(1);
+    await settled();
+    under[0]?.fail();
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    ask(1);
+    await settled();
+    expect(under).toHaveLength(2);
+  });
+
+  test("once it is open, a failure does not close it", async () => {
+    const { under, ask } = gateWith(HANG_GUARD_MS, 1);
+    ask(1);
+    await settled();
+    under[0]?.succeed();
+    await settled();
+    ask(2);
+    await settled();
+    under[1]?.fail();
+    await settled();
+    ask(2);
+    await settled();
+    expect(under).toHaveLength(5);
+  });
 });

@@ -57,4 +57,17 @@ describe("the storm brake", () => {
   test("tells contention from what stays broken", () => {
     expect([XTABLES, UNMOUNTED, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, true, false, false, false]);
   });
+
+  test("keeps the first reason that it was pulled for", () => {
+    const brake = stormBrake();
+    expect(brake.unanswered(2)).toEqual({ code: "no-removal-answered", count: 2 });
+    expect(brake.unanswered(9)).toEqual({ code: "no-removal-answered", count: 2 });
+    expect(brake.reason()).toEqual({ code: "no-removal-answered", count: 2 });
+  });
+
+  test("counts calls without an answer apart from failures that say something unknown", () => {
+    const silent = Array.from({ length: 15 }, () => "");
+    expect(after(...silent, "something that no class knows")).toBeUndefined();
+    expect(after(DAEMON_DOWN, DAEMON_DOWN, "", DAEMON_DOWN)).toBeUndefined();
+  });
 });

@@ -1,0 +1,255 @@
+import { describe, expect, test } from "vitest";
+import { sortSandboxes } from "../../src/classes/candidates.ts";
+import { isHeldInCluster, nodeHolds } from "../../src/classes/cluster-holds.ts";
+import { isKubeletAlive } from "../../src/classes/kubelet-alive.ts";
+import { finishedPhase, isStatic, isTerminating, podTruth } from "../../src/classes/pod-truth.ts";
+import { isRecovering } from "../../src/classes/recovering.ts";
+import { viewOf } from "../../src/classes/view.ts";
+import { podUid } from "../../src/snapshot/ids.ts";
+import { absent, failed } from "../../src/snapshot/source.ts";
+import { type KnownPod, type Kubernetes, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
+import {
+  ago,
+  containerOf,
+  FINISHED,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  resultOf,
+  type SandboxParts,
+  sandboxOf,
+  snapshotOf,
+  UPTIME_SECONDS,
+} from "../support/snapshot-builder.ts";
+
+const A = sandboxOf("a");
+const POD: KnownPod = { namespace: A.pod.namespace, name: A.pod.name, uid: A.pod.uid };
+const OTHER: KnownPod = { ...POD, uid: podUid("b") };
+const STATIC: SandboxParts = { annotations: { "kubernetes.io/config.source": "file" } };
+const HOLDS = { paused: false, node: false, namespaces: [] };
+
+function api(pods: readonly KnownPod[], more: object = {}): Kubernetes {
+  return { source: "api", pods, holds: HOLDS, ...more };
+}
+
+function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+  return viewOf(snapshotOf(parts, sources), PATIENT);
+}
+
+describe("what Kubernetes says of a pod", () => {
+  test.each<readonly [string, Kubernetes, SandboxParts, string]>([
+    ["nobody was asked", { source: "none" }, {}, "unasked"],
+    ["the API has it", api([OTHER, POD]), {}, "known"],
+    ["the API has others", api([OTHER]), {}, "gone"],
+    ["the API may not have heard of it yet", api([]), { createdSecondsAgo: 1 }, "known"],
+    ["kubelet alone does not know the static pod", { source: "kubelet", pods: [] }, STATIC, "unasked"],
+    ["kubelet alone does not know another pod", { source: "kubelet", pods: [] }, {}, "gone"],
+    ["the API alone does not know the static pod", api([], { kubeletUnread: true }), STATIC, "unasked"],
+    ["the API alone does not know another pod", api([], { kubeletUnread: true }), {}, "gone"],
+    ["API and kubelet do not know the static pod", api([]), STATIC, "gone"],
+  ])("%s", (_, kubernetes, parts, truth) => {
+    expect(podTruth(sandboxOf("a", parts), view({}, { kubernetes }))).toBe(truth);
+  });
+
+  test.each<readonly [Kubernetes, string | undefined]>([
+    [{ source: "none" }, undefined],
+    [api([{ ...POD, phase: "Succeeded" }]), "Succeeded"],
+    [
+      api([
+        { ...OTHER, phase: "Succeeded" },
+        { ...POD, phase: "Failed" },
+      ]),
+      "Failed",
+    ],
+    [api([{ ...POD, phase: "Running" }]), undefined],
+    [api([{ ...POD, phase: "Failed", terminating: true }]), undefined],
+    [api([{ ...OTHER, phase: "Failed" }]), undefined],
+  ])("the phase of a finished pod, %j", (kubernetes, phase) => {
+    expect(finishedPhase(A, view({}, { kubernetes }))).toBe(phase);
+  });
+
+  test.each<readonly [Kubernetes, boolean]>([
+    [{ source: "none" }, false],
+    [api([{ ...POD, terminating: true }]), true],
+    [api([POD, { ...OTHER, terminating: true }]), false],
+  ])("whether it is being deleted, %j", (kubernetes, expected) => {
+    expect(isTerminating(A, view({}, { kubernetes }))).toBe(expected);
+  });
+
+  test.each([
+    ["file", true],
+    ["http", true],
+    ["api", false],
+  ])("a pod whose source is %s is static: %s", (source, expected) => {
+    expect(isStatic({ annotations: { "kubernetes.io/config.source": source } })).toBe(expected);
+  });
+});
+
+describe("what people hold back in the cluster", () => {
+  test("counts only where the API was asked", () => {
+    const holds = { paused: true, node: true, namespaces: ["default"] };
+    expect(nodeHolds(view({}, { kubernetes: api([], { holds }) }))).toMatchObject({ paused: true, node: true });
+    expect(nodeHolds(view({}, { kubernetes: { source: "kubelet", pods: [] } }))).toEqual({
+      paused: false,
+      node: false,
+    });
+    expect(isHeldInCluster(A.pod, view({}, { kubernetes: api([], { holds }) }))).toBe(true);
+    expect(isHeldInCluster(A.pod, view({}, { kubernetes: { source: "none" } }))).toBe(false);
+  });
+
+  test.each<readonly [Kubernetes, boolean]>([
+    [api([{ ...POD, ignored: true }]), true],
+    [api([{ ...OTHER, ignored: true }, POD]), false],
+    [{ source: "kubelet", pods: [{ ...POD, ignored: true }] }, true],
+    [api([POD], { holds: { ...HOLDS, namespaces: ["other"] } }), false],
+  ])("a mark on the pod itself, %j", (kubernetes, expected) => {
+    expect(isHeldInCluster(A.pod, view({}, { kubernetes }))).toBe(expected);
+  });
+});
+
+describe("a kubelet that may be recovering a sandbox", () => {
+  const NEW = UPTIME_SECONDS - 599;
+  const OLD = UPTIME_SECONDS - 600;
+
+  test.each<readonly [string, NodeParts, Partial<Snapshot>, boolean]>([
+    ["there is none", {}, {}, false],
+    ["processes could not be read", { kubeletStarted: NEW }, { processes: failed("no /proc") }, false],
+    ["it has just started", { kubeletStarted: NEW }, {}, true],
+    ["it has had its time", { kubeletStarted: OLD }, {}, false],
+    ["its pod is gone", { kubeletStarted: NEW, pods: ["b"] }, {}, false],
+    ["how long the machine is up is not known", { kubeletStarted: OLD }, { boot: absent("no") }, true],
+  ])("%s", (_, parts, sources, expected) => {
+    expect(isRecovering({ sandbox: A }, view({ pods: ["a"], ...parts }, sources))).toBe(expected);
+  });
+
+  test.each([
+    [NEW, true],
+    [OLD, false],
+    [undefined, false],
+  ])("the later start of runtime and kubelet counts: runtime at %s", (started, expected) => {
+    const { runtime, ...whole } = snapshotOf({ pods: ["a"], kubeletStarted: OLD });
+    const process = started === undefined ? {} : { process: { pid: 1, startedSecondsAfterBoot: started } };
+    const { process: _old, ...rest } = runtime;
+    expect(isRecovering({ sandbox: A }, viewOf({ ...whole, runtime: { ...rest, ...process } }, PATIENT))).toBe(
+      expected,
+    );
+  });
+
+  test("is alive only where a process shows it", () => {
+    expect(isKubeletAlive(view({ kubeletStarted: 1 }))).toBe(true);
+    expect(isKubeletAlive(view({}))).toBe(false);
+    expect(isKubeletAlive(view({}, { processes: failed("no /proc") }))).toBe(false);
+  });
+});
+
+describe("what a dead sandbox is kept for", () => {
+  const lost = [containerOf("a", { exit: LOST })];
+
+  function retained(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+    const { candidates } = sortSandboxes(view({ sandboxes: [A], ...parts }, sources));
+    const [candidate] = candidates.filter(({ sandbox }) => sandbox.id === A.id);
+    if (candidate === undefined) throw new Error("it is no candidate");
+    return candidate.retained;
+  }
+
+  const successor = sandboxOf("b", { uid: "a", attempt: 1, state: "ready" });
+
+  test("a newer attempt of its pod runs", () => {
+    expect(retained({ sandboxes: [A, successor] })).toEqual({ code: "successor-running", attempt: 1 });
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["its network is held", { pods: ["a"], containers: lost, results: [resultOf("a")] }],
+    ["it holds no container", { pods: ["a"] }],
+    ["it was never created", { sandboxes: [sandboxOf("a", { createdAt: ZERO_TIME })], pods: ["a"], containers: lost }],
+    ["its pod is gone", { pods: ["b"], containers: lost }],
+  ])("for nothing when %s", (_, parts) => {
+    expect(retained(parts)).toBeUndefined();
+  });
+
+  test("for nothing when kubelet reports that it fails to stop it, although a newer attempt runs", () => {
+    const two = (value: number) => String(value).padStart(2, "0");
+    const at = ago(30);
+    const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
+    const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.000000`;
+    const report = `E${day} ${time}    4711 log.go:32] "StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${A.id}"`;
+    expect(retained({ sandboxes: [A, successor], logLines: [report] })).toBeUndefined();
+  });
+
+  test.each<readonly [string, NodeParts, Partial<Snapshot>, object]>([
+    ["Kubernetes knows its pod", { pods: ["a"], containers: lost }, {}, { code: "pod-known" }],
+    [
+      "its pod failed, and it holds containers",
+      { containers: lost },
+      { kubernetes: api([{ ...POD, phase: "Failed" }]) },
+      { code: "pod-finished", phase: "Failed", hasContainers: true },
+    ],
+    [
+      "its pod failed, and it holds none",
+      {},
+      { kubernetes: api([{ ...POD, phase: "Failed" }]) },
+      { code: "pod-finished", phase: "Failed", hasContainers: false },
+    ],
+    ["it is a static pod", { sandboxes: [sandboxOf("a", STATIC)], pods: ["a"] }, {}, { code: "static-pod" }],
+  ])("%s", (_, parts, sources, reason) => {
+    expect(retained(parts, sources)).toEqual(reason);
+  });
+
+  test.each<readonly [string, SandboxParts, Kubernetes]>([
+    ["was never created", { ...STATIC, createdAt: ZERO_TIME }, { source: "kubelet", pods: [POD] }],
+    ["is gone from API and kubelet", STATIC, api([])],
+  ])("not as a static pod when it %s", (_, parts, kubernetes) => {
+    const kept = retained({ sandboxes: [sandboxOf("a", parts)], results: [resultOf("a")] }, { kubernetes });
+    expect(kept?.code).not.toBe("static-pod");
+  });
+
+  test("a candidate that is not kept has no such field", () => {
+    const { candidates } = sortSandboxes(view({ sandboxes: [A], containers: lost, results: [resultOf("a")] }));
+    expect(candidates.map((one) => "retained" in one)).toEqual([false]);
+  });
+});
+
+describe("the proof of death that a finding quotes", () => {
+  function facts(parts: NodeParts, sources: Partial<Snapshot> = {}): readonly string[] {
+    const { candidates } = sortSandboxes(view({ sandboxes: [A], ...parts }, sources));
+    return candidates.flatMap(({ evidence }) => evidence.map(({ fact }) => fact));
+  }
+
+  test("names the containers and how they ended", () => {
+    const one = [containerOf("a", { exit: LOST })];
+    expect(facts({})).toEqual([
+      "listed as NotReady, with no container",
+      "no shim and no process carries its id",
+      "no live task",
+    ]);
+    expect(facts({ containers: one })[0]).toBe("listed as NotReady, with container main exited (exit 255, Unknown)");
+    expect(facts({ containers: [...one, containerOf("a", { name: "b", exit: FINISHED })] })[0]).toBe(
+      "listed as NotReady, with containers main exited (exit 255, Unknown), b exited (exit 0, Completed)",
+    );
+  });
+
+  test("does not speak of tasks where the runtime has none", () => {
+    expect(facts({}, { containerd: absent("CRI-O") })).toHaveLength(2);
+  });
+});
+
+describe("a plugin at work on a sandbox", () => {
+  function kept(plugins: NodeParts["plugins"] & object) {
+    return sortSandboxes(view({ sandboxes: [A], records: [recordOf("a")], plugins })).kept.map(
+      ({ reason }) => reason.code,
+    );
+  }
+
+  test.each([
+    [599, ["network-teardown-in-flight"]],
+    [600, []],
+  ])("keeps it for the grace and no longer: %d s", (seconds, codes) => {
+    expect(kept([pluginFor("a", "DEL", seconds)])).toEqual(codes);
+  });
+
+  test("that sets it up counts although another takes it down", () => {
+    expect(kept([pluginFor("a", "DEL", 5), pluginFor("a", "ADD", 5)])).toEqual(["network-setup-in-flight"]);
+  });
+});
