@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test multus-test release release-test image demo bench chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test multus-test mutation release release-test image demo bench chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -68,6 +68,9 @@ image: setup ## dist/image: the container image for amd64 and arm64 as an OCI la
 
 release-test: release image ## the release is reproducible, and runs on the machines it is for
 	vitest run --project release
+
+mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
+	nice -n 10 node scripts/mutation/main.ts $(MODULES)
 
 demo: setup build ## a power cut under a real node, told as a short story
 	@node lab/demo.ts
