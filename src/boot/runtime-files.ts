@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { OWN_CONTAINERDS, PLAIN_CONTAINERD } from "../distributions/index.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { parseToml } from "../snapshot/toml.ts";
 import { hostFiles } from "./install/host-files.ts";
@@ -15,35 +16,6 @@ export interface RuntimeFiles {
   readonly toldBy: "person" | "service" | "place";
 }
 
-/** Distributions that bring their own containerd: nothing else is started there. */
-const EMBEDDED: readonly Omit<RuntimeFiles, "toldBy">[] = [
-  {
-    name: "k3s",
-    binary: "/var/lib/rancher/k3s/data/current/bin/containerd",
-    config: "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-    root: "/var/lib/rancher/k3s/agent/containerd",
-  },
-  {
-    name: "rke2",
-    binary: "/var/lib/rancher/rke2/bin/containerd",
-    config: "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
-    root: "/var/lib/rancher/rke2/agent/containerd",
-  },
-  {
-    name: "k0s",
-    binary: "/var/lib/k0s/bin/containerd",
-    config: "/etc/k0s/containerd.toml",
-    root: "/var/lib/k0s/containerd",
-  },
-  {
-    name: "microk8s",
-    binary: "/snap/microk8s/current/bin/containerd",
-    config: "/var/snap/microk8s/current/args/containerd.toml",
-    root: "/var/snap/microk8s/common/var/lib/containerd",
-  },
-];
-
-const PLAIN = { service: "containerd", config: "/etc/containerd/config.toml", root: "/var/lib/containerd" } as const;
 /** Where packages and people put it; the latter is in front in every PATH. */
 const PLAIN_DIRS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
 
@@ -63,8 +35,8 @@ export type FoundFiles =
  */
 export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | undefined): FoundFiles {
   const there = (file: string): boolean => existsSync(resolveOnHost(hostRoot, file, "follow"));
-  const embedded = EMBEDDED.find((files) => there(files.binary) && there(files.config));
-  const started = embedded === undefined ? serviceCommand(PLAIN.service, hostFiles(hostRoot)) : undefined;
+  const embedded = OWN_CONTAINERDS.find((files) => there(files.binary) && there(files.config));
+  const started = embedded === undefined ? serviceCommand(PLAIN_CONTAINERD.service, hostFiles(hostRoot)) : undefined;
   if (started?.kind === "untold" && asked.binary === undefined) return none(started.reason, "--containerd-bin");
   const service = started?.kind === "command" ? started : undefined;
   const wrapper = service !== undefined && !basename(service.program).startsWith("containerd") ? service : undefined;
@@ -77,7 +49,11 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   const placed = embedded?.binary ?? onPath(path, there) ?? onPath(PLAIN_DIRS, there);
   const binary = asked.binary ?? service?.program ?? placed;
   const flags = optionsIn(service?.args ?? []);
-  const config = asked.config ?? embedded?.config ?? flags.config ?? (there(PLAIN.config) ? PLAIN.config : undefined);
+  const config =
+    asked.config ??
+    embedded?.config ??
+    flags.config ??
+    (there(PLAIN_CONTAINERD.config) ? PLAIN_CONTAINERD.config : undefined);
   if (binary === undefined) return none("no containerd program was found", "--containerd-bin");
   if (!there(binary)) return none(`there is no ${binary}`, "--containerd-bin");
   if (config === undefined) return none("no configuration of containerd was found", "--containerd-config");
@@ -87,7 +63,7 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   if ("problem" in parsed) return none(`${config} is not valid TOML: ${parsed.problem}`, "--containerd-config");
   const { root: configured } = parsed.table;
   const rootInFile = typeof configured === "string" && configured !== "" ? configured : undefined;
-  const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN.root;
+  const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN_CONTAINERD.root;
   const toldBy = asked.binary !== undefined ? "person" : service !== undefined ? "service" : "place";
   return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, toldBy } };
 }

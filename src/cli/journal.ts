@@ -1,19 +1,5 @@
 import { type Child, type ChildEnd, describeEnd, outputEnded, startChild } from "../child/start-child.ts";
-
-/** Where the distributions run their kubelet and runtime. journalctl ignores units that do not exist. */
-const UNITS: readonly string[] = [
-  "k3s",
-  "k3s-agent",
-  "rke2-server",
-  "rke2-agent",
-  "containerd",
-  "kubelet",
-  "crio",
-  "k0scontroller",
-  "k0sworker",
-  "snap.microk8s.daemon-containerd",
-  "snap.microk8s.daemon-kubelite",
-];
+import { UNITS } from "../distributions/index.ts";
 
 const NEWEST_LINES = 50_000;
 const LONGEST_MS = 120_000;

@@ -1,4 +1,4 @@
-import { distributions } from "../runtime/distributions.ts";
+import { CNI_CONF_DIRS } from "../distributions/index.ts";
 import { resolveOnHost } from "../snapshot/host-paths.ts";
 import { parseJson, property } from "../snapshot/json.ts";
 import { listDirectory, readRegularFile } from "../snapshot/safe-fs.ts";
@@ -32,8 +32,7 @@ export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoo
     const now = performance.now();
     if (now - readAtMs > CONFIG_EVERY_MS || confDir !== options.confDir()) {
       confDir = options.confDir();
-      const known = distributions.map((distribution) => distribution.cniConfDir);
-      const dirs = new Set([...(confDir === undefined ? [] : [confDir]), ...known]);
+      const dirs = new Set([...(confDir === undefined ? [] : [confDir]), ...CNI_CONF_DIRS]);
       configured = [...dirs].flatMap((dir) => rootsInConfDir(hostRoot, dir));
       readAtMs = now;
     }

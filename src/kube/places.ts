@@ -1,15 +1,7 @@
+import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
+
 /** Where a pod finds what it needs to talk to its cluster. */
 export const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/** Where the distributions keep their kubelet's own credentials: kubeadm, Talos, k3s, rke2, k0s, microk8s. */
-export const KUBELET_KUBECONFIGS: readonly string[] = [
-  "/etc/kubernetes/kubelet.conf",
-  "/etc/kubernetes/kubeconfig-kubelet",
-  "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
-  "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
-  "/var/lib/k0s/kubelet.conf",
-  "/var/snap/microk8s/current/credentials/kubelet.config",
-];
 
 /** Whose credentials are to be used, found without loading what uses them. */
 export type CredentialsPlace =

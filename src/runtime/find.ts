@@ -1,7 +1,7 @@
 import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
+import { SOCKETS } from "../distributions/index.ts";
 import { openCri } from "./cri.ts";
-import { distributions } from "./distributions.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { type Doubt, type SaidEndpoint, type Sayings, saidEndpoint } from "./said-endpoint.ts";
 
@@ -104,7 +104,7 @@ function lookFor({ hostRoot, doubtOf }: FindOptions): Places {
   const present = new Map<string, string>();
   const hidden: string[] = [];
   const doubts: Places["doubts"][number][] = [];
-  for (const socket of distributions.flatMap((one) => one.sockets)) {
+  for (const socket of SOCKETS) {
     const path = join(hostRoot, socket);
     places.push(path);
     const seen = look(path);

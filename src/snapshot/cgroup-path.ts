@@ -1,3 +1,4 @@
+import { TALOS_KUBELET_CGROUP } from "../distributions/talos.ts";
 import { fullIdsIn } from "./ids.ts";
 
 /** A group that a process is in: with v2 there is one, with v1 one in each hierarchy, most of them with one path. */
@@ -88,8 +89,6 @@ export function isUserSession(segments: readonly string[]): boolean {
 
 const SERVICE = /^[\w.:@\\-]+\.service$/;
 const SLICE = /^[\w.:@\\-]+\.slice$/;
-/** Talos runs kubelet as a container of its system containerd, with a mount namespace of its own, in this group. */
-const TALOS_KUBELET = "podruntime/kubelet";
 
 /**
  * Whether the service manager itself put the process there: exactly the group of one system service (`kubelet.service`
@@ -101,6 +100,6 @@ export function isSystemService(paths: readonly CgroupPath[]): boolean {
   const path = groupIn("name=systemd") ?? groupIn("");
   if (path === undefined || isUserSession(path.segments) || isInContainer([path])) return false;
   const [last = "", ...above] = path.segments.toReversed();
-  if (path.segments.join("/") === TALOS_KUBELET) return true;
+  if (path.segments.join("/") === TALOS_KUBELET_CGROUP) return true;
   return SERVICE.test(last) && above.length > 0 && above.every((segment) => SLICE.test(segment));
 }

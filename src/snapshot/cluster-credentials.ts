@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
+import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
 import type { FileText, ReadText } from "../kube/access.ts";
-import { type CredentialsPlace, findCredentials, KUBELET_KUBECONFIGS } from "../kube/places.ts";
+import { type CredentialsPlace, findCredentials } from "../kube/places.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { readRegularFile } from "./safe-fs.ts";
 import { provePath } from "./trusted-path.ts";

@@ -1,3 +1,4 @@
+import { CRIO_CONFIG } from "../distributions/crio.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { property } from "./json.ts";
 import { listDirectory, readRegularFile } from "./safe-fs.ts";
@@ -5,8 +6,6 @@ import { parseToml, stringsIn } from "./toml.ts";
 import { provePath } from "./trusted-path.ts";
 import type { CniDirs } from "./types.ts";
 
-const CONFIG = "/etc/crio/crio.conf";
-const DROP_INS = "/etc/crio/crio.conf.d";
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 /**
@@ -28,10 +27,10 @@ export function readCrioCniDirs(root: string): Partial<CniDirs> {
 }
 
 function configFiles(root: string): readonly string[] {
-  const listing = listDirectory(resolveOnHost(root, DROP_INS, "follow"));
+  const listing = listDirectory(resolveOnHost(root, CRIO_CONFIG.dropIns, "follow"));
   const entries = listing.kind === "listed" ? listing.entries.filter(({ kind }) => kind !== "directory") : [];
   const names = entries.map(({ name }) => name).toSorted();
-  return [CONFIG, ...names.map((name) => `${DROP_INS}/${name}`)];
+  return [CRIO_CONFIG.file, ...names.map((name) => `${CRIO_CONFIG.dropIns}/${name}`)];
 }
 
 function dirsIn(network: unknown): Partial<CniDirs> {

@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { EMBEDDED_KUBELETS } from "../distributions/index.ts";
 import type { KubeletsEndpoint } from "../runtime/find.ts";
 import { settingIn } from "../runtime/said-endpoint.ts";
 import { resolveOnHost } from "./host-paths.ts";
@@ -11,15 +12,6 @@ import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 
 const MAX_ARGUMENT_BYTES = 128 * 1024;
 const READ_MS = 500;
-const K3S_SOCKET = "/run/k3s/containerd/containerd.sock";
-
-/** k3s runs kubelet inside itself, and unless told otherwise with the containerd that it starts. */
-const EMBEDDED: Readonly<Record<string, string>> = {
-  "k3s-server": K3S_SOCKET,
-  "k3s-agent": K3S_SOCKET,
-  k3s: K3S_SOCKET,
-  kubelite: "/var/snap/microk8s/common/run/containerd.sock",
-};
 
 export interface RunningKubelet {
   readonly pid: number;
@@ -37,7 +29,7 @@ export interface Kubelets {
 /** By its name, which proves nothing. `k3s` without its launcher is one program for many commands. */
 export function isKubeletName(comm: string, argv: readonly string[]): boolean {
   if (comm === "k3s") return argv[1] === "server" || argv[1] === "agent";
-  return comm === "kubelet" || Object.hasOwn(EMBEDDED, comm);
+  return comm === "kubelet" || EMBEDDED_KUBELETS.has(comm);
 }
 
 /** Pass the process table where it was read already: to read it takes milliseconds on a full node. */
@@ -47,7 +39,7 @@ export async function runningKubelets(
   table: Promise<Source<ProcessTable>> = readProcessTable({ root, signal }),
 ): Promise<Kubelets> {
   const candidates = (valueOr(await table, undefined)?.processes ?? []).filter(
-    ({ comm }) => comm === "kubelet" || Object.hasOwn(EMBEDDED, comm),
+    ({ comm }) => comm === "kubelet" || EMBEDDED_KUBELETS.has(comm),
   );
   const trusted: Kubelets["trusted"][number][] = [];
   const refused: Kubelets["refused"][number][] = [];
@@ -71,7 +63,7 @@ export async function endpointOfRunningKubelet(root: string, signal: AbortSignal
   const { trusted, refused } = await runningKubelets(root, signal);
   const notBelieved = refused.map(({ pid, comm, refusal }) => `${comm} (pid ${pid}) ${refusal.detail}`);
   for (const { pid, comm, argv } of trusted) {
-    const text = endpointIn(argv, root) ?? EMBEDDED[comm];
+    const text = endpointIn(argv, root) ?? EMBEDDED_KUBELETS.get(comm);
     if (text !== undefined) return { endpoint: { text, by: `${comm} (pid ${pid})`, inHost: true }, notBelieved };
   }
   return { endpoint: undefined, notBelieved };

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { distributionOf, distributions } from "../runtime/distributions.ts";
+import { KUBELET_ROOTS, placesAt } from "../distributions/index.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -29,7 +29,7 @@ export async function runningKubeletRoot(where: {
   readonly table: Promise<Source<ProcessTable>>;
 }): Promise<string> {
   const { trusted } = await runningKubelets(where.root, where.signal, where.table);
-  return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? distributionOf(where.runtimePath).kubeletRoot;
+  return trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? [])[0] ?? placesAt(where.runtimePath).kubeletRoot;
 }
 
 /**
@@ -44,7 +44,7 @@ export async function readKubeletRoots(where: {
   const { root, runtimePath, signal } = where;
   const { trusted } = await runningKubelets(root, signal);
   const said = trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? []);
-  const usual = [distributionOf(runtimePath), ...distributions].map(({ kubeletRoot }) => kubeletRoot);
+  const usual = [placesAt(runtimePath).kubeletRoot, ...KUBELET_ROOTS];
   return [...new Set([...said, ...usual.filter((path) => isThere(root, path))])];
 }
 

@@ -1,3 +1,4 @@
+import { SERVING_CERTIFICATES } from "../distributions/index.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { configOf, flagOf, type RunningKubelet } from "./kubelet-process.ts";
@@ -7,20 +8,14 @@ import { provePath } from "./trusted-path.ts";
 const DEFAULT_CERT_DIR = "/var/lib/kubelet/pki";
 /** Signed by the cluster (serverTLSBootstrap), and self-signed. */
 const IN_CERT_DIR = ["kubelet-server-current.pem", "kubelet.crt"];
-/** Of those who embed a kubelet, or start it with a directory of their own. */
-const ELSEWHERE = [
-  "/var/lib/rancher/k3s/agent/serving-kubelet.crt",
-  "/var/lib/rancher/rke2/agent/serving-kubelet.crt",
-  "/var/lib/k0s/kubelet/pki/kubelet.crt",
-  "/var/snap/microk8s/current/certs/kubelet.crt",
-];
 
 /** What the kubelet shows on its port, read from where it keeps it: files that only root can have written. */
 export function readServingCertificate(kubelet: RunningKubelet, root: string): ServingCertificate | undefined {
   const { argv } = kubelet;
   const named = flagOf(argv, "tls-cert-file") ?? settingOf(configOf(argv, root), "tlsCertFile");
   const certDir = flagOf(argv, "cert-dir") ?? DEFAULT_CERT_DIR;
-  const places = named === undefined ? [...IN_CERT_DIR.map((name) => `${certDir}/${name}`), ...ELSEWHERE] : [named];
+  const places =
+    named === undefined ? [...IN_CERT_DIR.map((name) => `${certDir}/${name}`), ...SERVING_CERTIFICATES] : [named];
   for (const place of places) {
     if (provePath(root, place).kind !== "trusted") continue;
     const file = readRegularFile(resolveOnHost(root, place, "follow"));

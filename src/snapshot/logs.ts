@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import type { Distribution } from "../runtime/distributions.ts";
+import type { SocketPlaces } from "../distributions/index.ts";
 import { resolveOnHost } from "./host-paths.ts";
 import { whyNotRootsLog } from "./log-ownership.ts";
 import { absent, type Oddity, read, type Source } from "./source.ts";
@@ -8,7 +8,7 @@ import type { LogFacts, LogLine } from "./types.ts";
 
 export interface LogPlaces {
   readonly root: string;
-  readonly distribution: Distribution;
+  readonly sources: Pick<SocketPlaces, "units" | "logFiles">;
   readonly signal: AbortSignal;
   /** Cheap: whether a line may say anything about a sandbox. The rest is not kept. */
   readonly isRelevantLine: (line: string) => boolean;
@@ -20,11 +20,11 @@ const TAIL_BYTES = 4 * 1024 * 1024;
 const KEPT_LINES = 2000;
 
 /** The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan: logs only add. */
-export async function readLogs({ root, distribution, signal, isRelevantLine }: LogPlaces): Promise<Source<LogFacts>> {
+export async function readLogs({ root, sources, signal, isRelevantLine }: LogPlaces): Promise<Source<LogFacts>> {
   const places: string[] = [];
   const lines: LogLine[] = [];
   const oddities: Oddity[] = [];
-  for (const file of distribution.logFiles) {
+  for (const file of sources.logFiles) {
     const tail = readTail(resolveOnHost(root, file, "follow"), TAIL_BYTES);
     if (tail.kind === "absent") continue;
     if (tail.kind === "unreadable") {
@@ -43,7 +43,7 @@ export async function readLogs({ root, distribution, signal, isRelevantLine }: L
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
     // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
     const { readJournal } = await import("./journal.ts");
-    const journals = await Promise.all(writers(distribution.units).map((units) => readJournal(root, units, signal)));
+    const journals = await Promise.all(writers(sources.units).map((units) => readJournal(root, units, signal)));
     for (const journal of journals) {
       if ("reason" in journal) {
         oddities.push({ path: "journal", reason: journal.reason });

@@ -1,3 +1,4 @@
+import { CONTAINERD_ROOTS } from "../distributions/index.ts";
 import type { Damage } from "./bolt/damage.ts";
 import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
@@ -17,15 +18,6 @@ export interface MetadataFile extends StoredRecords {
   /** Ids of containers that have a directory of their own; undefined where that could not be listed. */
   readonly containerDirs: ReadonlySet<string> | undefined;
 }
-
-/** containerd's root directory in each distribution, embedded ones first: their hosts may also run a plain containerd. */
-export const CONTAINERD_ROOTS: readonly string[] = [
-  "/var/lib/rancher/k3s/agent/containerd",
-  "/var/lib/rancher/rke2/agent/containerd",
-  "/var/lib/k0s/containerd",
-  "/var/snap/microk8s/common/var/lib/containerd",
-  "/var/lib/containerd",
-];
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
 /** Under this name in 2.x, too, whose CRI plugins are called otherwise. */

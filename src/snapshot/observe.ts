@@ -1,8 +1,8 @@
+import { placesAt } from "../distributions/index.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { BYTES_PER_SCAN } from "../runtime/answer-limits.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
 import { type CriClient, openCri } from "../runtime/cri.ts";
-import { distributionOf } from "../runtime/distributions.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { openChannel } from "../runtime/grpc-channel.ts";
 import { readBoot } from "./boot.ts";
@@ -89,9 +89,9 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
 /** Asked only where something waits or fails: a well node is spared the look at every process's sockets. */
 async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
-  const distribution = distributionOf(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
+  const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
   const reported = valueOr(snapshot.cri, undefined)?.cniDirs?.conf;
-  const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? distribution.cniConfDir;
+  const confDir = reported ?? valueOr(snapshot.cni.conf, undefined)?.dir ?? places.cniConfDir;
   const table = await readProcessTable({ root, signal: AbortSignal.timeout(timeoutMs) });
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
 }
@@ -119,12 +119,12 @@ async function observeWith(
   // At the same moment: what the one says later than the other would shift the time of boot.
   const boot = readBoot({ root, now: observedAt });
   const signal = AbortSignal.timeout(options.timeoutMs);
-  const distribution = distributionOf(path);
+  const places = placesAt(path);
   const table = readProcessTable({ root, signal });
 
   const network = greeting.then(async (said) => {
-    const defaults = { conf: distribution.cniConfDir, bin: distribution.cniBinDirs };
-    const isCrio = said === undefined ? distribution.name === "CRI-O" : said.name === "cri-o";
+    const defaults = { conf: places.cniConfDir, bin: places.cniBinDirs };
+    const isCrio = said === undefined ? places.names.includes("cri-o") : said.name === "cri-o";
     return {
       cniDirs: said?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
       isContainerd: said?.name.startsWith("containerd") ?? true,
@@ -169,7 +169,7 @@ async function observeWith(
     runtimeFacts.then(({ cri }) =>
       isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
-    readLogs({ root, distribution, signal, isRelevantLine: options.isRelevantLine }),
+    readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine }),
     cniFacts,
     Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
     runtimeFacts,

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { distributionOf } from "../../src/runtime/distributions.ts";
+import { placesAt } from "../../src/distributions/index.ts";
 import { readLogs } from "../../src/snapshot/logs.ts";
 import { valueOr } from "../../src/snapshot/source.ts";
 
@@ -23,8 +23,8 @@ async function linesOf(log: string): Promise<readonly string[]> {
   const path = join(root, "var/log/containerd.log");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, log);
-  const distribution = distributionOf("/run/containerd/containerd.sock");
-  const logs = await readLogs({ root, distribution, signal: AbortSignal.timeout(10_000), isRelevantLine });
+  const sources = placesAt("/run/containerd/containerd.sock");
+  const logs = await readLogs({ root, sources, signal: AbortSignal.timeout(10_000), isRelevantLine });
   return valueOr(logs, undefined)?.lines.map(({ text }) => text) ?? [];
 }
 
@@ -114,8 +114,8 @@ describe.skipIf(!IS_ROOT)("a log that somebody else than root could have written
     expect(await linesOf(TROUBLE)).toEqual([TROUBLE]);
     spoil();
 
-    const distribution = distributionOf("/run/containerd/containerd.sock");
-    const logs = await readLogs({ root, distribution, signal: AbortSignal.timeout(10_000), isRelevantLine });
+    const sources = placesAt("/run/containerd/containerd.sock");
+    const logs = await readLogs({ root, sources, signal: AbortSignal.timeout(10_000), isRelevantLine });
 
     expect(valueOr(logs, undefined)?.lines).toEqual([]);
     expect(logs).toMatchObject({

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { distributionOf } from "../../runtime/distributions.ts";
+import { placesAt } from "../../distributions/index.ts";
 import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { valueOr } from "../../snapshot/source.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
@@ -40,7 +40,7 @@ export function openTriggers({ findSocket, onHint, say, onLost, ...where }: Trig
       logs.refresh(places.logFiles);
       // While no runtime is found, nobody knows whose units to follow.
       const { endpoint } = snapshot.runtime;
-      if (endpoint !== "") journal.refresh(distributionOf(endpoint).units);
+      if (endpoint !== "") journal.refresh(placesAt(endpoint).units);
     },
     close: () => {
       stop.abort();
@@ -67,6 +67,6 @@ function placesOf(
   const directories = ["results", "flannel", "networks"].map((name) => posix.join(cniCacheDir, name));
   return {
     directories: [...directories, ...networks, ...(multus === undefined ? [] : [multus])].map(onHost),
-    logFiles: distributionOf(runtime.endpoint).logFiles.map(onHost),
+    logFiles: placesAt(runtime.endpoint).logFiles.map(onHost),
   };
 }

@@ -1,12 +1,6 @@
-import {
-  DISTRIBUTIONS,
-  type Distribution,
-  type DistributionName,
-  distribution,
-  type Host,
-  type RuntimeService,
-  type ServiceManager,
-} from "./distribution.ts";
+import type { RuntimeUnit, RuntimeUnitName } from "../../distributions/distribution.ts";
+import { RUNTIME_UNITS } from "../../distributions/index.ts";
+import { type Host, type RuntimeService, runtimeUnit, type ServiceManager } from "./distribution.ts";
 import type { HostFiles } from "./host-files.ts";
 
 /** In systemd's own order: what is in /etc hides what packages bring. */
@@ -19,13 +13,13 @@ export const UNIT_DIRS = [
 export const INIT_DIR = "/etc/init.d";
 
 /** What a person may name instead of having it found. */
-export const CHOICES = [...DISTRIBUTIONS.map(({ name }) => name), "nixos", "talos"] as const;
-export type Choice = DistributionName | "nixos" | "talos";
+export const CHOICES = [...RUNTIME_UNITS.map(({ name }) => name), "nixos", "talos"] as const;
+export type Choice = RuntimeUnitName | "nixos" | "talos";
 
 export type Detection =
   | { readonly kind: "found"; readonly host: Host }
   | { readonly kind: "none"; readonly looked: string }
-  | { readonly kind: "several"; readonly names: readonly DistributionName[] };
+  | { readonly kind: "several"; readonly names: readonly RuntimeUnitName[] };
 
 /** Finds out what runs Kubernetes here, from files alone: it must work in an image that has never been started. */
 export function detect(files: HostFiles, chosen?: Choice): Detection {
@@ -44,8 +38,8 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
   return { kind: "none", looked: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") };
 }
 
-function asNamed(name: DistributionName): RuntimeService {
-  const known = distribution(name);
+function asNamed(name: RuntimeUnitName): RuntimeService {
+  const known = runtimeUnit(name);
   return { distribution: known, service: known.service, seenAt: "named by you" };
 }
 
@@ -62,7 +56,7 @@ function serviceManager(files: HostFiles): ServiceManager {
 type Picked =
   | { readonly kind: "found"; readonly services: readonly RuntimeService[] }
   | { readonly kind: "none" }
-  | { readonly kind: "several"; readonly names: readonly DistributionName[] };
+  | { readonly kind: "several"; readonly names: readonly RuntimeUnitName[] };
 
 function pick(files: HostFiles, services: readonly RuntimeService[]): Picked {
   const embedded = services.filter(({ distribution: { kubelets } }) => kubelets.length === 0);
@@ -99,7 +93,7 @@ function isEnabled(files: HostFiles, { service }: RuntimeService): boolean {
 }
 
 /** Server and agent of one distribution never run side by side. */
-function family({ name }: Distribution): string {
+function family({ name }: RuntimeUnit): string {
   return name.split("-")[0] ?? name;
 }
 
@@ -126,15 +120,15 @@ function servicesOf(files: HostFiles, manager: ServiceManager): readonly Runtime
   });
 }
 
-function recognise(service: string, text: string): Distribution | undefined {
-  const exact = DISTRIBUTIONS.find((known) => known.service === service);
+function recognise(service: string, text: string): RuntimeUnit | undefined {
+  const exact = RUNTIME_UNITS.find((known) => known.service === service);
   if (exact !== undefined) return exact;
   // k3s may be installed under a name of one's own (INSTALL_K3S_NAME): then its command line tells.
   if (!service.startsWith("k3s")) return undefined;
   const plain = text.replace(/\\\n/g, " ");
   const role = /\/k3s["']?\s+["']?(server|agent)\b/.exec(plain) ?? /^command_args=["']?(server|agent)\b/m.exec(plain);
   if (role === null) return undefined;
-  return distribution(role[1] === "agent" ? "k3s-agent" : "k3s-server");
+  return runtimeUnit(role[1] === "agent" ? "k3s-agent" : "k3s-server");
 }
 
 /** Files that say which socket the kubelet talks to, the most telling first. */
@@ -148,7 +142,7 @@ const TELLING = [
 ];
 
 /** Which of two runtimes on one host is the kubelet's; undefined when none of its files says. */
-function kubeletsRuntime(files: HostFiles): DistributionName | undefined {
+function kubeletsRuntime(files: HostFiles): RuntimeUnitName | undefined {
   for (const path of TELLING) {
     const text = files.read(path) ?? "";
     if (/\/crio\/crio\.sock/.test(text)) return "cri-o";
