@@ -6,7 +6,7 @@ import { executableOnHost, sha256Of } from "../boot/install/executable.ts";
 import type { HookSettings } from "../boot/install/hook-command.ts";
 import { hostFiles } from "../boot/install/host-files.ts";
 import { type InstallPlan, planInstall } from "../boot/install/install-plan.ts";
-import { installCommands } from "../boot/install/service-manager.ts";
+import { installCommands, uninstallCommands } from "../boot/install/service-manager.ts";
 import { describeError } from "../heal/system-error.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { agreed, type HookIo, type HookOptions, runCommands } from "./hook-options.ts";
@@ -21,6 +21,8 @@ export interface InstallOptions extends HookOptions {
   readonly distribution: string | undefined;
   readonly deadlineSeconds: number;
   readonly bootArgs: readonly string[];
+  /** The agent beside the hook. */
+  readonly agent?: boolean;
   readonly version: string;
 }
 
@@ -36,6 +38,7 @@ export async function runInstall(options: InstallOptions, io: HookIo): Promise<E
   const settings: HookSettings = { ...options, program: `${options.binDir}/unghost` };
   if (host.manager === "nixos" || host.manager === "talos") {
     io.stdout(printedInstead(host, settings, options.version));
+    if (options.agent === true) io.stdout("The agent: install the Helm chart, which runs on this host as it stands.\n");
     return ExitCode.ok;
   }
   if (/^(node|bun)\b/.test(basename(options.execPath))) {
@@ -113,6 +116,11 @@ function stepsOf(
 }
 
 async function carryOut(plan: InstallPlan, options: InstallOptions, io: HookIo): Promise<ExitCode> {
+  const obsolete = plan.entries.filter(({ state }) => state === "obsolete").map(({ path }) => path);
+  // A unit that is not loaded cannot be stopped, which is as good as stopped.
+  if (options.hostRoot === "/" && options.systemdRuns) {
+    for (const command of uninstallCommands(obsolete).before) await options.runCommand(command);
+  }
   for (const { path, run } of stepsOf(plan, options)) {
     try {
       await run();
@@ -121,8 +129,10 @@ async function carryOut(plan: InstallPlan, options: InstallOptions, io: HookIo):
       return ExitCode.findings;
     }
   }
-  const changed = plan.entries.filter(({ state }) => state !== "unchanged").map(({ path }) => path);
-  if (await runCommands(installCommands(changed).after, options, io)) return ExitCode.findings;
-  io.stdout("Installed. It takes effect at the next start of the runtime; nothing was restarted.\n");
+  const written = plan.entries.filter(({ state, entry }) => state !== "unchanged" && entry !== undefined);
+  const started = installCommands(written.map(({ path }) => path)).after;
+  const after = started.length > 0 ? started : uninstallCommands(obsolete).after;
+  if (await runCommands(after, options, io)) return ExitCode.findings;
+  io.stdout("Installed. The hook takes effect at the next start of the runtime, which was not restarted.\n");
   return ExitCode.ok;
 }

@@ -1,3 +1,4 @@
+import { AGENT_UNIT } from "./agent-service.ts";
 import type { RuntimeService } from "./distribution.ts";
 import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
 import { commandLine, type Setting, type Unit } from "./unit-text.ts";
@@ -10,9 +11,10 @@ export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const { before } = found.distribution;
   const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
   const record = before === "after-only" ? [] : [RECORD_UNIT];
+  const agent = settings.agent === true ? [AGENT_UNIT] : [];
   const wants: Setting = {
     key: "Wants",
-    value: [...wanted, ...record].join(" "),
+    value: [...wanted, ...record, ...agent].join(" "),
     why: "Wants, never Requires: whatever becomes of them, this unit starts.",
   };
   const intro = [

@@ -1,3 +1,4 @@
+import { AGENT_SCRIPT, agentScript, agentUnit } from "./agent-service.ts";
 import type { Host } from "./distribution.ts";
 import { dropIn } from "./drop-in.ts";
 import type { HookSettings } from "./hook-command.ts";
@@ -35,6 +36,7 @@ function systemdFiles({ services }: Host, settings: HookSettings, receipt: Recei
     unitFile(afterUnit(services, settings), receiptLine(receipt)),
     ...(ownUnit ? [unitFile(beforeUnit(services, settings))] : []),
     ...(records ? [unitFile(recordUnit(services, settings))] : []),
+    ...(settings.agent === true ? [unitFile(agentUnit(settings))] : []),
     ...services.map((found) => unitFile(dropIn(found, settings))),
   ];
 }
@@ -51,6 +53,7 @@ function openrcFiles({ services }: Host, settings: HookSettings, receipt: Receip
   const scripts = [
     { name: AFTER_SCRIPT, text: after },
     ...(afterOnly ? [] : [{ name: BEFORE_SCRIPT, text: beforeScript(services, settings) }]),
+    ...(settings.agent === true ? [{ name: AGENT_SCRIPT, text: agentScript(services, settings) }] : []),
   ];
   return [
     ...scripts.map(({ name, text }) => {

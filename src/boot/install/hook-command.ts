@@ -7,6 +7,8 @@ export interface HookSettings {
   readonly deadlineSeconds: number;
   /** More words for every `unghost boot`, as given to install. */
   readonly bootArgs: readonly string[];
+  /** The agent beside the hook. */
+  readonly agent?: boolean;
 }
 
 export const DEFAULT_STATE_DIR = "/var/lib/unghost";

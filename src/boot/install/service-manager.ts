@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { failureOf, runChild } from "../../child/run-child.ts";
+import { AGENT_UNIT } from "./agent-service.ts";
 import { RECORD_UNIT } from "./units.ts";
 
 /** Commands of the service manager around a change of its files. */
@@ -15,8 +16,11 @@ const RELOAD = ["systemctl", "daemon-reload"];
 export function installCommands(paths: readonly string[]): ManagerCommands {
   if (!paths.some(isSystemds)) return NOTHING;
   // It has nothing to do until the machine goes down, so it can as well be there from now on.
-  const start = paths.some((path) => path.endsWith(`/${RECORD_UNIT}`)) ? [["systemctl", "start", RECORD_UNIT]] : [];
-  return { before: [], after: [RELOAD, ...start] };
+  const has = (unit: string): boolean => paths.some((path) => path.endsWith(`/${unit}`));
+  const start = has(RECORD_UNIT) ? [["systemctl", "start", RECORD_UNIT]] : [];
+  // An agent that runs already is replaced by the new one.
+  const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
+  return { before: [], after: [RELOAD, ...start, ...restart] };
 }
 
 export function uninstallCommands(paths: readonly string[]): ManagerCommands {

@@ -7,6 +7,7 @@ import { VERSION } from "../version.ts";
 import type { Context } from "./context.ts";
 
 interface InstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config"> {
+  readonly agent?: boolean;
   readonly distribution?: string;
   readonly binDir?: string;
   readonly deadlineSeconds?: number;
@@ -26,6 +27,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
       stateDir,
       hostRoot,
       config,
+      agent: onOff("Also install and start the agent as a service of the host"),
       distribution: text("Which one, where that cannot be told by itself", "NAME"),
       binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
       deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
@@ -39,7 +41,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
     },
     aliases: { y: "yes" },
   },
-  func: async function ({ distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags }, ...bootArgs) {
+  func: async function ({ agent, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags }, ...bootArgs) {
     const { runInstall } = await import("../install.ts");
     const { hookOptions } = await import("../hook-world.ts");
     const settings = await resolveSettings(flags, this.io);
@@ -51,6 +53,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
       distribution,
       deadlineSeconds: deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       bootArgs,
+      agent: agent ?? false,
       version: VERSION,
     };
     this.finish(await runInstall(options, this.io));

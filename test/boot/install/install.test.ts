@@ -30,6 +30,22 @@ describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("o
     expect(host.tree()).toEqual(before);
   });
 
+  test("with --agent the agent is a service too; without it, a later install removes that service; uninstall leaves no trace", async () => {
+    const before = hostWith(files).tree();
+    const agentFiles = () => Object.keys(host.tree()).filter((path) => path.includes("unghost-agent"));
+
+    await install(host);
+    const hookAlone = host.tree();
+    expect(await install(host, { agent: true })).toMatchObject({ code: 0, stderr: "" });
+    expect(agentFiles()).not.toEqual([]);
+    expect(await install(host)).toMatchObject({ code: 0, stderr: "" });
+    expect(host.tree()).toEqual(hookAlone);
+    await install(host, { agent: true });
+    expect(await uninstall(host)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(host.tree()).toEqual(before);
+  });
+
   test("a second install changes nothing and says so", async () => {
     hostWith(files);
     await install(host);
