@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test multus-test mutation release release-test image demo bench chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test mutation release release-test image demo bench chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -56,6 +56,9 @@ e2e: setup build ## end-to-end tests on a real node, with the built executable
 
 cluster-test: setup build ## stories on a real control plane and kubelet; ends with "Error 77" where none can run
 	node scripts/cluster-test.ts
+
+boot-test: setup build ## the boot hook on nodes that a real systemd boots; ends with "Error 77" where none can run
+	node scripts/boot-test.ts
 
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus

@@ -9,7 +9,7 @@ export default defineConfig({
           name: "unit",
           sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**", "test/release/**"],
+          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**", "test/release/**", "test/systemd/**"],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
           // Hang guards, not measurements: the machines are shared, and a test may leave 20,000 files to remove.
@@ -50,6 +50,17 @@ export default defineConfig({
           include: ["test/release/**/*.test.ts"],
           maxWorkers: 1,
           testTimeout: 900_000,
+        },
+      },
+      {
+        test: {
+          // Started by `make boot-test` alone, which first makes sure that systemd can be booted here.
+          name: "systemd",
+          sequence: { groupOrder: 2 },
+          include: ["test/systemd/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
         },
       },
       {

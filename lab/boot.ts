@@ -12,6 +12,16 @@ export interface BootPlan {
   readonly cgroups: readonly CgroupPart[];
   /** Directories of the machine that the node sees, read-only and under the same path. */
   readonly visible: readonly string[];
+  /** Another init than the lab's own. */
+  readonly init?: Init;
+}
+
+export interface Init {
+  /** Enters the namespaces and runs `$LAB_BOOT` there. */
+  readonly launch: string;
+  /** Reports `up <pid>` and becomes the init. */
+  readonly boot: string;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** A node that is powered. */
@@ -24,9 +34,25 @@ export interface Power {
 const BOOT_MS = 30_000;
 
 /** Joins the node's cgroups first: a cgroup namespace takes the group that its maker is in for its root. */
+const JOIN_CGROUPS = 'for group in $LAB_GROUPS; do echo 0 >"$group/cgroup.procs"; done';
+const UNSHARE = "unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-child";
+
 const LAUNCH_SCRIPT = `
-for group in $LAB_GROUPS; do echo 0 >"$group/cgroup.procs"; done
-exec unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-child "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
+${JOIN_CGROUPS}
+exec ${UNSHARE} "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
+`;
+
+/**
+ * For an init that does not watch its input: the launcher stays and ends the node when its own input ends, which happens
+ * when whoever started it dies. It stays outside of the node's cgroups, which a power cut empties.
+ */
+export const WATCHING_LAUNCH_SCRIPT = `
+exec 3<&0 </dev/null
+( ${JOIN_CGROUPS}; exec ${UNSHARE} "$LAB_BUSYBOX" sh -c "$LAB_BOOT" ) &
+node="$!"
+( cat <&3 >/dev/null; kill -KILL "$node" ) 2>/dev/null &
+exec 3<&-
+wait "$node"
 `;
 
 /**
@@ -34,12 +60,12 @@ exec unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-ch
  * end the boot.
  */
 export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity) => void): Promise<Power> {
-  const child = spawn("sh", ["-c", LAUNCH_SCRIPT], {
+  const child = spawn("sh", ["-c", plan.init?.launch ?? LAUNCH_SCRIPT], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: true,
     env: {
       PATH: process.env["PATH"],
-      LAB_BOOT: BOOT_SCRIPT,
+      LAB_BOOT: plan.init?.boot ?? BOOT_SCRIPT,
       LAB_BUSYBOX: plan.busybox,
       LAB_DIR: plan.dir,
       LAB_HOSTNAME: plan.hostname,
@@ -47,6 +73,7 @@ export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity)
       LAB_GROUPS: plan.cgroups.map((part) => part.path).join(" "),
       LAB_CGROUPS: plan.cgroups.map((part) => `${part.type} ${part.name || "."} ${part.options}`).join("\n"),
       LAB_VISIBLE: plan.visible.join("\n"),
+      ...plan.init?.env,
     },
   });
   const launcher = child.pid === undefined ? undefined : identify(child.pid);

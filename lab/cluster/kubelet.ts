@@ -37,7 +37,7 @@ export async function installKubelet(
   return service(node, "kubelet", KUBELET_LOG, [join(programs.kubernetesDir, "kubelet"), ...flags]);
 }
 
-const KUBELET_CONFIGURATION = {
+export const KUBELET_CONFIGURATION = {
   kind: "KubeletConfiguration",
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   authentication: {
@@ -77,13 +77,10 @@ const KERNEL_SETTINGS = {
   "kernel/keys/root_maxbytes": 25_000_000,
 };
 
-/**
- * Each boot, before kubelet starts. kubelet finds its kernel settings in files of the node's own, so that it leaves the
- * machine's alone. Mounts propagate as systemd makes them: a volume that a CSI driver mounts in its container is to be seen.
- */
-export async function prepareForKubelet(node: LabNode): Promise<void> {
+/** kubelet finds its kernel settings in files of the node's own, so that it leaves the machine's alone. */
+export function kernelSettingsScript(): string {
   const binds = Object.entries(KERNEL_SETTINGS).map(([setting, value]) => `bind ${setting} ${value}`);
-  const script = `
+  return `
     set -e
     bind() {
       file="/run/lab-kernel-settings/$1"
@@ -92,7 +89,10 @@ export async function prepareForKubelet(node: LabNode): Promise<void> {
       mount --bind "$file" "/proc/sys/$1"
     }
     ${binds.join("\n")}
-    mount --make-rshared /
   `;
-  await node.check(["sh", "-c", script]);
+}
+
+/** Each boot, before kubelet starts. Mounts propagate as systemd makes them: a volume that a CSI driver mounts is to be seen. */
+export async function prepareForKubelet(node: LabNode): Promise<void> {
+  await node.check(["sh", "-c", `${kernelSettingsScript()}\nmount --make-rshared /`]);
 }

@@ -1,0 +1,64 @@
+/**
+ * What runs first in the fresh namespaces of a node with systemd: a layer of its own over the shared root file system,
+ * the file systems that a kernel would mount, then systemd itself. In place of the machine's kernel log, which journald
+ * would take for the node's and systemd would write to, there is an empty one: kubelet does not start without.
+ */
+export const SYSTEMD_BOOT_SCRIPT = `
+set -eu
+exec </dev/null
+read -r host_pid rest </proc/self/stat
+bb="$LAB_BUSYBOX"
+root="$LAB_DIR/root"
+
+"$bb" mount --make-rprivate /
+"$bb" mkdir -p "$root" "$LAB_DIR/work"
+"$bb" mount -t overlay -o "lowerdir=$LAB_ROOTFS,upperdir=$LAB_DIR/disk,workdir=$LAB_DIR/work" overlay "$root"
+cd "$root"
+
+"$bb" mount -t tmpfs -o mode=755 run run
+"$bb" mount -t tmpfs -o mode=1777 tmp tmp
+"$bb" mount -t tmpfs -o mode=755 dev dev
+for name in null zero full random urandom tty; do
+  : >"dev/$name"
+  "$bb" mount --bind "/dev/$name" "dev/$name"
+done
+: >dev/kmsg
+"$bb" mount --bind /dev/null dev/kmsg
+"$bb" mkdir dev/pts dev/shm dev/mqueue
+"$bb" mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
+"$bb" mount -t tmpfs -o mode=1777 shm dev/shm
+"$bb" mount -t mqueue mqueue dev/mqueue
+"$bb" ln -s pts/ptmx dev/ptmx
+"$bb" ln -s /proc/self/fd dev/fd
+"$bb" mount -t proc proc proc
+"$bb" mount --bind "$LAB_DIR/boot-id" proc/sys/kernel/random/boot_id
+"$bb" mount -t sysfs sysfs sys
+cgroup_root=
+printf '%s\\n' "$LAB_CGROUPS" | while read -r type name options; do
+  [ -n "$type" ] || continue
+  if [ "$name" = . ]; then
+    "$bb" mount -t "$type" "$type" sys/fs/cgroup
+  else
+    [ -n "$cgroup_root" ] || "$bb" mount -t tmpfs -o mode=755 cgroup sys/fs/cgroup
+    cgroup_root=mounted
+    "$bb" mkdir -p "sys/fs/cgroup/$name"
+    "$bb" mount -t "$type" \${options:+-o "$options"} "$type" "sys/fs/cgroup/$name"
+  fi
+done
+
+printf '%s\\n' "$LAB_VISIBLE" | while read -r dir; do
+  [ -n "$dir" ] || continue
+  "$bb" mkdir -p ".$dir"
+  "$bb" mount -o rbind "$dir" ".$dir"
+  "$bb" mount -o remount,ro,bind "$dir" ".$dir"
+done
+
+"$bb" mkdir -p .machine
+"$bb" pivot_root . .machine
+cd /
+/bin/umount -l /.machine
+/bin/hostname "$LAB_HOSTNAME" 2>/dev/null || echo "$LAB_HOSTNAME" >/proc/sys/kernel/hostname
+echo "up $host_pid"
+exec /usr/bin/env -i container=unghost-lab PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+  /lib/systemd/systemd --system --log-target=journal --show-status=no >/dev/null 2>&1
+`;

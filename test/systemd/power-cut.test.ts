@@ -1,0 +1,74 @@
+import { globSync, truncateSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode } from "./systemd-node.ts";
+
+const PODS = ["web-0", "web-1", "web-2", "web-3"];
+
+describe.each(LAYOUTS)("after a power cut (%s)", (layout) => {
+  test(
+    "the hook heals torn caches before the runtime starts, and every pod runs again",
+    async () => {
+      const node = await systemdNode(layout);
+      const before = await node.startPods(PODS);
+      await node.install();
+      await node.powerCut();
+      const torn = tearCaches(node, 2);
+
+      await node.powerOn();
+      await node.waitForPods(PODS, before);
+
+      const done = await node.changes();
+      for (const file of torn) expect(done.map(({ text }) => text).join("\n")).toContain(file);
+      const startedAt = await mainProcessStart(node);
+      expect(done.filter(({ at }) => at >= startedAt)).toEqual([]);
+      await until("the step after the start ends", HANG_GUARD_MS, async () =>
+        (await node.show("unghost-boot-after.service", "ActiveState")) === "inactive" ? true : undefined,
+      );
+      expect(await node.show("unghost-boot-after.service", "Result")).toBe("success");
+      await until("the scan is healthy", HANG_GUARD_MS, async () =>
+        (await node.scan()).verdict === "healthy" ? true : undefined,
+      );
+    },
+    HANG_GUARD_MS,
+  );
+
+  test.each([
+    ["hangs", "#!/bin/sh\nexec sleep 1000000000\n"],
+    ["crashes", "#!/bin/sh\nkill -SEGV $$\n"],
+    ["is no program any more", "not a program\n"],
+    ["is gone", undefined],
+  ])(
+    "a hook that %s does not keep the node down",
+    async (_what, program) => {
+      const node = await systemdNode(layout);
+      const before = await node.startPods(PODS.slice(0, 1));
+      await node.install("--deadline-seconds", "1");
+      if (program === undefined) await node.check(["rm", "/usr/local/bin/unghost"]);
+      else await node.writeFile("/usr/local/bin/unghost", program, 0o755);
+      await node.powerCut();
+
+      await node.powerOn();
+      await node.waitForPods(PODS.slice(0, 1), before);
+
+      expect(await node.show(node.layout.unit, "ActiveState")).toBe("active");
+    },
+    HANG_GUARD_MS,
+  );
+});
+
+function tearCaches(node: BootedNode, count: number): readonly string[] {
+  const caches = globSync(node.path("/var/lib/cni/results/*")).slice(0, count);
+  expect(caches).toHaveLength(count);
+  for (const cache of caches) truncateSync(cache);
+  return caches.map((cache) => cache.slice(cache.lastIndexOf("/") + 1));
+}
+
+/** When the process of the runtime's service was started, once all that its unit runs or waits for before that was over. */
+async function mainProcessStart(node: BootedNode): Promise<Date> {
+  const property = "--property=ExecMainStartTimestamp";
+  const text = await node.check(["systemctl", "show", "--value", "--timestamp=us+utc", property, node.layout.unit]);
+  // Such as "Mon 2026-11-16 05:12:00.123456 UTC".
+  const [, day, time] = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(text) ?? [];
+  return new Date(`${day}T${time}Z`);
+}

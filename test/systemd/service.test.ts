@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { DOWNLOADED } from "../../lab/systemd/node.ts";
+import { type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode } from "./systemd-node.ts";
+
+const PODS = ["web-0", "web-1"];
+
+describe.each(LAYOUTS)("the installed hook (%s)", (layout) => {
+  test(
+    "does nothing to pods that live on while the runtime's service is restarted",
+    async () => {
+      const node = await systemdNode(layout);
+      await node.install();
+      const before = await node.startPods(PODS);
+
+      await node.check(["systemctl", "restart", node.layout.unit]);
+      await until("the runtime answers again", HANG_GUARD_MS, () => node.runningPods().catch(() => undefined));
+
+      expect(await node.runningPods()).toEqual(before);
+      expect(await node.changes()).toEqual([]);
+    },
+    HANG_GUARD_MS,
+  );
+
+  test(
+    "is replaced by an upgrade and gone after an uninstall, and the node boots with either",
+    async () => {
+      const node = await systemdNode(layout);
+      const first = await node.startPods(PODS);
+      await node.install();
+      const units = await ownFiles(node);
+
+      // Another build of the same program.
+      await node.check(["sh", "-c", `printf '\\0' >>${DOWNLOADED}`]);
+      await node.install("--deadline-seconds", "40");
+      expect(await ownFiles(node)).toEqual(units);
+      await node.check(["cmp", DOWNLOADED, "/usr/local/bin/unghost"]);
+      await node.powerCut();
+      await node.powerOn();
+      const second = await node.waitForPods(PODS, first);
+      expect(await node.check(["systemctl", "cat", "unghost-boot-after.service", node.layout.unit])).toContain(
+        "unghost",
+      );
+
+      await node.check([DOWNLOADED, "uninstall", "--purge", "--force", "--yes"]);
+      expect(await ownFiles(node)).toEqual([]);
+      await node.powerCut();
+      await node.powerOn();
+      await node.waitForPods(PODS, second);
+      expect(await node.check(["systemctl", "list-units", "--all", "--plain", "--no-legend", "unghost*"])).toBe("");
+    },
+    HANG_GUARD_MS,
+  );
+});
+
+test(
+  "an agent follows the journal of the runtime's and kubelet's units, and heals what it hears of",
+  async () => {
+    const node = await systemdNode();
+    const before = await node.startPods(PODS);
+    const start = ["systemd-run", "--unit=unghost-agent", DOWNLOADED, "agent", "--min-age=0s"];
+    await node.check([...start, "--scan-every=1h"]);
+    await until("the agent follows the journal", HANG_GUARD_MS, async () =>
+      /journalctl/.test(await node.check(["systemctl", "status", "--no-pager", "unghost-agent"])) ? true : undefined,
+    );
+
+    await node.check(["sh", "-c", "for file in /var/lib/cni/results/*; do : >$file; done"]);
+    await node.check(["sh", "-c", "ctr -n k8s.io tasks ls -q | xargs -n 1 ctr -n k8s.io tasks kill -s KILL"]);
+    await node.waitForPods(PODS, before);
+
+    await until("the agent has healed both", HANG_GUARD_MS, async () => {
+      const healed = (await node.journal("--unit=unghost-agent")).match(/"msg":"ghost healed"/g) ?? [];
+      return healed.length >= PODS.length ? true : undefined;
+    });
+    await until("the scan is healthy", HANG_GUARD_MS, async () =>
+      (await node.scan()).verdict === "healthy" ? true : undefined,
+    );
+  },
+  HANG_GUARD_MS,
+);
+
+async function ownFiles(node: BootedNode): Promise<readonly string[]> {
+  const found = await node.check(["find", "/etc", "/usr", "/var/lib", "-xdev", "-name", "*unghost*"]);
+  return found.split("\n").filter(Boolean).toSorted();
+}
