@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cached } from "../cache.ts";
 import { runOrThrow } from "../command.ts";
 import { unpackDebianPackages } from "../debian-packages.ts";
+import { snapshotterFor } from "../node-disk.ts";
 import { type Unavailable, whyNoRealNode } from "../tools.ts";
 
 /** Debian 12 with systemd and containerd as its packages install them. */
@@ -28,13 +30,21 @@ const BUILD_MS = 900_000;
 
 /** Made once into the lab's cache by mmdebstrap, which is unpacked and not installed. */
 export async function ensureSystemdRootfs(): Promise<SystemdRootfs | Unavailable> {
-  const notHere = whyNoRealNode() ?? missingProgram(["/usr/bin/perl", "/usr/bin/apt-get", "/usr/bin/dpkg"]);
+  const notHere =
+    whyNoRealNode() ?? whyNoLayer() ?? missingProgram(["/usr/bin/perl", "/usr/bin/apt-get", "/usr/bin/dpkg"]);
   if (notHere !== undefined) return { available: false, reason: notHere };
   try {
     return { available: true, path: await cached(`systemd-rootfs-${SUITE}`, build) };
   } catch (error) {
     return { available: false, reason: `Debian with systemd could not be unpacked: ${(error as Error).message}` };
   }
+}
+
+/** Each node has a layer of its own over the one root file system. */
+function whyNoLayer(): string | undefined {
+  return snapshotterFor(tmpdir()) === "overlayfs"
+    ? undefined
+    : `${tmpdir()} is on an overlay, on which no other one can lie: set TMPDIR to a folder on a disk`;
 }
 
 function missingProgram(programs: readonly string[]): string | undefined {
