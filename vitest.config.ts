@@ -9,7 +9,14 @@ export default defineConfig({
           name: "unit",
           sequence: { groupOrder: 0 },
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/lab/**", "test/cluster/**", "test/multus/**", "test/release/**", "test/systemd/**"],
+          exclude: [
+            "test/e2e/**",
+            "test/lab/**",
+            "test/cluster/**",
+            "test/multus/**",
+            "test/release/**",
+            "test/systemd/**",
+          ],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
           // Hang guards, not measurements: the machines are shared, and a test may leave 20,000 files to remove.
