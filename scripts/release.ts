@@ -27,6 +27,7 @@ const documents = {
 };
 
 const sums: string[] = [];
+publish("install.sh", readFileSync("deploy/install.sh"));
 publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
 for (const target of TARGETS) {
   // The name of the file is inside the executable.

@@ -1,0 +1,88 @@
+#!/bin/sh
+# Downloads a release of unghost, compares its SHA-256 sum, and only then puts the program in place. It starts nothing.
+#
+#   curl -fsSLO https://github.com/unghost/unghost/releases/latest/download/install.sh && less install.sh && sudo sh install.sh
+#
+# UNGHOST_VERSION   the release (default: the one this script came with)
+# UNGHOST_BASE_URL  where archives and SHA256SUMS are (file:///path works too)
+# UNGHOST_SHA256    the archive's sum, where you have it from elsewhere: then SHA256SUMS is not trusted
+# UNGHOST_BIN_DIR   where the program goes (default /usr/local/bin)
+set -eu
+
+main() {
+  version="${UNGHOST_VERSION:-0.1.0}"
+  base="${UNGHOST_BASE_URL:-https://github.com/unghost/unghost/releases/download/v$version}"
+  bin_dir="${UNGHOST_BIN_DIR:-/usr/local/bin}"
+  name="unghost-$version-$(platform)"
+  archive="$name.tar.gz"
+
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  trap 'exit 1' HUP INT TERM
+
+  fetch "$base/$archive" "$work/$archive"
+  expected="${UNGHOST_SHA256:-}"
+  if [ -z "$expected" ]; then
+    fetch "$base/SHA256SUMS" "$work/SHA256SUMS"
+    expected=$(awk -v file="$archive" '$2 == file { print $1 }' "$work/SHA256SUMS")
+  fi
+  [ -n "$expected" ] || fail "SHA256SUMS does not name $archive"
+  actual=$(sum_of "$work/$archive")
+  [ "$actual" = "$expected" ] || fail "$archive has the sum $actual, and $expected was expected. Nothing was installed"
+
+  tar -xzf "$work/$archive" -C "$work"
+  mkdir -p "$bin_dir"
+  # Under another name first: a program that runs cannot be written to, and half a program must never be found there.
+  cp "$work/$name/unghost" "$bin_dir/.unghost.new"
+  chmod 0755 "$bin_dir/.unghost.new"
+  mv -f "$bin_dir/.unghost.new" "$bin_dir/unghost"
+
+  echo "$("$bin_dir/unghost" version) is in $bin_dir. Next: unghost doctor; unghost scan; unghost install [--agent]"
+}
+
+platform() {
+  [ "$(uname -s)" = Linux ] || fail "there is no build for $(uname -s)"
+  case "$(uname -m)" in
+    x86_64 | amd64) arch=amd64 ;;
+    aarch64 | arm64) arch=arm64 ;;
+    *) fail "there is no build for $(uname -m)" ;;
+  esac
+  libc=""
+  for loader in /lib/ld-musl-*.so.1; do [ ! -e "$loader" ] || libc=-musl; done
+  # A system with both is one with glibc.
+  for loader in /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.*; do [ ! -e "$loader" ] || libc=""; done
+  echo "linux-$arch$libc"
+}
+
+fetch() {
+  case "$1" in
+    file://*) cp "${1#file://}" "$2" ;;
+    *)
+      if command -v curl >/dev/null 2>&1; then
+        curl --fail --silent --show-error --location --proto '=https' --tlsv1.2 --max-time 600 --output "$2" "$1"
+      elif command -v wget >/dev/null 2>&1; then
+        wget -q -T 60 -O "$2" "$1"
+      else
+        fail "neither curl nor wget is here"
+      fi
+      ;;
+  esac || fail "$1 could not be downloaded"
+}
+
+sum_of() {
+  if command -v sha256sum >/dev/null 2>&1; then
+    sha256sum "$1" | cut -d ' ' -f 1
+  elif command -v openssl >/dev/null 2>&1; then
+    openssl dgst -sha256 -r "$1" | cut -d ' ' -f 1
+  else
+    fail "neither sha256sum nor openssl is here, and nothing is installed unchecked"
+  fi
+}
+
+fail() {
+  echo "install.sh: $1" >&2
+  exit 1
+}
+
+# The last line: a download that was cut off does nothing.
+main

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect, onTestFinished, test } from "vitest";
+import { run } from "../../lab/command.ts";
+import { tar } from "../../lab/tar.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { tempDir } from "../support/temp-dir.ts";
+
+const SCRIPT = "deploy/install.sh";
+const ARCH = process.arch === "arm64" ? "arm64" : "amd64";
+const NAME = `unghost-${manifest.version}-linux-${ARCH}`;
+
+interface Release {
+  readonly dir: string;
+  readonly binDir: string;
+  readonly install: (env?: Readonly<Record<string, string>>) => ReturnType<typeof run>;
+}
+
+/** A release whose program is a script, in a directory. */
+function release(): Release {
+  const temporary = tempDir();
+  onTestFinished(() => temporary.remove());
+  const dir = temporary.path;
+  const program = Buffer.from("#!/bin/sh\necho unghost from the archive\n");
+  const archive = gzipSync(
+    tar([
+      { type: "directory", path: `${NAME}/`, mode: 0o755 },
+      { type: "file", path: `${NAME}/unghost`, content: program, mode: 0o755 },
+    ]),
+  );
+  writeFileSync(join(dir, `${NAME}.tar.gz`), archive);
+  const sum = createHash("sha256").update(archive).digest("hex");
+  writeFileSync(join(dir, "SHA256SUMS"), `${"0".repeat(64)}  other.tar.gz\n${sum}  ${NAME}.tar.gz\n`);
+  const binDir = join(dir, "bin");
+  mkdirSync(join(dir, "tmp"));
+  const base = { PATH: "/usr/bin:/bin", TMPDIR: join(dir, "tmp") };
+  const install = (env = {}) =>
+    run(["sh", SCRIPT], {
+      env: { ...base, UNGHOST_BASE_URL: `file://${dir}`, UNGHOST_BIN_DIR: binDir, ...env },
+      timeoutMs: 60_000,
+    });
+  return { dir, binDir, install };
+}
+
+test("install.sh puts the program in place, twice as well as once, and leaves nothing else", async () => {
+  const { dir, binDir, install } = release();
+
+  const first = await install();
+  const second = await install();
+
+  expect(first).toMatchObject({ code: 0, stderr: "" });
+  expect(first.stdout).toContain("unghost from the archive");
+  expect(second.code).toBe(0);
+  expect(readdirSync(binDir)).toEqual(["unghost"]);
+  expect(readdirSync(join(dir, "tmp"))).toEqual([]);
+});
+
+test.each<[string, (release: Release) => Readonly<Record<string, string>>, string]>([
+  [
+    "the archive was changed",
+    ({ dir }) => {
+      writeFileSync(join(dir, `${NAME}.tar.gz`), "x", { flag: "a" });
+      return {};
+    },
+    "was expected. Nothing was installed",
+  ],
+  ["its sum was given and is another", () => ({ UNGHOST_SHA256: "1".repeat(64) }), "was expected"],
+  [
+    "SHA256SUMS does not name it",
+    ({ dir }) => {
+      writeFileSync(join(dir, "SHA256SUMS"), "");
+      return {};
+    },
+    "does not name",
+  ],
+  ["there is no such archive", () => ({ UNGHOST_VERSION: "9.9.9" }), "could not be downloaded"],
+])("install.sh installs nothing where %s", async (_, spoil, complaint) => {
+  const made = release();
+
+  const { code, stderr } = await made.install(spoil(made));
+
+  expect([code, stderr]).toEqual([1, expect.stringContaining(complaint)]);
+  expect(existsSync(made.binDir)).toBe(false);
+});
+
+test("install.sh comes with the version of package.json, and does nothing when its download was cut off", async () => {
+  const text = readFileSync(SCRIPT, "utf8");
+  const { binDir, dir, install } = release();
+
+  expect(text).toContain(`UNGHOST_VERSION:-${manifest.version}}`);
+  writeFileSync(join(dir, "cut.sh"), text.slice(0, text.lastIndexOf("main")));
+  const cut = await run(["sh", join(dir, "cut.sh")], { env: { PATH: "/usr/bin:/bin", UNGHOST_BIN_DIR: binDir } });
+  expect([cut.code, existsSync(binDir)]).toEqual([0, false]);
+  expect((await install()).code).toBe(0);
+});
