@@ -47,7 +47,6 @@ export const MODULES: readonly MutatedModule[] = [
       "test/classes/pod-gone.test.ts",
       "test/classes/retention.test.ts",
       "test/heal/probe-gate.test.ts",
-      "test/heal/run-action.test.ts",
       "test/heal/storm-brake.test.ts",
       "test/heal/turns.test.ts",
     ],
@@ -75,6 +74,7 @@ export const MODULES: readonly MutatedModule[] = [
     ],
     tests: [
       "test/heal/quarantine.test.ts",
+      "test/heal/quarantine-races.test.ts",
       "test/heal/move-away.test.ts",
       "test/heal/recover.test.ts",
       "test/heal/undo.test.ts",
@@ -83,7 +83,7 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "undo",
     sources: ["src/heal/undo.ts", "src/heal/settle-undo.ts"],
-    tests: ["test/heal/undo.test.ts", "test/heal/recover.test.ts"],
+    tests: ["test/heal/undo.test.ts", "test/heal/undo-races.test.ts", "test/heal/recover.test.ts"],
   },
   {
     name: "journal-recovery",

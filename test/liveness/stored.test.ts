@@ -46,3 +46,9 @@ test("it is not proven dead without the process table", () => {
     unread: ["shim", "process"],
   });
 });
+
+test("a record whose metadata could not be decoded belongs to no sandbox", () => {
+  const undecoded: StoredContainer = { id: CONTAINER, kind: "container", createdAt: undefined, labels: {} };
+  const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
+  expect(livenessOfStored(ID, { records: [undecoded] }, inCgroup).state).toBe("dead");
+});
