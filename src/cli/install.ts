@@ -24,6 +24,8 @@ export interface InstallOptions extends HookOptions {
   /** The agent beside the hook. */
   readonly agent?: boolean;
   readonly version: string;
+  /** Also the service that keeps files of CNI plug-ins durable. */
+  readonly keep?: boolean;
 }
 
 /** Installs the boot hook. Exit 0 it is there, 1 something is missing, 2 no distribution was found, 3 refused. */

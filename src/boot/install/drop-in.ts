@@ -1,6 +1,7 @@
 import { AGENT_UNIT } from "./agent-service.ts";
 import type { RuntimeService } from "./distribution.ts";
 import { type HookSettings, limitedHookCommand } from "./hook-command.ts";
+import { KEEP_UNIT } from "./keep-service.ts";
 import { commandLine, type Setting, type Unit } from "./unit-text.ts";
 import { AFTER_UNIT, BEFORE_UNIT, RECORD_UNIT, unitName } from "./units.ts";
 
@@ -12,9 +13,10 @@ export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
   const record = before === "after-only" ? [] : [RECORD_UNIT];
   const agent = settings.agent === true ? [AGENT_UNIT] : [];
+  const keep = settings.keep === true ? [KEEP_UNIT] : [];
   const wants: Setting = {
     key: "Wants",
-    value: [...wanted, ...record, ...agent].join(" "),
+    value: [...wanted, ...record, ...agent, ...keep].join(" "),
     why: "Wants, never Requires: whatever becomes of them, this unit starts.",
   };
   const intro = [

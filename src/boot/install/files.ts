@@ -2,6 +2,7 @@ import { AGENT_SCRIPT, agentScript, agentUnit } from "./agent-service.ts";
 import type { Host } from "./distribution.ts";
 import { dropIn } from "./drop-in.ts";
 import type { HookSettings } from "./hook-command.ts";
+import { KEEP_SCRIPT, keepScript, keepUnit } from "./keep-service.ts";
 import { AFTER_SCRIPT, afterScript, BEFORE_SCRIPT, beforeScript } from "./openrc.ts";
 import { type Receipt, receiptLine } from "./receipt.ts";
 import { sealed } from "./seal.ts";
@@ -37,6 +38,7 @@ function systemdFiles({ services }: Host, settings: HookSettings, receipt: Recei
     ...(ownUnit ? [unitFile(beforeUnit(services, settings))] : []),
     ...(records ? [unitFile(recordUnit(services, settings))] : []),
     ...(settings.agent === true ? [unitFile(agentUnit(settings))] : []),
+    ...(settings.keep === true ? [unitFile(keepUnit(services, settings))] : []),
     ...services.map((found) => unitFile(dropIn(found, settings))),
   ];
 }
@@ -54,6 +56,7 @@ function openrcFiles({ services }: Host, settings: HookSettings, receipt: Receip
     { name: AFTER_SCRIPT, text: after },
     ...(afterOnly ? [] : [{ name: BEFORE_SCRIPT, text: beforeScript(services, settings) }]),
     ...(settings.agent === true ? [{ name: AGENT_SCRIPT, text: agentScript(services, settings) }] : []),
+    ...(settings.keep === true ? [{ name: KEEP_SCRIPT, text: keepScript(services, settings) }] : []),
   ];
   return [
     ...scripts.map(({ name, text }) => {

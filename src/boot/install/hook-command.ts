@@ -9,6 +9,8 @@ export interface HookSettings {
   readonly bootArgs: readonly string[];
   /** The agent beside the hook. */
   readonly agent?: boolean;
+  /** Also keep the files of CNI plug-ins durable, by a service of its own. */
+  readonly keep?: boolean;
 }
 
 export const DEFAULT_STATE_DIR = "/var/lib/unghost";

@@ -1,6 +1,7 @@
 import type { RuntimeService } from "./distribution.ts";
 import { dropIn, SWITCH_OFF } from "./drop-in.ts";
 import type { HookSettings } from "./hook-command.ts";
+import { keepUnit } from "./keep-service.ts";
 import { comment, type Setting, type Unit } from "./unit-text.ts";
 import { afterUnit, beforeUnit, recordUnit } from "./units.ts";
 
@@ -16,6 +17,7 @@ export function nixosModule(services: readonly RuntimeService[], settings: HookS
     ...(ownUnit ? [beforeUnit(services, called)] : []),
     afterUnit(services, called),
     ...(afterOnly ? [] : [recordUnit(services, called)]),
+    ...(settings.keep === true ? [keepUnit(services, called)] : []),
   ];
   return `# unghost.nix, to be added to the imports of configuration.nix.
 ${comment("A ghost is a pod sandbox that died with the machine and still holds its name, so that its pod cannot start again.")}

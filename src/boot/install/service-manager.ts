@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { AGENT_UNIT } from "./agent-service.ts";
+import { KEEP_UNIT } from "./keep-service.ts";
 import { RECORD_UNIT } from "./units.ts";
 
 /** Commands of the service manager around a change of its files. */
@@ -20,7 +21,9 @@ export function installCommands(paths: readonly string[]): ManagerCommands {
   const start = has(RECORD_UNIT) ? [["systemctl", "start", RECORD_UNIT]] : [];
   // An agent that runs already is replaced by the new one.
   const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
-  return { before: [], after: [RELOAD, ...start, ...restart] };
+  // The keeper disturbs nobody, and pods that are made before the next boot are worth as much.
+  const keep = has(KEEP_UNIT) ? [["systemctl", "restart", KEEP_UNIT]] : [];
+  return { before: [], after: [RELOAD, ...start, ...restart, ...keep] };
 }
 
 export function uninstallCommands(paths: readonly string[]): ManagerCommands {

@@ -176,7 +176,7 @@ export function recordUnit(services: readonly RuntimeService[], settings: HookSe
   };
 }
 
-function condition({ program }: HookSettings): readonly Setting[] {
+export function condition({ program }: HookSettings): readonly Setting[] {
   return [
     {
       key: "ConditionPathExists",

@@ -14,6 +14,7 @@ interface InstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config
   readonly force?: boolean;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
+  readonly keep?: boolean;
 }
 
 const { stateDir, hostRoot, config } = nodeFlags;
@@ -31,6 +32,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
       distribution: text("Which one, where that cannot be told by itself", "NAME"),
       binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
       deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
+      keep: onOff("Also install the service that runs `unghost keep`: for hosts without the agent"),
       force: onOff("Overwrite files that were changed by hand"),
       dryRun: onOff("Only say what would be written"),
       yes: onOff("Do not ask"),
@@ -41,7 +43,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
     },
     aliases: { y: "yes" },
   },
-  func: async function ({ agent, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags }, ...bootArgs) {
+  func: async function ({ agent, keep, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags }, ...bootArgs) {
     const { runInstall } = await import("../install.ts");
     const { hookOptions } = await import("../hook-world.ts");
     const settings = await resolveSettings(flags, this.io);
@@ -55,6 +57,7 @@ export const install = buildCommand<InstallFlags, string[], Context>({
       bootArgs,
       agent: agent ?? false,
       version: VERSION,
+      keep: keep ?? false,
     };
     this.finish(await runInstall(options, this.io));
   },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { runCommand } from "../../../src/boot/install/service-manager.ts";
+import { installCommands, runCommand } from "../../../src/boot/install/service-manager.ts";
 import { type HookOptions, runCommands } from "../../../src/cli/hook-options.ts";
 
 const COMMANDS = [
@@ -32,6 +32,15 @@ async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<
   };
   return { failed: await runCommands(COMMANDS, options, io), ran, ...said };
 }
+
+test("the keeper is started at once where it is installed", () => {
+  const { after } = installCommands(["/etc/systemd/system/unghost-keep.service"]);
+
+  expect(after.map((command) => command.join(" "))).toEqual([
+    "systemctl daemon-reload",
+    "systemctl restart unghost-keep.service",
+  ]);
+});
 
 describe("runCommands", () => {
   test("runs them where systemd runs this very host", async () => {

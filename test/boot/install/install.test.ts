@@ -105,6 +105,28 @@ describe("what is installed", () => {
     expect(host.read("/etc/systemd/system/unghost-record.service")).toContain("\nReadWritePaths=-/srv/unghost\n");
   });
 
+  test("with --keep starts the keeper with the runtime, hardened; without it the keeper goes again", async () => {
+    const keep = "/etc/systemd/system/unghost-keep.service";
+    await install(k3s(), { keep: true });
+
+    expect(host.read(keep)).toContain("\nExecStart=/usr/local/bin/unghost keep\n");
+    expect(host.read(keep)).toContain("\nProtectSystem=strict\n");
+    expect(host.read(DROP_IN)).toMatch(/^Wants=.* unghost-keep\.service$/m);
+    await install(host);
+    expect(host.tree()).not.toHaveProperty(keep.slice(1));
+    expect(host.read(DROP_IN)).not.toContain("unghost-keep");
+  });
+
+  test("with --keep supervises the keeper under OpenRC", async () => {
+    hostWith(ALPINE);
+
+    await install(host, { keep: true });
+
+    const script = host.read("/etc/init.d/unghost-keep");
+    expect(script).toContain('supervisor=supervise-daemon\ncommand=/usr/local/bin/unghost\ncommand_args="keep"\n');
+    expect(Object.keys(host.tree())).toContain("etc/runlevels/default/unghost-keep");
+  });
+
   test("is readable by all whatever the umask, and can be run", async () => {
     const umask = process.umask(0o077);
     try {

@@ -39,7 +39,7 @@ let runtimeUnit: string;
 
 async function installed(files: Readonly<Record<string, string>>): Promise<void> {
   host = scratchHost({ ...files, [PROGRAM]: "program" });
-  expect(await install(host, { agent: true })).toMatchObject({ code: 0, stderr: "" });
+  expect(await install(host, { agent: true, keep: true })).toMatchObject({ code: 0, stderr: "" });
   const tree = Object.keys(host.tree()).filter((path) => path.startsWith("etc/systemd/system/"));
   const own = tree.filter((path) => /\/unghost-[a-z-]+\.service$/.test(path));
   units = Object.fromEntries(own.map((path) => [path.split("/").at(-1), parse(host.read(path))]));
