@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test mutation release release-test image demo bench chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test mutation release release-test image demo bench power-cuts chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -80,6 +80,9 @@ demo: setup build ## a power cut under a real node, told as a short story
 
 bench: setup build ## speed and memory, side by side with crictl where it can be had
 	node bench/main.ts
+
+power-cuts: setup build ## torn files and lost pods over true power cuts, with and without unghost; CUTS=n SEED=n
+	node bench/power-cuts-run.ts $(or $(CUTS),30) $(or $(SEED),1)
 
 chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n choose others
 	node bench/chaos.ts $(or $(ROUNDS),200) $(SEED)

@@ -4,9 +4,21 @@ import { benchAgent } from "./agent-idle.ts";
 import { benchCrowdedNode } from "./crowded.ts";
 import { benchEmptyNode } from "./empty-node.ts";
 import { benchHeal } from "./heal.ts";
-import { isMissed, render } from "./result.ts";
+import { benchKeeperCost } from "./keeper-cost.ts";
+import { benchPowerCuts, type Helper } from "./power-cuts.ts";
+import { isMissed, type Result, render } from "./result.ts";
 
 const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
+
+/** Each twice: on containerd 1.6 and on 2.3. */
+const CUTS = 15;
+const SEED = 1;
+
+function powerCuts(helper: Helper): readonly (() => Promise<Result>)[] {
+  return (["1.6", "2.3"] as const).map(
+    (runtime) => () => benchPowerCuts({ unghost, runtime, helper, cuts: CUTS, seed: SEED }),
+  );
+}
 
 const benchmarks = [
   () => benchEmptyNode(unghost),
@@ -15,6 +27,10 @@ const benchmarks = [
   () => benchHeal(unghost),
   () => benchHeal(unghost, { containers: ["main"] }),
   () => benchAgent(unghost),
+  () => benchKeeperCost(unghost),
+  ...powerCuts("nobody"),
+  ...powerCuts("keep"),
+  ...powerCuts("agent"),
 ];
 
 for (const benchmark of benchmarks) {

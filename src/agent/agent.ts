@@ -61,6 +61,8 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     log.debug({ from }, "hint");
     pace.hint(urgency);
   };
+  // Before anything that waits: pods may be made from now on.
+  const durable = keepCniFilesDurable({ ...options.observe, store, log, isWanted: () => options.policy().keepDurable });
   const unfinished = await finishEarlierRuns(options);
   const attempts = openAttempts({
     ...session,
@@ -82,7 +84,6 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     say: (said) => log.info({ said }, "trigger"),
     onLost: (error) => log.error({ reason: describeError(error) }, "a trigger is not followed any more"),
   });
-  const durable = keepCniFilesDurable({ ...options.observe, store, log, isWanted: () => options.policy().keepDurable });
   const policies = (): Policies => {
     const agent = options.policy();
     return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };

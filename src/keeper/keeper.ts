@@ -29,9 +29,9 @@ export interface Keeper {
 
 /** A new file is noticed before its content is there: plugins write and close within this time. */
 const SETTLE_MS = 5;
-/** Under churn one commit serves all files of this time, and the disk is everybody else's for at least half of it. */
+/** Under churn one commit serves all files of this time, and the disk is everybody else's for some of it. */
 const LEAST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 200;
 /** How long a directory that was made again, or cannot be watched, may go unnoticed. */
 const REFRESH_MS = 1000;
 /** What is noticed meanwhile waits for no more than these. */
@@ -96,19 +96,22 @@ export function openKeeper(options: KeeperOptions): Keeper {
   }
 
   async function syncBatch(): Promise<void> {
-    for (const [dir, names] of waiting.take(FILES_A_BATCH)) {
-      syncingSinceMs = performance.now();
-      const { synced, directories: below, failed, isGone } = await sync(dir, names.keys());
-      syncingSinceMs = undefined;
-      if (isClosed) return;
-      if (isGone || below.length > 0) refreshAtMs = 0;
-      forgetProblems((problem) => problem.kind === "unsynced" && problem.dir === dir);
-      const [first] = failed;
-      if (first !== undefined) setProblem({ kind: "unsynced", dir, code: first.code });
-      filesSynced += synced.length;
-      const now = performance.now();
-      if (synced.length > 0) options.onSynced?.(synced.map((name) => (now - (names.get(name) ?? now)) / 1000));
-    }
+    syncingSinceMs = performance.now();
+    const batch = [...waiting.take(FILES_A_BATCH)];
+    await Promise.all(batch.map(([dir, names]) => syncDirectory(dir, names)));
+    syncingSinceMs = undefined;
+  }
+
+  async function syncDirectory(dir: string, names: ReadonlyMap<string, number>): Promise<void> {
+    const { synced, directories: below, failed, isGone } = await sync(dir, names.keys());
+    if (isClosed) return;
+    if (isGone || below.length > 0) refreshAtMs = 0;
+    forgetProblems((problem) => problem.kind === "unsynced" && problem.dir === dir);
+    const [first] = failed;
+    if (first !== undefined) setProblem({ kind: "unsynced", dir, code: first.code });
+    filesSynced += synced.length;
+    const now = performance.now();
+    if (synced.length > 0) options.onSynced?.(synced.map((name) => (now - (names.get(name) ?? now)) / 1000));
   }
 
   function setProblem(problem: KeeperProblem): void {

@@ -25,7 +25,7 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
 /** Neither follows a link, nor waits for the other end of a FIFO, nor takes a terminal. */
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** fsyncs side by side share one commit of the file system's journal; more would take the threads of everybody else. */
+/** fsyncs side by side, also in several directories, share one commit of the file system's journal. More threads than these belong to everybody else. */
 const AT_ONCE = 4;
 
 /** No plugin writes so much about a pod; whatever it is, its sync would hold the disk up for everybody. */
@@ -42,11 +42,13 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
     return { synced: [], directories: [], failed: [], isGone: true };
   }
   try {
-    const entries = await eachAtOnce([...names], async (name) => [name, await syncEntry(dirFd, name)] as const);
+    const entries = await Promise.all(
+      [...names].map(async (name) => [name, await inTurn(() => syncEntry(dirFd, name))] as const),
+    );
     const failed = entries.flatMap(([name, entry]) => (typeof entry === "object" ? [{ name, code: entry.code }] : []));
     const ofKind = (kind: Entry): readonly string[] =>
       entries.flatMap(([name, entry]) => (entry === kind ? [name] : []));
-    const unsynced = await syncOpen(dirFd);
+    const unsynced = await inTurn(() => syncOpen(dirFd));
     const done = { directories: ofKind("directory"), isGone: false };
     if (unsynced === undefined) return { ...done, synced: ofKind("synced"), failed };
     return { ...done, synced: [], failed: [...failed, { name: ".", code: unsynced }] };
@@ -91,12 +93,18 @@ async function syncOpen(fd: number): Promise<string | undefined> {
   }
 }
 
-async function eachAtOnce<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
-  const results: R[] = [];
-  const rest = items.values();
-  async function takeTurns(): Promise<void> {
-    for (const item of rest) results.push(await work(item));
+let free = AT_ONCE;
+const queue: (() => void)[] = [];
+
+/** Waits for one of the threads that the keeper may use. */
+async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  if (free > 0) free -= 1;
+  else await new Promise<void>((resolve) => queue.push(resolve));
+  try {
+    return await work();
+  } finally {
+    const next = queue.shift();
+    if (next === undefined) free += 1;
+    else next();
   }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, takeTurns));
-  return results;
 }

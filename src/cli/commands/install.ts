@@ -43,7 +43,10 @@ export const install = buildCommand<InstallFlags, string[], Context>({
     },
     aliases: { y: "yes" },
   },
-  func: async function ({ agent, keep, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags }, ...bootArgs) {
+  func: async function (
+    { agent, keep, distribution, binDir, deadlineSeconds, force, dryRun, yes, ...flags },
+    ...bootArgs
+  ) {
     const { runInstall } = await import("../install.ts");
     const { hookOptions } = await import("../hook-world.ts");
     const settings = await resolveSettings(flags, this.io);

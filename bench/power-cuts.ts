@@ -1,0 +1,74 @@
+import { type CutResult, clearPods, cutDuringChurn } from "../lab/chaos/power-cut-round.ts";
+import { seeded } from "../lab/chaos/random.ts";
+import { whyNoLoopDisk } from "../lab/loop-disk.ts";
+import { type LabNode, startNode } from "../lab/node.ts";
+import type { RuntimeVersion } from "../lab/runtime-config.ts";
+import { service } from "../lab/service.ts";
+import type { Result } from "./result.ts";
+
+/** Who looks after the node while pods are made, and after it has booted. */
+export type Helper = "nobody" | "keep" | "agent";
+
+const COMMANDS: Readonly<Record<Exclude<Helper, "nobody">, readonly string[]>> = {
+  keep: ["keep"],
+  agent: ["agent", "--no-kube", "--listen", ""],
+};
+
+export interface PowerCutsOptions {
+  readonly unghost: string;
+  readonly runtime: RuntimeVersion;
+  readonly helper: Helper;
+  readonly cuts: number;
+  readonly seed: number;
+  readonly onCut?: (result: CutResult) => void;
+}
+
+/** Power cuts at random moments while pods are made and deleted, on an ext4 loop device. */
+export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result> {
+  const { unghost, runtime, helper, cuts, seed } = options;
+  const title = `${cuts} power cuts (seed ${seed}) under churn, containerd ${runtime}, ${WORDS[helper]}`;
+  const why = await whyNoLoopDisk("ext4");
+  if (why !== undefined) return { title, rows: [], bars: [], notes: [`not run: ${why}. make chaos injects faults`] };
+  const random = seeded(seed);
+  const node = await startNode({ runtime, disk: "ext4" });
+  const results: CutResult[] = [];
+  try {
+    await startHelper(node, unghost, helper);
+    for (let round = 0; round < cuts; round++) {
+      const result = await cutDuringChurn(node, random, round, async () => {
+        await node.powerOn();
+        await startHelper(node, unghost, helper);
+      });
+      options.onCut?.(result);
+      results.push(result);
+      await clearPods(node);
+    }
+  } finally {
+    await node.destroy();
+  }
+  const sum = (key: keyof CutResult): number => results.reduce((total, result) => total + result[key], 0);
+  const isKept = helper !== "nobody";
+  return {
+    title,
+    rows: [],
+    bars: [
+      ...(isKept ? [{ name: "torn files older than 2 s", value: sum("tornOld"), most: 0 }] : []),
+      ...(helper === "agent" ? [{ name: "pods that did not come back", value: sum("lost"), most: 0 }] : []),
+    ],
+    notes: [
+      `${sum("torn")} torn files, ${sum("tornOld")} of them older than 2 s; ` +
+        `${sum("lost")} of ${sum("pods")} pods did not come back`,
+    ],
+  };
+}
+
+const WORDS: Readonly<Record<Helper, string>> = {
+  nobody: "without unghost",
+  keep: "with unghost keep",
+  agent: "with the agent",
+};
+
+async function startHelper(node: LabNode, unghost: string, helper: Helper): Promise<void> {
+  if (helper === "nobody") return;
+  await service(node, helper, `/var/log/${helper}.log`, [unghost, ...COMMANDS[helper]]).start();
+}
