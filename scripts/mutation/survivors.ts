@@ -7,10 +7,33 @@ export interface Equivalent {
 }
 
 const NOBODY_READS = "why a source is absent is read by nobody here";
+const SAVES_WORK = "only saves work";
+const NEVER_NEWEST = "a zero time is older than any other";
 const NO_SUCH_ID = "no process, shim or task has an id that is not 64 hex digits";
 
 export const EQUIVALENT: readonly Equivalent[] = [
   { file: "src/heal/prove.ts", change: '"the runtime is not containerd" -> ""', reason: NOBODY_READS },
   { file: "src/liveness/stored.ts", change: '"the runtime does not run" -> ""', reason: NOBODY_READS },
   { file: "src/liveness/liveness.ts", change: '[] -> ["Stryker was here"]', reason: NO_SUCH_ID },
+  { file: "src/plan/clock.ts", change: "createdAt !== ZERO_TIME -> true", reason: NEVER_NEWEST },
+  {
+    file: "src/plan/clock.ts",
+    change: "sandboxes.filter(({ createdAt }) => createdAt !== ZERO_TIME) -> sandboxes",
+    reason: NEVER_NEWEST,
+  },
+  { file: "src/plan/csi-order.ts", change: '[] -> ["Stryker was here"]', reason: "no driver has such a directory" },
+  { file: "src/plan/csi-order.ts", change: "missing.size === 0 -> false", reason: SAVES_WORK },
+  { file: "src/plan/csi-order.ts", change: "waits.length === 0 -> false", reason: "the same action is copied" },
+  {
+    file: "src/plan/csi-order.ts",
+    change: 'subject.type !== "sandbox" -> false',
+    reason: "what is no sandbox has none that could mount anything",
+  },
+  { file: "src/plan/plan.ts", change: "default: return []; -> default:", reason: "rung 0 was left alone before" },
+  { file: "src/plan/unfinished.ts", change: "unfinished.size === 0 -> false", reason: SAVES_WORK },
+  {
+    file: "src/plan/unfinished.ts",
+    change: 'mode === "automatic" -> true',
+    reason: "the class that these findings borrow is treated automatically",
+  },
 ];

@@ -22,6 +22,11 @@ describe("the cap on one run", () => {
     expect([lanes(actions), lanes(overCap)]).toEqual([["a", "b"], ["c"]]);
   });
 
+  test("does not count leases that are only moved", () => {
+    const drop: Step = { kind: "drop-empty-lease", path: "/x/10.0.0.1", networkDir: "/x" };
+    expect(lanes(capped([action("a", drop), action("b", REMOVE)], 1).actions)).toEqual(["a", "b"]);
+  });
+
   test("does not count files that are only moved", () => {
     const { actions, overCap } = capped(
       [action("a", MOVE), action("b", REMOVE), action("c", MOVE), action("d", REMOVE)],

@@ -195,6 +195,12 @@ describe("a finding is left alone", () => {
   test.each<readonly [string, Partial<Finding>, Situation, string]>([
     ["the node is paused", {}, { sources: holds({ paused: true, node: true }) }, "paused"],
     ["the node is opted out", {}, { sources: holds({ node: true }) }, "opted-out"],
+    [
+      "the node is opted out, and it is about a file",
+      { subject: { type: "file", path: "/x" }, cure: [CURE] },
+      { sources: holds({ node: true }) },
+      "opted-out",
+    ],
     ["its namespace is opted out", { cure: [CURE] }, { sources: holds({ namespaces: ["default"] }) }, "opted-out"],
     ["its record carries the mark", { cure: [CURE] }, { parts: { sandboxes: [], records: [ignored] } }, "opted-out"],
     ["nothing can be done about it here", { untreatable: "no way", cure: [CURE] }, {}, "untreatable"],
