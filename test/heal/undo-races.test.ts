@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readHistory } from "../../src/heal/history.ts";
 import { refuse } from "../../src/heal/outcome.ts";
 import { quarantineFile } from "../../src/heal/quarantine.ts";
+import type { QuarantineAction } from "../../src/heal/settle-quarantine.ts";
+import { settleUndo } from "../../src/heal/settle-undo.ts";
 import { undo } from "../../src/heal/undo.ts";
 import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "./workshop.ts";
 
@@ -58,7 +60,8 @@ describe("what happens while a file is put back", () => {
       },
     });
     expect([readFileSync(path, "utf8"), readFileSync(file, "utf8")]).toEqual(["newer", "cache"]);
-    expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed" });
+    const detail = "An undo was refused: something newer is there.";
+    expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed", detail });
   });
 
   test("a directory that is renamed is the one it goes back to", async () => {
@@ -114,6 +117,66 @@ describe("what happens while a file is put back", () => {
 
     expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id });
     expect(readFileSync(file, "utf8")).toBe("cache");
+  });
+});
+
+describe("what fails around a file that is put back", () => {
+  test("an error before anything was touched is a failure that says what to do", async () => {
+    const { id, file } = await moved("cache");
+    vi.spyOn(shop.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
+
+    expect(await undo(shop, { id })).toEqual({
+      outcome: "failed",
+      id,
+      refusal: {
+        message: expect.stringMatching(/cache could not be put back: .*the disk is gone/),
+        next: "Repair the cause, then run unghost undo again.",
+      },
+    });
+    expect(readFileSync(file, "utf8")).toBe("cache");
+  });
+
+  test("an error after it was put back does not take it away again", async () => {
+    const { id, path } = await moved("cache");
+    vi.spyOn(shop.journal, "undone").mockRejectedValueOnce(new Error("the disk is gone"));
+
+    expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
+
+    expect(readFileSync(path, "utf8")).toBe("cache");
+    expect(await stateOf(id)).toMatchObject({ state: "undone", detail: expect.stringContaining("had been put back") });
+  });
+
+  async function interrupted() {
+    const { id, path, file } = await moved("cache");
+    const [record] = (await readHistory(shop.stateDir.journal)).records;
+    if (record?.action.kind !== "quarantine-file") throw new Error("no entry");
+    return { id, path, file, settle: () => settleUndo(shop, id, record.action as QuarantineAction) };
+  }
+
+  test("an interrupted undo is not settled through a link in the place of the directory", async () => {
+    const { path, file, settle } = await interrupted();
+    const parent = dirname(path);
+    renameSync(parent, `${parent}.real`);
+    symlinkSync(`${parent}.real`, parent);
+
+    expect(await settle()).toMatchObject({ how: "unsettled", detail: expect.stringContaining("symbolic link") });
+    expect(readFileSync(file, "utf8")).toBe("cache");
+  });
+
+  test("an interrupted undo whose directory is gone leaves the file in quarantine", async () => {
+    const { path, file, settle } = await interrupted();
+    rmSync(dirname(path), { recursive: true });
+
+    expect(await settle()).toMatchObject({ how: "completed", detail: expect.stringContaining("still in quarantine") });
+    expect(readFileSync(file, "utf8")).toBe("cache");
+  });
+
+  test("an interrupted undo that had put the file back is completed", async () => {
+    const { path, file, settle } = await interrupted();
+    linkSync(file, path);
+
+    expect(await settle()).toMatchObject({ how: "undone", detail: expect.stringContaining("had been put back") });
+    expect([readFileSync(path, "utf8"), existsSync(file)]).toEqual(["cache", false]);
   });
 });
 
