@@ -30,7 +30,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   const { service } = first;
   let { policy } = first;
 
-  const session = { ...sessionOptions(settings), memory: { settledAs: undefined } };
+  const session = { ...sessionOptions(settings, "agent"), memory: { settledAs: undefined } };
   const log = openLog(service.logLevel, io.stdout);
   const lock = await acquireAgentLock(settings.hostRoot, session.uid);
   if (!lock.ok && lock.refusal.kind === "lock") {

@@ -64,7 +64,7 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
       observe: settings,
       // At boot nobody else is at work yet, and what is dead is dead since the last one.
       policy: { ...settings, minAgeMs: 0, allDead: false, unfinished, cap: DEFAULT_CAP },
-      session: sessionOptions(settings),
+      session: sessionOptions(settings, "boot"),
       concurrency: settings.concurrency,
       onResult: ({ action, outcome, reason }) =>
         say(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
@@ -140,7 +140,7 @@ async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): 
     hostRoot: settings.hostRoot,
     cniCacheDir: settings.cniCacheDir,
     runDir: runDirOf(settings),
-    session: sessionOptions(settings),
+    session: sessionOptions(settings, "boot"),
     deadlineMs: deadlineMs(flags.deadline ?? DEFAULT_DEADLINE),
   };
   const plan = await planRepair(options);

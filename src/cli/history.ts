@@ -1,14 +1,16 @@
 import { join } from "node:path";
 import { type BootReport, readBootReport } from "../boot/boot-report.ts";
-import { readHistory } from "../heal/history.ts";
+import { type History, readHistory } from "../heal/history.ts";
 import { findStateDir } from "../heal/state-dir.ts";
 import { describeError } from "../heal/system-error.ts";
 import { formatDocument } from "../report/format.ts";
-import { historyDocument, renderHistory } from "../report/history.ts";
+import { historyDocument, renderEntry, renderHistory } from "../report/history.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { printable } from "../report/text.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
+
+type HistoryIo = Pick<Io, "stdout" | "stderr" | "screenColumns">;
 
 export interface HistoryOptions {
   /** Host root included, where there is one. */
@@ -17,10 +19,12 @@ export interface HistoryOptions {
   readonly output: OutputFormat;
   /** Only the newest so many entries; at least 1. */
   readonly limit?: number;
+  /** Only this entry, whole. */
+  readonly id?: string;
 }
 
 /** Shows what unghost did on this node. Reads only; works beside a heal that is under way. */
-export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
+export async function runHistory(options: HistoryOptions, io: HistoryIo): Promise<ExitCode> {
   const stateDir = await findStateDir(options.stateDir, options.uid);
   if (!stateDir.ok) {
     io.stderr(`${stateDir.refusal.message}\n${stateDir.refusal.next}\n`);
@@ -29,10 +33,11 @@ export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" 
   try {
     const none = { records: [], problems: [] };
     const whole = stateDir.value === undefined ? none : await readHistory(stateDir.value.journal);
+    if (options.id !== undefined) return await showEntry(whole, options.id, options, io);
     const history = { ...whole, records: whole.records.slice(options.limit === undefined ? 0 : -options.limit) };
     const lastBoot = readBootReport(join(options.stateDir, "boot.json"));
     if (options.output === "table") {
-      io.stdout(renderHistory(history));
+      io.stdout(renderHistory(history, { ...io, now: new Date() }));
       if (lastBoot !== undefined) io.stdout(`\n${bootLine(lastBoot)}\n`);
     } else {
       const document = historyDocument(history);
@@ -43,6 +48,26 @@ export async function runHistory(options: HistoryOptions, io: Pick<Io, "stdout" 
     io.stderr(`The journal in ${options.stateDir} cannot be read: ${describeError(thrown)}.\n`);
     return ExitCode.unknown;
   }
+}
+
+async function showEntry(
+  { records }: History,
+  id: string,
+  { output, stateDir }: HistoryOptions,
+  io: HistoryIo,
+): Promise<ExitCode> {
+  const record = records.find((one) => one.id === id);
+  if (record === undefined) {
+    io.stderr(`No entry ${printable(id)} in the journal of ${stateDir}. unghost history lists the entries.\n`);
+    return ExitCode.usage;
+  }
+  const document = historyDocument({ records: [record], problems: [] });
+  io.stdout(
+    output === "table"
+      ? renderEntry(record, join(stateDir, "quarantine"))
+      : await formatDocument(document.entries[0], output),
+  );
+  return ExitCode.ok;
 }
 
 function bootLine({ at, mode, outcome, healed, seconds, reason }: BootReport): string {

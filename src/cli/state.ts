@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Actor } from "../heal/journal-entry.ts";
 import { ownIdentity } from "../heal/process-identity.ts";
 import type { SessionOptions } from "../heal/session.ts";
 import type { NodeSettings } from "./node-settings.ts";
@@ -12,7 +13,10 @@ export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot"
 }
 
 /** A session with the real world's clock, chance and identity. */
-export function sessionOptions(settings: Pick<NodeSettings, "hostRoot" | "stateDir">): Omit<SessionOptions, "sleep"> {
+export function sessionOptions(
+  settings: Pick<NodeSettings, "hostRoot" | "stateDir">,
+  by: Actor = "cli",
+): Omit<SessionOptions, "sleep"> {
   return {
     stateDir: stateDirOf(settings),
     hostRoot: settings.hostRoot,
@@ -21,5 +25,6 @@ export function sessionOptions(settings: Pick<NodeSettings, "hostRoot" | "stateD
     clock: () => new Date(),
     random: Math.random,
     lockWaitMs: LOCK_WAIT_MS,
+    by,
   };
 }

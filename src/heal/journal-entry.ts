@@ -53,6 +53,10 @@ const subject = v.looseObject({
   pod: v.optional(v.looseObject({ namespace: v.string(), name: v.string() })),
 });
 
+/** What started the run: a person or script at the command line, the daemon, or the boot hook. */
+const ACTORS = ["cli", "agent", "boot"] as const;
+export type Actor = (typeof ACTORS)[number];
+
 const stamp = { at: v.string(), run: v.string(), boot: v.string() };
 
 const entry = v.variant("event", [
@@ -61,6 +65,7 @@ const entry = v.variant("event", [
     event: v.literal("begin"),
     id: journalId,
     ...stamp,
+    by: v.optional(v.picklist(ACTORS)),
     finding: v.string(),
     class: v.string(),
     subject,

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import {
+  type Actor,
   type DoneOutcome,
   formatEntry,
   type JournalAction,
@@ -22,6 +23,8 @@ export interface JournalOptions {
   readonly run: string;
   /** The kernel's boot id. */
   readonly boot: string;
+  /** What started the run. */
+  readonly by?: Actor;
   readonly clock: () => Date;
   readonly newId: () => JournalId;
   /** A file that has grown to this size is rotated; default 4 MiB. */
@@ -230,8 +233,9 @@ export class Journal {
   }
 
   #stamped(draft: Draft): JournalEntry {
-    const { run, boot, clock } = this.#options;
-    return { ...draft, at: clock().toISOString(), run, boot };
+    const { run, boot, clock, by } = this.#options;
+    const stamped = { ...draft, at: clock().toISOString(), run, boot };
+    return stamped.event === "begin" && by !== undefined ? { ...stamped, by } : stamped;
   }
 }
 

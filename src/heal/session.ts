@@ -1,6 +1,7 @@
 import { ensureRoom, type RoomNeeded } from "./disk-space.ts";
 import type { HealContext } from "./heal-context.ts";
 import { openJournal } from "./journal.ts";
+import type { Actor } from "./journal-entry.ts";
 import { journalIds } from "./journal-id.ts";
 import { type Outcome, ok, refuse } from "./outcome.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
@@ -23,6 +24,8 @@ export interface SessionOptions {
   readonly room?: RoomNeeded;
   /** For a process that opens one session after the other. */
   readonly memory?: SessionMemory;
+  /** What started the run, for the journal. */
+  readonly by?: Actor;
 }
 
 /** What a process knows of its own last session: with a journal that is as it left it, nothing can be unfinished. */
@@ -54,7 +57,14 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     sleep,
   });
   if (!lock.ok) return lock;
-  const journal = await openJournal({ stateDir: stateDir.value, run, boot: own.boot, clock, newId });
+  const journal = await openJournal({
+    stateDir: stateDir.value,
+    run,
+    boot: own.boot,
+    clock,
+    newId,
+    ...(options.by === undefined ? {} : { by: options.by }),
+  });
   if (!journal.ok) {
     lock.value.release();
     return journal;

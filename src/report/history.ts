@@ -1,6 +1,8 @@
 import { type History, type HistoryRecord, isUndoable } from "../heal/history.ts";
 import { stringify } from "../heal/journal-entry.ts";
 import type { JournalProblem } from "../heal/journal-reader.ts";
+import { type Column, layOut } from "./columns.ts";
+import { shortAge } from "./short-age.ts";
 import { count, printable } from "./text.ts";
 
 export interface HistoryDocument {
@@ -16,11 +18,17 @@ export function historyDocument({ records, problems }: History): HistoryDocument
   return { apiVersion: "unghost.dev/v1", kind: "History", entries, problems };
 }
 
+export interface HistoryTable {
+  readonly now: Date;
+  /** Missing in a pipe, where nothing is cut. */
+  readonly screenColumns?: number;
+}
+
 /** For people: one line an entry, oldest first, so that the newest stands next to the prompt. */
-export function renderHistory({ records, problems }: History): string {
-  const lines = records.length === 0 ? ["unghost has not changed anything on this node."] : renderRows(records);
+export function renderHistory({ records, problems }: History, table: HistoryTable): string {
+  const lines = records.length === 0 ? ["unghost has not changed anything on this node."] : renderRows(records, table);
   const undoable = records.filter(isUndoable).length;
-  if (undoable > 0) lines.push("", `${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
+  if (undoable > 0) lines.push(`${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
   if (problems.length > 0) lines.push("", `${count(problems.length, "line")} of the journal could not be read:`);
   for (const { file, line, reason } of problems) {
     lines.push(`  ${printable(file)}${line === undefined ? "" : `, line ${line}`}: ${printable(reason)}`);
@@ -28,22 +36,73 @@ export function renderHistory({ records, problems }: History): string {
   return `${lines.join("\n")}\n`;
 }
 
-const HEADINGS = ["ID", "WHEN", "STATE", "ACTION", "CLASS", "ON"] as const;
+const COLUMNS: readonly Column[] = [
+  { heading: "ID" },
+  { heading: "WHEN" },
+  { heading: "BY", drop: "early" },
+  { heading: "RUN", drop: "early" },
+  { heading: "OUTCOME" },
+  { heading: "ACTION" },
+  { heading: "ON", shorten: { keep: "middle", comfortable: 24, least: 12 } },
+  { heading: "CLASS", shorten: { keep: "start", comfortable: 16, least: 10 }, drop: "late" },
+  { heading: "UNDO", drop: "late" },
+];
 
-function renderRows(records: readonly HistoryRecord[]): string[] {
-  const rows = [HEADINGS, ...records.map(cellsOf)];
-  const widths = HEADINGS.map((_heading, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join("  ")
-      .trimEnd(),
-  );
+/** Runs are told apart by the end of their name; the beginning is the time, which stands beside it. */
+const RUN_CHARACTERS = 4;
+
+function renderRows(records: readonly HistoryRecord[], { now, screenColumns }: HistoryTable): string[] {
+  const rows = records.map((record) => cellsOf(record, now).map((text) => ({ text: printable(text) })));
+  return layOut(COLUMNS, rows, { width: screenColumns ?? Number.POSITIVE_INFINITY, headings: true });
 }
 
-function cellsOf(record: HistoryRecord): readonly string[] {
-  const state = record.state === "done" ? (record.outcome ?? "done") : record.state;
-  return [record.id, record.at, state, record.action.kind, record.class, targetOf(record)].map(printable);
+function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
+  return [
+    record.id,
+    `${shortAge(record.at, now.toISOString())} ago`,
+    record.by ?? "-",
+    record.run.slice(-RUN_CHARACTERS),
+    outcomeOf(record),
+    record.action.kind,
+    targetOf(record),
+    record.class,
+    isUndoable(record) ? "yes" : "-",
+  ];
+}
+
+function outcomeOf({ state, outcome }: HistoryRecord): string {
+  if (state !== "done") return state;
+  // Of one step of a healing: whether the finding is gone is for the scan after it to tell.
+  return outcome === "healed" ? "done" : (outcome ?? "done");
+}
+
+/** One entry whole: everything the journal has about it. */
+export function renderEntry(record: HistoryRecord, quarantine: string): string {
+  const lines: (readonly [string, string | undefined])[] = [
+    ["ID", record.id],
+    ["Started", record.at],
+    ["Ended", record.endedAt],
+    ["By", record.by],
+    ["Run", record.run],
+    ["Boot", record.boot],
+    ["Outcome", outcomeOf(record)],
+    ["Detail", record.detail],
+    ["Action", record.action.kind],
+    ["On", targetOf(record)],
+    ["Sandbox", "sandboxId" in record.action ? record.action.sandboxId : record.subject.sandboxId],
+    ["Finding", record.finding],
+    ["Class", `${record.class} (unghost explain ${record.class})`],
+    ["Quarantine", holdsFiles(record) ? `${quarantine}/${record.id}` : undefined],
+    ["Undo", isUndoable(record) ? `unghost undo ${record.id}` : "not possible"],
+  ];
+  const shown = lines.flatMap(([label, text]) =>
+    text === undefined ? [] : [`${label}:`.padEnd(13) + printable(text)],
+  );
+  return `${shown.join("\n")}\n`;
+}
+
+function holdsFiles(record: HistoryRecord): boolean {
+  return isUndoable(record) || (record.action.kind === "save-logs" && record.outcome === "healed");
 }
 
 function targetOf({ action, subject }: HistoryRecord): string {

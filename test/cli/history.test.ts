@@ -40,15 +40,17 @@ describe("runHistory", () => {
 
     const { code, stdout } = await history();
 
-    const [heading, first, second, , hint] = stdout.split("\n");
+    const [heading, first, second, hint] = stdout.split("\n");
     expect(code).toBe(0);
-    expect(heading?.split(/ {2,}/)).toEqual(["ID", "WHEN", "STATE", "ACTION", "CLASS", "ON"]);
-    expect(first?.split(/ {2,}/).slice(2)).toEqual(["healed", "quarantine-file", WHY.class, path]);
-    expect(second?.split(/ {2,}/).slice(2)).toEqual([
+    expect(heading?.split(/ {2,}/)).toEqual(["ID", "WHEN", "BY", "RUN", "OUTCOME", "ACTION", "ON", "CLASS", "UNDO"]);
+    expect(first?.split(/ {2,}/)[1]).toMatch(/^\d+[smhd] ago$/);
+    expect(first?.split(/ {2,}/).slice(4)).toEqual(["done", "quarantine-file", path, WHY.class, "yes"]);
+    expect(second?.split(/ {2,}/).slice(4)).toEqual([
       "open",
       "stop-sandbox",
-      WHY.class,
       `default/web ${"f".repeat(13)}`,
+      WHY.class,
+      "-",
     ]);
     expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
   });
@@ -68,6 +70,19 @@ describe("runHistory", () => {
       ],
       problems: [],
     });
+  });
+
+  test("shows one entry whole, with the command that takes it back", async () => {
+    const path = await twoEntries();
+    const { id } = JSON.parse((await history({ output: "json" })).stdout).entries[0];
+
+    const { code, stdout } = await history({ id });
+    const unknown = await history({ id: "000000000-0000" });
+
+    expect(code).toBe(0);
+    expect(stdout).toContain(`On:          ${path}\n`);
+    expect(stdout).toContain(`Undo:        unghost undo ${id}\n`);
+    expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining("No entry 000000000-0000")]);
   });
 
   test("shows only the newest when asked to", async () => {
