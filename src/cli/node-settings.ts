@@ -62,8 +62,8 @@ const BEHAVIOUR = {
   timeout: {
     ...kinds.duration(10, 4000),
     as: "timeoutMs",
-    flag: text("Deadline of each source (default 4s)", "DURATION"),
-    meaning: "Deadline of each source when looking.",
+    flag: text("Timeout per data source (default 4s)", "DURATION"),
+    meaning: "Timeout per data source of a scan.",
   },
   /** How long a sandbox must have been dead before it is a finding while a kubelet is alive. */
   minAge: {
@@ -91,8 +91,8 @@ const BEHAVIOUR = {
   },
   concurrency: {
     ...kinds.wholeNumber(1, 256, 32),
-    flag: text("How many sandboxes at a time", "N"),
-    meaning: "How many sandboxes are treated at a time.",
+    flag: text("Sandboxes healed concurrently (default 32)", "N"),
+    meaning: "Sandboxes healed concurrently.",
   },
   only: {
     ...kinds.list,
@@ -104,7 +104,7 @@ const BEHAVIOUR = {
     flag: list("All failure classes but these", "CLASS"),
     meaning: "All failure classes but these.",
   },
-  verbose: { ...kinds.truth, flag: onOff("Say more"), meaning: "Say more." },
+  verbose: { ...kinds.truth, flag: onOff("Verbose output"), meaning: "Verbose output." },
 } as const;
 
 export const NODE_SETTINGS = { ...PLACES, ...BEHAVIOUR };

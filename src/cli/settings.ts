@@ -60,7 +60,7 @@ export function settingsFrom(raw: RawSettings): NodeSettings {
   return raw("inflightGrace") === undefined ? settings : { ...settings, abandonedGraceMs: settings.inflightGraceMs };
 }
 
-function environmentName(key: string): string {
+export function environmentName(key: string): string {
   return `UNGHOST_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 

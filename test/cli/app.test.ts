@@ -3,7 +3,7 @@ import { runCli } from "../../src/cli/app.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { wantsColour } from "../../src/cli/io.ts";
 
-async function cli(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+async function cli(args: readonly string[], env: Readonly<Record<string, string>> = {}, columns = 100) {
   let stdout = "";
   let stderr = "";
   const io: Io = {
@@ -16,7 +16,7 @@ async function cli(args: readonly string[], env: Readonly<Record<string, string>
     env,
     stdoutIsTerminal: false,
     stdinIsTerminal: false,
-    columns: 100,
+    columns,
     stdin: async function* () {},
   };
   return { code: await runCli(args, io), stdout, stderr };
@@ -46,4 +46,97 @@ test.each([
   [true, { FORCE_COLOR: "1", NO_COLOR: "1" }, false],
 ])("on a terminal: %s, with %j, colours: %s", (stdoutIsTerminal, env: Record<string, string>, expected) => {
   expect(wantsColour({ stdoutIsTerminal, env })).toBe(expected);
+});
+
+const ALL = [
+  "scan",
+  "heal",
+  "explain",
+  "boot",
+  "agent",
+  "keep",
+  "history",
+  "undo",
+  "doctor",
+  "config",
+  "install",
+].concat(["uninstall", "completion", "version", "help"]);
+
+test.each([[60], [80], [200]])("help of every command fits %i columns and breaks no word", async (columns) => {
+  const overview = await cli([], {}, columns);
+  for (const name of ALL) {
+    const { code, stdout } = await cli(["help", name], {}, columns);
+
+    expect(code).toBe(0);
+    expect(overview.stdout).toMatch(new RegExp(`^  ${name} `, "m"));
+    expect(stdout).toMatch(new RegExp(`^Usage: unghost ${name}`, "m"));
+    expect(stdout.match(/^ {2}.*unghost|^ {2}source/gm)?.length, stdout).toBeGreaterThanOrEqual(3);
+    expect(stdout.replace(/\s+/g, " ")).toContain("64 wrong usage");
+    for (const line of stdout.split("\n")) {
+      // A command line is there to be copied, and stays whole.
+      if (!/^ {2}(?:unghost|source|journalctl) /.test(line)) expect(line.length, line).toBeLessThanOrEqual(columns);
+    }
+    expect((await cli([name, "--help"], {}, columns)).stdout).toBe(stdout);
+  }
+});
+
+test("help shows placeholders, defaults and the flags of the command before the common ones", async () => {
+  const { stdout } = await cli(["help", "scan"]);
+
+  expect(stdout).toMatch(/-o, --output FORMAT +table, wide, name, json or yaml/);
+  expect(stdout).toMatch(/--timeout DURATION +Timeout per data source \(default 4s\)/);
+  expect(stdout.indexOf("--watch")).toBeLessThan(stdout.indexOf("Common flags:"));
+  expect(stdout.indexOf("Common flags:")).toBeLessThan(stdout.indexOf("--host-root"));
+});
+
+test.each([
+  [["scna"], /did you mean scan\?/],
+  [["hael"], /^((?!heal).)*$/s],
+  [["heall"], /^((?!mean heal).)*$/s],
+  [["uninstal"], /^((?!mean uninstall).)*$/s],
+  [["help", "nope"], /there is no command "nope"/],
+  [["scan", "--only", "dead-after-crahs"], /did you mean dead-after-crash\?/],
+])("%j ends with 64 and suggests nothing that changes a node", async (args, sentence) => {
+  const { code, stderr } = await cli(args);
+
+  expect([code, stderr]).toEqual([64, expect.stringMatching(sentence)]);
+});
+
+test("a variable that nothing reads is reported, with the one that was meant", async () => {
+  const { stderr } = await cli(["version"], {
+    UNGHOST_TIMOUT: "1s",
+    UNGHOST_OUTPUT: "json",
+    UNGHOST_LISTEN: "x",
+    UNGHOST_LAB_CACHE: "x",
+  });
+
+  expect(stderr).toBe("unghost: warning: UNGHOST_TIMOUT is not a setting; did you mean UNGHOST_TIMEOUT?\n");
+});
+
+test.each([
+  [["version", "-ojson"], /^\{\n {2}"version": "/],
+  [["version", "-o=yaml"], /^version: /],
+  [["-v", "config", "--check"], /config.yaml/],
+  [["-V"], /^\d+\.\d+\.\d+\n$/],
+  [["scan", "-V"], /^\d+\.\d+\.\d+\n$/],
+])("%j is understood", async (args, output) => {
+  const { stdout, stderr } = await cli(args);
+
+  expect(stdout + stderr).toMatch(output);
+});
+
+test.each([["bash"], ["zsh"], ["fish"]])("there is a completion script for %s", async (shell) => {
+  expect((await cli(["completion", shell])).stdout).toContain("unghost __complete");
+});
+
+test.each([
+  [[""], "scan"],
+  [["exp"], "explain"],
+  [["scan", "--only", "dead-af"], "dead-after-crash"],
+  [["explain", "dead-af"], "dead-after-crash"],
+  [["scan", "--no-h"], "--no-headers"],
+  [["scan", "-o", "w"], "wide"],
+  [["completion", ""], "fish"],
+])("completes %j", async (words, candidate) => {
+  expect((await cli(["__complete", ...words])).stdout.split("\n")).toContain(candidate);
 });

@@ -19,7 +19,7 @@ describe("wrong usage ends with 64 and one sentence that names the place", () =>
   const CASES: [string, readonly string[], Record<string, string>, RegExp][] = [
     ["an unknown command", ["haunt"], {}, /haunt/],
     ["an unknown flag", ["scan", "--nope"], {}, /--nope, did you mean --node\?/],
-    ["a word too many", ["scan", "here"], {}, /here/],
+    ["a word too many", ["doctor", "here"], {}, /here/],
     ["a flag without its value", ["scan", "--timeout"], {}, /--timeout/],
     ["a bad duration", ["scan", "--timeout", "soon"], {}, /^unghost: --timeout: "soon" is not a duration: .*10m/],
     ["no time at all", ["scan", "--timeout", "0s"], {}, /^unghost: --timeout: expected at least 10ms/],

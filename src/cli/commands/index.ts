@@ -14,10 +14,18 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["doctor", async () => (await import("./doctor.ts")).doctor],
   ["config", async () => (await import("./config.ts")).config],
   ["withdraw", async () => (await import("./withdraw.ts")).withdraw],
-  ["version", async () => (await import("./version.ts")).version],
   ["install", async () => (await import("./install.ts")).install],
   ["uninstall", async () => (await import("./uninstall.ts")).uninstall],
+  ["completion", async () => (await import("./completion.ts")).completion],
+  ["version", async () => (await import("./version.ts")).version],
+  ["help", async () => (await import("./help.ts")).help],
 ]);
+
+export const COMMAND_NAMES: readonly string[] = [...commands.keys()];
+
+export async function commandNamed(name: string): Promise<Command<Context> | undefined> {
+  return await commands.get(name)?.();
+}
 
 /** What a command line may mean: the command that it begins with, or all of them for whoever looks around. */
 export async function routesFor([first = ""]: readonly string[]): Promise<RouteMap<Context>> {

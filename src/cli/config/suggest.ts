@@ -7,7 +7,10 @@ function tolerance(length: number): number {
 export function didYouMean(word: string, known: readonly string[]): string {
   const [nearest] = known
     .map((candidate) => ({ candidate, wrong: distance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ candidate, wrong }) => wrong <= tolerance(candidate.length) || isPartOf(word, candidate))
+    .filter(
+      ({ candidate, wrong }) =>
+        wrong <= tolerance(candidate.length) || isPartOf(word, candidate) || hasSwappedLetters(word, candidate, wrong),
+    )
     .toSorted((one, other) => one.wrong - other.wrong);
   return nearest === undefined ? "" : `; did you mean ${nearest.candidate}?`;
 }
@@ -15,6 +18,12 @@ export function didYouMean(word: string, known: readonly string[]): string {
 /** Class names are long, and people remember a piece of them. */
 function isPartOf(word: string, candidate: string): boolean {
   return word.length >= 4 && candidate.includes(word);
+}
+
+/** scna for scan: two letters changed places, which is one slip of the fingers. */
+function hasSwappedLetters(word: string, candidate: string, wrong: number): boolean {
+  const letters = (of: string) => of.toLowerCase().split("").toSorted().join("");
+  return wrong === 2 && letters(word) === letters(candidate);
 }
 
 /** Letters to insert, drop or replace to get from one word to the other. */

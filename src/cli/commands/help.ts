@@ -1,0 +1,18 @@
+import { buildCommand } from "@stricli/core";
+import { showHelp } from "../help/show-help.ts";
+import type { Context } from "./context.ts";
+
+export const help = buildCommand<Record<never, never>, [string?], Context>({
+  docs: { brief: "Show help for a command" },
+  parameters: {
+    positional: {
+      kind: "tuple",
+      parameters: [
+        { parse: String, optional: true, brief: "The command (default: an overview)", placeholder: "COMMAND" },
+      ],
+    },
+  },
+  func: async function (_flags, name) {
+    this.finish(await showHelp(name, this.io));
+  },
+});

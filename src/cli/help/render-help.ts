@@ -1,0 +1,120 @@
+import type { Command } from "@stricli/core";
+import { wrap } from "../../report/text.ts";
+import type { Context } from "../commands/context.ts";
+import { nodeFlags } from "../node-settings.ts";
+import { COMMAND_NOTES } from "./command-notes.ts";
+
+const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;
+const MOST_COLUMNS = 100;
+
+/** All commands, by what they are for. */
+export function renderOverview(columns: number): string {
+  const width = Math.min(columns, MOST_COLUMNS);
+  const parts = [
+    "unghost finds and heals ghost pod sandboxes on Kubernetes nodes.",
+    "",
+    "Usage: unghost COMMAND [flags]",
+  ];
+  for (const group of GROUPS) {
+    const rows = [...COMMAND_NOTES].filter(([, notes]) => notes.group === group);
+    parts.push(
+      "",
+      `${group}:`,
+      ...entries(
+        rows.map(([name, { summary }]) => [name, summary]),
+        width,
+      ),
+    );
+  }
+  parts.push("", "Start with: unghost scan", "Help for a command: unghost help COMMAND");
+  return `${parts.map((part) => (part.startsWith(" ") ? part : wrap(part, width, "  "))).join("\n")}\n`;
+}
+
+/** One command: usage, arguments, three examples, its own flags, then those that every node command knows. */
+export function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
+  const width = Math.min(columns, MOST_COLUMNS);
+  const notes = COMMAND_NOTES.get(name);
+  const flags = flagEntries(command);
+  const own = flags.filter(({ isCommon }) => !isCommon);
+  const common = flags.filter(({ isCommon }) => isCommon);
+  const args = argumentEntries(command);
+  const usage = ["unghost", name, ...(flags.length > 0 ? ["[flags]"] : []), ...args.map(({ usage: text }) => text)];
+  const lines = [
+    wrap(`${notes?.summary ?? command.brief}.`, width),
+    "",
+    wrap(`Usage: ${usage.join(" ")}`, width, "  "),
+  ];
+  const section = (title: string, rows: readonly (readonly [string, string])[]) => {
+    if (rows.length > 0) lines.push("", `${title}:`, ...entries(rows, width));
+  };
+  section(
+    "Arguments",
+    args.map(({ label, brief }) => [label, brief]),
+  );
+  section(
+    "Examples",
+    (notes?.examples ?? []).map(([line, purpose]) => [line, purpose]),
+  );
+  section(
+    "Flags",
+    own.map(({ label, brief }) => [label, brief]),
+  );
+  section(
+    "Common flags",
+    common.map(({ label, brief }) => [label, brief]),
+  );
+  if (notes !== undefined) lines.push("", wrap(`Exit codes: ${notes.exits}`, width, "  "));
+  return `${lines.join("\n")}\n`;
+}
+
+interface FlagEntry {
+  readonly label: string;
+  readonly brief: string;
+  readonly isCommon: boolean;
+}
+
+export function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
+  const aliases = new Map(Object.entries(parameters.aliases ?? {}).map(([letter, flag]) => [String(flag), letter]));
+  return Object.entries(parameters.flags ?? {}).flatMap(([name, flag]) => {
+    if ("hidden" in flag && flag.hidden === true) return [];
+    const letter = aliases.get(name);
+    const value = "placeholder" in flag && flag.placeholder !== undefined ? ` ${flag.placeholder}` : "";
+    const many = "variadic" in flag && flag.variadic !== undefined ? ",..." : "";
+    const label = `${letter === undefined ? "    " : `-${letter}, `}--${kebab(name)}${value}${value === "" ? "" : many}`;
+    // A flag of the same name that this command describes in its own words is its own.
+    const isCommon =
+      Object.hasOwn(nodeFlags, name) && Object.entries(nodeFlags).some(([, one]) => one.brief === flag.brief);
+    return [{ label, brief: flag.brief, isCommon }];
+  });
+}
+
+function argumentEntries({ parameters: { positional } }: Command<Context>) {
+  if (positional === undefined) return [];
+  if (positional.kind === "array") {
+    const { placeholder = "ARG", brief } = positional.parameter;
+    return [{ label: placeholder, brief, usage: `[${placeholder}]...` }];
+  }
+  return positional.parameters.map(({ placeholder = "ARG", brief, optional = false }) => ({
+    label: placeholder,
+    brief,
+    usage: optional ? `[${placeholder}]` : placeholder,
+  }));
+}
+
+/** A label longer than this, or a narrow screen, puts the text below the label. */
+const WIDEST_LABEL = 34;
+
+function entries(rows: readonly (readonly [string, string])[], width: number): readonly string[] {
+  const widest = Math.min(WIDEST_LABEL, Math.max(...rows.map(([label]) => label.length)));
+  const isNarrow = width < widest + 30;
+  const indent = " ".repeat(isNarrow ? 8 : widest + 4);
+  return rows.flatMap(([label, text]) => {
+    const body = wrap(indent + text, width, indent);
+    if (isNarrow || label.length > widest) return [`  ${label}`, body];
+    return [`  ${label.padEnd(widest)}  ${body.trimStart()}`];
+  });
+}
