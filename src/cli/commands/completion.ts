@@ -3,9 +3,12 @@ import { SCRIPTS, SHELLS, type Shell } from "../completion/scripts.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Context } from "./context.ts";
 
-export const completion = buildCommand<Record<never, never>, [Shell], Context>({
+type NoFlags = Readonly<Record<string, never>>;
+
+export const completion = buildCommand<NoFlags, [Shell], Context>({
   docs: { brief: "Print a completion script for bash, zsh or fish" },
   parameters: {
+    flags: {},
     positional: {
       kind: "tuple",
       parameters: [{ parse: shellNamed, brief: SHELLS.join(", "), placeholder: "SHELL" }],

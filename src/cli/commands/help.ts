@@ -2,9 +2,12 @@ import { buildCommand } from "@stricli/core";
 import { showHelp } from "../help/show-help.ts";
 import type { Context } from "./context.ts";
 
-export const help = buildCommand<Record<never, never>, [string?], Context>({
+type NoFlags = Readonly<Record<string, never>>;
+
+export const help = buildCommand<NoFlags, [string?], Context>({
   docs: { brief: "Show help for a command" },
   parameters: {
+    flags: {},
     positional: {
       kind: "tuple",
       parameters: [

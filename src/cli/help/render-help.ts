@@ -78,9 +78,9 @@ export function kebab(name: string): string {
 }
 
 function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
-  const aliases = new Map(Object.entries(parameters.aliases ?? {}).map(([letter, flag]) => [String(flag), letter]));
+  const aliases = new Map(Object.entries(parameters.aliases ?? {}).map(([letter, flag]) => [flag, letter]));
   return Object.entries(parameters.flags ?? {}).flatMap(([name, flag]) => {
-    if ("hidden" in flag && flag.hidden === true) return [];
+    if ("hidden" in flag && flag.hidden) return [];
     const letter = aliases.get(name);
     const value = "placeholder" in flag && flag.placeholder !== undefined ? ` ${flag.placeholder}` : "";
     const many = "variadic" in flag && flag.variadic !== undefined ? ",..." : "";
