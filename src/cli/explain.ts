@@ -12,7 +12,10 @@ import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { journalLines } from "./journal.ts";
 
-export type ExplainIo = Pick<Io, "stdout" | "stderr" | "env" | "stdinIsTerminal" | "columns" | "stdin">;
+export type ExplainIo = Pick<
+  Io,
+  "stdout" | "stderr" | "env" | "stdinIsTerminal" | "columns" | "screenColumns" | "stdin"
+>;
 
 export interface ExplainOptions {
   /** Error lines, files, class ids, or `-` for stdin, in any mixture. */
@@ -31,7 +34,7 @@ const MAX_FILE_BYTES = 512 * 1024 * 1024;
 export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
   const style: Style = { width: io.columns, colour: options.colour };
   if (options.list) {
-    await print(options, io, classes.map(manualEntry), () => renderClassList(classes, style));
+    await print(options, io, classes.map(manualEntry), () => renderClassList(classes, io.screenColumns));
     return ExitCode.ok;
   }
   const pages = options.texts.map(classByIdOrCode).filter((page) => page !== undefined);

@@ -2,6 +2,7 @@ import type { FailureClass } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Group } from "../explain/group.ts";
 import type { LogPod } from "../explain/subject.ts";
+import { type Column, layOut } from "./columns.ts";
 import { paint, wrap } from "./text.ts";
 
 export interface Style {
@@ -95,14 +96,20 @@ export function renderClass(one: FailureClass, style: Style): string {
   return `${parts.join("\n")}\n`;
 }
 
-/** One line a class, for `explain --list`. */
-export function renderClassList(classes: readonly FailureClass[], style: Style): string {
-  const rows = classes.map((one) => [one.code.padEnd(3), one.id.padEnd(42), one.treatment.mode.padEnd(10), one.title]);
-  return `${rows.map((row) => cut(row.join(" "), style.width)).join("\n")}\n`;
-}
+const CLASS_LIST: readonly Column[] = [
+  { heading: "CODE" },
+  { heading: "CLASS" },
+  { heading: "HEAL", drop: "early" },
+  { heading: "WHAT IT IS", shorten: { keep: "start", comfortable: 24, least: 8 }, drop: "late" },
+];
 
-function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(1, width - 1))}…`;
+/** One line a class, for `explain --list`; whole in a pipe, where no width is known. */
+export function renderClassList(classes: readonly FailureClass[], screenColumns: number | undefined): string {
+  const rows = classes.map(({ code, id, treatment: { mode }, title }) =>
+    [code, id, mode, title].map((text) => ({ text })),
+  );
+  const layout = { width: screenColumns ?? Number.POSITIVE_INFINITY, headings: true };
+  return `${layOut(CLASS_LIST, rows, layout).join("\n")}\n`;
 }
 
 function treatment({ treatment: { mode, steps: all, gates } }: FailureClass, style: Style): readonly string[] {

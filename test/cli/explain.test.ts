@@ -124,7 +124,10 @@ describe("explain", () => {
 
     expect(page.code).toBe(0);
     expect(page.stdout).toContain("How it reads in logs");
-    expect(list.stdout.trim().split("\n")).toHaveLength(classes.length);
+    const [heading, ...rows] = list.stdout.trim().split("\n");
+    expect(heading).toMatch(/^CODE +CLASS +HEAL +WHAT IT IS$/);
+    expect(rows).toHaveLength(classes.length);
+    for (const { title } of classes) expect(list.stdout).toContain(title);
   });
 
   test("a class may be called by its code, several at once, and a mistyped one is named", async () => {
