@@ -8,6 +8,7 @@ import { splitLines } from "../explain/split-lines.ts";
 import { renderClass, renderClassList, renderGroups, type Style } from "../report/explain.ts";
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
+import { printable } from "../report/text.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { journalLines } from "./journal.ts";
@@ -62,6 +63,11 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   const readsStdin = options.texts.includes("-") || (options.texts.length === 0 && !options.journal);
   if (readsStdin && io.stdinIsTerminal && !options.texts.includes("-")) {
     io.stderr("Nothing to explain: give an error line, a file, - for stdin, or --journal. See explain --list.\n");
+    return undefined;
+  }
+  const missing = options.texts.find((text) => isPath(text) && !isFile(text));
+  if (missing !== undefined) {
+    io.stderr(`There is no file ${printable(missing)}. Name a file that can be read, or quote the error line.\n`);
     return undefined;
   }
   const counted = grouper();
@@ -125,6 +131,11 @@ async function readLines(
   const reader = recordReader();
   for await (const line of splitLines(chunks)) keep(reader.push(line));
   keep(reader.end());
+}
+
+/** No error line is a single word that begins like this. */
+function isPath(text: string): boolean {
+  return /^(?:\.{0,2}|~)\/\S+$/.test(text);
 }
 
 /** An error line is a strange file name: too long, or with a NUL. What cannot be looked at is taken for text. */

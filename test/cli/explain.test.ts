@@ -118,6 +118,12 @@ describe("explain", () => {
     expect(stderr).toContain("--journal");
   });
 
+  test("a file that is not there is wrong usage, and no error line", async () => {
+    const { code, stderr } = await explain({ texts: ["/nowhere/containerd.log"] });
+
+    expect([code, stderr]).toEqual([64, expect.stringContaining("There is no file /nowhere/containerd.log.")]);
+  });
+
   test("a class id prints its manual page, --list all of them", async () => {
     const page = await explain({ texts: ["multus-lossy-conflist"] });
     const list = await explain({ list: true });
