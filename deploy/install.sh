@@ -1,17 +1,18 @@
 #!/bin/sh
 # Downloads a release of unghost, compares its SHA-256 sum, and only then puts the program in place. It starts nothing.
 #
-#   curl -fsSLO https://github.com/unghost/unghost/releases/latest/download/install.sh && less install.sh && sudo sh install.sh
+#   less install.sh && sudo UNGHOST_BASE_URL=https://… sh install.sh
 #
 # UNGHOST_VERSION   the release (default: the one this script came with)
-# UNGHOST_BASE_URL  where archives and SHA256SUMS are (file:///path works too)
+# UNGHOST_BASE_URL  required: where archives and SHA256SUMS are (file:///path works too)
 # UNGHOST_SHA256    the archive's sum, where you have it from elsewhere: then SHA256SUMS is not trusted
 # UNGHOST_BIN_DIR   where the program goes (default /usr/local/bin)
 set -eu
 
 main() {
   version="${UNGHOST_VERSION:-0.1.0}"
-  base="${UNGHOST_BASE_URL:-https://github.com/unghost/unghost/releases/download/v$version}"
+  base="${UNGHOST_BASE_URL:-}"
+  [ -n "$base" ] || fail "UNGHOST_BASE_URL is not set: it says where the release's archives and SHA256SUMS are"
   bin_dir="${UNGHOST_BIN_DIR:-/usr/local/bin}"
   name="unghost-$version-$(platform)"
   archive="$name.tar.gz"

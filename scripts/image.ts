@@ -16,7 +16,7 @@ import { layoutArchive, ociLayout, type Platform } from "./release/oci.ts";
 
 const OUT = "dist/image";
 const ARCHIVE = "dist/unghost-image.tar";
-const NAME = process.env["UNGHOST_IMAGE"] ?? "ghcr.io/unghost/unghost";
+const NAME = process.env["UNGHOST_IMAGE"] ?? "registry.example/unghost";
 
 /** What the executable is linked to, by `readelf -d`; libgcc_s, libstdc++ and the name service are not among it. */
 const LIBRARIES = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"];
