@@ -16,7 +16,7 @@ import { until } from "./poll.ts";
 
 interface ContainerSpec {
   readonly name: string;
-  /** Defaults to running for ever. */
+  /** Defaults to running forever. */
   readonly command?: readonly string[];
   readonly attempt?: number;
   readonly mounts?: readonly { readonly hostPath: string; readonly containerPath: string }[];

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** A pid is reused sooner or later; together with the start time it names one process for ever. */
+/** A pid is reused sooner or later; together with the start time it names one process forever. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startTicks: string;

@@ -1,25 +1,52 @@
-/** The flow through the house goes one way. This fails when a room imports from one it must not know. */
+/** The flow goes one way. This fails when a directory of src/ imports from one that it must not know. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** Room -> rooms it may import from, besides itself. In the order of the flow: each names only rooms above it. */
+/** Directory -> directories it may import from, besides itself. In the order of the flow: each names only those above it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  host: [],
   child: [],
-  distributions: [],
-  runtime: ["distributions"],
-  kube: ["distributions"],
-  snapshot: ["runtime", "kube", "distributions", "child"],
-  keeper: ["snapshot", "runtime", "distributions"],
-  liveness: ["snapshot"],
-  classes: ["liveness", "snapshot"],
-  explain: ["classes", "snapshot"],
-  diagnose: ["classes", "liveness", "snapshot", "explain"],
-  plan: ["diagnose", "classes", "snapshot"],
-  heal: ["plan", "diagnose", "explain", "classes", "liveness", "snapshot", "kube", "runtime", "child"],
-  boot: ["distributions", "keeper", "heal", "plan", "diagnose", "classes", "liveness", "snapshot", "runtime", "child"],
-  report: ["heal", "plan", "diagnose", "explain", "classes", "liveness", "snapshot"],
-  doctor: ["report", "snapshot", "kube"],
-  fleet: ["plan", "classes", "snapshot", "kube"],
+  distributions: ["host"],
+  runtime: ["distributions", "host"],
+  kube: ["distributions", "host"],
+  snapshot: ["runtime", "kube", "distributions", "child", "host"],
+  keeper: ["snapshot", "runtime", "distributions", "host"],
+  liveness: ["snapshot", "host"],
+  evidence: ["liveness", "snapshot", "kube", "host"],
+  classes: ["liveness", "snapshot", "host", "evidence"],
+  explain: ["classes", "snapshot", "host", "evidence"],
+  diagnose: ["classes", "liveness", "snapshot", "explain", "host", "evidence"],
+  plan: ["diagnose", "classes", "snapshot", "host", "evidence"],
+  heal: [
+    "plan",
+    "diagnose",
+    "explain",
+    "classes",
+    "liveness",
+    "snapshot",
+    "kube",
+    "runtime",
+    "child",
+    "host",
+    "evidence",
+  ],
+  boot: [
+    "distributions",
+    "keeper",
+    "heal",
+    "plan",
+    "diagnose",
+    "classes",
+    "liveness",
+    "snapshot",
+    "runtime",
+    "child",
+    "host",
+    "evidence",
+  ],
+  report: ["heal", "plan", "diagnose", "explain", "classes", "liveness", "snapshot", "host", "evidence"],
+  doctor: ["report", "snapshot", "kube", "host"],
+  fleet: ["plan", "classes", "snapshot", "kube", "host", "evidence"],
   agent: [
     "distributions",
     "keeper",
@@ -34,8 +61,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "kube",
     "runtime",
     "child",
+    "host",
+    "evidence",
   ],
   cli: [
+    "kube",
     "agent",
     "distributions",
     "doctor",
@@ -51,32 +81,35 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "snapshot",
     "runtime",
     "child",
+    "host",
+    "evidence",
   ],
   main: ["cli", "child"],
 };
 
 const IMPORT = /(?:from|import\()\s*"(\.[^"]+)"/g;
 
-function roomOf(file: string): string {
+function directoryOf(file: string): string {
   const [first = ""] = relative("src", file).split("/");
   return first.replace(/\.ts$/, "");
 }
 
 const wrong: string[] = [];
-const rooms = Object.keys(MAY_IMPORT);
-for (const [room, allowed] of Object.entries(MAY_IMPORT)) {
-  const below = allowed.filter((other) => rooms.indexOf(other) >= rooms.indexOf(room));
-  if (below.length > 0) wrong.push(`the table lets ${room} import from ${below.join(", ")}: the flow goes one way`);
+const directories = Object.keys(MAY_IMPORT);
+for (const [directory, allowed] of Object.entries(MAY_IMPORT)) {
+  const below = allowed.filter((other) => directories.indexOf(other) >= directories.indexOf(directory));
+  if (below.length > 0)
+    wrong.push(`the table lets ${directory} import from ${below.join(", ")}: the flow goes one way`);
 }
 for (const file of globSync("src/**/*.{ts,tsx}")) {
-  const room = roomOf(file);
-  const allowed = MAY_IMPORT[room];
+  const directory = directoryOf(file);
+  const allowed = MAY_IMPORT[directory];
   if (allowed === undefined) {
-    wrong.push(`${file}: "${room}" is no room of the house; see CONTRIBUTING.md`);
+    wrong.push(`${file}: "${directory}" is not in the architecture; see CONTRIBUTING.md`);
     continue;
   }
   const text = readFileSync(file, "utf8");
-  if (room !== "child" && text.includes("child_process")) {
+  if (directory !== "child" && text.includes("child_process")) {
     wrong.push(`${file} starts a process by itself: only src/child/ does, where every child has a deadline`);
   }
   for (const [, target = ""] of text.matchAll(IMPORT)) {
@@ -86,9 +119,9 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
         wrong.push(`${file} imports ${path}: nothing in src/ may need what is outside`);
       continue;
     }
-    const other = roomOf(path);
-    if (other !== room && !allowed.includes(other))
-      wrong.push(`${file} (${room}) must not import from ${other}: ${path}`);
+    const other = directoryOf(path);
+    if (other !== directory && !allowed.includes(other))
+      wrong.push(`${file} (${directory}) must not import from ${other}: ${path}`);
   }
 }
 for (const line of wrong) console.error(line);

@@ -22,7 +22,7 @@ const SHORTEST_CHURN_MS = 2000;
 const LONGEST_CHURN_MS = 9000;
 const WORKERS = 2;
 const CALL = { timeoutMs: 60_000 };
-/** kubelet would try for ever; a pod that is not back by then waits for somebody. */
+/** kubelet would try forever; a pod that is not back by then waits for somebody. */
 const PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { readHistory } from "../../src/heal/history.ts";
-import { stateDirLayout } from "../../src/heal/state-dir.ts";
+import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
+import { readHistory } from "../../src/heal/journal/history.ts";
 import type { LabNode } from "../node.ts";
 
 /** What lies in quarantine without an entry in the journal, in words. */

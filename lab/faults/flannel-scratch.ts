@@ -9,7 +9,7 @@ const SCRATCH_DIR = "/var/lib/cni/flannel";
 
 /**
  * The older flannel plugin as far as it matters here: it hands the work to bridge, notes what it handed over in a
- * scratch file per sandbox, and on DEL fails for ever on one that does not parse.
+ * scratch file per sandbox, and on DEL fails forever on one that does not parse.
  */
 function flannelPlugin(): string {
   const network = bridgeNetwork();

@@ -153,7 +153,7 @@ export class Store {
   }
 
   /**
-   * What a restarted containerd 2.x makes of its records: names are reserved anew for complete sandboxes, while one that
+   * What a restarted containerd 2.x makes of its records: names are reserved again for complete sandboxes, while one that
    * was still being created becomes visible, carries Go's zero time and holds no name.
    */
   recover(): void {

@@ -12,7 +12,7 @@ const NEVER_NEWEST = "a zero time is older than any other";
 const NO_SUCH_ID = "no process, shim or task has an id that is not 64 hex digits";
 
 export const EQUIVALENT: readonly Equivalent[] = [
-  { file: "src/heal/prove.ts", change: '"the runtime is not containerd" -> ""', reason: NOBODY_READS },
+  { file: "src/heal/execution/prove.ts", change: '"the runtime is not containerd" -> ""', reason: NOBODY_READS },
   { file: "src/liveness/stored.ts", change: '"the runtime does not run" -> ""', reason: NOBODY_READS },
   { file: "src/liveness/liveness.ts", change: '[] -> ["Stryker was here"]', reason: NO_SUCH_ID },
   { file: "src/plan/clock.ts", change: "createdAt !== ZERO_TIME -> true", reason: NEVER_NEWEST },

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { DiagnosisPolicy } from "../classes/policy.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { settleEarlierRuns } from "../heal/earlier-runs.ts";
-import type { Interruption } from "../heal/interruption.ts";
-import { DEFAULT_WAITS } from "../heal/node-tools.ts";
+import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import type { Interruption } from "../heal/execution/interruption.ts";
+import { DEFAULT_WAITS } from "../heal/execution/node-tools.ts";
+import type { SessionOptions } from "../heal/execution/session.ts";
+import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
+import { unfinishedRemovals } from "../heal/journal/unfinished.ts";
 import { runPipeline, type Scanned } from "../heal/pipeline.ts";
-import type { SessionOptions } from "../heal/session.ts";
 import { describeError } from "../heal/system-error.ts";
-import { unfinishedRemovals } from "../heal/unfinished.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { openAttempts } from "./attempts-file.ts";
 import { stampNow } from "./attempts-time.ts";
@@ -17,7 +17,7 @@ import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
 import { keepCniFilesDurable } from "./durable-cni-files.ts";
-import { type FacesOptions, openFaces } from "./faces.ts";
+import { type ExportersOptions, openExporters } from "./exporters.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
 import { runLoop } from "./loop.ts";
 import { openPace } from "./pace.ts";
@@ -44,7 +44,7 @@ export interface AgentOptions {
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
   readonly concurrency: number;
-  readonly faces: Omit<FacesOptions, "store" | "readyWithinMs" | "onListening" | "say">;
+  readonly exporters: Omit<ExportersOptions, "store" | "readyWithinMs" | "onListening" | "say">;
   readonly interruption: Interruption;
 }
 
@@ -124,13 +124,13 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     pace.hint("now");
   });
   const readyWithinMs = (): number => SCANS_TO_BE_READY * options.policy().scanEveryMs + options.observe.timeoutMs;
-  const faces = openFaces({
-    ...options.faces,
+  const exporters = openExporters({
+    ...options.exporters,
     store,
     readyWithinMs,
     onListening: (address) => {
       log.info({ address }, "listening");
-      if (!isOpenToNetwork(options.faces.listen, options.faces.tokenFile)) return;
+      if (!isOpenToNetwork(options.exporters.listen, options.exporters.tokenFile)) return;
       log.warn({ address, next: OPEN_NEXT }, "listening on the network without a token");
       store.update((state) => ({ ...state, openAddress: address }));
     },
@@ -146,7 +146,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     stopListening();
     triggers.close();
     durable.close();
-    await Promise.all([attempts.close(), timeline.close(), faces.close(), cluster.close()]);
+    await Promise.all([attempts.close(), timeline.close(), exporters.close(), cluster.close()]);
   }
 }
 

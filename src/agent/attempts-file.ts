@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { openStateDir } from "../heal/state-dir.ts";
+import { openStateDir } from "../heal/files/state-dir.ts";
+import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../heal/system-error.ts";
-import { writeDurably } from "../heal/write-durably.ts";
-import { parseJson } from "../snapshot/json.ts";
-import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { parseJson } from "../host/json.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 import { msSince, type Stamp } from "./attempts-time.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
 
@@ -60,7 +60,7 @@ export interface KeptAttempts {
 
 /**
  * The budgets of subjects, as earlier processes left them, and written down whenever one changes: an agent that is killed
- * again and again must not try one hopeless subject for ever. The journal could not tell: it knows steps and not attempts,
+ * again and again must not try one hopeless subject forever. The journal could not tell: it knows steps and not attempts,
  * the wall clock alone, and what people did by hand.
  */
 export function openAttempts(options: AttemptsOptions): KeptAttempts {
@@ -78,9 +78,9 @@ function readAttempts(stateDir: string, now: Stamp, nowMs: number): ReadAttempts
   const path = join(stateDir, "attempts.json");
   const file = readRegularFile(path, MOST_BYTES);
   if (file.kind === "gone") return { ledger: new Map() };
-  if (file.kind !== "content") return { problem: `${path} ${file.reason}: budgets begin anew` };
+  if (file.kind !== "content") return { problem: `${path} ${file.reason}: budgets begin again` };
   const parsed = v.safeParse(AttemptsFile, parseJson(file.text));
-  if (!parsed.success) return { problem: `${path} holds nothing that this version knows: budgets begin anew` };
+  if (!parsed.success) return { problem: `${path} holds nothing that this version knows: budgets begin again` };
   const { written, subjects } = parsed.output;
   const writtenMs = nowMs - msSince(written, now);
   return { ledger: new Map(subjects.map((subject) => [subject.finding, entryOf(subject, writtenMs)])) };

@@ -1,6 +1,6 @@
+import { valueOr } from "../host/source.ts";
 import { EARLIEST_SANE } from "../plan/clock.ts";
 import { readBoot } from "../snapshot/boot.ts";
-import { valueOr } from "../snapshot/source.ts";
 
 /** A moment that another process can understand, of this boot or of a later one. */
 export interface Stamp {

@@ -1,14 +1,14 @@
 import type { BreakerState } from "../fleet/breaker.ts";
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
 import { describeError } from "../heal/system-error.ts";
+import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../kube/cluster-credentials.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
+import { clusterOpener, type OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../snapshot/cluster-credentials.ts";
-import { clusterOpener, type OpenCluster } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
+import { logPodSourceChanges } from "./pod-source-log.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Store } from "./store.ts";
-import { sayWhoTells } from "./who-tells.ts";
 
 export interface ClusterSideOptions {
   readonly store: Store;
@@ -45,7 +45,7 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 export function clusterSide(options: ClusterSideOptions): ClusterSide {
   const { store, places } = options;
   const open = places === undefined ? undefined : clusterOpener(places);
-  const tellSource = sayWhoTells(options.say);
+  const tellSource = logPodSourceChanges(options.say);
   let nodeName = options.node;
   let isAnswering = false;
   let opening: Promise<void> | undefined;
@@ -61,7 +61,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   }
 
   function withoutIt(error: unknown): void {
-    options.say(`the cluster is asked anew by each look, and shown nothing: ${describeError(error)}`);
+    options.say(`the cluster is asked again by each look, and shown nothing: ${describeError(error)}`);
   }
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {

@@ -1,10 +1,10 @@
 import { isIPv4 } from "node:net";
 import { leftoverContainer } from "../classes/left-behind/leftover-container.ts";
 import { volumeAttachmentStuck } from "../classes/storage/volume-attachment-stuck.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { Scanned } from "../heal/pipeline.ts";
+import { valueOr } from "../host/source.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types.ts";
 import { addressesFor } from "./network-size.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";

@@ -1,9 +1,9 @@
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { FleetAnswer } from "../fleet/gate.ts";
-import type { Healing } from "../heal/heal-node.ts";
+import type { Healing } from "../heal/execution/heal-node.ts";
+import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
 import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
-import type { ActionResult } from "../heal/run-action.ts";
 import { describeError } from "../heal/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
@@ -48,7 +48,7 @@ export interface Cycle {
 /** Another run is over within moments, mostly; a disk is not emptied that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
 
-interface TimedLook extends Scanned {
+interface TimedScan extends Scanned {
   readonly seconds: number;
   /** performance.now() when it began: it shows the node as it was then, at the earliest. */
   readonly startedAtMs: number;
@@ -72,13 +72,13 @@ export function openCycle(tools: CycleTools): Cycle {
     for (const event of events) store.tell(event);
   }
 
-  async function look(): Promise<TimedLook> {
+  async function look(): Promise<TimedScan> {
     const startedAt = performance.now();
     const seen = await tools.look();
     return { ...seen, seconds: (performance.now() - startedAt) / 1000, startedAtMs: startedAt };
   }
 
-  function absorb({ seconds, startedAtMs, ...seen }: TimedLook): void {
+  function absorb({ seconds, startedAtMs, ...seen }: TimedScan): void {
     newestMs = Math.max(newestMs, startedAtMs);
     const report = withOwnHealing(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
     const counts = countsOf(seen, report);
@@ -135,7 +135,7 @@ export function openCycle(tools: CycleTools): Cycle {
   async function treat(seen: Scanned, plan: (diagnosis: Diagnosis) => Plan): Promise<Scanned> {
     const begun: PlannedAction[] = [];
     const results: ActionResult[] = [];
-    let last: TimedLook = { ...seen, seconds: 0, startedAtMs: newestMs };
+    let last: TimedScan = { ...seen, seconds: 0, startedAtMs: newestMs };
     const order: HealOrder = {
       plan,
       scan: async () => {

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 import { describeError } from "../heal/system-error.ts";
+import { valueOr } from "../host/source.ts";
 import { type Keeper, openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { Store } from "./store.ts";
 
@@ -24,7 +24,7 @@ export interface DurableCniFiles {
   close(): void;
 }
 
-/** The state is made anew no more often than this, however many files are written. */
+/** The state is made again no more often than this, however many files are written. */
 const PUBLISH_MS = 1000;
 
 export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {

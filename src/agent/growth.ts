@@ -1,6 +1,6 @@
 import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Scanned } from "../heal/pipeline.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { valueOr } from "../host/source.ts";
 
 /** What has come since the look before. */
 export interface Growth {

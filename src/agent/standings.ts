@@ -1,6 +1,6 @@
-import { nodeHolds } from "../classes/cluster-holds.ts";
-import type { Finding } from "../classes/finding.ts";
-import type { NodeView } from "../classes/view.ts";
+import { nodeHolds } from "../evidence/cluster-holds.ts";
+import type { Finding } from "../evidence/finding.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Decided } from "./policy/ledger.ts";

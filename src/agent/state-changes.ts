@@ -1,5 +1,5 @@
-import { isFailing } from "../classes/pending.ts";
-import type { ActionResult } from "../heal/run-action.ts";
+import { isFailing } from "../evidence/pending.ts";
+import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "../report/done-words.ts";
 import type { NodeReport } from "../report/node-report.ts";

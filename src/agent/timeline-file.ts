@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { openStateDir } from "../heal/state-dir.ts";
+import { openStateDir } from "../heal/files/state-dir.ts";
+import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../heal/system-error.ts";
-import { writeDurably } from "../heal/write-durably.ts";
-import { parseJson } from "../snapshot/json.ts";
-import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { parseJson } from "../host/json.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 import { MOST_POINTS } from "./timeline.ts";
@@ -27,7 +27,7 @@ const TimelineFile = v.object({
 
 export type ReadTimeline =
   | { readonly points: readonly TimelinePoint[] }
-  /** What is wrong with it. It will be written anew. */
+  /** What is wrong with it. It will be written again. */
   | { readonly problem: string };
 
 /** What the agent before this one remembered of the last day. */

@@ -23,7 +23,7 @@ export function addToTimeline(timeline: readonly TimelinePoint[], entry: Timelin
     const merged = mergedWith(last, entry);
     return isSame(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
   }
-  // After a step of the clock to the past, points of the future would stay at the end for ever.
+  // After a step of the clock to the past, points of the future would stay at the end forever.
   const past = timeline.filter((point) => point.minute < minute);
   const fresh = mergedWith(emptyPoint(minute), entry);
   return [...past, ...filled(past.at(-1), minute), fresh].slice(-MOST_POINTS);

@@ -1,4 +1,4 @@
-import { isFailing } from "../classes/pending.ts";
+import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport } from "../report/node-report.ts";
 
 export interface VerdictWords {

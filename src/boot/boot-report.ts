@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { parseJson } from "../snapshot/json.ts";
-import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { parseJson } from "../host/json.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 
 /** What the hook did at the last boot; kept in the state directory, and in /run where the disk is full. */
 export const BootReportSchema = v.object({

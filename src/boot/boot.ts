@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../heal/system-error.ts";
-import { writeDurably } from "../heal/write-durably.ts";
+import { valueOr } from "../host/source.ts";
 import { openCri } from "../runtime/cri.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import { valueOr } from "../snapshot/source.ts";
 import { type BootReport, readBootReport } from "./boot-report.ts";
 import { objectionToBorrowing } from "./borrow-proof.ts";
 import { borrowRuntime, doubtOf } from "./borrowed-runtime.ts";

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { stringify } from "smol-toml";
-import { parseToml, stringsIn } from "../snapshot/toml.ts";
+import { parseToml, stringsIn } from "../host/toml.ts";
 
 /** Tables that make containerd listen somewhere; a borrowed one listens on its private socket alone. */
 const LISTENING_TABLES = ["grpc", "ttrpc", "debug", "metrics"];

@@ -2,10 +2,10 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } f
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
+import { readTail } from "../host/tail.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { openCri } from "../runtime/cri.ts";
-import { readTail } from "../snapshot/tail.ts";
-import { provePath } from "../snapshot/trusted-path.ts";
 import { borrowedConfig } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 

@@ -1,11 +1,11 @@
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { DEFAULT_WAITS } from "../heal/node-tools.ts";
+import { DEFAULT_WAITS } from "../heal/execution/node-tools.ts";
 import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
+import { valueOr } from "../host/source.ts";
 import { EARLIEST_SANE } from "../plan/clock.ts";
 import { planHealing } from "../plan/plan.ts";
 import type { HealPolicy } from "../plan/policy.ts";
-import { valueOr } from "../snapshot/source.ts";
 import { type Runtime, type Snapshot, ZERO_TIME } from "../snapshot/types.ts";
 
 export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {

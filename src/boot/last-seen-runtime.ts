@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../heal/write-durably.ts";
-import { parseJson } from "../snapshot/json.ts";
-import { readRegularFile } from "../snapshot/safe-fs.ts";
+import { writeDurably } from "../heal/files/write-durably.ts";
+import { parseJson } from "../host/json.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 import type { Runtime } from "../snapshot/types.ts";
 
 const SeenSchema = v.object({ name: v.string(), version: v.string() });

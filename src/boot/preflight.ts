@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isBroken } from "../classes/corrupt-files.ts";
 import type { FailureClass } from "../classes/failure-class.ts";
 import { delegateScratchCorrupt } from "../classes/removal-fails/delegate-scratch-corrupt.ts";
 import { libcniResultCacheCorrupt } from "../classes/removal-fails/libcni-result-cache-corrupt.ts";
 import { multusCacheCorrupt } from "../classes/removal-fails/multus-cache-corrupt.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
-import { identifyFile } from "../heal/identify-file.ts";
-import { quarantineFile } from "../heal/quarantine.ts";
-import { openHealSession, type SessionOptions } from "../heal/session.ts";
+import { isBroken } from "../evidence/corrupt-files.ts";
+import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
+import { identifyFile } from "../heal/files/identify-file.ts";
+import { quarantineFile } from "../heal/quarantine/quarantine.ts";
+import { valueOr } from "../host/source.ts";
 import { readCni } from "../snapshot/cni-facts.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { ScratchFile } from "../snapshot/types.ts";
 
 /**

@@ -2,9 +2,9 @@ import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-d
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
 import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/duplicate-names.ts";
+import type { Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
-import type { Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
 
 /** A record that keeps the runtime from starting, and the one that stays in its place. */

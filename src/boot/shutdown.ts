@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { writeDurably } from "../heal/write-durably.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { writeDurably } from "../heal/files/write-durably.ts";
+import { valueOr } from "../host/source.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
 
 /** Present in the state directory: the machine went down in an orderly way. */

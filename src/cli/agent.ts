@@ -3,7 +3,7 @@ import { initialState } from "../agent/initial-state.ts";
 import { logEvents, openLog } from "../agent/log.ts";
 import { openStore } from "../agent/store.ts";
 import { readTimeline } from "../agent/timeline-file.ts";
-import { acquireAgentLock } from "../heal/agent-lock.ts";
+import { acquireAgentLock } from "../heal/locks/agent-lock.ts";
 import { describeError } from "../heal/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { AgentFlags } from "./config/agent-settings.ts";
@@ -21,7 +21,7 @@ import { VERSION } from "./version.ts";
 
 export type AgentCommandFlags = NodeFlags & AgentFlags;
 
-/** Runs for ever on a node; ends by SIGTERM or SIGINT, and then in an orderly way. */
+/** Runs forever on a node; ends by SIGTERM or SIGINT, and then in an orderly way. */
 export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
@@ -40,7 +40,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   if (!lock.ok)
     log.warn({ reason: lock.refusal.message, next: lock.refusal.next }, "a second agent would not be noticed");
   const remembered = readTimeline(session.stateDir, new Date());
-  if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins anew");
+  if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins again");
   const store = openStore(initialState(settings.node, VERSION, "points" in remembered ? remembered.points : []));
   const stopLogging = logEvents(store, log);
 
@@ -73,7 +73,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
       policy: () => policy,
       session,
       concurrency: settings.concurrency,
-      faces: service,
+      exporters: service,
       interruption,
     });
     log.info("agent ended");

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { settleEarlierRuns } from "../heal/earlier-runs.ts";
-import type { Recovery } from "../heal/recover.ts";
+import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
+import type { Recovery } from "../heal/journal/recover.ts";
 import { printable } from "../report/text.ts";
 import type { Io } from "./io.ts";
 import type { NodeSettings } from "./node-settings.ts";

@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
-import { ownIdentity } from "../heal/process-identity.ts";
-import type { LiveRun } from "../heal/run-lock.ts";
-import { stateDirLayout } from "../heal/state-dir.ts";
-import type { UnderWay } from "../heal/under-way.ts";
+import { stateDirLayout } from "../heal/files/state-dir.ts";
+import type { UnderWay } from "../heal/journal/in-flight.ts";
+import { ownIdentity } from "../heal/locks/process-identity.ts";
+import type { LiveRun } from "../heal/locks/run-lock.ts";
 import { asBeingHealed } from "../report/being-healed.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import type { NodeSettings } from "./node-settings.ts";
@@ -12,13 +12,13 @@ import { stateDirOf } from "./state.ts";
 export async function runBeside(settings: NodeSettings): Promise<LiveRun | undefined> {
   const stateDir = stateDirOf(settings);
   if (!isNamed(stateDirLayout(stateDir).lock)) return undefined;
-  const { findLiveRun } = await import("../heal/under-way.ts");
+  const { findLiveRun } = await import("../heal/journal/in-flight.ts");
   return await findLiveRun(stateDir, process.getuid?.() ?? 0, ownIdentity());
 }
 
 /** The report with what that run is treating under the name that it treats it by. */
 export async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<NodeReport> {
-  const { sandboxesUnderWay } = await import("../heal/under-way.ts");
+  const { sandboxesUnderWay } = await import("../heal/journal/in-flight.ts");
   let underWay: ReadonlyMap<string, UnderWay>;
   try {
     underWay = await sandboxesUnderWay(run);

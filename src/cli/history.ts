@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type BootReport, readBootReport } from "../boot/boot-report.ts";
-import { type History, readHistory } from "../heal/history.ts";
-import { findStateDir } from "../heal/state-dir.ts";
+import { findStateDir } from "../heal/files/state-dir.ts";
+import { type History, readHistory } from "../heal/journal/history.ts";
 import { describeError } from "../heal/system-error.ts";
 import { formatDocument } from "../report/format.ts";
 import { historyDocument, renderEntry, renderHistory } from "../report/history.ts";

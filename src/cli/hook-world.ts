@@ -1,6 +1,6 @@
 import type { OwnNode } from "../agent/kube/remove-condition.ts";
 import { runCommand, systemdRuns } from "../boot/install/service-manager.ts";
-import { clusterOpener } from "../snapshot/open-cluster.ts";
+import { clusterOpener } from "../kube/open-cluster.ts";
 import { askYesNo } from "./ask.ts";
 import type { HookOptions } from "./hook-options.ts";
 import type { Io } from "./io.ts";

@@ -22,7 +22,7 @@ export const endpoint: SettingKind<string | undefined> = {
 };
 
 export const truth: SettingKind<boolean> = {
-  read: (raw) => values.truth(raw) ?? false,
+  read: (raw) => values.bool(raw) ?? false,
   write: asItIs,
   range: "`true`, `false`",
 };

@@ -24,7 +24,7 @@ export function absolutePath(raw: Raw | undefined): string | undefined {
   throw new SettingsError(`${raw?.from}: expected an absolute path, got "${value}"`);
 }
 
-export function truth(raw: Raw | undefined): boolean | undefined {
+export function bool(raw: Raw | undefined): boolean | undefined {
   if (raw === undefined) return undefined;
   if (typeof raw.value === "boolean") return raw.value;
   const word = String(raw.value).toLowerCase();

@@ -1,4 +1,4 @@
-import { findHostRoot } from "../snapshot/host-root.ts";
+import { findHostRoot } from "../host/host-root.ts";
 import { type ConfigFile, readConfigFile } from "./config-file.ts";
 import type { Io } from "./io.ts";
 import { type NodeFlags, type NodeSettings, readSettings, SETTING_KEYS, type SettingKey } from "./node-settings.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Recovery } from "../heal/recover.ts";
-import { openHealSession, type SessionOptions } from "../heal/session.ts";
-import { findStateDir } from "../heal/state-dir.ts";
-import { type UndoOutcome, undo } from "../heal/undo.ts";
+import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
+import { findStateDir } from "../heal/files/state-dir.ts";
+import type { Recovery } from "../heal/journal/recover.ts";
+import { type UndoOutcome, undo } from "../heal/quarantine/undo.ts";
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { printable } from "../report/text.ts";

@@ -1,6 +1,6 @@
 import { withdraw } from "../agent/kube/withdraw.ts";
 import { withApi } from "../fleet/with-api.ts";
-import { clusterOpener } from "../snapshot/open-cluster.ts";
+import { clusterOpener } from "../kube/open-cluster.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import type { NodeFlags } from "./node-settings.ts";

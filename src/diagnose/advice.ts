@@ -1,7 +1,7 @@
-import type { Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
-import { type ContainerdBehaviour, containerdBehaviour } from "../classes/versions/containerd.ts";
-import { crioBehaviour } from "../classes/versions/crio.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { type ContainerdBehaviour, containerdBehaviour } from "../evidence/versions/containerd.ts";
+import { crioBehaviour } from "../evidence/versions/crio.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 
 /** Which upgrade would end which class here: for the runtime by its version, for others by what was found. */
@@ -19,7 +19,7 @@ function aboutRuntime({ name, version }: Snapshot["runtime"], hasFindings: boole
   const isCrio = /^cri-?o/i.test(name);
   if (!isCrio || crioBehaviour(version)?.delErrorBlocks !== true) return [];
   return [
-    `CRI-O ${version}: a failing CNI DEL blocks the removal of a sandbox for ever. From 1.32.8, 1.33.4 and 1.34.0 on the second stop passes.`,
+    `CRI-O ${version}: a failing CNI DEL blocks the removal of a sandbox forever. From 1.32.8, 1.33.4 and 1.34.0 on the second stop passes.`,
   ];
 }
 
@@ -27,7 +27,7 @@ function aboutContainerd(version: string, behaviour: ContainerdBehaviour, hasFin
   const advice: string[] = [];
   if (behaviour.stop === "del-error-blocks") {
     advice.push(
-      `containerd ${version}: a failing CNI DEL blocks the removal of a sandbox for ever, even when its network was never set up. From 1.6.37, 1.7.31 and 2.0.8 on it does so only when the network had been set up.`,
+      `containerd ${version}: a failing CNI DEL blocks the removal of a sandbox forever, even when its network was never set up. From 1.6.37, 1.7.31 and 2.0.8 on it does so only when the network had been set up.`,
     );
   }
   if (behaviour.stop === "del-skipped-without-result" && hasFindings) {

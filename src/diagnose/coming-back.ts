@@ -1,7 +1,7 @@
+import { valueOr } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import { parseSandboxName } from "../snapshot/ids.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { CniFacts, SandboxMetadata } from "../snapshot/types.ts";
 
 /** A stored sandbox that the next start of the runtime brings back NotReady, with its name taken. */

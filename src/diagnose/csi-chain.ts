@@ -1,8 +1,8 @@
-import { type Finding, namedPods } from "../classes/finding.ts";
-import type { Step } from "../classes/step.ts";
-import type { NodeView } from "../classes/view.ts";
+import { type Finding, namedPods } from "../evidence/finding.ts";
+import type { Step } from "../evidence/step.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { CsiSocket } from "../snapshot/csi-socket.ts";
-import { valueOr } from "../snapshot/source.ts";
 import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
 import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
 import { eventEvidence } from "./from-events.ts";

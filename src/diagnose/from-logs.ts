@@ -1,13 +1,13 @@
-import type { Candidate } from "../classes/candidates.ts";
-import { networkStillHeld, wasNeverCreated } from "../classes/ending.ts";
 import { type FailureClass, keepsStuck } from "../classes/failure-class.ts";
-import type { Detected, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
-import { type FailedOperation, type RuntimeReport, runtimeReports } from "../classes/runtime-reports.ts";
-import { sandboxDetected } from "../classes/sandbox-detected.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { Candidate } from "../evidence/candidates.ts";
+import { networkStillHeld, wasNeverCreated } from "../evidence/ending.ts";
+import type { Detected, Finding } from "../evidence/finding.ts";
+import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
+import { sandboxDetected } from "../evidence/sandbox-detected.ts";
+import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
-import { printable } from "../snapshot/safe-fs.ts";
+import { printable } from "../host/safe-fs.ts";
 import type { LogLine } from "../snapshot/types.ts";
 
 /** What was seen, and the class that it is of. */

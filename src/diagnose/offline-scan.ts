@@ -1,10 +1,10 @@
-import type { Finding } from "../classes/finding.ts";
-import type { DiagnosisPolicy } from "../classes/policy.ts";
-import type { Verdict } from "../classes/verdict.ts";
-import { viewOf } from "../classes/view.ts";
+import type { Finding } from "../evidence/finding.ts";
+import type { DiagnosisPolicy } from "../evidence/policy.ts";
+import type { Verdict } from "../evidence/verdict.ts";
+import { viewOf } from "../evidence/view.ts";
+import { absent, failed, read, type Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import { absent, failed, read, type Source } from "../snapshot/source.ts";
 import type { ContainerdFacts, Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
 import { storedSandboxes } from "./coming-back.ts";

@@ -1,10 +1,11 @@
-import type { Evidence, Finding, Subject } from "../classes/finding.ts";
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
 import { boltCorruption } from "../classes/runtime-down/bolt-corruption.ts";
 import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-duplicate-container-name.ts";
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
-import { containerdBehaviour } from "../classes/versions/containerd.ts";
+import type { Evidence, Finding, Subject } from "../evidence/finding.ts";
+import { containerdBehaviour } from "../evidence/versions/containerd.ts";
+import type { Source } from "../host/source.ts";
 import type { Liveness } from "../liveness/liveness.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import { signInWords } from "../liveness/words.ts";
@@ -12,7 +13,6 @@ import { damageInWords } from "../snapshot/bolt/damage.ts";
 import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import type { Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
 import { comingBack } from "./coming-back.ts";
 import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "./duplicate-names.ts";
@@ -52,7 +52,7 @@ function damaged({ path, damage, isEmpty, records }: MetadataFile): readonly Fin
       severity: "warning",
       subject,
       summary:
-        "the database has no bytes at all: the runtime begins anew, and knows no pod, container or image of before",
+        "the database has no bytes at all: the runtime begins again, and knows no pod, container or image of before",
       evidence: [{ source: "metadata file", fact: `${path} is empty` }],
       blocks: [],
       cure: [],

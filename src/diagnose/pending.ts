@@ -1,13 +1,13 @@
-import { cniLockState, LOCK_GRACE_MS } from "../classes/cni-lock.ts";
-import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../classes/creation-grace.ts";
-import { creationsUnderWay } from "../classes/in-the-making.ts";
-import { isKubeletAlive } from "../classes/kubelet-alive.ts";
-import type { Pending, PendingPod, Reported, WaitsFor } from "../classes/pending.ts";
-import { oldestOfEachSandbox } from "../classes/plugin-processes.ts";
-import { removalReports } from "../classes/removal-reports.ts";
-import { type CallReport, callReports, concernsPod, isFresh } from "../classes/reports.ts";
-import type { NodeView } from "../classes/view.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { cniLockState, LOCK_GRACE_MS } from "../evidence/cni-lock.ts";
+import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../evidence/creation-grace.ts";
+import { creationsUnderWay } from "../evidence/in-the-making.ts";
+import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
+import type { Pending, PendingPod, Reported, WaitsFor } from "../evidence/pending.ts";
+import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
+import { removalReports } from "../evidence/removal-reports.ts";
+import { type CallReport, callReports, concernsPod, isFresh } from "../evidence/reports.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { PluginProcess } from "../snapshot/types.ts";
 
 /** What is on its way and not a finding; `explained` are the sandboxes that a finding already speaks of. */

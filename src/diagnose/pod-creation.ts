@@ -1,7 +1,7 @@
-import { isFailing, type Pending, type PendingPod, type PodCreation } from "../classes/pending.ts";
-import { callReports } from "../classes/reports.ts";
-import type { NodeView } from "../classes/view.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
+import { callReports } from "../evidence/reports.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { RuntimeCondition } from "../snapshot/types.ts";
 
 /** Can this node create a pod? Answered from what was created last, what failed last and what is pending. */

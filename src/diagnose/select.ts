@@ -1,6 +1,6 @@
-import type { Finding, PodName } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { Finding, PodName } from "../evidence/finding.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { verdictOf } from "./verdict.ts";

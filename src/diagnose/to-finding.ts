@@ -1,5 +1,5 @@
 import type { FailureClass } from "../classes/failure-class.ts";
-import { type Detected, type Finding, subjectKey } from "../classes/finding.ts";
+import { type Detected, type Finding, subjectKey } from "../evidence/finding.ts";
 
 /** What was seen, with the name and the treatment of its class. */
 export function toFinding(

@@ -1,7 +1,7 @@
-import type { Finding } from "../classes/finding.ts";
-import { isFailing, type Pending } from "../classes/pending.ts";
-import type { Verdict } from "../classes/verdict.ts";
-import { valueOr } from "../snapshot/source.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { isFailing, type Pending } from "../evidence/pending.ts";
+import type { Verdict } from "../evidence/verdict.ts";
+import { valueOr } from "../host/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {

@@ -1,12 +1,12 @@
 import { keepsStuck } from "../classes/failure-class.ts";
-import type { Evidence, Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { Evidence, Finding } from "../evidence/finding.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
-import { valueOr } from "../snapshot/source.ts";
 import { type CrashLoop, crashLoops } from "./crash-loops.ts";
 import { toFinding } from "./to-finding.ts";
 

@@ -1,10 +1,10 @@
 import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { resolveOnHost } from "../snapshot/host-paths.ts";
-import { journalDirectory } from "../snapshot/journal.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { procLink } from "../host/proc-fs.ts";
+import { errorCode } from "../host/safe-fs.ts";
+import { journalDirectory } from "../snapshot/journald.ts";
 import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import { procLink } from "../snapshot/proc-fs.ts";
-import { errorCode } from "../snapshot/safe-fs.ts";
 import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
 
 export interface HostPlaces {

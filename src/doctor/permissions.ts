@@ -1,5 +1,5 @@
+import { property } from "../host/json.ts";
 import type { Api } from "../kube/api.ts";
-import { property } from "../snapshot/json.ts";
 import { type Check, missing, ok } from "./doctor-report.ts";
 
 export interface Permission {

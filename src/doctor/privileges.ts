@@ -1,4 +1,4 @@
-import { readProcFile } from "../snapshot/proc-fs.ts";
+import { readProcFile } from "../host/proc-fs.ts";
 import { type Check, missing, ok } from "./doctor-report.ts";
 
 export interface NeededCapability {

@@ -1,5 +1,5 @@
+import type { Source } from "../host/source.ts";
 import { problemsIn } from "../report/build.ts";
-import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
 

@@ -1,4 +1,4 @@
-import type { Step } from "../classes/step.ts";
+import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 type Disruption = "always" | "in-bulk" | "never";
@@ -14,7 +14,7 @@ const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
   // The attacher goes to work on a volume of the whole cluster.
   "delete-volume-attachment": "always",
   // Each calls the network's plugins, many of which ask the API server and their address manager; and each lets kubelet
-  // start a pod anew. A few are an ordinary minute of a node, dozens on every node at once are a storm.
+  // start a pod again. A few are an ordinary minute of a node, dozens on every node at once are a storm.
   "stop-sandbox": "in-bulk",
   "remove-sandbox": "in-bulk",
   "release-addresses": "in-bulk",

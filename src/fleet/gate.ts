@@ -1,6 +1,6 @@
 import { KubeError, type KubeErrorKind, orKubeError } from "../kube/kube-error.ts";
+import type { OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import type { BreakerState } from "./breaker.ts";
 import { openBreaker } from "./breaker-watch.ts";
 import { byDisruption } from "./disruption.ts";

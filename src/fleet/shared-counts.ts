@@ -1,6 +1,6 @@
 import * as v from "valibot";
+import { parseJson } from "../host/json.ts";
 import type { Api } from "../kube/api.ts";
-import { parseJson } from "../snapshot/json.ts";
 import { countReports, type FleetCounts } from "./breaker.ts";
 import { getLease, type Lease, writeLease } from "./lease.ts";
 import { readReports } from "./reports.ts";

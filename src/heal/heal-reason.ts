@@ -3,9 +3,9 @@ import type { Liveness } from "../liveness/liveness.ts";
 import type { Reference } from "../liveness/reference.ts";
 import { livenessInWords, referenceInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import type { ObjectionCode } from "./attachment-proof.ts";
-import type { NodeReady } from "./node-ready.ts";
+import type { NodeReady } from "./execution/node-ready.ts";
 import type { Refusal } from "./outcome.ts";
+import type { ObjectionCode } from "./storage/attachment-proof.ts";
 
 /** Why a step was not taken, or did not succeed. Users script against the codes. */
 export type HealReason =
@@ -112,7 +112,7 @@ export function healReasonInWords(reason: HealReason): string {
     case "pod-without-controller":
       return "nobody would bring it back: it has no controller";
     case "pod-recreated":
-      return "it was made anew while it was looked at";
+      return "it was made again while it was looked at";
     case "api-missing":
       return "there is no Kubernetes API to ask";
     case "api-unread":

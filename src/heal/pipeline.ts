@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { OpenCluster } from "../kube/open-cluster.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
-import type { OpenCluster } from "../snapshot/open-cluster.ts";
 import type { Snapshot } from "../snapshot/types.ts";
-import { type Healing, healNode } from "./heal-node.ts";
-import type { Interruption } from "./interruption.ts";
-import type { Waits } from "./node-tools.ts";
+import { type Healing, healNode } from "./execution/heal-node.ts";
+import type { Interruption } from "./execution/interruption.ts";
+import type { Waits } from "./execution/node-tools.ts";
+import type { ActionResult } from "./execution/run-action.ts";
+import { openRuntime } from "./execution/runtime-access.ts";
+import { openHealSession, type SessionOptions } from "./execution/session.ts";
+import type { Recovery } from "./journal/recover.ts";
 import { type Outcome, ok } from "./outcome.ts";
-import type { Recovery } from "./recover.ts";
-import type { ActionResult } from "./run-action.ts";
-import { openRuntime } from "./runtime-access.ts";
-import { openHealSession, type SessionOptions } from "./session.ts";
 
 /** What was observed, and its diagnosis. */
 export interface Scanned {

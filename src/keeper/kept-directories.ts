@@ -1,5 +1,5 @@
 import { lstatSync, type Stats } from "node:fs";
-import { listDirectory } from "../snapshot/safe-fs.ts";
+import { listDirectory } from "../host/safe-fs.ts";
 
 /** A directory that plugins keep files in, and how many levels of directories below it hold files as well. */
 export interface KeptRoot {

@@ -1,9 +1,9 @@
 import { CNI_CONF_DIRS } from "../distributions/index.ts";
-import { resolveOnHost } from "../snapshot/host-paths.ts";
-import { parseJson, property } from "../snapshot/json.ts";
-import { listDirectory, readRegularFile } from "../snapshot/safe-fs.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { parseJson, property } from "../host/json.ts";
+import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { isJsonObject } from "../snapshot/scratch-files.ts";
-import { provePath } from "../snapshot/trusted-path.ts";
 import type { KeptRoot } from "./kept-directories.ts";
 
 export interface PluginRootsOptions {

@@ -1,5 +1,5 @@
 import { openCri } from "../runtime/cri.ts";
-import { greet } from "../snapshot/cri-facts.ts";
+import { fetchRuntimeInfo } from "../snapshot/cri-facts.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 
 export interface AskedRuntime {
@@ -16,8 +16,8 @@ export async function runtimeConfDir(asked: AskedRuntime): Promise<string | unde
   if (found.kind !== "found") return undefined;
   const cri = openCri(found.path);
   try {
-    const greeting = await greet(cri, { timeoutMs, signal: AbortSignal.timeout(timeoutMs) });
-    return greeting?.cniDirs?.conf;
+    const runtimeInfo = await fetchRuntimeInfo(cri, { timeoutMs, signal: AbortSignal.timeout(timeoutMs) });
+    return runtimeInfo?.cniDirs?.conf;
   } finally {
     cri.close();
   }

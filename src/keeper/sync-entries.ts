@@ -1,6 +1,6 @@
 import { close, constants, fstat, fsync, lstat, open } from "node:fs";
 import { promisify } from "node:util";
-import { errorCode } from "../snapshot/safe-fs.ts";
+import { errorCode } from "../host/safe-fs.ts";
 
 /** What became of the entries of one directory. Nothing is ever written: files are opened for reading and fsynced. */
 export interface SyncedDirectory {

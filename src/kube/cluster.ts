@@ -22,12 +22,12 @@ export interface ClusterQuestion {
   readonly node: string;
   readonly limits: ApiLimits;
   /** Whether the runtime shows anything dead; what matters only then is not asked for otherwise. */
-  readonly isSick?: Promise<boolean>;
+  readonly hasDeadSandboxes?: Promise<boolean>;
 }
 
 /** Asks the cluster about this node. That it cannot be asked is an answer, too. */
 export async function askCluster(question: ClusterQuestion): Promise<ClusterAnswer> {
-  const { credentials, readText, node, limits, isSick = Promise.resolve(true) } = question;
+  const { credentials, readText, node, limits, hasDeadSandboxes = Promise.resolve(true) } = question;
   return await orFailed(async () => {
     const access = await openAccess(credentials, readText);
     const name = nodeName(access, node);
@@ -41,7 +41,7 @@ export async function askCluster(question: ClusterQuestion): Promise<ClusterAnsw
         csiDrivers: () => readCsiDrivers(api, name),
       };
       const following = { most: () => MOST_LOOKUPS, volumes: new Map(), attachments: readOnce };
-      const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), isSick, following });
+      const facts = await readFacts(api, standing, { name, isKubelet: isKubelet(access), hasDeadSandboxes, following });
       return { kind: "answered", facts };
     } finally {
       api.close();

@@ -2,7 +2,7 @@ import type { ApiAccess, ReadText } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 import { SERVICE_ACCOUNT } from "./places.ts";
 
-/** The credentials that every pod is given. The token is read anew each time: kubelet replaces it every hour or so. */
+/** The credentials that every pod is given. The token is read again each time: kubelet replaces it every hour or so. */
 export function inClusterAccess(host: string, port: string, readText: ReadText): ApiAccess {
   const text = (name: string): string => {
     const file = readText(`${SERVICE_ACCOUNT}/${name}`);

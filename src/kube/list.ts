@@ -4,7 +4,7 @@ import { KubeError } from "./kube-error.ts";
 
 const PAGE_SIZE = 500;
 
-/** Far beyond any node or cluster: a server that hands out the same page for ever must not keep us. */
+/** Far beyond any node or cluster: a server that hands out the same page forever must not keep us. */
 const MAX_PAGES = 200;
 
 /** All pages together: a page that is as large as one answer may be must not come two hundred times. */

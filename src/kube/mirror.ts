@@ -17,7 +17,7 @@ import { type WatchedList, watchList } from "./watched-list.ts";
 /** The cluster's truth about this node for whoever runs long: listed once, then watched. */
 export interface ClusterMirror {
   /** As askCluster answers, mostly without asking anybody. */
-  ask(question: { readonly isSick?: Promise<boolean> }): Promise<ClusterAnswer>;
+  ask(question: { readonly hasDeadSandboxes?: Promise<boolean> }): Promise<ClusterAnswer>;
   /** Called when what the cluster says of this node has changed. Gives back how to stop. */
   onChange(listener: () => void): () => void;
   close(): void;
@@ -95,11 +95,11 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     throw answer;
   }
 
-  function standing(name: string, isSick: Promise<boolean>, { api, left }: Budgeted): Standing {
+  function standing(name: string, hasDeadSandboxes: Promise<boolean>, { api, left }: Budgeted): Standing {
     return {
       pods: async () => {
         const known = await current(pods);
-        const longest = (await isSick) ? trust.silentWhileSickMs : trust.silentMs;
+        const longest = (await hasDeadSandboxes) ? trust.silentWhileSickMs : trust.silentMs;
         if (pods.silentMs() < longest) return known;
         return await confirm(api, name);
       },
@@ -123,7 +123,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     };
   }
 
-  async function ask(isSick: Promise<boolean>): Promise<ClusterAnswer> {
+  async function ask(hasDeadSandboxes: Promise<boolean>): Promise<ClusterAnswer> {
     const { access, api, node: name } = await converse();
     looks += 1;
     const budgeted = withBudget(api, looks === 1 ? MOST_LOOKUPS : REQUESTS_A_LOOK);
@@ -132,8 +132,8 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     if (volumes.size > MOST_VOLUMES) volumes.clear();
     try {
       const following = { most: budgeted.left, volumes, attachments };
-      const question = { name, isKubelet: isKubelet(access), isSick, following };
-      const facts = await readFacts(budgeted.api, standing(name, isSick, budgeted), question);
+      const question = { name, isKubelet: isKubelet(access), hasDeadSandboxes, following };
+      const facts = await readFacts(budgeted.api, standing(name, hasDeadSandboxes, budgeted), question);
       return { kind: "answered", facts };
     } finally {
       api.close();
@@ -141,7 +141,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   }
 
   return {
-    ask: ({ isSick = Promise.resolve(true) }) => orFailed(() => ask(isSick)),
+    ask: ({ hasDeadSandboxes = Promise.resolve(true) }) => orFailed(() => ask(hasDeadSandboxes)),
     onChange: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -20,23 +20,24 @@ export interface FactsQuestion {
   readonly name: string;
   /** Asked with a kubelet's own credentials. */
   readonly isKubelet: boolean;
-  readonly isSick: Promise<boolean>;
+  readonly hasDeadSandboxes: Promise<boolean>;
   readonly following: Following;
 }
 
 /** All that the cluster says of a node, of which only what matters now is asked for. */
 export async function readFacts(api: Api, standing: Standing, question: FactsQuestion): Promise<ClusterFacts> {
-  const { name, isKubelet, isSick, following } = question;
+  const { name, isKubelet, hasDeadSandboxes, following } = question;
   const [pods, node] = await Promise.all([standing.pods(), orKubeError(standing.node())]);
   // No kubelet may read namespaces or events: that need not be tried.
   const someWait = !isKubelet && pods.some(isWaiting);
-  const isWanted = !isKubelet && (someWait || (await isSick));
+  const isWanted = !isKubelet && (someWait || (await hasDeadSandboxes));
   const [namespaces, events] = await Promise.all([
     isWanted ? orKubeError(standing.ignoredNamespaces()) : [],
     someWait ? orKubeError(standing.events(pods)) : undefined,
   ]);
   // One more way to know a plugin: where it cannot be asked for, the others have to do.
-  const drivers = mayBePlugins(pods).length > 0 && (await isSick) ? await orKubeError(standing.csiDrivers()) : [];
+  const drivers =
+    mayBePlugins(pods).length > 0 && (await hasDeadSandboxes) ? await orKubeError(standing.csiDrivers()) : [];
   const gaps: string[] = [];
   if (node instanceof KubeError) {
     // An empty list of a node that the cluster may not even know would call every pod here gone.

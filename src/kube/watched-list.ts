@@ -155,7 +155,7 @@ export function watchList<Parsed, Item>(
     }
   }
 
-  // A mistake of ours: what is kept must not be believed for ever because of it.
+  // A mistake of ours: what is kept must not be believed forever because of it.
   run().catch((error: unknown) => {
     trouble = { since: Number.NEGATIVE_INFINITY, error: new KubeError("unusable", String(error), error) };
     begun.resolve();

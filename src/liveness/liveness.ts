@@ -1,4 +1,4 @@
-import type { Source } from "../snapshot/source.ts";
+import type { Source } from "../host/source.ts";
 import type { ProcessFacts, ShimProcess, Task } from "../snapshot/types.ts";
 
 /** Where life of a sandbox shows. */

@@ -1,4 +1,4 @@
-import type { Source } from "../snapshot/source.ts";
+import type { Source } from "../host/source.ts";
 import type { ContainerdFacts, ProcessFacts } from "../snapshot/types.ts";
 
 /** Who still refers to an id. What nobody refers to was left behind. */

@@ -1,5 +1,5 @@
+import { absent, type Source } from "../host/source.ts";
 import type { StoredRecords } from "../snapshot/metadata-records.ts";
-import { absent, type Source } from "../snapshot/source.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
 import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 

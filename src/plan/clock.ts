@@ -1,4 +1,4 @@
-import type { NodeView } from "../classes/view.ts";
+import type { NodeView } from "../evidence/view.ts";
 import { ZERO_TIME } from "../snapshot/types.ts";
 
 /** No node that runs this was set up before; a clock that says so has lost its battery. */

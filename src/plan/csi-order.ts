@@ -1,7 +1,7 @@
 import { dirname } from "node:path/posix";
-import { isKubeletAlive } from "../classes/kubelet-alive.ts";
-import type { Step } from "../classes/step.ts";
-import type { NodeView } from "../classes/view.ts";
+import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
+import type { Step } from "../evidence/step.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 import type { PlannedAction } from "./plan.ts";
 

@@ -1,11 +1,11 @@
-import { isBroken, quarantineStep } from "../classes/corrupt-files.ts";
-import { networkStillHeld } from "../classes/ending.ts";
-import type { Finding } from "../classes/finding.ts";
-import { multusVariant } from "../classes/multus-variants.ts";
-import { podTruth } from "../classes/pod-truth.ts";
-import type { Step } from "../classes/step.ts";
-import type { AboutId, NodeView } from "../classes/view.ts";
-import { valueOr } from "../snapshot/source.ts";
+import { isBroken, quarantineStep } from "../evidence/corrupt-files.ts";
+import { networkStillHeld } from "../evidence/ending.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { multusVariant } from "../evidence/multus-variants.ts";
+import { podTruth } from "../evidence/pod-truth.ts";
+import type { Step } from "../evidence/step.ts";
+import type { AboutId, NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Finding } from "../classes/finding.ts";
+import type { Finding } from "../evidence/finding.ts";
 import type { KnownPod, Sandbox } from "../snapshot/types.ts";
 
 /** What must be well before others can be: without a network agent no DEL works, without a CSI plugin no volume. */

@@ -1,4 +1,4 @@
-import type { DiagnosisPolicy } from "../classes/policy.ts";
+import type { DiagnosisPolicy } from "../evidence/policy.ts";
 
 /** How far this run may go. */
 export interface HealPolicy extends DiagnosisPolicy {

@@ -1,6 +1,6 @@
-import { replaysOf } from "../classes/replays.ts";
-import type { Step } from "../classes/step.ts";
-import type { AboutId } from "../classes/view.ts";
+import { replaysOf } from "../evidence/replays.ts";
+import type { Step } from "../evidence/step.ts";
+import type { AboutId } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 
 /**

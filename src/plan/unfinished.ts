@@ -1,7 +1,7 @@
-import type { Finding } from "../classes/finding.ts";
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
-import { sandboxDetected } from "../classes/sandbox-detected.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 
 /** Dead sandboxes that nobody complains about, but whose removal an earlier run had begun: it is brought to its end. */
 export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {

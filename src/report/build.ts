@@ -1,13 +1,13 @@
-import type { Finding } from "../classes/finding.ts";
-import { keptInWords } from "../classes/kept-reason.ts";
-import type { NodeView } from "../classes/view.ts";
 import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import type { ActionResult } from "../heal/run-action.ts";
+import type { Finding } from "../evidence/finding.ts";
+import { keptInWords } from "../evidence/kept-reason.ts";
+import type { NodeView } from "../evidence/view.ts";
+import type { ActionResult } from "../heal/execution/run-action.ts";
+import type { Source } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import type { Source } from "../snapshot/source.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { impactOf } from "./impact.ts";
 import type { NodeReport, ReportedAction, ReportedFinding } from "./node-report.ts";

@@ -1,4 +1,4 @@
-import type { Step } from "../classes/step.ts";
+import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 /** What a healed action has done, for events and records. */

@@ -1,4 +1,4 @@
-import type { Evidence } from "../classes/finding.ts";
+import type { Evidence } from "../evidence/finding.ts";
 import { type Paint, printable, wrap } from "./text.ts";
 
 export function evidenceLines(evidence: readonly Evidence[], ink: Paint, columns: number): readonly string[] {

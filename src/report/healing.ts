@@ -1,5 +1,5 @@
-import type { Healing } from "../heal/heal-node.ts";
-import type { ActionResult } from "../heal/run-action.ts";
+import type { Healing } from "../heal/execution/heal-node.ts";
+import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { LeftAlone, Plan } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import { buildReport, withHealing } from "./build.ts";

@@ -1,6 +1,6 @@
-import { type History, type HistoryRecord, isUndoable } from "../heal/history.ts";
-import { stringify } from "../heal/journal-entry.ts";
-import type { JournalProblem } from "../heal/journal-reader.ts";
+import { stringify } from "../heal/journal/entry.ts";
+import { type History, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
+import type { JournalProblem } from "../heal/journal/reader.ts";
 import { type Column, layOut } from "./columns.ts";
 import { shortAge } from "./short-age.ts";
 import { count, printable } from "./text.ts";

@@ -1,7 +1,7 @@
-import type { Finding } from "../classes/finding.ts";
 import { classById } from "../classes/index.ts";
-import type { NodeView } from "../classes/view.ts";
-import { valueOr } from "../snapshot/source.ts";
+import type { Finding } from "../evidence/finding.ts";
+import type { NodeView } from "../evidence/view.ts";
+import { valueOr } from "../host/source.ts";
 import type { ReportedFinding } from "./node-report.ts";
 
 /** What a table shows of a finding beside its texts, as data. */

@@ -1,4 +1,4 @@
-import type { KeptReason } from "../classes/kept-reason.ts";
+import type { KeptReason } from "../evidence/kept-reason.ts";
 import type { NodeReport } from "./node-report.ts";
 
 const SHORT: Readonly<Record<KeptReason["code"], string>> = {

@@ -1,4 +1,4 @@
-import { isFailing } from "../classes/pending.ts";
+import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { count, printable } from "./text.ts";
 

@@ -1,4 +1,4 @@
-import type { Pending, PodCreation, WaitsFor } from "../classes/pending.ts";
+import type { Pending, PodCreation, WaitsFor } from "../evidence/pending.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
 import { printable } from "./text.ts";

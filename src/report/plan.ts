@@ -1,6 +1,6 @@
 import { classById } from "../classes/index.ts";
-import type { Step } from "../classes/step.ts";
-import type { NodeView } from "../classes/view.ts";
+import type { Step } from "../evidence/step.ts";
+import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";

@@ -1,4 +1,4 @@
-import type { ActionResult } from "../heal/run-action.ts";
+import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "./done-words.ts";
 import { subjectInWords } from "./subject-words.ts";

@@ -1,4 +1,4 @@
-import type { Step } from "../classes/step.ts";
+import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 /** What an action comes to, in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */

@@ -1,4 +1,4 @@
-import { isFailing } from "../classes/pending.ts";
+import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";

@@ -1,4 +1,4 @@
-import { isFailing } from "../classes/pending.ts";
+import { isFailing } from "../evidence/pending.ts";
 import { shortened } from "./columns.ts";
 import { findingDetails } from "./finding-details.ts";
 import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";

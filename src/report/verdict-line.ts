@@ -1,5 +1,5 @@
-import { isFailing } from "../classes/pending.ts";
 import type { Selection } from "../diagnose/select.ts";
+import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { creationWords } from "./pending.ts";
 import { count, type Paint, printable, visibleLength, wrap } from "./text.ts";

@@ -1,11 +1,11 @@
 import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { SOCKETS } from "../distributions/index.ts";
+import { configuredEndpoint, type Doubt, type EndpointSources, type SaidEndpoint } from "./configured-endpoint.ts";
 import { openCri } from "./cri.ts";
 import { parseEndpoint } from "./endpoint.ts";
-import { type Doubt, type SaidEndpoint, type Sayings, saidEndpoint } from "./said-endpoint.ts";
 
-export interface FindOptions extends Sayings {
+export interface FindOptions extends EndpointSources {
   readonly timeoutMs: number;
   /** What the kubelet that runs here was started with; asked only when several runtimes answer. */
   readonly runningKubelet: () => Promise<KubeletsEndpoint>;
@@ -29,7 +29,7 @@ export type Found =
  * that somebody other than root could have made or replaced is refused, whoever names it.
  */
 export async function findRuntime(options: FindOptions): Promise<Found> {
-  const said = saidEndpoint(options);
+  const said = configuredEndpoint(options);
   if (said === undefined) return await probe(options);
   if ("doubt" in said) return refusing(`the endpoint in ${said.by}`, said.doubt);
   return asSaid(said, options);

@@ -14,7 +14,7 @@ export interface Method<Request, Response> extends MethodHead {
 
 /**
  * gRPC over a unix socket: unary calls and server streams, which is all that the runtimes' APIs need. One HTTP/2
- * connection, opened by the first call and opened anew by the first call after it broke.
+ * connection, opened by the first call and opened again by the first call after it broke.
  */
 export interface GrpcChannel {
   unary<Request, Response>(method: Method<Request, Response>, request: Request, bounds: CallBounds): Promise<Response>;

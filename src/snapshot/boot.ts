@@ -1,7 +1,7 @@
-import { hostPath } from "./host-paths.ts";
-import { readProcFile } from "./proc-fs.ts";
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile } from "../host/proc-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
 import { parseStat } from "./proc-parse.ts";
-import { failed, read, type Source } from "./source.ts";
 import type { Boot } from "./types.ts";
 
 export function readBoot(where: { readonly root: string; readonly now: Date }): Source<Boot> {

@@ -1,12 +1,12 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
-import { resolveOnHost } from "./host-paths.ts";
-import { parseJson, property } from "./json.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { parseJson, property } from "../host/json.ts";
+import { failedListing, listDirectory, printable, readRegularFile } from "../host/safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { DEFAULT_MULTUS_DIR } from "./multus-cache.ts";
-import { failedListing, listDirectory, printable, readRegularFile } from "./safe-fs.ts";
 import { isJsonObject } from "./scratch-files.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
-import { provePath } from "./trusted-path.ts";
 import type { CniConfig, CniPlugin, MultusConfig } from "./types.ts";
 
 export interface CniConfDir {

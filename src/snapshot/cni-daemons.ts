@@ -1,12 +1,12 @@
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { parseJson, property } from "../host/json.ts";
+import { listDirectory, printable, readRegularFile } from "../host/safe-fs.ts";
+import { read, type Source, valueOr } from "../host/source.ts";
 import { stateOfSocket } from "./csi.ts";
-import { resolveOnHost } from "./host-paths.ts";
-import { parseJson, property } from "./json.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
-import { listDirectory, printable, readRegularFile } from "./safe-fs.ts";
-import { read, type Source, valueOr } from "./source.ts";
 import type { CniDaemon, Snapshot } from "./types.ts";
 
 /** The sockets of the daemons that CNI plugins dial, where their configuration names none. */

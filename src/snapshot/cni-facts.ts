@@ -1,3 +1,4 @@
+import { read, type Source, valueOr } from "../host/source.ts";
 import { cniConfChangedAt, readCniConf } from "./cni-conf.ts";
 import { readCniResults } from "./cni-results.ts";
 import { readFlannelScratch } from "./flannel-scratch.ts";
@@ -5,7 +6,6 @@ import { readHostLocal } from "./host-local.ts";
 import { readMultusCache } from "./multus-cache.ts";
 import { withDaemonConfig } from "./multus-daemon-config.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { read, type Source, valueOr } from "./source.ts";
 import type { CniDirs, CniFacts } from "./types.ts";
 
 export interface CniPlaces {

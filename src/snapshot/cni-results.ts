@@ -1,7 +1,7 @@
+import { parseJson, property } from "../host/json.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { isFullId, type SandboxId } from "./ids.ts";
-import { parseJson, property } from "./json.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
 import type { ResultFile } from "./types.ts";
 
 /** Every cache directory below which libcni may have left results: /var/lib/cni for the runtime, multus has its own. */
@@ -58,7 +58,7 @@ const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}$/;
 /**
  * What libcni wants of the file on DEL: JSON whose kind is cniCacheV1 and whose `result` has a decodable cniVersion, or
  * else (caches before libcni 0.8) a bare result, whose cniVersion may be missing and then counts as 0.1.0. Everything
- * else makes libcni before 1.2 refuse DEL for ever: "decoding version from network config: …". A cniCacheV1 without
+ * else makes libcni before 1.2 refuse DEL forever: "decoding version from network config: …". A cniCacheV1 without
  * any result would pass there, but no libcni writes one.
  */
 export function judgeResult(text: string, name: Pick<ResultName, "sandboxId">): Judgement {

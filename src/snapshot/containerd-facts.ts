@@ -1,9 +1,9 @@
+import { parseJson, property } from "../host/json.ts";
 import type { CallOptions } from "../runtime/call.ts";
 import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { Container } from "../runtime/gen/containerd/containers.ts";
 import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { Status } from "../runtime/gen/containerd/tasks.ts";
-import { parseJson, property } from "./json.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types.ts";
 
 /** Reads what containerd itself keeps in the `k8s.io` namespace. Throws RuntimeError. */

@@ -1,5 +1,5 @@
-import { hostPath } from "./host-paths.ts";
-import { readProcFile } from "./proc-fs.ts";
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile } from "../host/proc-fs.ts";
 import type { CpuLimit } from "./types.ts";
 
 /** The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or where it cannot be read. */

@@ -1,3 +1,5 @@
+import { parseJson, property } from "../host/json.ts";
+import { type Oddity, read, type Source } from "../host/source.ts";
 import type { CallOptions } from "../runtime/call.ts";
 import type { CriClient } from "../runtime/cri.ts";
 import { RuntimeError } from "../runtime/errors.ts";
@@ -10,8 +12,6 @@ import {
 import { listAllContainers, listAllSandboxes, type PodHint } from "../runtime/lists.ts";
 import { mapLimited } from "../runtime/map-limited.ts";
 import { containerId, podUid, sandboxId } from "./ids.ts";
-import { parseJson, property } from "./json.ts";
-import { type Oddity, read, type Source } from "./source.ts";
 import type {
   CniDirs,
   Container,
@@ -38,7 +38,7 @@ const OVERFLOWED = {
 };
 
 /** Who answers, and what it says of itself. */
-export interface Greeting {
+export interface RuntimeInfo {
   readonly name: string;
   readonly version: string;
   readonly conditions: readonly RuntimeCondition[];
@@ -48,7 +48,7 @@ export interface Greeting {
 }
 
 /** undefined when nobody answers: readCri() then meets the same error and tells of it. */
-export async function greet(cri: CriClient, options: CallOptions): Promise<Greeting | undefined> {
+export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Promise<RuntimeInfo | undefined> {
   try {
     const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
     const { runtimeName: name, runtimeVersion } = version;
@@ -87,7 +87,7 @@ async function statusOrDeadline(
 /** Reads all that CRI says about the node. Throws RuntimeError; the caller turns that into a fact. */
 export async function readCri(
   cri: CriClient,
-  greeting: Promise<Greeting | undefined>,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
   hints: () => Promise<readonly PodHint[]>,
   options: CallOptions,
 ): Promise<Source<CriFacts>> {
@@ -110,7 +110,7 @@ export async function readCri(
       return { ...facts, endUnread: true };
     },
   );
-  const { conditions = [], cniDirs, statusHangsMs } = (await greeting) ?? {};
+  const { conditions = [], cniDirs, statusHangsMs } = (await runtimeInfo) ?? {};
   const facts = {
     conditions,
     sandboxes,

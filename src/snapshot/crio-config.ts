@@ -1,9 +1,9 @@
 import { CRIO_CONFIG } from "../distributions/crio.ts";
-import { resolveOnHost } from "./host-paths.ts";
-import { property } from "./json.ts";
-import { listDirectory, readRegularFile } from "./safe-fs.ts";
-import { parseToml, stringsIn } from "./toml.ts";
-import { provePath } from "./trusted-path.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { property } from "../host/json.ts";
+import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { parseToml, stringsIn } from "../host/toml.ts";
+import { provePath } from "../host/trusted-path.ts";
 import type { CniDirs } from "./types.ts";
 
 const MAX_CONFIG_BYTES = 1024 * 1024;

@@ -1,9 +1,9 @@
 import { posix } from "node:path";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { RuntimeError } from "../runtime/errors.ts";
 import { askPluginInfo } from "../runtime/plugin-registration.ts";
-import { resolveOnHost } from "./host-paths.ts";
-import { listDirectory } from "./safe-fs.ts";
-import { provePath } from "./trusted-path.ts";
 
 /** A socket that a plugin left in kubelet's plugins_registry. */
 export interface Registration {

@@ -1,10 +1,10 @@
 import { lstatSync } from "node:fs";
 import { basename } from "node:path/posix";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { errorCode, failedListing, listDirectory } from "../host/safe-fs.ts";
+import { absent, type Oddity, read, type Source } from "../host/source.ts";
 import { driversOf, readRegistrations } from "./csi-registrations.ts";
 import type { CsiSocket } from "./csi-socket.ts";
-import { resolveOnHost } from "./host-paths.ts";
-import { errorCode, failedListing, listDirectory } from "./safe-fs.ts";
-import { absent, type Oddity, read, type Source } from "./source.ts";
 
 /** Kubelet keeps its own mounts beside the drivers' directories. */
 const KUBELETS_OWN = "kubernetes.io";

@@ -1,11 +1,11 @@
+import { provePath } from "../host/trusted-path.ts";
+import type { Doubt, EndpointSources } from "../runtime/configured-endpoint.ts";
 import { type Found, findRuntime } from "../runtime/find.ts";
-import type { Doubt, Sayings } from "../runtime/said-endpoint.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
-import { provePath } from "./trusted-path.ts";
 
 /** The node's runtime, at a socket that is root's, and where several answer by the word of a proven kubelet. */
 export async function findNodeRuntime(
-  where: Omit<Sayings, "doubtOf"> & { readonly timeoutMs: number },
+  where: Omit<EndpointSources, "doubtOf"> & { readonly timeoutMs: number },
 ): Promise<Found> {
   const { hostRoot, timeoutMs } = where;
   return await findRuntime({

@@ -1,7 +1,7 @@
+import { parseJson } from "../host/json.ts";
+import type { Source } from "../host/source.ts";
 import { isFullId } from "./ids.ts";
-import { parseJson } from "./json.ts";
 import { CORRUPT, isJsonObject, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
-import type { Source } from "./source.ts";
 import type { ScratchFile } from "./types.ts";
 
 /** `<dir>/<sandbox id>`: the configuration that flannel made for its delegate (bridge) on ADD and needs on DEL. */

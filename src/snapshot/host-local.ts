@@ -1,6 +1,5 @@
 import { IP_REGEX } from "valibot";
-import { resolveOnHost } from "./host-paths.ts";
-import { eachPaced } from "./pace.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
 import {
   describeKind,
   failedListing,
@@ -9,8 +8,9 @@ import {
   MAX_ENTRIES,
   printable,
   readRegularFile,
-} from "./safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+} from "../host/safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { eachPaced } from "./pace.ts";
 import type { AddressLease, HostLocalNetwork } from "./types.ts";
 
 export interface HostLocalDir {

@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { resolveOnHost } from "./host-paths.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { errorCode } from "../host/safe-fs.ts";
+import { absent, read, type Source } from "../host/source.ts";
 import type { KernelFacts, KernelSign } from "./kernel-facts.ts";
 import { eachPaced } from "./pace.ts";
-import { errorCode } from "./safe-fs.ts";
-import { absent, read, type Source } from "./source.ts";
 
 const KMSG = "/dev/kmsg";
 /** The kernel gives one record a read, and refuses a buffer that cannot take it. */

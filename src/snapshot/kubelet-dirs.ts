@@ -1,8 +1,8 @@
-import { resolveOnHost } from "./host-paths.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { describeKind, failedListing, listDirectory, printable } from "../host/safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { type PodUid, podUid } from "./ids.ts";
-import { describeKind, failedListing, listDirectory, printable } from "./safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
-import { provePath } from "./trusted-path.ts";
 import type { KnownPod } from "./types.ts";
 
 export const DEFAULT_POD_LOGS = "/var/log/pods";

@@ -1,13 +1,13 @@
 import { basename } from "node:path";
 import { EMBEDDED_KUBELETS } from "../distributions/index.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { readProcFileWithin } from "../host/proc-fs.ts";
+import { type Source, valueOr } from "../host/source.ts";
+import { provePath } from "../host/trusted-path.ts";
+import { settingIn } from "../runtime/configured-endpoint.ts";
 import type { KubeletsEndpoint } from "../runtime/find.ts";
-import { settingIn } from "../runtime/said-endpoint.ts";
-import { resolveOnHost } from "./host-paths.ts";
-import { readProcFileWithin } from "./proc-fs.ts";
 import { splitNul } from "./proc-parse.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
-import { type Source, valueOr } from "./source.ts";
-import { provePath } from "./trusted-path.ts";
 import { type ProcessRefusal, processProver } from "./trusted-process.ts";
 
 const MAX_ARGUMENT_BYTES = 128 * 1024;

@@ -1,9 +1,9 @@
 import { lstatSync } from "node:fs";
 import { KUBELET_ROOTS, placesAt } from "../distributions/index.ts";
-import { resolveOnHost } from "./host-paths.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import type { Source } from "../host/source.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import type { ProcessTable } from "./process-table.ts";
-import type { Source } from "./source.ts";
 
 /** The root directory that a kubelet was started with. It is a flag alone: its configuration file has no such field. */
 export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {

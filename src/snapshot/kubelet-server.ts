@@ -1,10 +1,10 @@
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { listDirectory } from "../host/safe-fs.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
-import { hostPath } from "./host-paths.ts";
 import { configOf, flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import { readServingCertificate, settingOf } from "./kubelet-serving.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
 import { parseListeningPorts } from "./proc-parse.ts";
-import { listDirectory } from "./safe-fs.ts";
 
 /** Where the kubelet of this node answers on loopback. */
 export interface KubeletServer {

@@ -1,9 +1,9 @@
 import { SERVING_CERTIFICATES } from "../distributions/index.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
-import { resolveOnHost } from "./host-paths.ts";
 import { configOf, flagOf, type RunningKubelet } from "./kubelet-process.ts";
-import { readRegularFile } from "./safe-fs.ts";
-import { provePath } from "./trusted-path.ts";
 
 const DEFAULT_CERT_DIR = "/var/lib/kubelet/pki";
 /** Signed by the cluster (serverTLSBootstrap), and self-signed. */

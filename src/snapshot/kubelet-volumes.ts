@@ -1,9 +1,9 @@
 import { lstatSync } from "node:fs";
 import * as v from "valibot";
-import { resolveOnHost } from "./host-paths.ts";
-import { parseJson } from "./json.ts";
-import { listDirectory, readRegularFile } from "./safe-fs.ts";
-import { failed, read, type Source } from "./source.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { parseJson } from "../host/json.ts";
+import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
 
 /** A CSI volume that kubelet has set up and not yet torn down, by what it keeps on disk about it. */
 export interface KubeletVolume {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Source } from "../host/source.ts";
 import type { ClusterQuestion } from "../kube/cluster.ts";
+import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from "../kube/cluster-credentials.ts";
 import type { ClusterAnswer, ClusterFacts } from "../kube/cluster-facts.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
-import { type ClusterPlaces, clusterCredentials, credentialsForKubelet } from "./cluster-credentials.ts";
 import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
 import { findKubeletServer } from "./kubelet-server.ts";
 import { isSameMachine } from "./same-machine.ts";
-import type { Source } from "./source.ts";
 import type { KnownPod, Kubernetes } from "./types.ts";
 
 export interface KubernetesPlaces {
@@ -19,7 +19,7 @@ export interface KubernetesPlaces {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
   /** Whether the runtime shows anything dead: on a well node less is asked. */
-  readonly isSick?: Promise<boolean>;
+  readonly hasDeadSandboxes?: Promise<boolean>;
   /** Of whoever runs long: asked instead of the API server. */
   readonly mirror?: ClusterMirror;
 }
@@ -55,12 +55,12 @@ async function askKubeletInstead(
 /** undefined where nobody gave us credentials, which is ordinary. */
 async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefined> {
   const { root, kubeconfig, env, node, timeoutMs, mirror } = places;
-  const isSick = soonKnown(places.isSick ?? Promise.resolve(true), timeoutMs);
+  const hasDeadSandboxes = soonKnown(places.hasDeadSandboxes ?? Promise.resolve(true), timeoutMs);
   const found = clusterCredentials({ root, kubeconfig, env });
   if (found === undefined) return undefined;
   const answer = await (mirror === undefined
-    ? askOnce({ ...found, node, limits: { timeoutMs }, isSick })
-    : mirror.ask({ isSick }));
+    ? askOnce({ ...found, node, limits: { timeoutMs }, hasDeadSandboxes })
+    : mirror.ask({ hasDeadSandboxes }));
   // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
   if (answer.kind === "failed" || found.credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
     return answer;
@@ -75,8 +75,8 @@ async function askOnce(question: ClusterQuestion): Promise<ClusterAnswer> {
 }
 
 /** A runtime that takes its time must not use up the API's: then everything is asked for. */
-function soonKnown(isSick: Promise<boolean>, timeoutMs: number): Promise<boolean> {
-  return Promise.race([isSick, sleep(timeoutMs / 4, true, { ref: false })]);
+function soonKnown(hasDeadSandboxes: Promise<boolean>, timeoutMs: number): Promise<boolean> {
+  return Promise.race([hasDeadSandboxes, sleep(timeoutMs / 4, true, { ref: false })]);
 }
 
 function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kubernetes {

@@ -1,5 +1,5 @@
+import { parseJson } from "../host/json.ts";
 import { readGoString } from "./go-string.ts";
-import { parseJson } from "./json.ts";
 
 /**
  * One log line, split into what its writer put where: the message it chose, and the error it was given. Text that

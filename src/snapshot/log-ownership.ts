@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
-import { errorCode, printable } from "./safe-fs.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { errorCode, printable } from "../host/safe-fs.ts";
 
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;

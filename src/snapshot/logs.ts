@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import type { SocketPlaces } from "../distributions/index.ts";
-import { resolveOnHost } from "./host-paths.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { absent, type Oddity, read, type Source } from "../host/source.ts";
+import { readTail } from "../host/tail.ts";
 import { whyNotRootsLog } from "./log-ownership.ts";
-import { absent, type Oddity, read, type Source } from "./source.ts";
-import { readTail } from "./tail.ts";
 import type { LogFacts, LogLine } from "./types.ts";
 
 export interface LogPlaces {
@@ -42,7 +42,7 @@ export async function readLogs({ root, sources, signal, isRelevantLine }: LogPla
   }
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
     // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
-    const { readJournal } = await import("./journal.ts");
+    const { readJournal } = await import("./journald.ts");
     const journals = await Promise.all(writers(sources.units).map((units) => readJournal(root, units, signal)));
     for (const journal of journals) {
       if ("reason" in journal) {

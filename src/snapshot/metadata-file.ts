@@ -1,11 +1,11 @@
 import { CONTAINERD_ROOTS } from "../distributions/index.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { absent, failed, read, type Source } from "../host/source.ts";
 import type { Damage } from "./bolt/damage.ts";
 import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
-import { resolveOnHost } from "./host-paths.ts";
 import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";
-import { listDirectory } from "./safe-fs.ts";
-import { absent, failed, read, type Source } from "./source.ts";
 
 /** What containerd's database says, read without containerd. */
 export interface MetadataFile extends StoredRecords {

@@ -1,8 +1,8 @@
+import { parseJson, property } from "../host/json.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import type { BoltBucket, Wanted } from "./bolt/read-bolt.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
 import { parseGoTime } from "./go-time.ts";
-import { parseJson, property } from "./json.ts";
 import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types.ts";
 
 /** A record of containerd with what its file tells beyond the types of a running one. */

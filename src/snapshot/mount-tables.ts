@@ -1,10 +1,10 @@
-import { hostPath } from "./host-paths.ts";
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
 import { eachPaced } from "./pace.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { listDirectory } from "./safe-fs.ts";
-import { failed, read, type Source } from "./source.ts";
 
 /** One line of a process' mount table. */
 export interface MountEntry {

@@ -1,7 +1,7 @@
+import { parseJson, property } from "../host/json.ts";
+import { read, type Source } from "../host/source.ts";
 import { isFullId } from "./ids.ts";
-import { parseJson, property } from "./json.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
-import { read, type Source } from "./source.ts";
 import type { MultusCache } from "./types.ts";
 
 export const DEFAULT_MULTUS_DIR = "/var/lib/cni/multus";

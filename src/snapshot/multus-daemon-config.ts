@@ -1,10 +1,10 @@
-import { hostPath, resolveOnHost } from "./host-paths.ts";
-import { parseJson, property } from "./json.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { parseJson, property } from "../host/json.ts";
+import { procText } from "../host/proc-fs.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import { procText } from "./proc-fs.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { readRegularFile } from "./safe-fs.ts";
-import { provePath } from "./trusted-path.ts";
 import { processProver } from "./trusted-process.ts";
 import type { MultusConfig } from "./types.ts";
 

@@ -1,9 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
-import { provePath } from "./trusted-path.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 
 /** Where thick multus listens on the node: upstream's manifest, and OpenShift's. */

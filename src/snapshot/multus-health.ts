@@ -1,14 +1,14 @@
 import { lstatSync } from "node:fs";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { readProcFile } from "../host/proc-fs.ts";
+import { errorCode } from "../host/safe-fs.ts";
+import { type Source, valueOr } from "../host/source.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
 import { readCpuLimit } from "./cpu-limit.ts";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
 import { type ContainerId, containerId } from "./ids.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import { readProcFile } from "./proc-fs.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { errorCode } from "./safe-fs.ts";
-import { type Source, valueOr } from "./source.ts";
 import { processProver } from "./trusted-process.ts";
 import type { MultusConfig, MultusDaemon } from "./types.ts";
 

@@ -1,6 +1,5 @@
 import { lstatSync, statfsSync } from "node:fs";
-import { resolveOnHost } from "./host-paths.ts";
-import { eachPaced } from "./pace.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
 import {
   type DirEntry,
   describeKind,
@@ -9,8 +8,9 @@ import {
   listDirectory,
   MAX_ENTRIES,
   printable,
-} from "./safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+} from "../host/safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { eachPaced } from "./pace.ts";
 import type { NetnsEntry } from "./types.ts";
 
 export const DEFAULT_NETNS_DIR = "/run/netns";

@@ -1,10 +1,10 @@
+import type { Source } from "../host/source.ts";
 import { readBoot } from "./boot.ts";
 import { readCniResults } from "./cni-results.ts";
 import { readHostLocal } from "./host-local.ts";
 import { type MetadataFile, readMetadataFile } from "./metadata-file.ts";
 import { readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
-import type { Source } from "./source.ts";
 import type { Boot, CniFacts, ProcessFacts } from "./types.ts";
 
 /** What can be known of a node without asking its runtime. */

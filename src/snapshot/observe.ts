@@ -1,4 +1,5 @@
 import { placesAt } from "../distributions/index.ts";
+import { absent, failed, read, type Source, valueOr } from "../host/source.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { BYTES_PER_SCAN } from "../runtime/answer-limits.ts";
 import { type ContainerdClient, openContainerd } from "../runtime/containerd.ts";
@@ -9,7 +10,7 @@ import { readBoot } from "./boot.ts";
 import { needsCniDaemons, readCniDaemons } from "./cni-daemons.ts";
 import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
-import { type Greeting, greet, readCri } from "./cri-facts.ts";
+import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
 import type { CsiSocket } from "./csi-socket.ts";
 import { findNodeRuntime } from "./find-runtime.ts";
@@ -23,9 +24,8 @@ import { DEFAULT_NETNS_DIR, readNetns } from "./netns.ts";
 import { comparePidNamespace } from "./pid-namespace.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
+import { rescan } from "./rescan.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
-import { lookAgain } from "./second-look.ts";
-import { absent, failed, read, type Source, valueOr } from "./source.ts";
 import type { CniDirs, ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
@@ -72,14 +72,14 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
   const containerd = openContainerd(found.path, channel);
   try {
     const call = callWithin(timeoutMs);
-    const greeting = greet(cri, call);
-    const runtime = readRuntime(cri, containerd, greeting, call);
+    const runtimeInfo = fetchRuntimeInfo(cri, call);
+    const runtime = readRuntime(cri, containerd, runtimeInfo, call);
     // The runtime makes up its answers while everything else is read, but only once it has heard the questions.
-    // The greeting has a deadline, and this must not outlast it.
-    await Promise.race([channel.sent(), greeting]);
-    const snapshot = await observeWith(options, env, found.path, greeting, runtime);
+    // The runtimeInfo has a deadline, and this must not outlast it.
+    await Promise.race([channel.sent(), runtimeInfo]);
+    const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
     // A cluster that hangs may have used up all the time there was: the second question has a deadline of its own.
-    const settled = await lookAgain(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
+    const settled = await rescan(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
     return await withCniDaemons(settled, root, timeoutMs);
   } finally {
     channel.close();
@@ -111,7 +111,7 @@ async function observeWith(
   options: ObserveOptions,
   env: Environment,
   path: string,
-  greeting: Promise<Greeting | undefined>,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
   runtimeFacts: Promise<RuntimeFacts>,
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
@@ -122,7 +122,7 @@ async function observeWith(
   const places = placesAt(path);
   const table = readProcessTable({ root, signal });
 
-  const network = greeting.then(async (said) => {
+  const network = runtimeInfo.then(async (said) => {
     const defaults = { conf: places.cniConfDir, bin: places.cniBinDirs };
     const isCrio = said === undefined ? places.names.includes("cri-o") : said.name === "cri-o";
     return {
@@ -138,7 +138,7 @@ async function observeWith(
   }
 
   // What needs no answer of the runtime comes first: it is read while the runtime makes up its own.
-  const isSick = runtimeFacts.then(({ cri }) =>
+  const hasDeadSandboxes = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
   const kubeletRoot = runningKubeletRoot({ root, runtimePath: path, signal, table });
@@ -151,8 +151,8 @@ async function observeWith(
     signal,
   });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
-    readKubernetes({ ...options, root, kubeletRoot, env, isSick }),
-    Promise.all([isSick, kubeletRoot]).then(([sick, where]) =>
+    readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
+    Promise.all([hasDeadSandboxes, kubeletRoot]).then(([sick, where]) =>
       sick ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
     ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
@@ -167,11 +167,11 @@ async function observeWith(
       });
     }),
     runtimeFacts.then(({ cri }) =>
-      isRestless(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
+      needsKernelLog(cri) ? kernelFacts() : absent<KernelFacts>("nothing is dead, and nothing restarts"),
     ),
     readLogs({ root, sources: places, signal, isRelevantLine: options.isRelevantLine }),
     cniFacts,
-    Promise.all([greeting, table]).then((known) => describeRuntime(root, path, ...known)),
+    Promise.all([runtimeInfo, table]).then((known) => describeRuntime(root, path, ...known)),
     runtimeFacts,
     Promise.all([cniFacts, table]).then(([{ conf }, processTable]) =>
       readMultusDaemon({ root, multus: valueOr(conf, undefined)?.multus, table: processTable }),
@@ -196,7 +196,7 @@ async function observeWith(
 }
 
 /** Whether it matters how the kernel is: a well node is spared the milliseconds that reading its log takes. */
-function isRestless(source: Source<CriFacts>): boolean {
+function needsKernelLog(source: Source<CriFacts>): boolean {
   const cri = valueOr(source, undefined);
   if (cri === undefined) return false;
   return cri.sandboxes.some(({ state }) => state === "notReady") || cri.containers.some(({ attempt }) => attempt > 1);
@@ -205,7 +205,7 @@ function isRestless(source: Source<CriFacts>): boolean {
 async function readRuntime(
   cri: CriClient,
   client: ContainerdClient,
-  greeting: Promise<Greeting | undefined>,
+  runtimeInfo: Promise<RuntimeInfo | undefined>,
   call: Call,
 ): Promise<RuntimeFacts> {
   const containerd = asSource(readContainerd(client, call));
@@ -215,7 +215,7 @@ async function readRuntime(
       const uid = labels["io.kubernetes.pod.uid"];
       return namespace !== undefined && uid !== undefined ? [{ namespace, uid }] : [];
     });
-  const facts = asSource(readCri(cri, greeting, hints, call));
+  const facts = asSource(readCri(cri, runtimeInfo, hints, call));
   const [containerdSource, criSource] = await Promise.all([containerd, facts]);
   // One broken socket is one problem, and CRI's is the one to tell of.
   const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
@@ -240,12 +240,12 @@ async function asSource<T>(reading: Promise<T>): Promise<Source<T>> {
 async function describeRuntime(
   root: string,
   path: string,
-  greeting: Greeting | undefined,
+  runtimeInfo: RuntimeInfo | undefined,
   table: Source<ProcessTable>,
 ): Promise<Runtime> {
   const endpoint = path === "" ? "" : `unix://${path}`;
-  if (greeting === undefined) return { endpoint, reachable: false, name: "", version: "" };
+  if (runtimeInfo === undefined) return { endpoint, reachable: false, name: "", version: "" };
   const process = valueOr(await findRuntimeProcess({ root, socketPath: path, table }), undefined);
-  const { name, version } = greeting;
+  const { name, version } = runtimeInfo;
   return { endpoint, reachable: true, name, version, ...(process === undefined ? {} : { process }) };
 }

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { posix } from "node:path";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
-import { procLink } from "./proc-fs.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { procLink } from "../host/proc-fs.ts";
 
 /** A runtime's socket as this process opens it, by the name that the node has for it. */
 export function nameOnHost(root: string, socketPath: string): string {

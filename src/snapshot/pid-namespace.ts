@@ -1,5 +1,5 @@
-import { hostPath } from "./host-paths.ts";
-import { procLink, readProcFile } from "./proc-fs.ts";
+import { hostPath } from "../host/host-paths.ts";
+import { procLink, readProcFile } from "../host/proc-fs.ts";
 import type { PidNamespace } from "./types.ts";
 
 /** Of a problem in a report, and of an action that was refused. */

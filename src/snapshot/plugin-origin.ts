@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { posix } from "node:path";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { procLink, procText } from "../host/proc-fs.ts";
 import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
 import { descentIn } from "./descent.ts";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
-import { procLink, procText } from "./proc-fs.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 import type { PluginOrigin } from "./types.ts";

@@ -1,10 +1,10 @@
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile } from "../host/proc-fs.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
 import { readUptime } from "./boot.ts";
-import { hostPath } from "./host-paths.ts";
 import { eachPaced } from "./pace.ts";
-import { readProcFile } from "./proc-fs.ts";
 import { type ProcessStat, parseStat } from "./proc-parse.ts";
-import { listDirectory } from "./safe-fs.ts";
-import { failed, read, type Source } from "./source.ts";
 
 /** Who is there, from one pass over /proc; what else is to be known of a process is read from it by others. */
 export interface ProcessTable {

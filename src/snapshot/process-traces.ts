@@ -1,4 +1,4 @@
-import { type ProcRead, readProcFile, readProcFileWithin, readProcLink } from "./proc-fs.ts";
+import { type ProcRead, readProcFile, readProcFileWithin, readProcLink } from "../host/proc-fs.ts";
 import {
   type CniEnviron,
   type ProcessStat,

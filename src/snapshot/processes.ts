@@ -1,5 +1,7 @@
+import { hostPath } from "../host/host-paths.ts";
+import { printable } from "../host/safe-fs.ts";
+import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
-import { hostPath } from "./host-paths.ts";
 import { isFullId, podUid, sandboxId } from "./ids.ts";
 import { isKubeletName } from "./kubelet-process.ts";
 import { socketComparer } from "./our-socket.ts";
@@ -9,8 +11,6 @@ import { type CniEnviron, type ProcessStat, parseCniArgs } from "./proc-parse.ts
 import type { ProcessTable } from "./process-table.ts";
 import { type ProcessTraces, readTraces } from "./process-traces.ts";
 import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";
-import { printable } from "./safe-fs.ts";
-import { failed, type Oddity, read, type Source, valueOr } from "./source.ts";
 import { isRootsService, type ProcessProver, processProver } from "./trusted-process.ts";
 import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types.ts";
 

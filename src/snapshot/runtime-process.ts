@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
-import { hostPath } from "./host-paths.ts";
+import { hostPath } from "../host/host-paths.ts";
+import { readProcFile, readProcLink } from "../host/proc-fs.ts";
+import { errorCode } from "../host/safe-fs.ts";
+import { absent, failed, read, type Source } from "../host/source.ts";
 import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
-import { readProcFile, readProcLink } from "./proc-fs.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { errorCode } from "./safe-fs.ts";
-import { absent, failed, read, type Source } from "./source.ts";
 import { isRootsService, processProver } from "./trusted-process.ts";
 
 export interface RuntimeProcess {

@@ -1,5 +1,5 @@
-import { resolveOnHost } from "./host-paths.ts";
-import { readRegularFile } from "./safe-fs.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
 
 /** kubelet reports the first of these that is there. */
 const MACHINE_ID_FILES = ["/etc/machine-id", "/var/lib/dbus/machine-id"];

@@ -1,6 +1,4 @@
-import { resolveOnHost } from "./host-paths.ts";
-import { type SandboxId } from "./ids.ts";
-import { eachPaced } from "./pace.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
 import {
   type DirEntry,
   describeKind,
@@ -10,8 +8,10 @@ import {
   MAX_FILE_BYTES,
   printable,
   readRegularFile,
-} from "./safe-fs.ts";
-import { absent, failed, type Oddity, read, type Source } from "./source.ts";
+} from "../host/safe-fs.ts";
+import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { type SandboxId } from "./ids.ts";
+import { eachPaced } from "./pace.ts";
 import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types.ts";
 
 /** A directory of the node where plugins or libcni keep one file per sandbox. */

@@ -1,5 +1,8 @@
 import { type Stats, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { hostPath } from "../host/host-paths.ts";
+import { procLink, procText } from "../host/proc-fs.ts";
+import { isTrustedUid, type PathTrust, provePath } from "../host/trusted-path.ts";
 import {
   type CgroupPath,
   containerIdsOf,
@@ -8,11 +11,8 @@ import {
   isSystemService,
   parseCgroup,
 } from "./cgroup-path.ts";
-import { hostPath } from "./host-paths.ts";
-import { procLink, procText } from "./proc-fs.ts";
 import { type ProcessStat, parseStat } from "./proc-parse.ts";
 import type { ProcessTraces } from "./process-traces.ts";
-import { isTrustedUid, type PathTrust, provePath } from "./trusted-path.ts";
 
 /**
  * Whom a process belongs to. Its name, arguments and environment are whatever its owner likes; what is proven here is

@@ -1,7 +1,7 @@
+import type { Source } from "../host/source.ts";
 import type { CsiSocket } from "./csi-socket.ts";
 import type { ContainerId, PodRef, PodUid, SandboxId } from "./ids.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
-import type { Source } from "./source.ts";
 import type { UnattachedVolume } from "./unattached-volume.ts";
 
 /** Everything unghost knows about a node at one moment. Built once by observe(), never changed afterwards. */
@@ -310,7 +310,7 @@ export interface ProcessFacts {
   readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 
-/** A pid may be reused; pid and start time together name one process for ever. */
+/** A pid may be reused; pid and start time together name one process forever. */
 export interface ProcessRef {
   readonly pid: number;
   readonly startedSecondsAfterBoot: number;

@@ -1,11 +1,11 @@
 import { readdirSync, type Stats, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { hostPath, resolveOnHost } from "./host-paths.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { readProcLink } from "../host/proc-fs.ts";
+import { errorCode, listDirectory } from "../host/safe-fs.ts";
+import { failed, read, type Source } from "../host/source.ts";
 import { eachPaced } from "./pace.ts";
-import { readProcLink } from "./proc-fs.ts";
 import type { ProcessTable } from "./process-table.ts";
-import { errorCode, listDirectory } from "./safe-fs.ts";
-import { failed, read, type Source } from "./source.ts";
 
 /** A block device that is named after a volume, and a process that has it open. */
 export interface VolumeDevices {

@@ -158,15 +158,15 @@ describe("a file that says nothing", () => {
     ["with a time that is none", subjects("[]").replace("2026-03-01", "2026-99-01")],
     ["with an attempt in the future", subjects('[{"secondsBefore":-5,"outcome":"failed","subject":"s"}]')],
     ["with an outcome of somebody else", subjects('[{"secondsBefore":5,"outcome":"fine","subject":"s"}]')],
-  ])("is told and begins anew: %s", async (_how, text) => {
+  ])("is told and begins again: %s", async (_how, text) => {
     const stateDir = fill(tempDir(), { "attempts.json": text });
 
     const kept = open(stateDir);
 
-    expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("budgets begin anew")]]);
+    expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("budgets begin again")]]);
   });
 
-  test("is told and begins anew: too large, a directory, a file for a state directory", () => {
+  test("is told and begins again: too large, a directory, a file for a state directory", () => {
     const large = tempDir();
     makeSparse(join(large, "attempts.json"), 2 ** 30);
     const directory = tempDir();

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { ClassPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { refuse } from "../../src/heal/outcome.ts";
+import { failed, read, valueOr } from "../../src/host/source.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
-import { failed, read, valueOr } from "../../src/snapshot/source.ts";
 import {
   addressOf,
   ago,

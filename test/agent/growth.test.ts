@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { GrowthMeter } from "../../src/agent/growth.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { Scanned } from "../../src/heal/pipeline.ts";
-import { failed, read } from "../../src/snapshot/source.ts";
+import { failed, read } from "../../src/host/source.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
 import { AT_ONCE, ago, containerOf, NOW, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 

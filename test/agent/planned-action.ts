@@ -1,5 +1,5 @@
-import type { Finding } from "../../src/classes/finding.ts";
-import type { Step } from "../../src/classes/step.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import type { Step } from "../../src/evidence/step.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { idOf, sandboxOf } from "../support/snapshot-builder.ts";
 

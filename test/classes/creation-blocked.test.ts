@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
+import { absent } from "../../src/host/source.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { sandboxName } from "../../src/snapshot/ids.ts";
-import { absent } from "../../src/snapshot/source.ts";
 import { type Holds, type KnownPod, ZERO_TIME } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {

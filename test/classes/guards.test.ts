@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { sortSandboxes } from "../../src/classes/candidates.ts";
-import { isHeldInCluster, nodeHolds } from "../../src/classes/cluster-holds.ts";
-import { isKubeletAlive } from "../../src/classes/kubelet-alive.ts";
-import { finishedPhase, isStatic, isTerminating, podTruth } from "../../src/classes/pod-truth.ts";
-import { isRecovering } from "../../src/classes/recovering.ts";
-import { viewOf } from "../../src/classes/view.ts";
+import { sortSandboxes } from "../../src/evidence/candidates.ts";
+import { isHeldInCluster, nodeHolds } from "../../src/evidence/cluster-holds.ts";
+import { isKubeletAlive } from "../../src/evidence/kubelet-alive.ts";
+import { finishedPhase, isStatic, isTerminating, podTruth } from "../../src/evidence/pod-truth.ts";
+import { isRecovering } from "../../src/evidence/recovering.ts";
+import { viewOf } from "../../src/evidence/view.ts";
+import { absent, failed } from "../../src/host/source.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import { absent, failed } from "../../src/snapshot/source.ts";
 import { type KnownPod, type Kubernetes, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
 import {
   ago,

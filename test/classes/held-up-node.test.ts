@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { read } from "../../src/snapshot/source.ts";
+import { read } from "../../src/host/source.ts";
 import type { CniDaemon, PluginProcess, Snapshot } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
-import { absent, failed, read } from "../../src/snapshot/source.ts";
+import { absent, failed, read } from "../../src/host/source.ts";
 import type { NetnsEntry, Snapshot } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {

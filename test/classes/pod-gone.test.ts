@@ -34,7 +34,7 @@ function found(kubernetes: Kubernetes, sandbox: Partial<Sandbox> = {}, exit = en
 describe("a sandbox that was stopped in order, after its pod", () => {
   test.each<readonly [string, Kubernetes, Partial<Sandbox>, boolean]>([
     ["is gone from the API", api, {}, true],
-    ["was made anew under another uid", madeAnew, {}, true],
+    ["was made again under another uid", madeAnew, {}, true],
     ["is still known", known, {}, false],
     ["is gone for kubelet alone", { source: "kubelet", pods: [] }, {}, false],
     ["could not be asked about", { source: "none" }, {}, false],
@@ -58,7 +58,7 @@ describe("a sandbox that was stopped in order, after its pod", () => {
     expect(finding?.blocks).toEqual([]);
     expect(finding?.evidence).toContainEqual({
       source: "kubernetes",
-      fact: "the pod default/pod-a was made anew: its uid is b now, not a",
+      fact: "the pod default/pod-a was made again: its uid is b now, not a",
     });
   });
 });

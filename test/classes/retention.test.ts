@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sortSandboxes } from "../../src/classes/candidates.ts";
-import type { KeptReason } from "../../src/classes/kept-reason.ts";
-import { viewOf } from "../../src/classes/view.ts";
+import { sortSandboxes } from "../../src/evidence/candidates.ts";
+import type { KeptReason } from "../../src/evidence/kept-reason.ts";
+import { viewOf } from "../../src/evidence/view.ts";
 import type { ContainerExit, KnownPod, Kubernetes } from "../../src/snapshot/types.ts";
 import {
   containerOf,

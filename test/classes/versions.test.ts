@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { containerdBehaviour, type StopBehaviour } from "../../src/classes/versions/containerd.ts";
-import { crioBehaviour } from "../../src/classes/versions/crio.ts";
-import { compareVersions, parseVersion } from "../../src/classes/versions/version.ts";
+import { containerdBehaviour, type StopBehaviour } from "../../src/evidence/versions/containerd.ts";
+import { crioBehaviour } from "../../src/evidence/versions/crio.ts";
+import { compareVersions, parseVersion } from "../../src/evidence/versions/version.ts";
 
 describe("what StopPodSandbox does with a failing DEL", () => {
   const BLOCKS: StopBehaviour = "del-error-blocks";
@@ -62,7 +62,7 @@ test.each([
   ["1.33.4", false],
   ["1.34.0", false],
   ["2.0.0", false],
-])("CRI-O %s: a failing DEL blocks removal for ever: %s", (version, blocks) => {
+])("CRI-O %s: a failing DEL blocks removal forever: %s", (version, blocks) => {
   expect(crioBehaviour(version)?.delErrorBlocks).toBe(blocks);
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { podUid } from "../../src/snapshot/ids.ts";

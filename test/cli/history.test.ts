@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type HistoryOptions, runHistory } from "../../src/cli/history.ts";
-import { quarantineFile } from "../../src/heal/quarantine.ts";
+import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
 import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
 
 let shop: Workshop;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
 import { classById } from "../../src/classes/index.ts";
 import { adviceFor } from "../../src/diagnose/advice.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
 import { snapshotOf } from "../support/snapshot-builder.ts";
 
 function finding(id: string): Finding {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { read } from "../../src/host/source.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { buildReport, withHealing } from "../../src/report/build.ts";
 import { doneInWords } from "../../src/report/done-words.ts";
 import { renderPlan } from "../../src/report/plan.ts";
 import type { CsiSocket } from "../../src/snapshot/csi-socket.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import { read } from "../../src/snapshot/source.ts";
 import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
 import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
 import {

@@ -103,7 +103,7 @@ describe("a finding that the snapshot explains", () => {
     expect(findings.flatMap(({ evidence }) => evidence).map(({ source }) => source)).not.toContain("logs");
   });
 
-  test("quotes a line without what could command a terminal, and not for ever", () => {
+  test("quotes a line without what could command a terminal, and not forever", () => {
     const line = delErrorLine("a", `${UNAUTHORIZED}\u001b[2J${"x".repeat(5000)}`);
     const { findings } = diagnosed({ ...stuck, logLines: [line] });
 

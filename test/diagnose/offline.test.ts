@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { diagnoseOffline } from "../../src/diagnose/offline.ts";
+import { absent, failed, read } from "../../src/host/source.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import type { MetadataFile } from "../../src/snapshot/metadata-file.ts";
 import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
 import type { OfflineFacts } from "../../src/snapshot/observe-offline.ts";
-import { absent, failed, read } from "../../src/snapshot/source.ts";
 import type { ProcessFacts, ResultFile, SandboxRecord } from "../../src/snapshot/types.ts";
 
 const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";

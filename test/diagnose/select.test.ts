@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
 import { resolveTargets, select } from "../../src/diagnose/select.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { AT_ONCE, containerOf, idOf, LOST, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
-import { viewOf } from "../../src/classes/view.ts";
 import { crashLoops } from "../../src/diagnose/crash-loops.ts";
 import { viciousCircles } from "../../src/diagnose/vicious-circle.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import { viewOf } from "../../src/evidence/view.ts";
+import { read } from "../../src/host/source.ts";
 import { containerId } from "../../src/snapshot/ids.ts";
 import type { KernelFacts } from "../../src/snapshot/kernel-facts.ts";
-import { read } from "../../src/snapshot/source.ts";
 import type { Container, Sandbox, Snapshot } from "../../src/snapshot/types.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
@@ -161,7 +161,7 @@ describe("a vicious circle", () => {
     expect(viciousCircles([], view(looping, { kernel: read(facts) }))).toEqual([]);
   });
 
-  test("a sandbox that a broken cache makes kubelet make anew again and again", () => {
+  test("a sandbox that a broken cache makes kubelet make again again and again", () => {
     const sandboxes = [
       sandboxOf("a", { uid: "u", attempt: 5, createdSecondsAgo: 5 }),
       sandboxOf("b", { uid: "u", attempt: 4, createdSecondsAgo: 9 }),

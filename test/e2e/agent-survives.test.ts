@@ -135,7 +135,7 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     expect([attemptsOf(second), await second.stop()]).toEqual([0, 0]);
   });
 
-  test("begins anew where its file is damaged, which is told", async () => {
+  test("begins again where its file is damaged, which is told", async () => {
     const node = await givenUp();
     writeFileSync(attemptsFile(node), "{");
 

@@ -140,7 +140,7 @@ async function brokenStorage(node: LabNode, driver: CsiDriver, kubeletRoot?: str
   return { ghost, sidecar, others, workload };
 }
 
-/** Kubelet's part: it stops the ghost as soon as that works, and starts the plugin anew, which listens again. */
+/** Kubelet's part: it stops the ghost as soon as that works, and starts the plugin again, which listens again. */
 async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod, driver: CsiDriver): Promise<LabPod> {
   await untilStopped(node, sandboxId);
   const containers = CSI_PLUGIN.containers.map((container) => ({ ...container, attempt: 1 }));

@@ -87,7 +87,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
   });
 });
 
-/** Kubelet's part: stops the dead sandbox until that works, and makes the pod anew under the next attempt. */
+/** Kubelet's part: stops the dead sandbox until that works, and makes the pod again under the next attempt. */
 async function asKubelet(node: LabNode, { ref, sandboxId }: LabPod): Promise<LabPod> {
   await untilStopped(node, sandboxId);
   return await runPod(node, { ...ref, attempt: ref.attempt + 1, containers: restarted });

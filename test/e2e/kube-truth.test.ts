@@ -194,7 +194,7 @@ async function twentyDead(node: LabNode): Promise<Twenty> {
     index % 2 === 0
       ? finishedPod(node, { name: `${name}-${index}` })
       : runPod(node, { name: `${name}-${index}`, containers });
-  const madeAnew = await several(4, either("anew"));
+  const madeAnew = await several(4, either("again"));
   const gone = await several(4, either("gone"));
   const blocked = await several(4, (index) => runPod(node, { name: `blocked-${index}`, containers }));
   await node.powerCut();

@@ -198,7 +198,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
   });
 
   eachRuntime(
-    "with one torn meta page is sound, without a byte begins anew, and containerd agrees",
+    "with one torn meta page is sound, without a byte begins again, and containerd agrees",
     async (runtime) => {
       const node = await start({ runtime });
       await company(node);

@@ -1,4 +1,4 @@
-import type { Step } from "../../src/classes/step.ts";
+import type { Step } from "../../src/evidence/step.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { BreakerState } from "../../src/fleet/breaker.ts";
 import { type FleetGate, openFleetGate } from "../../src/fleet/gate.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
-import type { OpenCluster } from "../../src/snapshot/open-cluster.ts";
+import type { OpenCluster } from "../../src/kube/open-cluster.ts";
 import { type MemoryCluster, memoryCluster } from "../support/memory-cluster.ts";
 import { type VirtualTime, virtualTime } from "../support/virtual-time.ts";
 import { ENDING, QUARANTINE } from "./actions.ts";
@@ -161,7 +161,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(cluster.requests.length).toBeLessThan(100 * 6);
   });
 
-  test("an API that is gone meanwhile keeps the breaker open for a while, and not for ever", async () => {
+  test("an API that is gone meanwhile keeps the breaker open for a while, and not forever", async () => {
     const { gate, fleet, time, cluster } = scene();
     fleet(10, 6);
     const one = gate("n0");

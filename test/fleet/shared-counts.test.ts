@@ -44,7 +44,7 @@ describe("how the fleet is", () => {
     expect(listsIn(cluster)[0]).toContain("limit=100");
   });
 
-  test("is counted anew when the last count is old", async () => {
+  test("is counted again when the last count is old", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "False" });
@@ -72,7 +72,7 @@ describe("how the fleet is", () => {
     expect(await countsFor("n1", cluster, time)).toMatchObject({ ill: 1 });
   });
 
-  test("that somebody overwrote with something else is counted anew", async () => {
+  test("that somebody overwrote with something else is counted again", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "True" });

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
-import { readHistory } from "../../src/heal/history.ts";
-import { uninterrupted } from "../../src/heal/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import { uninterrupted } from "../../src/heal/execution/interruption.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/execution/node-tools.ts";
+import { readHistory } from "../../src/heal/journal/history.ts";
 import { deleteVolumeAttachment } from "../../src/heal/steps/delete-volume-attachment.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
@@ -170,7 +170,7 @@ describe("deleting a VolumeAttachment", () => {
 
   test.each<readonly [string, ClusterParts]>([
     ["it is gone already", { attachments: [] }],
-    ["it was made anew meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })] }],
+    ["it was made again meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })] }],
   ])("there is nothing to do where %s", async (_, parts) => {
     const api = cluster(parts);
 

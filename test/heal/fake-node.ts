@@ -1,12 +1,12 @@
-import type { FreshFacts } from "../../src/heal/fresh-facts.ts";
-import { type HistoryRecord, readHistory } from "../../src/heal/history.ts";
-import { uninterrupted } from "../../src/heal/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/node-tools.ts";
-import type { StepResult } from "../../src/heal/step-result.ts";
+import type { FreshFacts } from "../../src/heal/execution/fresh-facts.ts";
+import { uninterrupted } from "../../src/heal/execution/interruption.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/execution/node-tools.ts";
+import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
+import type { StepResult } from "../../src/heal/steps/step-result.ts";
+import { read, type Source } from "../../src/host/source.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { read, type Source } from "../../src/snapshot/source.ts";
 import type { ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
 import type { Workshop } from "./workshop.ts";
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { kickPod } from "../../src/heal/steps/kick-pod.ts";
+import { restartPod } from "../../src/heal/steps/kick-pod.ts";
+import { failed } from "../../src/host/source.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
@@ -10,7 +11,6 @@ import {
   PodSandboxState,
 } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import { failed } from "../../src/snapshot/source.ts";
 import { fakeApi } from "../kube/fake-api.ts";
 import { podObject } from "../kube/stub-server.ts";
 import { pluginFor } from "../support/snapshot-builder.ts";
@@ -104,7 +104,7 @@ function criOf(containers: readonly RuntimeContainer[]) {
   };
 }
 
-async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = STEP, runtime: Runtime = {}) {
+async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0] = STEP, runtime: Runtime = {}) {
   workshop = await makeWorkshop();
   const listed = runtime.isListed ? [criSandbox(HOLDER)] : [];
   const ofPod = runtime.isReady ? [criSandbox(OTHER, { state: PodSandboxState.SANDBOX_READY })] : [];
@@ -115,7 +115,7 @@ async function kick(api: Api | undefined, step: Parameters<typeof kickPod>[0] = 
     cri: { listPodSandbox: () => Promise.resolve(ofPod), ...criOf(runtime.containers ?? [CRASHED]) },
     tools: { cluster: () => Promise.resolve(api) },
   });
-  return await journalOf(workshop, kickPod(step, FINDING, tools));
+  return await journalOf(workshop, restartPod(step, FINDING, tools));
 }
 
 describe("restarting a pod", () => {
@@ -136,7 +136,7 @@ describe("restarting a pod", () => {
 
   test.each<readonly [string, Parts]>([
     ["is gone", { isGone: true }],
-    ["was made anew", { uid: "uid-2" }],
+    ["was made again", { uid: "uid-2" }],
     ["is being deleted", { deletionTimestamp: "2026-03-01T12:00:00Z" }],
   ])("needs nothing where it %s", async (_what, parts) => {
     const api = cluster(parts);
@@ -200,7 +200,7 @@ describe("restarting a pod", () => {
     ["there is no API", undefined, "refused", "api-missing"],
     ["the API does not answer", unread, "refused", "api-unread"],
     [
-      "it is made anew at that moment",
+      "it is made again at that moment",
       cluster({ onDelete: new KubeError("conflict", "uid") }),
       "refused",
       "pod-recreated",

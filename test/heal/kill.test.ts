@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { isOpen, readHistory } from "../../src/heal/history.ts";
-import type { Recovery } from "../../src/heal/recover.ts";
-import { openHealSession } from "../../src/heal/session.ts";
-import { stateDirLayout } from "../../src/heal/state-dir.ts";
+import { openHealSession } from "../../src/heal/execution/session.ts";
+import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
+import { isOpen, readHistory } from "../../src/heal/journal/history.ts";
+import type { Recovery } from "../../src/heal/journal/recover.ts";
 import { otherFileSystem, sessionOf, valueOf } from "./workshop.ts";
 
 const FILES = 12;

@@ -131,7 +131,7 @@ describe("the pods of the node", () => {
     expect(asked.filter(({ query }) => query.has("continue") && query.has("resourceVersion"))).toEqual([]);
   });
 
-  test("are listed anew when the list expires between two pages", async () => {
+  test("are listed again when the list expires between two pages", async () => {
     let lists = 0;
     const page = ({ query }: Asked): Reply => {
       if (!query.has("continue")) lists += 1;

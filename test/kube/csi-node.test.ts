@@ -17,9 +17,9 @@ function pod(name: string, controller: string, paths: readonly string[]) {
   return { ...object, metadata: { ...object.metadata, ownerReferences }, spec: { ...object.spec, volumes } };
 }
 
-async function plugins(pods: readonly unknown[], drivers: Reply, isSick = true) {
+async function plugins(pods: readonly unknown[], drivers: Reply, hasDeadSandboxes = true) {
   const { asked } = await rig.serve({ [PODS]: () => ({ body: listOf(pods) }), [CSI_NODE]: () => drivers });
-  const facts = await rig.askFacts({ isSick });
+  const facts = await rig.askFacts({ hasDeadSandboxes });
   return {
     plugins: facts.pods.filter(({ csi }) => csi?.registers === true).map(({ name }) => name),
     gaps: facts.gaps,

@@ -48,11 +48,11 @@ describe("what is asked", () => {
     ["nothing is wrong", false, "Running", [NODE, PODS, ATTACHMENTS]],
     ["something is dead", true, "Running", [NAMESPACES, NODE, PODS, ATTACHMENTS]],
     ["a pod waits", false, "Pending", [EVENTS, NAMESPACES, NODE, PODS, ATTACHMENTS]],
-  ])("where %s", async (_what, isSick, phase, wanted) => {
+  ])("where %s", async (_what, hasDeadSandboxes, phase, wanted) => {
     const list = listOf([podObject({ name: "web-1", uid: "1", phase })]);
     const stub = await rig.serve({ [PODS]: () => ({ body: list }), [EVENTS]: () => ({ body: listOf([]) }) });
 
-    await rig.askFacts({ isSick });
+    await rig.askFacts({ hasDeadSandboxes });
 
     expect(stub.asked.map(({ path }) => path).toSorted()).toEqual(wanted);
   });

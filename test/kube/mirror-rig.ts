@@ -23,8 +23,8 @@ export interface MirrorRig {
   setMood(mood: Mood): void;
   /** The token that the server takes from now on, and the one that the node has. */
   setTokens(tokens: { readonly server: string; readonly file: string }): void;
-  facts(isSick?: boolean): Promise<ClusterFacts>;
-  failure(isSick?: boolean): Promise<string | undefined>;
+  facts(hasDeadSandboxes?: boolean): Promise<ClusterFacts>;
+  failure(hasDeadSandboxes?: boolean): Promise<string | undefined>;
   /** Until the mirror shows it. */
   until(shown: (pods: readonly ApiPod[]) => boolean): Promise<void>;
   /** Requests since it was last asked for. */
@@ -94,7 +94,7 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
     await api.close();
     rmSync(dir, { recursive: true, force: true });
   });
-  const ask = (isSick: boolean) => mirror.ask({ isSick: Promise.resolve(isSick) });
+  const ask = (hasDeadSandboxes: boolean) => mirror.ask({ hasDeadSandboxes: Promise.resolve(hasDeadSandboxes) });
   let taken = 0;
   return {
     store,
@@ -109,13 +109,13 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
       token = server;
       writeFileSync(join(dir, "token"), file);
     },
-    facts: async (isSick = false) => {
-      const answer = await ask(isSick);
+    facts: async (hasDeadSandboxes = false) => {
+      const answer = await ask(hasDeadSandboxes);
       if (answer.kind === "failed") throw new Error(answer.reason);
       return answer.facts;
     },
-    failure: async (isSick = false) => {
-      const answer = await ask(isSick);
+    failure: async (hasDeadSandboxes = false) => {
+      const answer = await ask(hasDeadSandboxes);
       return answer.kind === "failed" ? answer.reason : undefined;
     },
     until: async (shown) => {

@@ -124,7 +124,7 @@ describe("a watch that breaks", () => {
     expect(watchesOf(rig.api.requests, "pods").at(-1)).toContain(`resourceVersion=${version}&`);
   });
 
-  test("is started anew with a list when its past is gone", async () => {
+  test("is started again with a list when its past is gone", async () => {
     const rig = await mirrorRig();
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "pods")).toHaveLength(1), waiting);
@@ -138,7 +138,7 @@ describe("a watch that breaks", () => {
     expect(listsOf(rig.api.requests, "pods")).toHaveLength(2);
   });
 
-  test("is listed anew at once when a server that was down for long has forgotten its past", async () => {
+  test("is listed again at once when a server that was down for long has forgotten its past", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
     rig.setMood("500");
@@ -298,7 +298,7 @@ describe("truth that may be stale", () => {
     expect((await rig.facts(false)).pods).toHaveLength(1);
   });
 
-  test("keeps nobody waiting for a server that hangs, and not each look anew", async () => {
+  test("keeps nobody waiting for a server that hangs, and not each look again", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 }, timeoutMs: HANG_GUARD_MS });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);

@@ -30,7 +30,7 @@ export interface Asking {
   /** More settings of the cluster. */
   readonly cluster?: Readonly<Record<string, unknown>>;
   /** Whether the runtime shows anything dead. */
-  readonly isSick?: boolean;
+  readonly hasDeadSandboxes?: boolean;
 }
 
 type Special = Readonly<Record<string, (asked: Asked) => Reply>>;
@@ -75,8 +75,14 @@ export function makeRig(): Rig {
     };
     writeFileSync(kubeconfig, JSON.stringify(config));
     const limits = maxBytes === undefined ? { timeoutMs } : { timeoutMs, maxBytes };
-    const isSick = Promise.resolve(asking.isSick ?? true);
-    return await askCluster({ credentials: { kind: "kubeconfig", path: kubeconfig }, readText, node, limits, isSick });
+    const hasDeadSandboxes = Promise.resolve(asking.hasDeadSandboxes ?? true);
+    return await askCluster({
+      credentials: { kind: "kubeconfig", path: kubeconfig },
+      readText,
+      node,
+      limits,
+      hasDeadSandboxes,
+    });
   }
 
   return {

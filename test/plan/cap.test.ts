@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
-import type { Step } from "../../src/classes/step.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import type { Step } from "../../src/evidence/step.ts";
 import { capped } from "../../src/plan/cap.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
-import type { Step } from "../../src/classes/step.ts";
-import { viewOf } from "../../src/classes/view.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import type { Step } from "../../src/evidence/step.ts";
+import { viewOf } from "../../src/evidence/view.ts";
+import { absent } from "../../src/host/source.ts";
 import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/clock.ts";
 import { behindTheirPlugin, csiOf } from "../../src/plan/csi-order.ts";
 import { obstaclesOf } from "../../src/plan/obstacles.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { sweepAfter } from "../../src/plan/sweep.ts";
-import { absent } from "../../src/snapshot/source.ts";
 import { type KnownPod, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
 import {
   addressOf,

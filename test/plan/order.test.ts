@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
 import { compareActions, type Rank, rankOf } from "../../src/plan/order.ts";
 import { sandboxOf } from "../support/snapshot-builder.ts";
 

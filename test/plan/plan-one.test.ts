@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { Candidate } from "../../src/classes/candidates.ts";
 import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
-import type { Finding } from "../../src/classes/finding.ts";
 import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
 import { retainedNotready } from "../../src/classes/not-failures/retained-notready.ts";
 import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni-result-cache-corrupt.ts";
-import type { Step } from "../../src/classes/step.ts";
-import { viewOf } from "../../src/classes/view.ts";
 import type { Diagnosis } from "../../src/diagnose/diagnose.ts";
+import type { Candidate } from "../../src/evidence/candidates.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import type { Step } from "../../src/evidence/step.ts";
+import { viewOf } from "../../src/evidence/view.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
 import { unfinishedFindings } from "../../src/plan/unfinished.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";

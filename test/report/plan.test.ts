@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../src/classes/finding.ts";
-import { viewOf } from "../../src/classes/view.ts";
+import type { Finding } from "../../src/evidence/finding.ts";
+import { viewOf } from "../../src/evidence/view.ts";
 import type { Plan } from "../../src/plan/plan.ts";
 import { type PlanContext, renderPlan } from "../../src/report/plan.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { placesAt } from "../../src/distributions/index.ts";
+import { valueOr } from "../../src/host/source.ts";
 import { readLogs } from "../../src/snapshot/logs.ts";
-import { valueOr } from "../../src/snapshot/source.ts";
 
 const TROUBLE = 'level=error msg="StopPodSandbox failed" error="failed to destroy network"';
 const MOST_LINES = 2000;

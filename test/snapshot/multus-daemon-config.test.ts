@@ -1,10 +1,10 @@
 import { linkSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { valueOr } from "../../src/host/source.ts";
 import { withDaemonConfig } from "../../src/snapshot/multus-daemon-config.ts";
 import { readMultusDaemon } from "../../src/snapshot/multus-health.ts";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
-import { valueOr } from "../../src/snapshot/source.ts";
 import type { MultusConfig } from "../../src/snapshot/types.ts";
 import { ownProcess } from "../support/process-owner.ts";
 import { fill, ID, tempDir } from "./temp-dir.ts";

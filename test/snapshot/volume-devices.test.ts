@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { describe, expect, test } from "vitest";
+import { absent } from "../../src/host/source.ts";
 import { type ProcessTable, readProcessTable } from "../../src/snapshot/process-table.ts";
-import { absent } from "../../src/snapshot/source.ts";
 import { readVolumeDevices } from "../../src/snapshot/volume-devices.ts";
 import { fill, isRoot, tempDir } from "./temp-dir.ts";
 

@@ -1,5 +1,5 @@
-import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
 import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "./snapshot-builder.ts";
 
 export function diagnosed(parts: NodeParts, policy: DiagnosisPolicy = AT_ONCE): Diagnosis {

@@ -3,7 +3,7 @@ import { answer } from "../../lab/stub-api/answer.ts";
 import { openStore, type Store } from "../../lab/stub-api/store.ts";
 import type { Api } from "../../src/kube/api.ts";
 import { KubeError, type KubeErrorKind } from "../../src/kube/kube-error.ts";
-import type { OpenCluster } from "../../src/snapshot/open-cluster.ts";
+import type { OpenCluster } from "../../src/kube/open-cluster.ts";
 
 /** The lab's API server without a socket, so that it lives in whatever time a test has. */
 export interface MemoryCluster {
@@ -11,7 +11,7 @@ export interface MemoryCluster {
   readonly open: OpenCluster;
   /** Method and path with query of each request. */
   readonly requests: string[];
-  /** What happens to each request before it is looked at: it may wait for ever, or refuse. */
+  /** What happens to each request before it is looked at: it may wait forever, or refuse. */
   before: (request: string) => Promise<void> | void;
 }
 

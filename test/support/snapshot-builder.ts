@@ -1,6 +1,6 @@
-import type { DiagnosisPolicy } from "../../src/classes/policy.ts";
+import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
+import { read } from "../../src/host/source.ts";
 import { containerId, podUid, type SandboxId, sandboxId, sandboxName } from "../../src/snapshot/ids.ts";
-import { read } from "../../src/snapshot/source.ts";
 import type {
   AddressLease,
   CniConfig,

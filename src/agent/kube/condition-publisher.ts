@@ -2,7 +2,7 @@ import type { Timing } from "../../fleet/timing.ts";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
-import type { OpenCluster } from "../../snapshot/open-cluster.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { backOffMs } from "./back-off.ts";
 import type { Condition } from "./condition.ts";
 import { patchCondition, readNode } from "./node-condition.ts";

@@ -1,4 +1,4 @@
-import { isFailing } from "../../classes/pending.ts";
+import { isFailing } from "../../evidence/pending.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count, printable } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";

@@ -1,6 +1,6 @@
 import { withApi } from "../../fleet/with-api.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
-import type { OpenCluster } from "../../snapshot/open-cluster.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { isSameMachine } from "../../snapshot/same-machine.ts";
 import { deleteCondition, readNode } from "./node-condition.ts";
 

@@ -54,7 +54,7 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions): Agen
   };
 }
 
-/** Read anew at each scrape, counters too: the state holds the sum, so that nothing is counted twice or missed. */
+/** Read again at each scrape, counters too: the state holds the sum, so that nothing is counted twice or missed. */
 function register(registry: Registry, metric: StateMetric, samples: () => ReturnType<StateMetric["samples"]>): void {
   const { name, help, labels } = metric;
   const common = { name, help, labelNames: [...labels], registers: [registry] };

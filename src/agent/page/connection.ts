@@ -17,7 +17,7 @@ const RETRY_MS = 1000;
 const SILENCE_MS = 150_000;
 
 /**
- * Listens for ever. The browser's own reconnecting gives up for good when a proxy or a half-started agent answers with
+ * Listens forever. The browser's own reconnecting gives up for good when a proxy or a half-started agent answers with
  * an error, so each failed stream is closed here and another one opened.
  */
 export function listen(openStream: OpenStream, { onMessage, onLink }: Listener): void {

@@ -1,4 +1,4 @@
-import { isFailing } from "../../classes/pending.ts";
+import { isFailing } from "../../evidence/pending.ts";
 import type { WireSighting, WireState } from "./wire.ts";
 import { count, listed } from "./words.ts";
 

@@ -9,7 +9,7 @@ export interface AgentPolicy {
   /** Acting is allowed within these only; none: always. */
   readonly maintenanceWindows: readonly MaintenanceWindow[];
   readonly ignoredNamespaces: readonly string[];
-  /** A pod whose name is held by something that nothing shows may be deleted, for its controller to make it anew. */
+  /** A pod whose name is held by something that nothing shows may be deleted, for its controller to make it again. */
   readonly recreatePods: boolean;
   /** CNI plugins' files are synced to disk as they are written. */
   readonly keepDurable: boolean;

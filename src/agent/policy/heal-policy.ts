@@ -1,6 +1,6 @@
 import { sandboxNameHeldByInflightRun } from "../../classes/creation-blocked/sandbox-name-held-by-inflight-run.ts";
 import { classById } from "../../classes/index.ts";
-import type { DiagnosisPolicy } from "../../classes/policy.ts";
+import type { DiagnosisPolicy } from "../../evidence/policy.ts";
 import type { HealPolicy } from "../../plan/policy.ts";
 import type { AgentPolicy, ClassMode } from "./agent-policy.ts";
 

@@ -1,6 +1,6 @@
-import type { Finding } from "../../classes/finding.ts";
 import { classById } from "../../classes/index.ts";
-import type { NodeView } from "../../classes/view.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { capped } from "../../plan/cap.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { sentence } from "../../report/text.ts";

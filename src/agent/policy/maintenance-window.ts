@@ -15,7 +15,7 @@ interface LocalTime {
 
 /**
  * 0 within a window, or without any; else how long until the next one opens. Whether one is open is always told right;
- * in the night in which an hour comes twice, its second opening is not foretold: every look asks anew.
+ * in the night in which an hour comes twice, its second opening is not foretold: every look asks again.
  */
 export function untilWindowMs(windows: readonly MaintenanceWindow[], now: Date): number {
   if (windows.length === 0) return 0;

@@ -1,7 +1,7 @@
 import { watchDirectories as watchFiles } from "../../keeper/directory-watch.ts";
 import type { OnHint } from "./trigger.ts";
 
-/** File notifications on directories that may not be there yet, and may be made anew. */
+/** File notifications on directories that may not be there yet, and may be made again. */
 export interface DirectoryWatch {
   /** Watches what is there now. Cheap: called after every look. */
   refresh(paths: readonly string[]): void;

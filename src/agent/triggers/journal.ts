@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
 import { couldConcernSandboxes } from "../../classes/log-filter.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { journalDirectory } from "../../snapshot/journal.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { journalDirectory } from "../../snapshot/journald.ts";
 import type { OnHint } from "./trigger.ts";
 
 export interface JournalOptions {
@@ -32,7 +32,7 @@ const MOST_BYTES = 64 * 1024;
 const SECOND_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 300_000;
-/** What was followed for as long has ended for a new reason: the pauses begin anew. */
+/** What was followed for as long has ended for a new reason: the pauses begin again. */
 const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 

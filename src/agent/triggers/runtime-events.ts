@@ -19,7 +19,7 @@ const RETRY_MS = 250;
 const PROBE_MS = 2000;
 /** A stream that ends in order sooner than this was none. */
 const SHORTEST_STREAM_MS = 1000;
-/** Every call has a deadline, streams too: after this they are opened anew. */
+/** Every call has a deadline, streams too: after this they are opened again. */
 const STREAM_MS = 3_600_000;
 
 /**
@@ -68,7 +68,7 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
   }
 }
 
-/** Every start of a runtime makes its socket anew. The number alone may be given again, and at once. */
+/** Every start of a runtime makes its socket again. The number alone may be given again, and at once. */
 function socketIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.ino} ${stats.ctimeMs}`;

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { placesAt } from "../../distributions/index.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { valueOr } from "../../snapshot/source.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { valueOr } from "../../host/source.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import { watchDirectories } from "./directories.ts";
 import { followJournal } from "./journal.ts";

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { sha256 } from "../../heal/sha256.ts";
+import { sha256 } from "../../heal/files/sha256.ts";
 import { errorCode } from "../../heal/system-error.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
 
 const CHUNK = 1024 * 1024;
 

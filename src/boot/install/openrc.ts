@@ -10,7 +10,7 @@ const WHAT =
   "again. unghost removes the ones that are proven dead. See `unghost history` for what it did.";
 
 const OWN_SCRIPT =
-  "A script of its own, because upgrades write the runtime's init script anew. Nothing needs it, and it always reports success: " +
+  "A script of its own, because upgrades write the runtime's init script again. Nothing needs it, and it always reports success: " +
   "the node comes up whatever becomes of it.";
 
 /** Runs to its end before the runtime is started. */

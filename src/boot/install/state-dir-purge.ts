@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { findStateDir } from "../../heal/files/state-dir.ts";
 import { type Outcome, ok, refuse } from "../../heal/outcome.ts";
-import { findStateDir } from "../../heal/state-dir.ts";
 import { errorCode } from "../../heal/system-error.ts";
 
 /** One of these is in every state directory that was ever used. Without one, somebody has named the wrong directory. */

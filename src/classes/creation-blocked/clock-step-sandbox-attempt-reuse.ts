@@ -1,10 +1,10 @@
+import type { Candidate } from "../../evidence/candidates.ts";
+import { wasNeverCreated } from "../../evidence/ending.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { Sandbox } from "../../snapshot/types.ts";
-import type { Candidate } from "../candidates.ts";
-import { wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 export const clockStepSandboxAttemptReuse: FailureClass = {
   id: "clock-step-sandbox-attempt-reuse",

@@ -1,10 +1,10 @@
-import type { Candidate } from "../candidates.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { halfMadeOf } from "../../evidence/half-made.ts";
+import { runtimeUnreachable } from "../../evidence/log-context.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { halfMadeOf } from "../half-made.ts";
-import { runtimeUnreachable } from "../log-context.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 const decides =
   "Tearing the network down fails, but this line does not say why. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";

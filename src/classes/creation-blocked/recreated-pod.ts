@@ -1,10 +1,10 @@
+import { isHeldInCluster } from "../../evidence/cluster-holds.ts";
+import type { Step } from "../../evidence/step.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { PodRef, SandboxId } from "../../snapshot/ids.ts";
 import type { KnownPod } from "../../snapshot/types.ts";
-import { isHeldInCluster } from "../cluster-holds.ts";
-import type { Step } from "../step.ts";
-import type { NodeView } from "../view.ts";
 
-/** A pod made anew has another uid, and with it another name: nobody holds that one. */
+/** A pod made again has another uid, and with it another name: nobody holds that one. */
 export const RECREATE_BY_CONSENT: readonly string[] = [
   "Delete the pod: its controller makes a new one, whose name nobody holds.",
   "Say so by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",

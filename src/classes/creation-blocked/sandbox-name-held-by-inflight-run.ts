@@ -1,13 +1,13 @@
+import { isCreationDue } from "../../evidence/creation-grace.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { creationsUnderWay } from "../../evidence/in-the-making.ts";
+import { pullsAnImage, runtimeUnreachable } from "../../evidence/log-context.ts";
+import type { Step } from "../../evidence/step.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
 import type { PluginProcess } from "../../snapshot/types.ts";
-import { isCreationDue } from "../creation-grace.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { creationsUnderWay } from "../in-the-making.ts";
-import { pullsAnImage, runtimeUnreachable } from "../log-context.ts";
-import type { Step } from "../step.ts";
-import type { NodeView } from "../view.ts";
 import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 
 const decides =
@@ -69,7 +69,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
       "Find the process that carries the holder's id in CNI_CONTAINERID.",
       "End that plugin process; the runtime rolls the creation back and releases the name within seconds.",
       "Leave the next attempt to the kubelet.",
-      "Where no process explains the holder: offer to delete the pod, which its controller makes anew under another name.",
+      "Where no process explains the holder: offer to delete the pod, which its controller makes again under another name.",
     ],
     gates: [
       "The holder is not listed over CRI.",

@@ -1,9 +1,9 @@
-import type { Candidate } from "../candidates.ts";
-import { wasNeverCreated, wasRecovered } from "../ending.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { wasNeverCreated, wasRecovered } from "../../evidence/ending.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 export const zeroCreatedatRecord: FailureClass = {
   id: "zero-createdat-record",

@@ -8,7 +8,7 @@ export const chainedPluginIpLeak: FailureClass = {
   explanation:
     "The first plugin of the chain hands out an address, a later one fails, and the clean-up fails as well. The runtime forgets about it and tries again, with a new address each time, until the range is empty.",
   mechanism:
-    "With no CNI result recorded the runtime ignores or skips the failing DEL of the rollback, so the early plugin's allocation stays. Each retry has a new sandbox id and allocates anew.",
+    "With no CNI result recorded the runtime ignores or skips the failing DEL of the rollback, so the early plugin's allocation stays. Each retry has a new sandbox id and allocates again.",
   signatures: () => [
     {
       text: "failed to allocate for range <n>: no IP addresses available in range set: <a>-<b>",

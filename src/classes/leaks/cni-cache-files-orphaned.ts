@@ -1,8 +1,8 @@
+import type { Detected } from "../../evidence/finding.ts";
+import { replaysOf } from "../../evidence/replays.ts";
+import { evidenceOfAbsence, unknownIds } from "../../evidence/unknown-ids.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { replaysOf } from "../replays.ts";
-import { evidenceOfAbsence, unknownIds } from "../unknown-ids.ts";
-import type { NodeView } from "../view.ts";
 
 export const cniCacheFilesOrphaned: FailureClass = {
   id: "cni-cache-files-orphaned",

@@ -1,8 +1,8 @@
-import { valueOr } from "../../snapshot/source.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { AddressLease } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import type { NodeView } from "../view.ts";
 
 export const hostlocalEmptyIpFile: FailureClass = {
   id: "hostlocal-empty-ip-file",

@@ -1,7 +1,7 @@
+import type { Detected } from "../../evidence/finding.ts";
+import { evidenceOfAbsence, unknownIds } from "../../evidence/unknown-ids.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { evidenceOfAbsence, unknownIds } from "../unknown-ids.ts";
-import type { NodeView } from "../view.ts";
 
 const decides =
   "The ids in the files below /var/lib/cni/networks/<net>: unknown ids from before the last boot are this class; many fresh unknown ids of one pod that fails in a loop are C3; all ids known means the range is simply full.";

@@ -1,8 +1,8 @@
+import type { Detected } from "../../evidence/finding.ts";
+import { containerdBehaviour } from "../../evidence/versions/containerd.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { parseSandboxName, sandboxId } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { containerdBehaviour } from "../versions/containerd.ts";
-import type { NodeView } from "../view.ts";
 
 export const recordLeakAfterLateFailure: FailureClass = {
   id: "record-leak-after-late-failure",

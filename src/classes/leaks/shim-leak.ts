@@ -1,9 +1,9 @@
+import type { Detected } from "../../evidence/finding.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { sandboxId } from "../../snapshot/ids.ts";
 import type { ProcessFacts, ShimProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import type { NodeView } from "../view.ts";
 
 export const shimLeak: FailureClass = {
   id: "shim-leak",

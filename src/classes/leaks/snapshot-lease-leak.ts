@@ -1,8 +1,8 @@
+import type { Detected } from "../../evidence/finding.ts";
+import { isSettled } from "../../evidence/settled.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { isFullId } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { isSettled } from "../settled.ts";
-import type { NodeView } from "../view.ts";
 
 export const snapshotLeaseLeak: FailureClass = {
   id: "snapshot-lease-leak",

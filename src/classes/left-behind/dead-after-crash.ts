@@ -1,7 +1,5 @@
-import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { Sandbox } from "../../snapshot/types.ts";
-import type { Candidate } from "../candidates.ts";
-import { containerInWords } from "../container-words.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { containerInWords } from "../../evidence/container-words.ts";
 import {
   endedInOrder,
   endWasLost,
@@ -10,15 +8,17 @@ import {
   predatesStart,
   wasNeverCreated,
   wasTakenDown,
-} from "../ending.ts";
+} from "../../evidence/ending.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { isKubeletAlive } from "../../evidence/kubelet-alive.ts";
+import { isTerminating } from "../../evidence/pod-truth.ts";
+import { isRecovering } from "../../evidence/recovering.ts";
+import { removalReports } from "../../evidence/removal-reports.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { durationInWords } from "../../snapshot/duration-words.ts";
+import type { Sandbox } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { isKubeletAlive } from "../kubelet-alive.ts";
-import { isTerminating } from "../pod-truth.ts";
-import { isRecovering } from "../recovering.ts";
-import { removalReports } from "../removal-reports.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 export const deadAfterCrash: FailureClass = {
   id: "dead-after-crash",

@@ -1,10 +1,10 @@
-import { valueOr } from "../../snapshot/source.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { podTruth } from "../../evidence/pod-truth.ts";
+import { isSettled } from "../../evidence/settled.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { Sandbox } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { podTruth } from "../pod-truth.ts";
-import { isSettled } from "../settled.ts";
-import type { NodeView } from "../view.ts";
 
 export const leftoverContainer: FailureClass = {
   id: "leftover-container",

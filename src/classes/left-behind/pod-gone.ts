@@ -1,11 +1,11 @@
+import type { Candidate } from "../../evidence/candidates.ts";
+import { wasNeverCreated } from "../../evidence/ending.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { podTruth } from "../../evidence/pod-truth.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { Candidate } from "../candidates.ts";
-import { wasNeverCreated } from "../ending.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { podTruth } from "../pod-truth.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 export const podGone: FailureClass = {
   id: "pod-gone",
@@ -13,7 +13,7 @@ export const podGone: FailureClass = {
   category: "left-behind",
   title: "Dead sandbox of a pod that is gone",
   explanation:
-    "The cluster has no such pod on this node any more: it was deleted, made anew under another uid, or moved. Its dead sandbox is still here, long after kubelet should have removed it, and keeps its name and its record.",
+    "The cluster has no such pod on this node any more: it was deleted, made again under another uid, or moved. Its dead sandbox is still here, long after kubelet should have removed it, and keeps its name and its record.",
   mechanism:
     "Kubelet removes the sandboxes of a deleted pod within a minute or two. It does not where it was not running when the pod went, or where a removal failed and was not tried again.",
   signatures: () => [],
@@ -57,7 +57,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     const fact =
       namesake === undefined
         ? `the API has no pod ${namespace}/${name} on this node`
-        : `the pod ${namespace}/${name} was made anew: its uid is ${namesake.uid} now, not ${uid}`;
+        : `the pod ${namespace}/${name} was made again: its uid is ${namesake.uid} now, not ${uid}`;
     const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
       // The name has the uid of a pod that will not come back: nobody asks for it again.

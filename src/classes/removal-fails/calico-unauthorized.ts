@@ -7,7 +7,7 @@ export const calicoUnauthorized: FailureClass = {
   sharedCause: true,
   title: "The CNI plugin's API token is stale",
   explanation:
-    "The network plugin is not allowed to talk to the API server any more: the token in its kubeconfig has expired or belongs to a service account that was made anew. Pods can neither get nor give back their network until calico-node writes a fresh one.",
+    "The network plugin is not allowed to talk to the API server any more: the token in its kubeconfig has expired or belongs to a service account that was made again. Pods can neither get nor give back their network until calico-node writes a fresh one.",
   mechanism:
     "calico-node renews the token in /etc/cni/net.d/calico-kubeconfig. If it does not run, the clock jumped, or the VM was paused, the plugin presents an old one and the API answers 401.",
   signatures: () => [

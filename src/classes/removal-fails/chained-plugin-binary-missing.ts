@@ -1,12 +1,12 @@
-import { valueOr } from "../../snapshot/source.ts";
-import type { Candidate } from "../candidates.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { halfMadeOf, heldUpInWords } from "../../evidence/half-made.ts";
+import { cniContext } from "../../evidence/log-context.ts";
+import { missingPlugins } from "../../evidence/missing-plugins.ts";
+import { type UnknownId, unknownIds } from "../../evidence/unknown-ids.ts";
+import type { AboutId, NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { halfMadeOf, heldUpInWords } from "../half-made.ts";
-import { cniContext } from "../log-context.ts";
-import { missingPlugins } from "../missing-plugins.ts";
-import { type UnknownId, unknownIds } from "../unknown-ids.ts";
-import type { AboutId, NodeView } from "../view.ts";
 
 export const chainedPluginBinaryMissing: FailureClass = {
   id: "chained-plugin-binary-missing",

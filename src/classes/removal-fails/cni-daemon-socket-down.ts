@@ -1,9 +1,9 @@
-import { daemonCalls } from "../daemon-calls.ts";
-import { daemonFinding } from "../daemon-finding.ts";
+import { daemonCalls } from "../../evidence/daemon-calls.ts";
+import { daemonFinding } from "../../evidence/daemon-finding.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { cniContext } from "../../evidence/log-context.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { cniContext } from "../log-context.ts";
-import type { NodeView } from "../view.ts";
 
 export const cniDaemonSocketDown: FailureClass = {
   id: "cni-daemon-socket-down",

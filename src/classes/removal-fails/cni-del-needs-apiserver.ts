@@ -1,5 +1,5 @@
+import { cniContext } from "../../evidence/log-context.ts";
 import type { FailureClass } from "../failure-class.ts";
-import { cniContext } from "../log-context.ts";
 
 export const cniDelNeedsApiserver: FailureClass = {
   id: "cni-del-needs-apiserver",

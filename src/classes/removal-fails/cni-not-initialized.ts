@@ -1,9 +1,9 @@
-import { valueOr } from "../../snapshot/source.ts";
-import type { Candidate } from "../candidates.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { halfMadeOf, heldUpInWords } from "../../evidence/half-made.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { halfMadeOf, heldUpInWords } from "../half-made.ts";
-import type { NodeView } from "../view.ts";
 
 export const cniNotInitialized: FailureClass = {
   id: "cni-not-initialized",
@@ -14,7 +14,7 @@ export const cniNotInitialized: FailureClass = {
   explanation:
     "The runtime has no network configuration it could use: the network add-on is not installed, not started yet, was removed, or the runtime missed that its file appeared. Without it sandboxes can neither be made nor, on older runtimes, be removed.",
   mechanism:
-    "The runtime loads the first file of its CNI directory and watches it. A file moved into place raises no write event and stays unseen; a directory deleted and made anew loses the watch (up to 2.0 silently, from 2.1 the CRI service exits).",
+    "The runtime loads the first file of its CNI directory and watches it. A file moved into place raises no write event and stays unseen; a directory deleted and made again loses the watch (up to 2.0 silently, from 2.1 the CRI service exits).",
   signatures: () => [
     {
       text: "cni plugin not initialized / cni config uninitialized / cni config not initialized",

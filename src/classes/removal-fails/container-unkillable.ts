@@ -1,5 +1,5 @@
+import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import type { FailureClass } from "../failure-class.ts";
-import { runtimeUnreachable } from "../log-context.ts";
 
 export const containerUnkillable: FailureClass = {
   id: "container-unkillable",

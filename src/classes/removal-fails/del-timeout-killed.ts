@@ -1,12 +1,12 @@
+import type { Detected } from "../../evidence/finding.ts";
+import { cniContext, runtimeUnreachable } from "../../evidence/log-context.ts";
+import { oldestOfEachSandbox } from "../../evidence/plugin-processes.ts";
+import { recordsComeFirst } from "../../evidence/unknown-ids.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import { valueOr } from "../../snapshot/source.ts";
 import type { PluginOrigin, PluginProcess } from "../../snapshot/types.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { cniContext, runtimeUnreachable } from "../log-context.ts";
-import { oldestOfEachSandbox } from "../plugin-processes.ts";
-import { recordsComeFirst } from "../unknown-ids.ts";
-import type { NodeView } from "../view.ts";
 
 export const delTimeoutKilled: FailureClass = {
   id: "del-timeout-killed",

@@ -1,10 +1,10 @@
-import type { Candidate } from "../candidates.ts";
-import { blockingResults, brokenInWords, quarantineStep } from "../corrupt-files.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { blockingResults, brokenInWords, quarantineStep } from "../../evidence/corrupt-files.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { containerdBehaviour } from "../../evidence/versions/containerd.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import { containerdBehaviour } from "../versions/containerd.ts";
-import type { NodeView } from "../view.ts";
 
 export const libcniResultCacheCorrupt: FailureClass = {
   id: "libcni-result-cache-corrupt",
@@ -12,7 +12,7 @@ export const libcniResultCacheCorrupt: FailureClass = {
   category: "removal-fails",
   title: "Corrupt CNI result cache",
   explanation:
-    "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime wants to read it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown for ever, and no amount of crictl rmp --force helps while the file is there.",
+    "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime wants to read it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown forever, and no amount of crictl rmp --force helps while the file is there.",
   mechanism:
     "libcni writes <network>-<id>-<interface> without fsync or rename, so a crash can leave it empty. With cniVersion 0.4.0 or newer DEL reads it back as the previous result; libcni before 1.2 treats a file it cannot decode as fatal.",
   signatures: () => [
@@ -94,7 +94,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     return [
       sandboxDetected(candidate, {
         severity: "critical",
-        summary: `CNI DEL cannot read the cached result of network ${first.network}, so every stop and every removal fails; kubelet repeats the same call for ever`,
+        summary: `CNI DEL cannot read the cached result of network ${first.network}, so every stop and every removal fails; kubelet repeats the same call forever`,
         evidence: broken.map((file) => ({ source: "cni", fact: brokenInWords(file) })),
         path: first.path,
         cure: broken.map(quarantineStep),

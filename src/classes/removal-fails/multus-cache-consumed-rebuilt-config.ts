@@ -1,12 +1,12 @@
-import { valueOr } from "../../snapshot/source.ts";
-import type { Candidate } from "../candidates.ts";
-import { networkReleased, wasNeverCreated } from "../ending.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { multusVariant } from "../../evidence/multus-variants.ts";
+import { podTruth } from "../../evidence/pod-truth.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { multusVariant } from "../multus-variants.ts";
-import { podTruth } from "../pod-truth.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import type { NodeView } from "../view.ts";
 
 const decides =
   "What stands behind it: if the inner plugin names its own trouble (a socket, a token, a lock), that is the class. If it complains about missing settings, the cache is gone and multus rebuilt an incomplete configuration.";

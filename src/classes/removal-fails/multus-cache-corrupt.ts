@@ -1,10 +1,10 @@
-import type { Candidate } from "../candidates.ts";
-import { brokenInWords, isBroken, quarantineStep } from "../corrupt-files.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { brokenInWords, isBroken, quarantineStep } from "../../evidence/corrupt-files.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { MULTUS } from "../../evidence/versions/multus.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import { MULTUS } from "../versions/multus.ts";
-import type { NodeView } from "../view.ts";
 
 export const multusCacheCorrupt: FailureClass = {
   id: "multus-cache-corrupt",
@@ -14,7 +14,7 @@ export const multusCacheCorrupt: FailureClass = {
   explanation:
     "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without telling the networks, so their addresses leak.",
   mechanism:
-    "multus writes /var/lib/cni/multus/<id> without fsync. Up to 3.9 an unreadable file makes DEL fail for ever; from 4.0.0 DEL logs it and returns success before any delegate is called.",
+    "multus writes /var/lib/cni/multus/<id> without fsync. Up to 3.9 an unreadable file makes DEL fail forever; from 4.0.0 DEL logs it and returns success before any delegate is called.",
   signatures: () => [
     {
       text: "Multus: failed to load netconf: unexpected end of JSON input",

@@ -1,16 +1,16 @@
+import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../../evidence/blocked-pods.ts";
+import { isOptedOut } from "../../evidence/candidates.ts";
+import type { Detected, Evidence } from "../../evidence/finding.ts";
+import { runtimeUnreachable } from "../../evidence/log-context.ts";
+import { failingRemovals } from "../../evidence/removal-reports.ts";
+import { isTimeout } from "../../evidence/reports.ts";
+import type { Step } from "../../evidence/step.ts";
+import { MULTUS } from "../../evidence/versions/multus.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import { valueOr } from "../../snapshot/source.ts";
 import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
-import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../blocked-pods.ts";
-import { isOptedOut } from "../candidates.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected, Evidence } from "../finding.ts";
-import { runtimeUnreachable } from "../log-context.ts";
-import { failingRemovals } from "../removal-reports.ts";
-import { isTimeout } from "../reports.ts";
-import type { Step } from "../step.ts";
-import { MULTUS } from "../versions/multus.ts";
-import type { NodeView } from "../view.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {
   id: "multus-daemon-down-or-wedged",

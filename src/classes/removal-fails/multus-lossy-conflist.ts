@@ -1,13 +1,13 @@
-import { valueOr } from "../../snapshot/source.ts";
-import type { Candidate } from "../candidates.ts";
-import { networkReleased } from "../ending.ts";
+import type { Candidate } from "../../evidence/candidates.ts";
+import { networkReleased } from "../../evidence/ending.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { cniContext } from "../../evidence/log-context.ts";
+import { multusVariant, REQUIRED_ON_DEL } from "../../evidence/multus-variants.ts";
+import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { MULTUS } from "../../evidence/versions/multus.ts";
+import type { NodeView } from "../../evidence/view.ts";
+import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { cniContext } from "../log-context.ts";
-import { multusVariant, REQUIRED_ON_DEL } from "../multus-variants.ts";
-import { sandboxDetected } from "../sandbox-detected.ts";
-import { MULTUS } from "../versions/multus.ts";
-import type { NodeView } from "../view.ts";
 
 export const multusLossyConflist: FailureClass = {
   id: "multus-lossy-conflist",

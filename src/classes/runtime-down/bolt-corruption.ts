@@ -8,7 +8,7 @@ export const boltCorruption: FailureClass = {
   category: "runtime-down",
   title: "The runtime's database is damaged",
   explanation:
-    "A power cut or a sick disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made anew.",
+    "A power cut or a sick disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made again.",
   mechanism: "meta.db is a bbolt file; a torn page makes bbolt panic while opening or walking it.",
   signatures: () => [
     {
@@ -62,7 +62,7 @@ export const boltCorruption: FailureClass = {
   },
   byHand: [
     "Keep a copy of meta.db. bbolt check, and where it helps bbolt surgery, on the copy.",
-    "Otherwise move the containerd root away and let it be made anew; images are pulled again.",
+    "Otherwise move the containerd root away and let it be made again; images are pulled again.",
   ],
   danger:
     "After a wipe every old id is unknown: look for surviving processes before sweeping addresses and namespaces.",

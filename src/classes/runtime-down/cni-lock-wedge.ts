@@ -1,10 +1,16 @@
+import {
+  type BlockedPod,
+  distinctPods,
+  podOfCall,
+  podsInWords,
+  podsWaitingForNetwork,
+} from "../../evidence/blocked-pods.ts";
+import { cniLockState, LOCK_GRACE_MS } from "../../evidence/cni-lock.ts";
+import type { Detected } from "../../evidence/finding.ts";
+import { callReports, isFresh } from "../../evidence/reports.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import { type BlockedPod, distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../blocked-pods.ts";
-import { cniLockState, LOCK_GRACE_MS } from "../cni-lock.ts";
 import type { FailureClass } from "../failure-class.ts";
-import type { Detected } from "../finding.ts";
-import { callReports, isFresh } from "../reports.ts";
-import type { NodeView } from "../view.ts";
 
 export const cniLockWedge: FailureClass = {
   id: "cni-lock-wedge",

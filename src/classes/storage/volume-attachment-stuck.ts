@@ -1,10 +1,10 @@
+import { isHeldInCluster } from "../../evidence/cluster-holds.ts";
+import { type Detected, type Evidence, namedPods } from "../../evidence/finding.ts";
+import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { KnownPod } from "../../snapshot/types.ts";
 import type { AttacherLease, UnattachedVolume } from "../../snapshot/unattached-volume.ts";
-import { isHeldInCluster } from "../cluster-holds.ts";
 import type { FailureClass } from "../failure-class.ts";
-import { type Detected, type Evidence, namedPods } from "../finding.ts";
-import type { NodeView } from "../view.ts";
 
 export const volumeAttachmentStuck: FailureClass = {
   id: "volume-attachment-stuck",
@@ -55,7 +55,7 @@ export const volumeAttachmentStuck: FailureClass = {
     reversible: false,
     steps: [
       "See what the attacher says, and where else the volume is attached.",
-      "unghost heal --only volume-attachment-stuck deletes it, with a copy in the journal; the cluster makes it anew.",
+      "unghost heal --only volume-attachment-stuck deletes it, with a copy in the journal; the cluster makes it again.",
     ],
     gates: [
       "The driver's external-attacher was seen to renew its lease a moment ago.",

@@ -1,5 +1,5 @@
-import { readHistory } from "../../heal/history.ts";
-import { stateDirLayout } from "../../heal/state-dir.ts";
+import { stateDirLayout } from "../../heal/files/state-dir.ts";
+import { readHistory } from "../../heal/journal/history.ts";
 import { printable } from "../../report/text.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";

@@ -46,7 +46,7 @@ export const SCANNING = {
     meaning: "The slow full look that is a net under the events.",
   },
   observeOnly: {
-    ...truth(),
+    ...bool(),
     flag: onOff("Show everything, touch nothing"),
     effective: ({ observeOnly }) => observeOnly,
     meaning: "Whatever else is said: show everything, touch nothing.",
@@ -61,13 +61,13 @@ export const LIMITS = {
     meaning: "Nothing of these is touched, and none of their pods is restarted for the sake of others.",
   },
   recreatePods: {
-    ...truth(),
+    ...bool(),
     effective: ({ policy }) => policy.recreatePods,
     meaning:
-      "Where a pod's name is held by something that no process explains: delete the pod, for its controller to make it anew. Never a bare pod, a static one, or one that is left out.",
+      "Where a pod's name is held by something that no process explains: delete the pod, for its controller to make it again. Never a bare pod, a static one, or one that is left out.",
   },
   keepDurable: {
-    ...truth(),
+    ...bool(),
     effective: ({ policy }) => policy.keepDurable,
     meaning:
       "Sync the files of CNI plugins to disk as they are written, so that a power cut leaves none empty: see [durability.md](durability.md).",
@@ -174,8 +174,8 @@ function wholeNumber(least: number, most: number) {
   return { schema: fields.wholeNumber(least, most), range: `${least} to ${most}` };
 }
 
-function truth() {
-  return { schema: fields.truth(), range: "`true`, `false`" };
+function bool() {
+  return { schema: fields.bool(), range: "`true`, `false`" };
 }
 
 function absolutePath() {

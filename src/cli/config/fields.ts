@@ -33,7 +33,7 @@ export function share() {
 }
 
 /** Environment variables know no booleans. */
-export function truth() {
+export function bool() {
   const words: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
     [true, true],
     ["true", true],

@@ -1,6 +1,6 @@
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { NodeTools } from "../node-tools.ts";
-import type { StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import type { StepResult } from "./step-result.ts";
 
 const POLL_MS = 1000;
 

@@ -1,8 +1,8 @@
-import type { Step } from "../../classes/step.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
 import { stateOfSocket } from "../../snapshot/csi.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { refused, type StepResult } from "./step-result.ts";
 
 const POLL_MS = 250;
 

@@ -1,8 +1,8 @@
-import type { Finding } from "../../classes/finding.ts";
+import type { Finding } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { findReference } from "../prove.ts";
-import { journaled, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { findReference } from "../execution/prove.ts";
+import { journaled, refused, type StepResult } from "./step-result.ts";
 
 /** Deletes the containerd lease of a sandbox that nobody knows any more. */
 export async function deleteLease(leaseId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {

@@ -1,12 +1,12 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deleteAttachment, getAttachment } from "../../kube/volume-attachments.ts";
-import { attacherAnswers, proveDeletable } from "../attachment-proof.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { seenAttached } from "../remade-attachment.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { attacherAnswers, proveDeletable } from "../storage/attachment-proof.ts";
+import { seenAttached } from "../storage/remade-attachment.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
@@ -17,7 +17,7 @@ const POLL_MS = 1000;
 /** The journal keeps the whole object; one of these has a page of text. */
 const LARGEST_OBJECT = 64 * 1024;
 
-/** Deletes a VolumeAttachment that nothing uses, so that the cluster makes it anew. No finalizer is ever taken off. */
+/** Deletes a VolumeAttachment that nothing uses, so that the cluster makes it again. No finalizer is ever taken off. */
 export async function deleteVolumeAttachment(
   step: DeleteStep,
   finding: Finding,

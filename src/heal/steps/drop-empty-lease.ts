@@ -1,13 +1,13 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { readRegularFile } from "../../snapshot/safe-fs.ts";
-import { withFlock } from "../flock.ts";
-import { identifyFile } from "../identify-file.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { quarantineFile } from "../quarantine.ts";
-import { notMoved, reasonFor, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { identifyFile } from "../files/identify-file.ts";
+import { withFlock } from "../locks/flock.ts";
+import { quarantineFile } from "../quarantine/quarantine.ts";
+import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 
 /** Moves away an address file that names no owner, while host-local is kept from allocating. */
 export async function dropEmptyLease(

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { valueOr } from "../../host/source.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
-import { valueOr } from "../../snapshot/source.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
 import { errorCode } from "../system-error.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
@@ -48,7 +48,7 @@ export async function endProcess(
   });
 }
 
-/** Looked up anew for every signal: a pid alone may be somebody else's by now. */
+/** Looked up again for every signal: a pid alone may be somebody else's by now. */
 async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: NodeTools): Promise<void> {
   for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }

@@ -1,11 +1,11 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
-import { nodeReadiness } from "../node-ready.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { failed, held, type StepResult } from "../step-result.ts";
+import { nodeReadiness } from "../execution/node-ready.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
 import { endProcess } from "./end-process.ts";
+import { failed, held, type StepResult } from "./step-result.ts";
 
 type FreeCniLock = Extract<Step, { kind: "free-cni-lock" }>;
 

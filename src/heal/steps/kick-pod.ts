@@ -1,24 +1,24 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
-import { hasCrashed } from "../has-crashed.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
 import type { HealReason } from "../heal-reason.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import { hasCrashed } from "../storage/has-crashed.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type KickStep = Extract<Step, { kind: "kick-pod" }>;
 
 const DEADLINE_MS = 30_000;
 
 /**
- * Deletes a pod, so that its controller makes it anew: one that crashed for want of what is there again, to spare it the
+ * Deletes a pod, so that its controller makes it again: one that crashed for want of what is there again, to spare it the
  * back-off; or one whose name is held by a creation that never ends.
  */
-export async function kickPod(step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function restartPod(step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
     if (api === undefined) return refused({ code: "api-missing" });

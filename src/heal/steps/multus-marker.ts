@@ -1,22 +1,22 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import type { Finding } from "../../classes/finding.ts";
-import { multusVariant } from "../../classes/multus-variants.ts";
-import type { Step } from "../../classes/step.ts";
-import { MULTUS } from "../../classes/versions/multus.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import { multusVariant } from "../../evidence/multus-variants.ts";
+import type { Step } from "../../evidence/step.ts";
+import { MULTUS } from "../../evidence/versions/multus.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { proveDead } from "../execution/prove.ts";
+import { canonicalPath } from "../files/host-path.ts";
+import { sha256Of } from "../files/sha256.ts";
 import { healReasonInWords } from "../heal-reason.ts";
-import { canonicalPath } from "../host-path.ts";
-import { multusMajor } from "../multus-version.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { proveDead } from "../prove.ts";
-import { removeMarker } from "../remove-marker.ts";
-import { sha256Of } from "../sha256.ts";
-import { reasonFor, refused, type StepResult } from "../step-result.ts";
+import { multusMajor } from "../network/multus-version.ts";
+import { removeMarker } from "../quarantine/remove-marker.ts";
 import { describeError, errorCode } from "../system-error.ts";
+import { reasonFor, refused, type StepResult } from "./step-result.ts";
 
 /**
  * Puts the marker where multus looks for the sandbox's delegates. It stays for as long as the sandbox does: every stop

@@ -1,18 +1,18 @@
 import { basename, dirname } from "node:path";
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { parseJson } from "../../host/json.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { parseJson } from "../../snapshot/json.ts";
 import { judgeMultusCache } from "../../snapshot/multus-cache.ts";
-import { readRegularFile } from "../../snapshot/safe-fs.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { findReference, proveDead } from "../execution/prove.ts";
+import { identifyFile } from "../files/identify-file.ts";
 import type { HealReason } from "../heal-reason.ts";
-import { identifyFile } from "../identify-file.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { findReference, proveDead } from "../prove.ts";
-import { quarantineFile } from "../quarantine.ts";
-import { notMoved, reasonFor, refused, type StepResult } from "../step-result.ts";
+import { quarantineFile } from "../quarantine/quarantine.ts";
+import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 
 type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 

@@ -1,16 +1,16 @@
 import { basename } from "node:path";
-import type { Finding } from "../../classes/finding.ts";
-import type { LeaseRef, Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { LeaseRef, Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
+import { provePath } from "../../host/trusted-path.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { readRegularFile } from "../../snapshot/safe-fs.ts";
-import { provePath } from "../../snapshot/trusted-path.ts";
-import { addressesOfReadyPods } from "../addresses-in-use.ts";
-import { type CniFailure, type CniPlace, cniDel } from "../cni-exec.ts";
-import { parseCachedNetwork, replayDel } from "../cni-replay.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { findReference } from "../prove.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { findReference } from "../execution/prove.ts";
+import { addressesOfReadyPods } from "../network/addresses-in-use.ts";
+import { type CniFailure, type CniPlace, cniDel } from "../network/cni-exec.ts";
+import { parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 

@@ -2,13 +2,13 @@ import { lstatSync, unlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { systemCallEnv, unmountCommand } from "../../child/system-call.ts";
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
 import type { HealReason } from "../heal-reason.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
 import { describeError } from "../system-error.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 /** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
 export async function removeNetns(

@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import type { Finding } from "../../classes/finding.ts";
+import type { Finding } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { proveDead } from "../prove.ts";
-import { saveLogs } from "../save-logs.ts";
-import { failed, held, journaled, reasonFor, refused, type StepResult } from "../step-result.ts";
-import { isContention, sharedCause } from "../storm-brake.ts";
-import { turnKindOf } from "../turn-kind.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { proveDead } from "../execution/prove.ts";
+import { isContention, sharedCause } from "../execution/storm-brake.ts";
+import { turnKindOf } from "../execution/turn-kind.ts";
+import { saveLogs } from "../files/save-logs.ts";
+import { failed, held, journaled, reasonFor, refused, type StepResult } from "./step-result.ts";
 
 /** Releases the name through the runtime, once the network is down. The logs that go with it are saved before. */
 export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {

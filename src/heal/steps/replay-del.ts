@@ -1,17 +1,17 @@
 import { basename } from "node:path";
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { property } from "../../host/json.ts";
+import { readRegularFile } from "../../host/safe-fs.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
-import { resolveOnHost } from "../../snapshot/host-paths.ts";
-import { property } from "../../snapshot/json.ts";
-import { readRegularFile } from "../../snapshot/safe-fs.ts";
-import { addressesOfReadyPods } from "../addresses-in-use.ts";
-import { type CachedNetwork, parseCachedNetwork, replayDel } from "../cni-replay.ts";
-import { canonicalPath } from "../host-path.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { findReference } from "../prove.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
-import { sharedCause } from "../storm-brake.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { findReference } from "../execution/prove.ts";
+import { sharedCause } from "../execution/storm-brake.ts";
+import { canonicalPath } from "../files/host-path.ts";
+import { addressesOfReadyPods } from "../network/addresses-in-use.ts";
+import { type CachedNetwork, parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type ReplayDel = Extract<Step, { kind: "replay-del" }>;
 

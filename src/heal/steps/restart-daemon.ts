@@ -1,13 +1,13 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { Step } from "../../classes/step.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { valueOr } from "../../host/source.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { readMultusDaemon } from "../../snapshot/multus-health.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
-import { valueOr } from "../../snapshot/source.ts";
 import type { MultusDaemon } from "../../snapshot/types.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { failed, journaled, refused, type StepResult } from "../step-result.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { failed, journaled, refused, type StepResult } from "./step-result.ts";
 
 type RestartDaemon = Extract<Step, { kind: "restart-daemon" }>;
 

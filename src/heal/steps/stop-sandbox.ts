@@ -1,8 +1,8 @@
-import type { Finding } from "../../classes/finding.ts";
-import type { NodeTools } from "../node-tools.ts";
-import { proveDead } from "../prove.ts";
-import { held, journaled, refused, type StepResult } from "../step-result.ts";
-import { turnKindOf } from "../turn-kind.ts";
+import type { Finding } from "../../evidence/finding.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+import { proveDead } from "../execution/prove.ts";
+import { turnKindOf } from "../execution/turn-kind.ts";
+import { held, journaled, refused, type StepResult } from "./step-result.ts";
 
 /** Frees network and address through the runtime; record, name and logs stay. */
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {

@@ -7,7 +7,7 @@ export type Headers = ReadonlyMap<string, string>;
 
 /**
  * What short blocks have said. A server that is well says the same of each of its answers, and each block can be read by
- * itself, so the same bytes mean the same on any connection: reading them anew would be a third of a small call.
+ * itself, so the same bytes mean the same on any connection: reading them again would be a third of a small call.
  */
 const remembered = new Map<string, Headers>();
 const MOST_REMEMBERED = 64;

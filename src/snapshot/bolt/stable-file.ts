@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { errorCode } from "../safe-fs.ts";
+import { errorCode } from "../../host/safe-fs.ts";
 import type { ByteSource, ReadFailure } from "./byte-source.ts";
 import { transactionsIn } from "./meta.ts";
 
@@ -16,7 +16,7 @@ const TRIES = 5;
 /**
  * Lets `use` read a bolt file as one transaction left it. bbolt never writes into pages that the last transaction uses,
  * and ends each with a meta page: where these are of the same transactions before and after, nothing that `use` saw had
- * been written meanwhile. Nothing is locked and nothing is written; containerd's own lock would keep us waiting for ever.
+ * been written meanwhile. Nothing is locked and nothing is written; containerd's own lock would keep us waiting forever.
  */
 export function readStable<T>(path: string, use: (source: ByteSource) => T): StableReading<T> {
   let fd: number;

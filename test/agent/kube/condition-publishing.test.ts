@@ -120,7 +120,7 @@ describe("the node's condition", () => {
     );
   });
 
-  test("is kept over a restart of the agent: not written anew, and as old as it is", async () => {
+  test("is kept over a restart of the agent: not written again, and as old as it is", async () => {
     const agent = shownAgent();
     const first = agent.show();
     agent.looked([sighting()]);

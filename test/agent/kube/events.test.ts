@@ -151,7 +151,7 @@ describe("an event", () => {
     await next.close();
   });
 
-  test("that the API has forgotten is made anew", async () => {
+  test("that the API has forgotten is made again", async () => {
     const agent = await lookedAgent();
     agent.store.tell(detected());
     await agent.time.pass(3000);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentPolicy, ClassMode } from "../../../src/agent/policy/agent-policy.ts";
 import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
 import { healPolicyOf } from "../../../src/agent/policy/heal-policy.ts";
-import type { Finding } from "../../../src/classes/finding.ts";
+import type { Finding } from "../../../src/evidence/finding.ts";
 import { planHealing } from "../../../src/plan/plan.ts";
 import { diagnosed, named } from "../../support/diagnosed.ts";
 import { AT_ONCE, idOf, shimOf } from "../../support/snapshot-builder.ts";
@@ -70,7 +70,7 @@ test.each([
   { recreatePods: true, mode: "observe", consented: false },
   { recreatePods: false, mode: "heal", consented: false },
 ] as const)(
-  "that a pod is made anew needs its own word: $recreatePods, mode $mode",
+  "that a pod is made again needs its own word: $recreatePods, mode $mode",
   ({ recreatePods, mode, consented }) => {
     const id = "sandbox-name-held-by-inflight-run";
 

@@ -2,9 +2,9 @@ import type { AgentPolicy, ClassPolicy } from "../../../src/agent/policy/agent-p
 import { AttemptBook, type Ledger } from "../../../src/agent/policy/attempts.ts";
 import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
 import { type Decision, type Decisions, decide, type Question } from "../../../src/agent/policy/ledger.ts";
-import type { Finding } from "../../../src/classes/finding.ts";
-import { viewOf } from "../../../src/classes/view.ts";
-import type { ActionOutcome } from "../../../src/heal/run-action.ts";
+import type { Finding } from "../../../src/evidence/finding.ts";
+import { viewOf } from "../../../src/evidence/view.ts";
+import type { ActionOutcome } from "../../../src/heal/execution/run-action.ts";
 import { AT_ONCE, snapshotOf } from "../../support/snapshot-builder.ts";
 import { actionOn, CLASS } from "../planned-action.ts";
 

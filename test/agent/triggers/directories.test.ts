@@ -26,7 +26,7 @@ describe("a watch on directories", () => {
     await seen.next(/results/);
   });
 
-  test("takes up a directory that comes later, and one that was made anew", async () => {
+  test("takes up a directory that comes later, and one that was made again", async () => {
     const { watch, seen, dir } = watching();
     watch.refresh([dir]);
     mkdirSync(dir);

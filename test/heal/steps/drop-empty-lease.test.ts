@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { takeKernelLock } from "../../../src/heal/kernel-lock.ts";
-import { DEFAULT_WAITS } from "../../../src/heal/node-tools.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/node-tools.ts";
+import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
 import { dropEmptyLease } from "../../../src/heal/steps/drop-empty-lease.ts";
-import { MAX_FILE_BYTES } from "../../../src/snapshot/safe-fs.ts";
+import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 

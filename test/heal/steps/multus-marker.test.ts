@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readHistory } from "../../../src/heal/history.ts";
-import type { StepResult } from "../../../src/heal/step-result.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
 import { multusMarker } from "../../../src/heal/steps/multus-marker.ts";
+import type { StepResult } from "../../../src/heal/steps/step-result.ts";
+import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { MULTUS_MARKER } from "../../../src/snapshot/multus-cache.ts";
-import { failed } from "../../../src/snapshot/source.ts";
 import { idOf, MULTUS, shimOf, snapshotOf, THICK_MULTUS } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";

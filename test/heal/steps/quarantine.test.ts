@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { quarantineStep } from "../../../src/heal/steps/quarantine.ts";
+import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
-import { failed } from "../../../src/snapshot/source.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
@@ -83,7 +83,7 @@ describe("a broken file stays", () => {
     ["multus' delegates", `multus/${ID}`, '[{"Conf":{}}]', "corrupt"],
     ["delegates with all their settings", `multus/${ID}`, '[{"Conf":{}}]', "stripped"],
     ["delegates that are not even a list", `multus/${ID}`, "{", "stripped"],
-  ])("when it was written anew: %s", async (_, name, content, health) => {
+  ])("when it was written again: %s", async (_, name, content, health) => {
     const path = put(name, content);
 
     const { result } = await quarantined(path, health);

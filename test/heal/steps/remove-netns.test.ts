@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "no
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
-import { failed } from "../../../src/snapshot/source.ts";
+import { failed } from "../../../src/host/source.ts";
 import { recordOf } from "../../support/snapshot-builder.ts";
 import { type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NodeTools } from "../../../src/heal/node-tools.ts";
+import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
 import { removeSandbox } from "../../../src/heal/steps/remove-sandbox.ts";
 import { stopSandbox } from "../../../src/heal/steps/stop-sandbox.ts";
+import { failed } from "../../../src/host/source.ts";
 import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
-import { failed } from "../../../src/snapshot/source.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";

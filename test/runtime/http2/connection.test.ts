@@ -45,16 +45,16 @@ function dataLengths(streamId: number): readonly number[] {
 }
 
 describe("what a connection says", () => {
-  test("first is its greeting and everything of the same turn, in one piece", async () => {
+  test("first is its runtimeInfo and everything of the same turn, in one piece", async () => {
     for (let count = 0; count < 3; count++) session.request();
     await session.peer.heard(3, isType("data"));
 
     const [chunk = Buffer.alloc(0)] = session.peer.chunks;
-    const greeting = framesIn(chunk.subarray(PREFACE.length));
+    const runtimeInfo = framesIn(chunk.subarray(PREFACE.length));
 
     expect(session.peer.chunks).toHaveLength(1);
     expect(chunk.subarray(0, PREFACE.length).toString()).toBe(PREFACE);
-    expect(greeting.map(({ type, streamId }) => [type, streamId])).toEqual([
+    expect(runtimeInfo.map(({ type, streamId }) => [type, streamId])).toEqual([
       [FrameType.settings, 0],
       [FrameType.windowUpdate, 0],
       ...[1, 3, 5].flatMap((id) => [
@@ -62,8 +62,8 @@ describe("what a connection says", () => {
         [FrameType.data, id],
       ]),
     ]);
-    expect(greeting[0]?.payload.toString("hex")).toBe("000100000000000200000000000400400000000600010000");
-    expect(greeting[1]?.payload.readUInt32BE()).toBe(4 * MIB - 65_535);
+    expect(runtimeInfo[0]?.payload.toString("hex")).toBe("000100000000000200000000000400400000000600010000");
+    expect(runtimeInfo[1]?.payload.readUInt32BE()).toBe(4 * MIB - 65_535);
   });
 
   test("on SETTINGS and PING is their acknowledgement, and on one of those nothing", async () => {

@@ -58,7 +58,7 @@ const BREACHES: readonly [what: string, bytes: readonly Uint8Array[], errorCode:
   ["DATA with too much padding", [headers(1), frame("data", 1, "0561", padded)], protocolError],
   ["CONTINUATION of nothing", [frame("continuation", 1, "88", endHeaders)], protocolError],
   ["headers that do not go on", [headers(1, Buffer.from([0x88]), none), windowUpdate(0, 1)], protocolError],
-  ["headers that begin anew", [headers(1, Buffer.from([0x88]), none), headers(1)], protocolError],
+  ["headers that begin again", [headers(1, Buffer.from([0x88]), none), headers(1)], protocolError],
   [
     "headers that go on for another stream",
     [headers(1, Buffer.from([0x88]), none), frame("continuation", 3, "", endHeaders)],

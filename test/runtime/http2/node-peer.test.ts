@@ -212,7 +212,7 @@ describe("a server that goes away", () => {
     expect(Buffer.from(await slow).toString()).toBe("at last");
   });
 
-  test("amid an answer ends every call on it with what it is, and the next call starts anew", async () => {
+  test("amid an answer ends every call on it with what it is, and the next call starts again", async () => {
     const { channel, peer } = await serving((stream, headers) => {
       if (headers[":path"] === call.path) return void echo(stream);
       stream.respond(HEADERS);

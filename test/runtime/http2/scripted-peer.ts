@@ -12,7 +12,7 @@ export interface ScriptedPeer {
   send(...bytes: readonly Uint8Array[]): Promise<void>;
   /** The first frames that fit, as soon as there are so many. */
   heard(count: number, fits: (frame: Frame) => boolean): Promise<readonly Frame[]>;
-  /** All frames so far, without the client's greeting. */
+  /** All frames so far, without the client's runtimeInfo. */
   frames(): readonly Frame[];
   readonly hungUp: Promise<void>;
   close(): Promise<void>;

@@ -169,7 +169,7 @@ describe("a damaged file", () => {
     expect(read(bytes).damage).toEqual([expect.stringContaining("which bbolt never writes")]);
   });
 
-  test("nested deeper than any real one is not followed for ever", () => {
+  test("nested deeper than any real one is not followed forever", () => {
     let deep: Tree = { end: "x".repeat(2000) };
     for (let level = 0; level < 200; level += 1) deep = { down: deep, fill: "x".repeat(2000) };
     expect(read(writeBolt(deep)).damage).toEqual([expect.stringContaining("more than 64 levels deep")]);

@@ -1,0 +1,153 @@
+import { read, type Source } from "../host/source.ts";
+import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
+import type { Sandbox, Task } from "../snapshot/types.ts";
+import { isHeldInCluster } from "./cluster-holds.ts";
+import { containerInWords } from "./container-words.ts";
+import { blockingResults, isBroken } from "./corrupt-files.ts";
+import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
+import type { Evidence, Kept } from "./finding.ts";
+import type { KeptReason } from "./kept-reason.ts";
+import { isKubeletAlive } from "./kubelet-alive.ts";
+import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
+import { removalReports } from "./removal-reports.ts";
+import { runtimeReports } from "./runtime-reports.ts";
+import type { AboutId, NodeView } from "./view.ts";
+
+/** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
+export interface Candidate {
+  readonly sandbox: Sandbox;
+  readonly about: AboutId;
+  /** The proof of death, to be quoted by whichever class explains it. */
+  readonly evidence: readonly Evidence[];
+  /** Set when the sandbox is rightly kept: only an obstacle to its removal makes it a finding then. */
+  readonly retained?: KeptReason;
+}
+
+export interface Sorted {
+  readonly candidates: readonly Candidate[];
+  readonly kept: readonly Kept[];
+}
+
+/** Tells the sandboxes that may be ghosts from those that are out of the question. */
+export function sortSandboxes(view: NodeView): Sorted {
+  const candidates: Candidate[] = [];
+  const kept: Kept[] = [];
+  const hasFailed = failedBefore(view);
+  const node = nodeSigns(tasksIn(view), view.snapshot.processes);
+  for (const sandbox of view.sandboxes) {
+    if (sandbox.state === "ready") continue;
+    const keep = (reason: KeptReason): void => {
+      kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason });
+    };
+    if (isOptedOut(sandbox, view)) {
+      keep({ code: "opted-out" });
+      continue;
+    }
+    const about = view.about(sandbox.id);
+    const liveness = livenessOf({ id: sandbox.id, cri: read(criSigns(sandbox, about)) }, node);
+    if (liveness.state === "alive") {
+      keep({ code: "alive", liveness });
+      continue;
+    }
+    if (liveness.state === "unproven") {
+      keep({ code: "not-proven-dead", liveness });
+      continue;
+    }
+    if (isPluginAtWork(about, view) && !(isDelAlone(about) && hasFailed(sandbox.id, about))) {
+      keep({ code: isDelAlone(about) ? "network-teardown-in-flight" : "network-setup-in-flight" });
+      continue;
+    }
+    const retained = reasonToRetain(sandbox, about, view);
+    candidates.push({
+      sandbox,
+      about,
+      evidence: evidenceOfDeath(liveness, about),
+      ...(retained === undefined ? {} : { retained }),
+    });
+  }
+  return { candidates, kept };
+}
+
+function tasksIn({ snapshot: { containerd } }: NodeView): Source<readonly Task[]> {
+  return containerd.status === "read" ? read(containerd.value.tasks) : containerd;
+}
+
+function criSigns({ state }: Sandbox, { containers }: AboutId): CriSigns {
+  return {
+    isReady: state === "ready",
+    containers: containers.map(({ id, name, state: one }) => ({ id, name, isRunning: one === "running" })),
+  };
+}
+
+function evidenceOfDeath({ lookedFor }: Liveness, { containers }: AboutId): readonly Evidence[] {
+  const states = containers.map(containerInWords);
+  const held = states.length === 0 ? "no container" : `container${states.length === 1 ? "" : "s"} ${states.join(", ")}`;
+  return [
+    { source: "cri", fact: `listed as NotReady, with ${held}` },
+    { source: "processes", fact: "no shim and no process carries its id" },
+    ...(lookedFor.includes("task") ? [{ source: "containerd", fact: "no live task" }] : []),
+  ];
+}
+
+const IGNORE = "unghost.dev/ignore";
+
+/** Kubelet gives a sandbox the marks that its pod had when it was made; the cluster knows those of today. */
+export function isOptedOut({ labels, annotations, pod }: Sandbox, view: NodeView): boolean {
+  return isIgnored(labels) || isIgnored(annotations) || isHeldInCluster(pod, view);
+}
+
+export function isIgnored(marks: Readonly<Record<string, string>>): boolean {
+  return marks[IGNORE] === "true";
+}
+
+/** A plugin is at work on it. One that does not end within the grace is a finding of its own, and no excuse any more. */
+function isPluginAtWork({ plugins }: AboutId, { policy }: NodeView): boolean {
+  return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
+}
+
+function isDelAlone({ plugins }: AboutId): boolean {
+  return plugins.every(({ cniCommand }) => cniCommand === "DEL");
+}
+
+function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptReason | undefined {
+  // Kubelet wants it gone and cannot get it done: whoever deleted the pod waits for that.
+  if (removalReports(sandbox, view).length > 0) return undefined;
+  const successor = runningSuccessor(sandbox, view);
+  if (successor !== undefined) return { code: "successor-running", attempt: successor.pod.attempt };
+  // Nobody can ask for the logs of a pod that the cluster no longer has.
+  if (view.snapshot.kubernetes.source === "api" && podTruth(sandbox, view) === "gone") return undefined;
+  // The API hears of a static pod from kubelet alone, and nobody but kubelet starts it again.
+  if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podTruth(sandbox, view) !== "gone") {
+    return { code: "static-pod" };
+  }
+  if (endedInOrder(about)) return { code: "containers-finished" };
+  if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
+  const phase = finishedPhase(sandbox, view);
+  if (phase !== undefined) return { code: "pod-finished", phase, hasContainers: about.containers.length > 0 };
+  const truth = podTruth(sandbox, view);
+  if (truth === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
+  if (!networkReleased(about, view)) return undefined;
+  if (truth === "known") return { code: "pod-known" };
+  return isKubeletAlive(view) ? { code: "left-to-kubelet" } : undefined;
+}
+
+/**
+ * Tells of a sandbox whether its removal is known to fail: the runtime or kubelet reports that it has, or a file that it
+ * has to read cannot be read. In a storm of retries a plugin is at work on such a sandbox at almost any moment, and never
+ * with success.
+ */
+function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
+  let reported: ReadonlySet<string> | undefined;
+  return (id, about) => {
+    const notes = [about.multus, about.flannel].filter((file) => file !== undefined);
+    if (blockingResults(about.results, view).length > 0 || notes.some(isBroken)) return true;
+    reported ??= sandboxesThatFailedToEnd(view);
+    return reported.has(id);
+  };
+}
+
+function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string> {
+  const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
+  const endings = failures.filter(({ operation }) => operation !== "run");
+  return new Set(endings.flatMap(({ sandboxId }) => sandboxId ?? []));
+}

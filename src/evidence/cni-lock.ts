@@ -1,0 +1,39 @@
+import { valueOr } from "../host/source.ts";
+import type { PluginProcess } from "../snapshot/types.ts";
+import { oldestOfEachSandbox } from "./plugin-processes.ts";
+import type { NodeView } from "./view.ts";
+
+/**
+ * How long a plugin may hold up the whole node. Kubelet calls the runtime down 30 seconds after the last Status that was
+ * answered, and the node turns NotReady: after twice that time, one pod whose slow ADD fails costs less than the node.
+ */
+export const LOCK_GRACE_MS = 60_000;
+
+export interface LockState {
+  /** Status was not answered within this time. */
+  readonly statusHangsMs: number;
+  /** The calls that are running: each holds the lock for reading. Oldest first. */
+  readonly holders: readonly PluginProcess[];
+  /** Whether the configuration directory was changed after the oldest of them started; undefined where nobody knows. */
+  readonly confChangedSince: boolean | undefined;
+}
+
+/**
+ * go-cni holds a read lock for the whole run of a plugin. A change of the configuration directory asks for the write
+ * lock, and from then on Status and every later ADD or DEL wait behind it. undefined while Status answers.
+ */
+export function cniLockState(view: NodeView): LockState | undefined {
+  const { cri, processes, cni, boot } = view.snapshot;
+  const statusHangsMs = valueOr(cri, undefined)?.statusHangsMs;
+  if (statusHangsMs === undefined) return undefined;
+  const plugins = valueOr(processes, undefined)?.plugins ?? [];
+  const holders = [...oldestOfEachSandbox(plugins, "ADD"), ...oldestOfEachSandbox(plugins, "DEL")].toSorted(
+    (one, other) => one.startedSecondsAfterBoot - other.startedSecondsAfterBoot,
+  );
+  const [oldest] = holders;
+  const changedAt = cni.confChangedAt?.getTime();
+  if (oldest === undefined || changedAt === undefined || boot.status !== "read")
+    return { statusHangsMs, holders, confChangedSince: undefined };
+  const startedAt = boot.value.startedAt.getTime() + oldest.startedSecondsAfterBoot * 1000;
+  return { statusHangsMs, holders, confChangedSince: changedAt >= startedAt };
+}

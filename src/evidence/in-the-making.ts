@@ -1,0 +1,63 @@
+import { valueOr } from "../host/source.ts";
+import { parseSandboxName, type SandboxId } from "../snapshot/ids.ts";
+import type { PluginProcess } from "../snapshot/types.ts";
+import { isCreationDue } from "./creation-grace.ts";
+import type { Kept } from "./finding.ts";
+import { holderOf } from "./name-holder.ts";
+import { namesHeldInLogs } from "./name-locks.ts";
+import { oldestOfEachSandbox } from "./plugin-processes.ts";
+import { recordsComeFirst } from "./unknown-ids.ts";
+import type { NodeView } from "./view.ts";
+
+/** A sandbox whose creation has begun and not ended: it holds its name, and the runtime does not list it yet. */
+export interface Creation {
+  readonly id: SandboxId;
+  readonly ageMs: number;
+  /** The plugin that it waits for, where it waits for one. */
+  readonly plugin?: PluginProcess;
+  /** The pod's reserved name, where a log names this sandbox as its holder. */
+  readonly lockedName?: string;
+}
+
+export function creationsUnderWay(view: NodeView): readonly Creation[] {
+  if (view.snapshot.cri.status !== "read") return [];
+  const plugins = valueOr(view.snapshot.processes, undefined)?.plugins ?? [];
+  const locks = namesHeldInLogs(view);
+  const locked = (id: SandboxId): Pick<Creation, "lockedName"> => {
+    const lockedName = locks.get(id);
+    return lockedName === undefined ? {} : { lockedName };
+  };
+  const inPlugin = oldestOfEachSandbox(plugins, "ADD")
+    .filter(({ sandboxId }) => isInFlight(sandboxId, true, view))
+    .map((plugin) => ({ id: plugin.sandboxId, ageMs: plugin.ageSeconds * 1000, plugin, ...locked(plugin.sandboxId) }));
+  const seen = new Set<SandboxId>(inPlugin.map(({ id }) => id));
+  // No plugin process, but a holder by the runtime's own word: the creation hangs in another step.
+  const elsewhere = [...locks.keys()]
+    .filter((id) => !seen.has(id) && isInFlight(id, false, view))
+    .map((id) => ({ id, ageMs: ageOfRecord(id, view), ...locked(id) }));
+  return [...inPlugin, ...elsewhere];
+}
+
+/** Those that may well end by themselves: kubelet waits for four minutes, and the runtime's clean-up takes one more. */
+export function keptInTheMaking(view: NodeView): readonly Kept[] {
+  return creationsUnderWay(view).flatMap((creation) => {
+    const { id } = creation;
+    const pod = parseSandboxName(view.about(id).metadata?.name ?? "");
+    if (pod === undefined || isCreationDue(creation, view)) return [];
+    return [{ sandboxId: id, pod, reason: { code: "creation-in-flight" } }];
+  });
+}
+
+function isInFlight(id: SandboxId, pluginRuns: boolean, view: NodeView): boolean {
+  const { sandbox, record, storeRecord } = view.about(id);
+  const recorded = record !== undefined || storeRecord !== undefined;
+  // A daemon that a plugin once started keeps the environment of that call forever, and holds up nothing.
+  if (!recorded && recordsComeFirst(view)) return false;
+  return holderOf({ listed: sandbox?.state, recorded, pluginRuns }) === "in-flight";
+}
+
+function ageOfRecord(id: SandboxId, view: NodeView): number {
+  const { record, storeRecord } = view.about(id);
+  const createdAt = record?.createdAt ?? storeRecord?.createdAt;
+  return createdAt === undefined ? 0 : view.snapshot.observedAt.getTime() - createdAt.getTime();
+}

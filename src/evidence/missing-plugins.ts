@@ -1,0 +1,49 @@
+import { valueOr } from "../host/source.ts";
+import type { CniConfig } from "../snapshot/types.ts";
+import type { Evidence } from "./finding.ts";
+import { runtimeReports } from "./runtime-reports.ts";
+import type { NodeView } from "./view.ts";
+
+export interface MissingPlugin {
+  readonly type: string;
+  readonly evidence: readonly Evidence[];
+}
+
+/**
+ * Plugins of the chain that have no program. CRI-O does not tell where it looks for them, and the usual place is then a
+ * guess: what is not there may well be elsewhere, unless a log names that very place as the one that was searched.
+ */
+export function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin[] {
+  const missing = conf.plugins.filter(({ binaryFound }) => !binaryFound).map(({ type }) => type);
+  const saysItsDirs = valueOr(view.snapshot.cri, undefined)?.cniDirs !== undefined;
+  if (saysItsDirs || missing.length === 0) return missing.map((type) => ({ type, evidence: [] }));
+  const searched = searchedInVain(view);
+  const lookedIn = new Set([...conf.binDirs, conf.multus?.binDir].map((dir) => withoutSlash(dir ?? "")));
+  return missing.flatMap((type) => {
+    const search = searched.find((one) => one.type === type && one.dirs.every((dir) => lookedIn.has(dir)));
+    if (search === undefined) return [];
+    const fact = `${search.place}: the runtime itself looked for ${type} in ${search.dirs.join(", ")}, in vain`;
+    return [{ type, evidence: [{ source: "logs", fact }] }];
+  });
+}
+
+interface Search {
+  readonly place: string;
+  readonly type: string;
+  readonly dirs: readonly string[];
+}
+
+const SEARCHED_IN_VAIN = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
+
+/** As the runtime reports it at the end of its own error. */
+function searchedInVain({ snapshot }: NodeView): readonly Search[] {
+  return runtimeReports(snapshot).flatMap((report) => {
+    const [, type, path] = "error" in report ? (SEARCHED_IN_VAIN.exec(report.error) ?? []) : [];
+    if (type === undefined || path === undefined) return [];
+    return [{ place: report.line.place, type, dirs: [...new Set(path.split(" ").map(withoutSlash))] }];
+  });
+}
+
+function withoutSlash(dir: string): string {
+  return dir.replace(/\/$/, "");
+}

@@ -1,0 +1,174 @@
+import { valueOr } from "../host/source.ts";
+import { unquoteGo } from "../snapshot/go-string.ts";
+import { isFullId, type SandboxId } from "../snapshot/ids.ts";
+import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
+import type { LogLine, Snapshot } from "../snapshot/types.ts";
+import { lineTime } from "./log-time.ts";
+
+/**
+ * What the runtime or kubelet reports in its own words. Decisions rest on these alone: the operation and the sandbox
+ * come from the message or field that the writer itself fills, and the error is the whole of its error field. Text that
+ * a pod chose may be quoted inside an error, and then it is not at its start.
+ */
+export type RuntimeReport = FailedOperation | ReleasedNetwork | RejectedConfig;
+
+export interface FailedOperation {
+  readonly kind: "failed";
+  readonly operation: "run" | "stop" | "remove";
+  /** The sandbox it failed for. A creation that was refused has none. */
+  readonly sandboxId?: SandboxId;
+  /** As the runtime gave it, without gRPC's "rpc error". */
+  readonly error: string;
+  readonly line: LogLine;
+}
+
+/** DEL has succeeded: what was reported before is over. */
+export interface ReleasedNetwork {
+  readonly kind: "network-released";
+  readonly sandboxId: SandboxId;
+  readonly line: LogLine;
+}
+
+/** CRI-O reads the network configuration and finds something missing. */
+export interface RejectedConfig {
+  readonly kind: "config-rejected";
+  readonly error: string;
+  readonly line: LogLine;
+}
+
+const reports = new WeakMap<Snapshot, readonly RuntimeReport[]>();
+
+/** Oldest first. Read once for a snapshot: several classes ask. */
+export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
+  const known = reports.get(snapshot);
+  if (known !== undefined) return known;
+  const lines = valueOr(snapshot.logs, undefined)?.lines ?? [];
+  const fresh = inOrderOfTime(
+    lines.flatMap((line) => reportIn(line) ?? []),
+    snapshot.observedAt,
+  );
+  reports.set(snapshot, fresh);
+  return fresh;
+}
+
+/**
+ * The logs of the runtime and of kubelet are read one after the other. Each writer's own order is kept: its clock may have
+ * been set back in between, and a line without a time belongs to the one before it.
+ */
+function inOrderOfTime(unordered: readonly RuntimeReport[], now: Date): readonly RuntimeReport[] {
+  const newest = new Map<string, number>();
+  return unordered
+    .map((report) => {
+      const { place, text } = report.line;
+      const writer = `${place} ${parseEnvelope(text)?.format === "klog" ? "kubelet" : "runtime"}`;
+      const at = Math.max(newest.get(writer) ?? 0, lineTime(text, now)?.getTime() ?? 0);
+      newest.set(writer, at);
+      return { at, report };
+    })
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ report }) => report);
+}
+
+/** Cheap: no report is without one of these words. */
+const PERHAPS = /sandbox|CNI config file/i;
+
+export function reportIn(line: LogLine): RuntimeReport | undefined {
+  if (!PERHAPS.test(line.text)) return undefined;
+  const envelope = parseEnvelope(line.text);
+  if (envelope === undefined) return undefined;
+  return envelope.format === "klog" ? fromKubelet(envelope, line) : fromRuntime(envelope, line);
+}
+
+type Operation = FailedOperation["operation"];
+
+const RUN_FAILED = /^RunPodSandbox for [^\n]{1,2000} failed, error$/;
+const ENDING_FAILED = /^(Stop|Remove)PodSandbox for "([0-9a-f]{64})" failed$/;
+const ROLLBACK_FAILED =
+  /^(?:Failed to destroy network for sandbox|encountered an error cleaning up failed sandbox) "([0-9a-f]{64})"(?:, marking sandbox state as SANDBOX_UNKNOWN)?$/;
+const EXIT_UNHANDLED =
+  /^failed to handle sandbox TaskExit event (?:&TaskExit\{ContainerID:|container_id:")([0-9a-f]{64})[^0-9a-f]/;
+const RELEASED = /^TearDown network for sandbox "([0-9a-f]{64})" successfully$/;
+/** CRI-O writes errors into the message. */
+const CLEANUP_FAILED = /^(?:Error stopping network on cleanup|Failed to (?:stop|remove) pod sandbox): ([^]+)$/;
+const CONFIG_REJECTED = /^Error validating CNI config file(?: [^\s:]{1,300})?: \[([^]+)\]$/;
+
+function fromRuntime({ level, message, error }: LogEnvelope, line: LogLine): RuntimeReport | undefined {
+  const released = level === "info" ? RELEASED.exec(message)?.[1] : undefined;
+  if (released !== undefined && isFullId(released)) return { kind: "network-released", sandboxId: released, line };
+  if (level !== "error" && level !== "warning") return undefined;
+  if (error === undefined) return fromCrio(message, line);
+  if (RUN_FAILED.test(message)) return failed("run", idAtStart(error), error, line);
+  const [, ending, ended] = ENDING_FAILED.exec(message) ?? [];
+  if (ended !== undefined) return failed(ending === "Stop" ? "stop" : "remove", ended, error, line);
+  const notEnded = (ROLLBACK_FAILED.exec(message) ?? EXIT_UNHANDLED.exec(message))?.[1];
+  return notEnded === undefined ? undefined : failed("stop", notEnded, error, line);
+}
+
+function fromCrio(message: string, line: LogLine): RuntimeReport | undefined {
+  const rejected = CONFIG_REJECTED.exec(message)?.[1];
+  if (rejected !== undefined) return { kind: "config-rejected", error: rejected, line };
+  const error = CLEANUP_FAILED.exec(message)?.[1];
+  const id = error === undefined ? undefined : idAtStart(error);
+  return error === undefined || id === undefined ? undefined : failed("stop", id, error, line);
+}
+
+/** kubelet's messages, and the field in which it names the sandbox. */
+const KUBELET: Readonly<Record<string, { readonly operation: Operation; readonly idField?: string }>> = {
+  "RunPodSandbox from runtime service failed": { operation: "run" },
+  "Failed to create sandbox for pod": { operation: "run" },
+  "CreatePodSandbox for pod failed": { operation: "run" },
+  "StopPodSandbox from runtime service failed": { operation: "stop", idField: "podSandboxID" },
+  "RemovePodSandbox from runtime service failed": { operation: "remove", idField: "podSandboxID" },
+  "Failed to stop sandbox before removing": { operation: "stop", idField: "sandboxID" },
+  "Failed to remove sandbox": { operation: "remove", idField: "sandboxID" },
+};
+
+function fromKubelet({ message, error, fields }: LogEnvelope, line: LogLine): RuntimeReport | undefined {
+  if (error === undefined) return undefined;
+  if (message === "Error syncing pod, skipping") return fromPodWorker(error, line);
+  const known = Object.hasOwn(KUBELET, message) ? KUBELET[message] : undefined;
+  const answer = answerOf(error);
+  if (known === undefined || answer === undefined) return undefined;
+  const { operation, idField } = known;
+  const id = idField === undefined ? idAtStart(answer) : (fields.get(idField) ?? idAtStart(answer));
+  return failed(operation, id, answer, line);
+}
+
+const SYNC_FAILED = /^failed to "(CreatePodSandbox|KillPodSandbox)" for "[^"\\]{1,600}" with \1Error: ("[^]*")$/;
+const POD_PREFIX = /^Failed to create sandbox for pod "[^"\\]{1,600}": /;
+
+/** The pod worker quotes the step that failed, and that step alone, in its own error. */
+function fromPodWorker(error: string, line: LogLine): RuntimeReport | undefined {
+  const [, step, quoted] = SYNC_FAILED.exec(error) ?? [];
+  const text = quoted === undefined ? undefined : unquoteGo(quoted);
+  if (step === undefined || text === undefined) return undefined;
+  const answer = answerOf(text.replace(POD_PREFIX, ""));
+  if (answer === undefined) return undefined;
+  return failed(step === "KillPodSandbox" ? "stop" : "run", idAtStart(answer), answer, line);
+}
+
+const RPC_ERROR = /^rpc error: code = \w{1,30} desc = /;
+
+/** What the runtime answered, where the error is an answer of the runtime. */
+function answerOf(error: string): string | undefined {
+  const prefix = RPC_ERROR.exec(error)?.[0];
+  return prefix === undefined ? undefined : error.slice(prefix.length);
+}
+
+const ID_AT_START = new RegExp(
+  [
+    '^failed to (?:destroy|setup) network for sandbox "([0-9a-f]{64})": ',
+    "^failed to (?:destroy network for pod sandbox|create pod network sandbox) k8s_[^\\s()]{1,600}\\(([0-9a-f]{64})\\): ",
+  ].join("|"),
+);
+
+/** The sandbox that the runtime itself names before it quotes anybody. */
+function idAtStart(error: string): string | undefined {
+  const [, containerd, crio] = ID_AT_START.exec(error) ?? [];
+  return containerd ?? crio;
+}
+
+function failed(operation: Operation, id: string | undefined, error: string, line: LogLine): FailedOperation {
+  const named = id !== undefined && isFullId(id) ? { sandboxId: id } : {};
+  return { kind: "failed", operation, ...named, error: error.replace(RPC_ERROR, ""), line };
+}

@@ -1,0 +1,150 @@
+import { valueOr } from "../host/source.ts";
+import type { SandboxId } from "../snapshot/ids.ts";
+import type {
+  AddressLease,
+  Container,
+  ContainerRecord,
+  MultusFile,
+  PluginProcess,
+  ResultFile,
+  Sandbox,
+  SandboxMetadata,
+  SandboxRecord,
+  ScratchFile,
+  ShimProcess,
+  Snapshot,
+  Task,
+} from "../snapshot/types.ts";
+import type { DiagnosisPolicy } from "./policy.ts";
+
+/** A snapshot joined by id, so that a class asks "what is known of this sandbox" without searching. */
+export interface NodeView {
+  readonly snapshot: Snapshot;
+  readonly policy: DiagnosisPolicy;
+  readonly sandboxes: readonly Sandbox[];
+  /** Everything known by id: listed sandboxes and ids that only a record, a file or a process carries. */
+  about(id: string): AboutId;
+  /** Ids that appear in any source but not in the CRI list, sorted. */
+  readonly unlistedIds: readonly SandboxId[];
+  readonly sandboxesOfPod: ReadonlyMap<string, readonly Sandbox[]>;
+  /** Seconds since the runtime started, by the monotonic clock; undefined when its process was not found. */
+  readonly runtimeUpSeconds: number | undefined;
+}
+
+/** All that the sources say about one sandbox id. */
+export interface AboutId {
+  readonly sandbox?: Sandbox;
+  readonly containers: readonly Container[];
+  readonly record?: ContainerRecord;
+  readonly storeRecord?: SandboxRecord;
+  readonly metadata?: SandboxMetadata;
+  readonly task?: Task;
+  readonly results: readonly ResultFile[];
+  readonly multus?: MultusFile;
+  readonly flannel?: ScratchFile;
+  readonly leases: readonly (AddressLease & { readonly network: string })[];
+  readonly plugins: readonly PluginProcess[];
+  readonly shims: readonly ShimProcess[];
+  /** Processes in a cgroup that carries the id. */
+  readonly pids: readonly number[];
+}
+
+const NOTHING: AboutId = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
+
+type Draft = { -readonly [Key in keyof AboutId]: AboutId[Key] };
+
+export function viewOf(snapshot: Snapshot, policy: DiagnosisPolicy): NodeView {
+  const byId = new Map<string, Draft>();
+  const draft = (id: string): Draft => {
+    const known = byId.get(id);
+    if (known !== undefined) return known;
+    const fresh: Draft = { ...NOTHING };
+    byId.set(id, fresh);
+    return fresh;
+  };
+
+  const cri = valueOr(snapshot.cri, undefined);
+  for (const sandbox of cri?.sandboxes ?? []) draft(sandbox.id).sandbox = sandbox;
+  for (const container of cri?.containers ?? []) {
+    const about = draft(container.sandboxId);
+    about.containers = [...about.containers, container];
+  }
+  joinContainerd(snapshot, draft);
+  joinCni(snapshot, draft);
+  joinProcesses(snapshot, draft, new Set((cri?.containers ?? []).map((container) => container.id)));
+
+  const sandboxes = cri?.sandboxes ?? [];
+  return {
+    snapshot,
+    policy,
+    sandboxes,
+    about: (id) => byId.get(id) ?? NOTHING,
+    unlistedIds: [...byId]
+      .filter(([, about]) => about.sandbox === undefined)
+      .map(([id]) => id as SandboxId)
+      .sort(),
+    sandboxesOfPod: Map.groupBy(sandboxes, (sandbox) => sandbox.pod.uid),
+    runtimeUpSeconds: runtimeUpSeconds(snapshot),
+  };
+}
+
+function joinContainerd(snapshot: Snapshot, draft: (id: string) => Draft): void {
+  const containerd = valueOr(snapshot.containerd, undefined);
+  if (containerd === undefined) return;
+  const sandboxRecordIds = new Set<string>();
+  for (const record of containerd.records) {
+    if (record.kind !== "sandbox") continue;
+    sandboxRecordIds.add(record.id);
+    const about = draft(record.id);
+    about.record = record;
+    if (record.sandbox !== undefined) about.metadata = record.sandbox;
+  }
+  for (const record of containerd.sandboxes) {
+    sandboxRecordIds.add(record.id);
+    const about = draft(record.id);
+    about.storeRecord = record;
+    if (about.metadata === undefined && record.sandbox !== undefined) about.metadata = record.sandbox;
+  }
+  for (const task of containerd.tasks) {
+    if (sandboxRecordIds.has(task.containerId)) draft(task.containerId).task = task;
+  }
+}
+
+function joinCni(snapshot: Snapshot, draft: (id: string) => Draft): void {
+  for (const file of valueOr(snapshot.cni.results, [])) {
+    const about = draft(file.sandboxId);
+    about.results = [...about.results, file];
+  }
+  for (const file of valueOr(snapshot.cni.multus, undefined)?.files ?? []) draft(file.sandboxId).multus = file;
+  for (const file of valueOr(snapshot.cni.flannel, [])) draft(file.sandboxId).flannel = file;
+  for (const network of valueOr(snapshot.cni.hostLocal, [])) {
+    for (const lease of network.leases) {
+      if (lease.owner === undefined) continue;
+      const about = draft(lease.owner.id);
+      about.leases = [...about.leases, { ...lease, network: network.network }];
+    }
+  }
+}
+
+function joinProcesses(snapshot: Snapshot, draft: (id: string) => Draft, containerIds: ReadonlySet<string>): void {
+  const processes = valueOr(snapshot.processes, undefined);
+  if (processes === undefined) return;
+  for (const plugin of processes.plugins) {
+    const about = draft(plugin.sandboxId);
+    about.plugins = [...about.plugins, plugin];
+  }
+  for (const shim of processes.shims) {
+    const about = draft(shim.id);
+    about.shims = [...about.shims, shim];
+  }
+  for (const [id, pids] of processes.byContainer) {
+    // A workload container's own cgroup is no sandbox; its sandbox is reached through the CRI list.
+    if (!containerIds.has(id)) draft(id).pids = pids;
+  }
+}
+
+function runtimeUpSeconds(snapshot: Snapshot): number | undefined {
+  const started = snapshot.runtime.process?.startedSecondsAfterBoot;
+  if (started === undefined || snapshot.boot.status !== "read") return undefined;
+  return Math.max(0, snapshot.boot.value.uptimeSeconds - started);
+}

@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { listDirectory } from "../../host/safe-fs.ts";
+import type { Source } from "../../host/source.ts";
+import type { ContainerdClient } from "../../runtime/containerd.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { Container, SandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { parseResultName } from "../../snapshot/cni-results.ts";
+import { readContainerd, readTasks } from "../../snapshot/containerd-facts.ts";
+import { readProcessTable } from "../../snapshot/process-table.ts";
+import { type OurRuntime, readProcesses } from "../../snapshot/processes.ts";
+import type { ContainerdFacts, ProcessFacts, Task } from "../../snapshot/types.ts";
+
+/**
+ * Facts about the whole node that are never older than a moment: many proofs at once share one reading. A runtime goes
+ * through all its sandboxes for every list, however it is filtered; one list for each sandbox would cost their square.
+ */
+export interface FreshFacts {
+  processes(): Promise<Source<ProcessFacts>>;
+  /** Read for this question alone: of those who are about to send a signal. */
+  processesNow(): Promise<Source<ProcessFacts>>;
+  /** Empty where the runtime is not containerd. */
+  tasks(): Promise<readonly Task[]>;
+  /** undefined where the runtime is not containerd. */
+  containerd(): Promise<ContainerdFacts | undefined>;
+  /** As the runtime lists it; undefined when it does not. */
+  sandbox(id: string): Promise<SandboxState | undefined>;
+  containersOf(sandboxId: string): Promise<readonly Container[]>;
+  /** Whatever lies in the places of a sandbox's result files. */
+  resultFiles(sandboxId: string): Promise<readonly string[]>;
+  /** Begins to read what every proof needs. */
+  begin(): void;
+  /** What is asked from now on has been read from now on. */
+  renew(): void;
+}
+
+export interface FactSources {
+  readonly root: string;
+  readonly runtime: OurRuntime;
+  readonly cniCacheDirs: readonly string[];
+  readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
+  readonly containerd: ContainerdClient | undefined;
+  readonly lookMs: number;
+}
+
+/** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
+const FRESH_MS = 500;
+
+export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookMs }: FactSources): FreshFacts {
+  const call = { timeoutMs: lookMs };
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
+  function shared<T>(readAnew: () => Promise<T>): () => Promise<T> {
+    let reading: Promise<T> | undefined;
+    let startedAt = Number.NEGATIVE_INFINITY;
+    return () => {
+      const now = performance.now();
+      if (reading === undefined || now - startedAt > FRESH_MS || startedAt <= renewedAt) {
+        startedAt = now;
+        reading = readAnew();
+      }
+      return reading;
+    };
+  }
+
+  const sandboxes = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listSandboxStates(call));
+    return listed && new Map(listed.map((sandbox) => [sandbox.id, sandbox]));
+  });
+  const containers = shared(async () => {
+    const listed = await unlessTooLarge(() => cri.listContainers(undefined, call));
+    return listed && Map.groupBy(listed, ({ podSandboxId }) => podSandboxId);
+  });
+  const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
+  async function processesNow(): Promise<Source<ProcessFacts>> {
+    const signal = AbortSignal.timeout(lookMs);
+    const table = await readProcessTable({ root, signal });
+    return await readProcesses({ root, table, runtime, signal });
+  }
+  const processes = shared(processesNow);
+  const tasks = shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call)));
+  return {
+    processes,
+    processesNow,
+    tasks,
+    containerd: shared(async () => (containerd === undefined ? undefined : await readContainerd(containerd, call))),
+    sandbox: async (id) => {
+      const all = await sandboxes();
+      if (all !== undefined) return all.get(id);
+      return (await cri.listPodSandbox({ id }, call)).find((one) => one.id === id);
+    },
+    containersOf: async (podSandboxId) => {
+      const all = await containers();
+      return all === undefined ? await cri.listContainers({ podSandboxId }, call) : (all.get(podSandboxId) ?? []);
+    },
+    resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
+    begin: () => {
+      // Whoever needs one of them hears of its failure.
+      void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
+    },
+    renew: () => {
+      renewedAt = performance.now();
+    },
+  };
+}
+
+function listResultFiles(root: string, cacheDirs: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const bySandbox = new Map<string, string[]>();
+  for (const dir of cacheDirs.map((cacheDir) => join(cacheDir, "results"))) {
+    const listing = listDirectory(resolveOnHost(root, dir, "keep"));
+    for (const { name } of listing.kind === "listed" ? listing.entries : []) {
+      const id = parseResultName(name)?.sandboxId;
+      if (id !== undefined) bySandbox.set(id, [...(bySandbox.get(id) ?? []), `${dir}/${name}`]);
+    }
+  }
+  return bySandbox;
+}
+
+/** undefined where the list does not fit into one message: then each is asked for alone. */
+async function unlessTooLarge<T>(list: () => Promise<readonly T[]>): Promise<readonly T[] | undefined> {
+  try {
+    return await list();
+  } catch (error) {
+    if (error instanceof RuntimeError && error.kind === "overflow") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import { absent, failed, read, type Source } from "../../host/source.ts";
+import { type Liveness, livenessOf, nodeSigns } from "../../liveness/liveness.ts";
+import { type Reference, referenceTo } from "../../liveness/reference.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import type { Task } from "../../snapshot/types.ts";
+import type { NodeTools } from "./node-tools.ts";
+
+type ProofTools = Pick<NodeTools, "facts" | "cri" | "containerd" | "waits">;
+
+/** What a sandbox is found to be immediately before it is touched. */
+export type Proof =
+  | { readonly state: "dead"; readonly containerIds: readonly string[] }
+  | { readonly state: "gone" }
+  | { readonly state: "not-dead"; readonly liveness: Exclude<Liveness, { state: "dead" }> };
+
+/** Gathers fresh signs of life, and has them judged as diagnosis has. */
+export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
+  const { facts, cri, waits } = tools;
+  const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.lookMs }));
+  if (state === undefined) return { state: "gone" };
+  const [containers, processes, tasks] = await Promise.all([
+    facts.containersOf(id),
+    facts.processes(),
+    freshTasks(tools),
+  ]);
+  const signs = {
+    isReady: state !== PodSandboxState.SANDBOX_NOTREADY,
+    containers: containers.map((container) => ({
+      id: container.id,
+      name: container.metadata?.name ?? container.id,
+      isRunning: container.state === ContainerState.CONTAINER_RUNNING,
+    })),
+  };
+  const liveness = livenessOf({ id, cri: read(signs) }, nodeSigns(tasks, processes));
+  if (liveness.state !== "dead") return { state: "not-dead", liveness };
+  return { state: "dead", containerIds: containers.map((container) => container.id) };
+}
+
+async function freshTasks({ facts, containerd }: ProofTools): Promise<Source<readonly Task[]>> {
+  if (containerd === undefined) return absent("the runtime is not containerd");
+  try {
+    return read(await facts.tasks());
+  } catch (error) {
+    if (error instanceof RuntimeError) return failed(error.message);
+    throw error;
+  }
+}
+
+/** Who still refers to the id, by fresh facts. */
+export async function findReference(
+  id: string,
+  tools: Pick<NodeTools, "facts" | "waits" | "sleep">,
+): Promise<Reference | undefined> {
+  let found = await referenceNow(id, tools);
+  // The reading that all share may be from before this very sandbox was removed, and a plugin that kubelet has set to
+  // work before that removal ends by itself.
+  for (let waited = 0; found !== undefined; waited += PLUGIN_STEP_MS) {
+    tools.facts.renew();
+    found = await referenceNow(id, tools);
+    if (found !== "plugin" || waited >= tools.waits.pluginMs) break;
+    await tools.sleep(PLUGIN_STEP_MS);
+  }
+  return found;
+}
+
+const PLUGIN_STEP_MS = 100;
+
+async function referenceNow(id: string, { facts }: Pick<NodeTools, "facts">): Promise<Reference | undefined> {
+  const [listed, processes, containerd] = await Promise.all([facts.sandbox(id), facts.processes(), facts.containerd()]);
+  return referenceTo(id, { isListed: listed !== undefined, containerd, processes });
+}

@@ -1,0 +1,89 @@
+import type { ContainerdClient } from "../../runtime/containerd.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { HealReason } from "../heal-reason.ts";
+
+/** What the runtime still has of a sandbox that it said it removed. */
+export type Departure = "gone" | "listed" | "recorded";
+
+/** Has a sandbox removed, and looks whether that took effect; or gives the reason why it was not removed. */
+export type RemovalVerifier = (
+  sandboxId: string,
+  remove: () => Promise<HealReason | undefined>,
+) => Promise<Departure | { readonly held: HealReason }>;
+
+export interface DepartureSources {
+  readonly cri: Pick<CriClient, "listSandboxStates" | "podSandboxState">;
+  readonly containerd: Pick<ContainerdClient, "findContainers"> | undefined;
+  readonly lookMs: number;
+}
+
+/** Long enough for many removals to share one look, too short for anybody to wait for. */
+const GATHER_MS = 250;
+
+/**
+ * RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. To ask for each one
+ * alone kept the runtime busy a quarter as long as the removals themselves, so one look serves all that have ended.
+ */
+export function removalVerifier({ cri, containerd, lookMs }: DepartureSources): RemovalVerifier {
+  const call = { timeoutMs: lookMs };
+  let underWay = 0;
+  let ended: string[] = [];
+  let nextLook: Promise<Left> | undefined;
+  let lookNow = (): void => undefined;
+
+  async function look(): Promise<Left> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, GATHER_MS);
+      lookNow = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    const ids = ended;
+    ended = [];
+    // What ends from here on may have ended after this look.
+    nextLook = undefined;
+    const [listed, recorded] = await Promise.all([
+      stillListed(ids, cri, call),
+      containerd?.findContainers(ids, call) ?? [],
+    ]);
+    return { listed, recorded: new Set(recorded.map(({ id }) => id)) };
+  }
+
+  return async (sandboxId, remove) => {
+    let looking: Promise<Left>;
+    underWay += 1;
+    try {
+      const held = await remove();
+      if (held !== undefined) return { held };
+      ended.push(sandboxId);
+      looking = nextLook ??= look();
+    } finally {
+      underWay -= 1;
+      if (underWay === 0) lookNow();
+    }
+    const { listed, recorded } = await looking;
+    if (listed.has(sandboxId)) return "listed";
+    return recorded.has(sandboxId) ? "recorded" : "gone";
+  };
+}
+
+interface Left {
+  readonly listed: ReadonlySet<string>;
+  readonly recorded: ReadonlySet<string>;
+}
+
+async function stillListed(
+  ids: readonly string[],
+  cri: DepartureSources["cri"],
+  call: { readonly timeoutMs: number },
+): Promise<ReadonlySet<string>> {
+  try {
+    return new Set((await cri.listSandboxStates(call)).map(({ id }) => id));
+  } catch (error) {
+    if (!(error instanceof RuntimeError && error.kind === "overflow")) throw error;
+    const states = await Promise.all(ids.map(async (id) => [id, await cri.podSandboxState(id, call)] as const));
+    return new Set(states.filter(([, state]) => state !== undefined).map(([id]) => id));
+  }
+}

@@ -1,0 +1,151 @@
+import { lstatSync } from "node:fs";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { MAX_FILE_BYTES } from "../../host/safe-fs.ts";
+import type { PlannedAction } from "../../plan/plan.ts";
+import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
+import type { JournalId } from "../journal/id.ts";
+import { refused, type StepResult } from "../steps/step-result.ts";
+import type { NodeTools } from "./node-tools.ts";
+import { callsPlugins, runStep } from "./run-step.ts";
+import { isContention, type StormBrake } from "./storm-brake.ts";
+import { reasonToHold } from "./turns.ts";
+
+export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
+
+/** What became of one planned action. */
+export interface ActionResult {
+  readonly action: PlannedAction;
+  readonly outcome: ActionOutcome;
+  readonly reason?: string;
+  /** Stable, where the step that ended it has one. */
+  readonly code?: string;
+  readonly journalId?: JournalId;
+  /** The entries that `unghost undo` can take back. */
+  readonly undo?: readonly JournalId[];
+  /** Planned steps that changed nothing: not needed any more, not reached, refused or failed. */
+  readonly undone?: readonly Step[];
+  /** The directory that the logs of removed containers were copied to. */
+  readonly logsSavedTo?: string;
+  readonly seconds: number;
+}
+
+export interface ActionSurroundings {
+  readonly tools: NodeTools;
+  readonly brake: StormBrake;
+}
+
+/** Pauses before another try of what failed because others held a lock. */
+const BACK_OFF_MS = [500, 2000] as const;
+
+/** Takes the steps of one action in order, and ends with the first that heals or does not succeed. */
+export async function runAction(action: PlannedAction, surroundings: ActionSurroundings): Promise<ActionResult> {
+  const startedAt = performance.now();
+  const cleanUps: (() => Promise<void>)[] = [];
+  let journalId: JournalId | undefined;
+  const undo: JournalId[] = [];
+  let logsSavedTo: string | undefined;
+  const done = new Set<Step>();
+  let outcome: ActionOutcome = "healed";
+  let reason: string | undefined;
+  let code: HealCode | undefined;
+  try {
+    for (const [index, step] of action.steps.entries()) {
+      const objection = index === 0 || callsPlugins(step) ? objectionTo(step, surroundings) : undefined;
+      if (objection !== undefined) {
+        outcome = "skipped";
+        reason = healReasonInWords(objection);
+        code = objection.code;
+        break;
+      }
+      const result = await take(step, action, surroundings);
+      if ("journalId" in result) journalId ??= result.journalId;
+      if (result.kind === "done" || result.kind === "healed") done.add(step);
+      if (result.kind === "done" && result.undoable && result.journalId !== undefined) undo.push(result.journalId);
+      if (result.kind === "done") logsSavedTo ??= result.logsSavedTo;
+      if (result.kind === "done" && result.cleanUp !== undefined) cleanUps.push(result.cleanUp);
+      if (result.kind === "done" && result.effect !== undefined) ({ code, words: reason } = result.effect);
+      if (result.kind === "healed") break;
+      if (result.kind === "held" || result.kind === "refused" || result.kind === "failed") {
+        outcome = result.kind === "held" ? "skipped" : result.kind;
+        reason = result.reason;
+        code = result.code;
+        break;
+      }
+    }
+    if (outcome === "healed") {
+      const after = await runAfterwards(action, surroundings, done);
+      reason = after.reason ?? reason;
+      code = after.code ?? code;
+    }
+  } finally {
+    for (const cleanUp of cleanUps) await cleanUp();
+  }
+  const undone = [...action.steps, ...(action.afterwards ?? [])].filter((step) => !done.has(step));
+  return {
+    action,
+    outcome,
+    ...(reason === undefined ? {} : { reason }),
+    ...(code === undefined ? {} : { code }),
+    ...(journalId === undefined ? {} : { journalId }),
+    ...(undo.length === 0 ? {} : { undo }),
+    ...(undone.length === 0 ? {} : { undone }),
+    ...(logsSavedTo === undefined ? {} : { logsSavedTo }),
+    seconds: Math.round(performance.now() - startedAt) / 1000,
+  };
+}
+
+/** Helps those who suffered from what is healed now. Whatever becomes of that, it stays healed; says what did not work. */
+async function runAfterwards(
+  action: PlannedAction,
+  { tools }: ActionSurroundings,
+  done: Set<Step>,
+): Promise<{ readonly reason: string | undefined; readonly code: HealCode | undefined }> {
+  const objections: string[] = [];
+  let code: HealCode | undefined;
+  for (const step of action.afterwards ?? []) {
+    if (tools.interruption.stop.aborted) break;
+    const result = await runStep(step, action.finding, tools);
+    if (result.kind === "done") done.add(step);
+    if (result.kind !== "refused" && result.kind !== "failed") continue;
+    code ??= result.code;
+    objections.push("name" in step ? `${step.name}: ${result.reason}` : result.reason);
+    if (step.kind === "await-socket") break;
+  }
+  return { reason: objections.length === 0 ? undefined : objections.join("; "), code };
+}
+
+/**
+ * Why a step is not even begun. What follows a removal is not asked for it: a run that is to end still looks after what it
+ * has begun.
+ */
+function objectionTo(step: Step, { tools, brake }: ActionSurroundings): HealReason | undefined {
+  return reasonToHold(tools.interruption, callsPlugins(step) ? brake : undefined);
+}
+
+async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSurroundings): Promise<StepResult> {
+  if (!callsPlugins(step)) return await runStep(step, finding, tools);
+  const unreadable = await unreadableEntry(step.sandboxId, tools);
+  if (unreadable !== undefined) return refused(unreadable);
+  for (const pause of BACK_OFF_MS) {
+    const result = await runStep(step, finding, tools);
+    const mayPass = result.kind === "failed" && isContention(result.text ?? "");
+    if (!mayPass || tools.interruption.stop.aborted) return result;
+    await tools.sleep(pause);
+  }
+  return await runStep(step, finding, tools);
+}
+
+/**
+ * Why the runtime must not be asked to read what lies in the place of this sandbox's result file. On DEL libcni opens
+ * it whatever it is and reads it whole: a FIFO holds the call forever, and gigabytes end up in the runtime's memory.
+ */
+async function unreadableEntry(sandboxId: string, tools: NodeTools): Promise<HealReason | undefined> {
+  for (const path of await tools.facts.resultFiles(sandboxId)) {
+    const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
+    if (stats === undefined) continue;
+    if (!stats.isFile()) return { code: "not-a-plain-file", path };
+    if (stats.size > MAX_FILE_BYTES) return { code: "file-too-large", path, bytes: stats.size };
+  }
+  return undefined;
+}

@@ -1,0 +1,100 @@
+import { lstatSync } from "node:fs";
+import type { Finding } from "../../evidence/finding.ts";
+import type { Step } from "../../evidence/step.ts";
+import { resolveOnHost } from "../../host/host-paths.ts";
+import { removeSandbox } from "../steps/remove-sandbox.ts";
+import { attempted, type StepResult } from "../steps/step-result.ts";
+import type { NodeTools } from "./node-tools.ts";
+
+/** Makes one step. What the runtime refuses is a result, not an exception. */
+export function runStep(step: Step, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  return attempted(() => dispatch(step, finding, tools));
+}
+
+/**
+ * A step is loaded when it is taken: most healings only remove, and some steps bring half of Node's library along. What
+ * is swept after a removal is mostly gone with it, and that is seen without the step.
+ */
+async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepResult> {
+  switch (step.kind) {
+    case "remove-sandbox":
+      return await removeSandbox(step.sandboxId, finding, tools);
+    case "quarantine-file": {
+      if (isGone(step.path, tools)) return { kind: "unneeded" };
+      const { quarantineStep } = await import("../steps/quarantine.ts");
+      return await quarantineStep(step, finding, tools);
+    }
+    case "await-kubelet": {
+      const { awaitKubelet } = await import("../steps/await-kubelet.ts");
+      return await awaitKubelet(step.sandboxId, tools);
+    }
+    case "stop-sandbox": {
+      const { stopSandbox } = await import("../steps/stop-sandbox.ts");
+      return await stopSandbox(step.sandboxId, finding, tools);
+    }
+    case "multus-marker": {
+      const { multusMarker } = await import("../steps/multus-marker.ts");
+      return await multusMarker(step, finding, tools);
+    }
+    case "end-process": {
+      const { endProcess } = await import("../steps/end-process.ts");
+      return await endProcess(step, finding, tools);
+    }
+    case "free-cni-lock": {
+      const { freeCniLock } = await import("../steps/free-cni-lock.ts");
+      return await freeCniLock(step, finding, tools);
+    }
+    case "restart-daemon": {
+      const { restartDaemon } = await import("../steps/restart-daemon.ts");
+      return await restartDaemon(step, finding, tools);
+    }
+    case "release-addresses": {
+      if (step.leases.every(({ path }) => isGone(path, tools))) return { kind: "unneeded" };
+      const { releaseAddresses } = await import("../steps/release-addresses.ts");
+      return await releaseAddresses(step, finding, tools);
+    }
+    case "replay-del": {
+      if (isGone(step.path, tools)) return { kind: "unneeded" };
+      const { replayCachedDel } = await import("../steps/replay-del.ts");
+      return await replayCachedDel(step, finding, tools);
+    }
+    case "drop-empty-lease": {
+      const { dropEmptyLease } = await import("../steps/drop-empty-lease.ts");
+      return await dropEmptyLease(step, finding, tools);
+    }
+    case "remove-netns": {
+      const { removeNetns } = await import("../steps/remove-netns.ts");
+      return await removeNetns(step, finding, tools);
+    }
+    case "delete-lease": {
+      const { deleteLease } = await import("../steps/delete-lease.ts");
+      return await deleteLease(step.leaseId, finding, tools);
+    }
+    case "await-socket": {
+      const { awaitSocket } = await import("../steps/await-socket.ts");
+      return await awaitSocket(step, tools);
+    }
+    case "kick-pod": {
+      const { restartPod } = await import("../steps/kick-pod.ts");
+      return await restartPod(step, finding, tools);
+    }
+    case "delete-volume-attachment": {
+      const { deleteVolumeAttachment } = await import("../steps/delete-volume-attachment.ts");
+      return await deleteVolumeAttachment(step, finding, tools);
+    }
+  }
+}
+
+/** The steps that make the runtime call network plugins. */
+export function callsPlugins(step: Step): step is Extract<Step, { kind: "stop-sandbox" | "remove-sandbox" }> {
+  return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
+}
+
+/** Whether nothing lies there. What cannot be told is for the step to meet. */
+function isGone(path: string, { hostRoot }: { readonly hostRoot: string }): boolean {
+  try {
+    return lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,59 @@
+import { valueOr } from "../../host/source.ts";
+import { openContainerd } from "../../runtime/containerd.ts";
+import { openCri } from "../../runtime/cri.ts";
+import type { Snapshot } from "../../snapshot/types.ts";
+import { freshFacts } from "./fresh-facts.ts";
+import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
+import { removalVerifier } from "./removal-verifier.ts";
+
+/** The runtime that was seen, and what healing asks it again and again. */
+export interface RuntimeAccess
+  extends Pick<NodeTools, "cri" | "containerd" | "facts" | "departed" | "cniCacheDirs" | "logPaths"> {
+  close(): void;
+}
+
+export interface RuntimeAccessOptions {
+  readonly hostRoot: string;
+  readonly cniCacheDir: string;
+  readonly waits?: Waits;
+}
+
+export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): RuntimeAccess {
+  const { hostRoot, cniCacheDir, waits = DEFAULT_WAITS } = options;
+  const path = snapshot.runtime.endpoint.replace(/^unix:\/\//, "");
+  const cri = openCri(path);
+  const containerd = snapshot.containerd.status === "absent" ? undefined : openContainerd(path);
+  const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
+  const cniCacheDirs = multusDir === undefined ? [cniCacheDir] : [cniCacheDir, multusDir];
+  const ended = (valueOr(snapshot.cri, undefined)?.containers ?? []).flatMap(({ id, exit }) =>
+    exit === undefined ? [] : [[id, exit.logPath] as const],
+  );
+  return {
+    cri,
+    containerd,
+    cniCacheDirs,
+    logPaths: new Map<string, string>(ended),
+    facts: freshFacts({
+      root: hostRoot,
+      runtime: {
+        socketPath: path,
+        cniBinDirs: cniBinDirsOf(snapshot),
+        isContainerd: snapshot.runtime.name.startsWith("containerd"),
+      },
+      cniCacheDirs,
+      cri,
+      containerd,
+      lookMs: waits.lookMs,
+    }),
+    departed: removalVerifier({ cri, containerd, lookMs: waits.lookMs }),
+    close: () => {
+      cri.close();
+      containerd?.close();
+    },
+  };
+}
+
+/** Where the runtime takes its plugins from, by its configuration or its own word. */
+export function cniBinDirsOf({ cni, cri }: Pick<Snapshot, "cni" | "cri">): readonly string[] {
+  return valueOr(cni.conf, undefined)?.binDirs ?? valueOr(cri, undefined)?.cniDirs?.bin ?? [];
+}

@@ -1,0 +1,63 @@
+import { classById } from "../../classes/index.ts";
+import { recognise } from "../../explain/recognise.ts";
+import type { HealReason } from "../heal-reason.ts";
+
+/** A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth a retry. */
+const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
+
+export function isContention(text: string): boolean {
+  return CONTENTION.test(text);
+}
+
+/** The class that says why others fail alike; undefined where the failure is this sandbox' own. */
+export function sharedCause(text: string): string | undefined {
+  const id = recognise(text)[0]?.class;
+  return id !== undefined && classById(id)?.sharedCause === true ? id : undefined;
+}
+
+/** Failures of one cause in a row before no more are tried. */
+const ENOUGH = 3;
+/** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
+const ENOUGH_UNANSWERED = 16;
+
+export interface StormBrake {
+  /** Why no further sandbox should be fed to the plugins; undefined while all is well. */
+  reason(): HealReason | undefined;
+  succeeded(): void;
+  /** Takes the runtime's own words; none at all when it did not answer in time. */
+  failed(text: string): void;
+  /** So many wait for an answer and none has succeeded: no further one is made. Gives the reason. */
+  unanswered(count: number): HealReason;
+}
+
+export function stormBrake(): StormBrake {
+  let cause: string | undefined;
+  let inARow = 0;
+  let reason: HealReason | undefined;
+
+  function count(of: string): number {
+    inARow = of === cause ? inARow + 1 : 1;
+    cause = of;
+    return inARow;
+  }
+
+  return {
+    reason: () => reason,
+    unanswered: (waiting) => {
+      reason ??= { code: "no-removal-answered", count: waiting };
+      return reason;
+    },
+    succeeded: () => {
+      inARow = 0;
+    },
+    failed: (text) => {
+      if (text === "") {
+        if (count("no answer") >= ENOUGH_UNANSWERED) reason = { code: "removals-unanswered", times: inARow };
+        return;
+      }
+      if (isContention(text)) return;
+      const id = sharedCause(text);
+      if (id !== undefined && count(id) >= ENOUGH) reason = { code: "shared-cause", class: id, times: inARow, text };
+    },
+  };
+}

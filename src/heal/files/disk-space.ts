@@ -1,0 +1,64 @@
+import { constants } from "node:fs";
+import { open, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { type Outcome, ok, refuse } from "../outcome.ts";
+import { describeError, errorCode } from "../system-error.ts";
+import { unlinkIfThere } from "./unlink-if-there.ts";
+
+export interface RoomNeeded {
+  /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and as much again for copies. */
+  readonly freeBytes: number;
+  /** Bytes really written and synced as a trial; default 64 KiB. */
+  readonly trialBytes: number;
+}
+
+const DEFAULT_ROOM: RoomNeeded = { freeBytes: 8 * 1024 * 1024, trialBytes: 64 * 1024 };
+
+/**
+ * Proves that the journal can be written before anything on the node is touched. The numbers of statfs alone are not
+ * enough: quotas, read-only remounts after a disk error and thin volumes show only in a write that was synced.
+ */
+export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT_ROOM): Promise<Outcome<void>> {
+  try {
+    const stats = await statfs(directory);
+    // Without the number that is free: it changes all the time, and an agent says the same thing only once.
+    if (stats.bavail * stats.bsize < needed.freeBytes) {
+      return full(directory, `less than ${Math.floor(needed.freeBytes / 1024)} KiB are free`);
+    }
+    // File systems that make inodes on demand (btrfs, tmpfs without a limit) report none at all.
+    if (stats.files > 0 && stats.ffree === 0) return full(directory, "no inode is left");
+    await writeTrial(join(directory, "trial"), needed.trialBytes);
+    return ok(undefined);
+  } catch (thrown) {
+    const code = errorCode(thrown);
+    if (code === "ENOSPC" || code === "EDQUOT") return full(directory, describeError(thrown));
+    return refuse(
+      `${directory} cannot be written, ${describeError(thrown)}.`,
+      "Repair or remount that file system, or choose another --state-dir.",
+    );
+  }
+}
+
+async function writeTrial(path: string, bytes: number): Promise<void> {
+  const handle = await open(
+    path,
+    constants.O_CREAT | constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    await handle.writeFile(Buffer.alloc(bytes, "unghost "));
+    await handle.sync();
+  } finally {
+    await handle.close();
+    // Another run may be trying the same at this moment.
+    await unlinkIfThere(path);
+  }
+}
+
+function full(directory: string, seen: string): ReturnType<typeof refuse> {
+  return refuse(
+    `The file system of ${directory} is full or nearly so (${seen}).`,
+    "Free some space there, or choose a --state-dir on another file system.",
+    "disk",
+  );
+}

@@ -1,0 +1,149 @@
+import { mkdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { HealContext } from "../execution/heal-context.ts";
+import type { JournalId } from "../journal/id.ts";
+import type { Intent } from "../journal/journal.ts";
+import { type Outcome, ok, type Refusal } from "../outcome.ts";
+import { describeError } from "../system-error.ts";
+import { copyTail } from "./copy-tail.ts";
+import { canonicalPath } from "./host-path.ts";
+import { findLogs, type LogDirectory, type LogFile, pathOf } from "./log-files.ts";
+import { syncDirectory } from "./sync-directory.ts";
+
+export interface SaveLogsRequest extends Omit<Intent, "action"> {
+  readonly sandboxId: string;
+  /** The containers' current log files as the node names them: /var/log/pods/<pod>/<container>/0.log */
+  readonly logPaths: readonly string[];
+  readonly limits?: LogLimits;
+}
+
+export interface LogLimits {
+  /** Of each file this much of its end is kept; default 2 MiB. */
+  readonly bytesPerFile: number;
+  /** Of all files together; default 16 MiB. */
+  readonly bytesInAll: number;
+}
+
+const DEFAULT_LIMITS: LogLimits = { bytesPerFile: 2 * 1024 * 1024, bytesInAll: 16 * 1024 * 1024 };
+
+export interface SavedLog {
+  readonly from: string;
+  readonly to: string;
+  readonly bytes: number;
+  /** Size of the original: more than `bytes` when only its end was kept. */
+  readonly ofBytes: number;
+}
+
+/** `skipped`: what was passed over, and why. A log that is there and may not be copied is a refusal instead. */
+export type SaveLogsOutcome =
+  | {
+      readonly outcome: "saved";
+      readonly id: JournalId;
+      readonly saved: readonly SavedLog[];
+      readonly skipped: readonly string[];
+    }
+  | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
+
+/** Copies containers' logs into quarantine before RemovePodSandbox takes them away for good. */
+export async function saveLogs(context: HealContext, request: SaveLogsRequest): Promise<SaveLogsOutcome> {
+  const { sandboxId, logPaths, limits = DEFAULT_LIMITS, ...why } = request;
+  const paths = [...new Set(logPaths)].map((path) => canonicalPath(context.hostRoot, path));
+  const begun = await context.journal.begin({ ...why, action: { kind: "save-logs", sandboxId, paths } });
+  if (!begun.ok) return { outcome: "refused", refusal: begun.refusal };
+  const id = begun.value;
+  try {
+    const found = findAll(context.hostRoot, paths);
+    if (!found.ok) {
+      await context.journal.done(id, "refused", found.refusal.message);
+      return { outcome: "refused", id, refusal: found.refusal };
+    }
+    const copied = await copyAll(context, id, found.value, limits);
+    // The line goes to the disk before the one that announces the removal.
+    context.journal.ended(id, "healed", `${copied.saved.length} saved, ${copied.skipped.length} skipped`);
+    return { outcome: "saved", id, ...copied };
+  } catch (thrown) {
+    const message = `The logs of sandbox ${sandboxId} could not be saved: ${describeError(thrown)}.`;
+    await context.journal.done(id, "failed", message);
+    return { outcome: "failed", id, refusal: { message, next: "Free space in the state directory, then heal again." } };
+  }
+}
+
+interface Copied {
+  readonly saved: readonly SavedLog[];
+  readonly skipped: readonly string[];
+}
+
+/** The logs of one container, in one directory or two. */
+interface ContainerLogs {
+  readonly container: string;
+  readonly directories: readonly LogDirectory[];
+}
+
+/** All of them, or the reason why one may not be copied: before the first is. */
+function findAll(hostRoot: string, paths: readonly string[]): Outcome<readonly ContainerLogs[]> {
+  const all: ContainerLogs[] = [];
+  for (const path of paths) {
+    const found = findLogs(hostRoot, path);
+    if (!found.ok) {
+      for (const { directories } of all) closeAll(directories);
+      return found;
+    }
+    // /var/log/pods/<pod>/<container>/: containers of one pod have different names.
+    all.push({ container: basename(dirname(path)), directories: found.value });
+  }
+  return ok(all);
+}
+
+function closeAll(directories: readonly LogDirectory[]): void {
+  for (const { directory } of directories) directory.close();
+}
+
+async function copyAll(
+  context: HealContext,
+  id: JournalId,
+  found: readonly ContainerLogs[],
+  limits: LogLimits,
+): Promise<Copied> {
+  const entryDirectory = join(context.stateDir.quarantine, id);
+  const logs = join(entryDirectory, "logs");
+  const made = new Set([context.stateDir.quarantine, entryDirectory, logs]);
+  const saved: SavedLog[] = [];
+  const skipped: string[] = [];
+  let left = limits.bytesInAll;
+  try {
+    mkdirSync(entryDirectory, { mode: 0o700 });
+    mkdirSync(logs, { mode: 0o700 });
+    for (const { container, directories } of found) {
+      const target = join(logs, container);
+      for (const source of directories) {
+        skipped.push(...source.skipped);
+        mkdirSync(target, { mode: 0o700, recursive: true });
+        made.add(target);
+        for (const file of source.files) {
+          const from = pathOf(source, file);
+          const room = Math.min(limits.bytesPerFile, left);
+          const objection = objectionTo(file, room);
+          if (objection !== undefined) {
+            skipped.push(`${from} ${objection}`);
+            continue;
+          }
+          const to = join(target, file.name);
+          const bytes = await copyTail(source.directory.entry(file.name), to, room);
+          left -= bytes;
+          saved.push({ from, to, bytes, ofBytes: Number(file.identity.size) });
+        }
+      }
+    }
+  } finally {
+    for (const { directories } of found) closeAll(directories);
+  }
+  await Promise.all([...made].map(syncDirectory));
+  return { saved, skipped };
+}
+
+function objectionTo(file: LogFile, room: number): string | undefined {
+  if (room <= 0) return "was left out: the limit for all logs together is reached.";
+  if (file.name.endsWith(".gz") && file.identity.size > BigInt(room))
+    return "was left out: compressed, and too large to keep whole.";
+  return undefined;
+}

@@ -1,0 +1,138 @@
+import * as v from "valibot";
+import { isJournalId, type JournalId } from "./id.ts";
+
+/** Device numbers, inodes and nanoseconds outgrow a double, so they are written as decimal strings. */
+const decimal = v.pipe(
+  v.string(),
+  v.regex(/^-?\d{1,20}$/),
+  v.transform((text) => BigInt(text)),
+);
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
+const absolutePath = v.pipe(v.string(), v.startsWith("/"));
+const journalId = v.custom<JournalId>((input) => typeof input === "string" && isJournalId(input));
+
+/** A file as it was before it was moved: enough to know it again and to put it back as it lay. */
+const fileState = v.object({
+  dev: decimal,
+  inode: decimal,
+  size: decimal,
+  mtimeNs: decimal,
+  atimeNs: decimal,
+  mode: count,
+  uid: count,
+  gid: count,
+  sha256,
+});
+
+/** What is about to be done, with the state before it where that is needed to take it back. Paths are the host's. */
+const action = v.variant("kind", [
+  v.object({ kind: v.literal("quarantine-file"), path: absolutePath, before: fileState }),
+  v.object({ kind: v.literal("stop-sandbox"), sandboxId: v.string() }),
+  v.object({ kind: v.literal("remove-sandbox"), sandboxId: v.string() }),
+  v.object({ kind: v.literal("end-process"), pid: count, startedSecondsAfterBoot: v.number() }),
+  v.object({ kind: v.literal("restart-daemon"), containerId: v.string(), socket: absolutePath, pid: count }),
+  v.object({ kind: v.literal("write-marker"), path: absolutePath, sha256 }),
+  v.object({ kind: v.literal("release-address"), network: v.string(), address: v.string(), owner: v.string() }),
+  v.object({ kind: v.literal("replay-del"), path: absolutePath, sandboxId: v.string() }),
+  v.object({ kind: v.literal("remove-netns"), path: absolutePath }),
+  v.object({ kind: v.literal("delete-lease"), lease: v.string() }),
+  v.object({ kind: v.literal("delete-volume-attachment"), name: v.string(), uid: v.string(), object: v.unknown() }),
+  v.object({ kind: v.literal("kick-pod"), namespace: v.string(), name: v.string(), uid: v.string() }),
+  v.object({ kind: v.literal("delete-record"), record: v.string(), copy: absolutePath }),
+  v.object({ kind: v.literal("save-logs"), sandboxId: v.string(), paths: v.array(absolutePath) }),
+]);
+
+/** The subject of the finding, kept only for people and for history; nothing is decided by it. */
+const subject = v.looseObject({
+  type: v.string(),
+  sandboxId: v.optional(v.string()),
+  name: v.optional(v.string()),
+  path: v.optional(v.string()),
+  pid: v.optional(v.number()),
+  pod: v.optional(v.looseObject({ namespace: v.string(), name: v.string() })),
+});
+
+/** What started the run: a person or script at the command line, the daemon, or the boot hook. */
+const ACTORS = ["cli", "agent", "boot"] as const;
+export type Actor = (typeof ACTORS)[number];
+
+const stamp = { at: v.string(), run: v.string(), boot: v.string() };
+
+const entry = v.variant("event", [
+  /** Announces a change; synced before the change is made. */
+  v.object({
+    event: v.literal("begin"),
+    id: journalId,
+    ...stamp,
+    by: v.optional(v.picklist(ACTORS)),
+    finding: v.string(),
+    class: v.string(),
+    subject,
+    action,
+  }),
+  v.object({
+    event: v.literal("done"),
+    id: journalId,
+    ...stamp,
+    outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
+    detail: v.optional(v.string()),
+  }),
+  /** Announces that a quarantined file is being put back. */
+  v.object({ event: v.literal("undoing"), id: journalId, ...stamp }),
+  v.object({ event: v.literal("undone"), id: journalId, ...stamp }),
+  /** A later run found the entry open and settled it. */
+  v.object({
+    event: v.literal("recovered"),
+    id: journalId,
+    ...stamp,
+    how: v.picklist(["completed", "rolled-back", "undone", "interrupted", "lost"]),
+    detail: v.string(),
+  }),
+  /** The line before this one was cut off by a crash or a full disk. */
+  v.object({ event: v.literal("resumed"), ...stamp }),
+]);
+
+export type JournalEntry = v.InferOutput<typeof entry>;
+export type BeginEntry = Extract<JournalEntry, { event: "begin" }>;
+export type DoneOutcome = Extract<JournalEntry, { event: "done" }>["outcome"];
+export type RecoveredHow = Extract<JournalEntry, { event: "recovered" }>["how"];
+export type JournalAction = v.InferOutput<typeof action>;
+export type JournalSubject = v.InferOutput<typeof subject>;
+export type FileState = v.InferOutput<typeof fileState>;
+
+export type ParsedLine =
+  | { readonly ok: true; readonly entry: JournalEntry }
+  | { readonly ok: false; readonly reason: string };
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Never throws, whatever the bytes. */
+export function parseEntry(line: Uint8Array): ParsedLine {
+  let json: unknown;
+  try {
+    json = JSON.parse(strictUtf8.decode(line));
+  } catch {
+    return { ok: false, reason: "not a complete JSON object" };
+  }
+  const parsed = v.safeParse(entry, json);
+  if (parsed.success) return { ok: true, entry: parsed.output };
+  const issue = parsed.issues[0];
+  return {
+    ok: false,
+    reason: `not an entry this version knows (${v.getDotPath(issue) ?? "object"}: ${issue.message})`,
+  };
+}
+
+export function formatEntry(value: JournalEntry): string {
+  return `${stringify(value)}\n`;
+}
+
+/** JSON as the journal and the reports write it: big numbers as decimal strings. */
+export function stringify(value: unknown, indent?: number): string {
+  return JSON.stringify(
+    value,
+    (_key, field: unknown) => (typeof field === "bigint" ? field.toString() : field),
+    indent,
+  );
+}

@@ -1,0 +1,90 @@
+import type { BeginEntry, DoneOutcome, JournalEntry } from "./entry.ts";
+import type { JournalId } from "./id.ts";
+import { type JournalItem, type JournalProblem, readJournal } from "./reader.ts";
+
+/**
+ * - `open`: announced, its end not written: under way right now, or interrupted and to be settled by the next run.
+ * - `done`: ended; `outcome` says how. A file that was moved is in quarantine and can be put back.
+ * - `undoing`: being put back right now, or interrupted at that.
+ * - `undone`: the file lies at its old place again.
+ * - `rolled-back`: interrupted, and found not to have happened.
+ * - `interrupted`: whether it took effect is for a scan to tell.
+ * - `lost`: interrupted, and the file is in neither place. Somebody must look.
+ */
+export type RecordState = "open" | "done" | "undoing" | "undone" | "rolled-back" | "interrupted" | "lost";
+
+/** All that the journal says about one action. */
+export interface HistoryRecord extends Omit<BeginEntry, "event"> {
+  readonly state: RecordState;
+  readonly endedAt?: string;
+  readonly outcome?: DoneOutcome;
+  readonly detail?: string;
+}
+
+export interface History {
+  /** In the order in which they were begun. */
+  readonly records: readonly HistoryRecord[];
+  readonly problems: readonly JournalProblem[];
+}
+
+export async function readHistory(journalPath: string): Promise<History> {
+  return foldHistory(readJournal(journalPath));
+}
+
+export async function foldHistory(items: AsyncIterable<JournalItem> | Iterable<JournalItem>): Promise<History> {
+  const records = new Map<JournalId, HistoryRecord>();
+  const problems: JournalProblem[] = [];
+  for await (const item of items) {
+    if (item.type === "problem") problems.push(item.problem);
+    else apply(records, item.entry);
+  }
+  return { records: [...records.values()], problems };
+}
+
+function apply(records: Map<JournalId, HistoryRecord>, entry: JournalEntry): void {
+  if (entry.event === "resumed") return;
+  const known = records.get(entry.id);
+  if (entry.event === "begin") {
+    // A rotation that was interrupted leaves lines twice, in order; the lines that follow settle the state again.
+    if (known === undefined) records.set(entry.id, { ...withoutEvent(entry), state: "open" });
+    return;
+  }
+  // The beginning may have been rotated away while its end was not yet.
+  if (known !== undefined) records.set(entry.id, { ...known, ...ending(entry) });
+}
+
+function ending(entry: Exclude<JournalEntry, { event: "begin" | "resumed" }>): Partial<HistoryRecord> {
+  switch (entry.event) {
+    case "done":
+      return {
+        state: "done",
+        endedAt: entry.at,
+        outcome: entry.outcome,
+        ...(entry.detail !== undefined && { detail: entry.detail }),
+      };
+    case "undoing":
+      return { state: "undoing" };
+    case "undone":
+      return { state: "undone", endedAt: entry.at };
+    case "recovered":
+      return {
+        endedAt: entry.at,
+        detail: entry.detail,
+        ...(entry.how === "completed" ? { state: "done", outcome: "healed" } : { state: entry.how }),
+      };
+  }
+}
+
+function withoutEvent({ event: _event, ...rest }: BeginEntry): Omit<BeginEntry, "event"> {
+  return rest;
+}
+
+/** Waiting to be settled by the next run that may write. */
+export function isOpen(record: HistoryRecord): boolean {
+  return record.state === "open" || record.state === "undoing";
+}
+
+/** Whether `undo` can put it back: only files that lie in quarantine. */
+export function isUndoable(record: HistoryRecord): boolean {
+  return record.action.kind === "quarantine-file" && record.state === "done" && record.outcome === "healed";
+}

@@ -1,0 +1,42 @@
+import { findStateDir } from "../files/state-dir.ts";
+import type { ProcessIdentity } from "../locks/process-identity.ts";
+import { type LiveRun, liveRun } from "../locks/run-lock.ts";
+import { foldHistory, type HistoryRecord } from "./history.ts";
+import { readJournal } from "./reader.ts";
+
+/** What the run that changes this node right now has written about one sandbox. */
+export interface UnderWay {
+  readonly pid: number;
+  /** Id and class of the finding that it treats. */
+  readonly finding: string;
+  readonly class: string;
+  readonly since: string;
+}
+
+/** The run that holds the lock of a state directory, if that is a directory to be trusted. */
+export async function findLiveRun(stateDir: string, uid: number, own: ProcessIdentity): Promise<LiveRun | undefined> {
+  const found = await findStateDir(stateDir, uid);
+  return found.ok && found.value !== undefined ? await liveRun(found.value, own) : undefined;
+}
+
+/**
+ * The sandboxes that a run has begun to treat, by its journal: a step is in flight, or the last one succeeded and the next
+ * has not begun. Where its last step failed or was refused, the sandbox is no longer under way.
+ */
+export async function sandboxesUnderWay({ run, pid, journal }: LiveRun): Promise<ReadonlyMap<string, UnderWay>> {
+  const ofRun = Buffer.from(JSON.stringify({ run }).slice(1, -1));
+  const lines = readJournal(journal, ({ bytes }) => bytes !== undefined && Buffer.from(bytes).includes(ofRun));
+  const treated = new Map<string, UnderWay>();
+  for (const record of (await foldHistory(lines)).records) {
+    const sandboxId = sandboxOf(record);
+    if (record.run !== run || sandboxId === undefined) continue;
+    const isUnderWay = record.state === "open" || (record.state === "done" && record.outcome === "healed");
+    if (isUnderWay) treated.set(sandboxId, { pid, finding: record.finding, class: record.class, since: record.at });
+    else treated.delete(sandboxId);
+  }
+  return treated;
+}
+
+function sandboxOf({ subject, action }: HistoryRecord): string | undefined {
+  return subject.sandboxId ?? ("sandboxId" in action ? action.sandboxId : undefined);
+}

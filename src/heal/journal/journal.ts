@@ -1,0 +1,273 @@
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { StateDir } from "../files/state-dir.ts";
+import { syncDirectory } from "../files/sync-directory.ts";
+import { type Outcome, ok, refuse } from "../outcome.ts";
+import { describeError } from "../system-error.ts";
+import {
+  type Actor,
+  type DoneOutcome,
+  formatEntry,
+  type JournalAction,
+  type JournalEntry,
+  type JournalSubject,
+  type RecoveredHow,
+} from "./entry.ts";
+import type { JournalId } from "./id.ts";
+import { rotateJournal } from "./rotation.ts";
+
+export interface JournalOptions {
+  readonly stateDir: StateDir;
+  /** Names this run in every entry it writes. */
+  readonly run: string;
+  /** The kernel's boot id. */
+  readonly boot: string;
+  /** What started the run. */
+  readonly by?: Actor;
+  readonly clock: () => Date;
+  readonly newId: () => JournalId;
+  /** A file that has grown to this size is rotated; default 4 MiB. */
+  readonly maxBytes?: number;
+  /** How many rotated files are kept; default 4. */
+  readonly keep?: number;
+}
+
+/** What is about to be done, and why. */
+export interface Intent {
+  readonly finding: string;
+  readonly class: string;
+  readonly subject: JournalSubject;
+  readonly action: JournalAction;
+}
+
+type Draft = JournalEntry extends infer E ? (E extends JournalEntry ? Omit<E, "at" | "run" | "boot"> : never) : never;
+
+interface Waiting {
+  readonly line: string;
+  /** Somebody waits for it. */
+  readonly urgent: boolean;
+  readonly settle: (outcome: Outcome<void>) => void;
+}
+
+/** Long enough for many endings to share one sync, too short for anybody to look in between. */
+const SOON_MS = 50;
+
+/** Opens the journal for appending. The caller holds the run lock: there is one writer at a time. */
+export async function openJournal(options: JournalOptions): Promise<Outcome<Journal>> {
+  try {
+    return ok(new Journal(options, await openForAppending(options.stateDir.journal)));
+  } catch (thrown) {
+    return notWritten(options.stateDir.journal, thrown);
+  }
+}
+
+/**
+ * The append-only record of everything unghost does. A promise that resolves to ok means: the line is on the disk.
+ * Lines that are waiting together are written and synced together, so many subjects at once cost few syncs.
+ */
+export class Journal {
+  readonly #options: JournalOptions;
+  #file: AppendFile;
+  #waiting: Waiting[] = [];
+  #flushing: Promise<void> | undefined;
+  #soon: NodeJS.Timeout | undefined;
+  #rotateAt: number;
+  #broken: ReturnType<typeof refuse> | undefined;
+  #closed = false;
+  /** Begun here, by what is on the disk, and not ended. */
+  readonly #open = new Set<JournalId>();
+  readonly #warnings: string[] = [];
+
+  constructor(options: JournalOptions, file: AppendFile) {
+    this.#options = options;
+    this.#file = file;
+    this.#rotateAt = this.#maxBytes;
+  }
+
+  /** Announces a change. Only when this is ok may the change be made. */
+  async begin(intent: Intent): Promise<Outcome<JournalId>> {
+    const id = this.#options.newId();
+    const written = await this.#append({ event: "begin", id, ...intent });
+    return written.ok ? ok(id) : written;
+  }
+
+  done(id: JournalId, outcome: DoneOutcome, detail?: string): Promise<Outcome<void>> {
+    return this.#append({ event: "done", id, outcome, detail });
+  }
+
+  /**
+   * As done(), without the wait: the line goes to the disk with the next ones, or soon. Only where its loss costs
+   * nothing, because whether the change took effect is for a scan to tell in any case.
+   */
+  ended(id: JournalId, outcome: DoneOutcome, detail?: string): void {
+    this.#wait({ event: "done", id, outcome, detail }, false, () => undefined);
+    this.#flushSoon();
+  }
+
+  undoing(id: JournalId): Promise<Outcome<void>> {
+    return this.#append({ event: "undoing", id });
+  }
+
+  undone(id: JournalId): Promise<Outcome<void>> {
+    return this.#append({ event: "undone", id });
+  }
+
+  recovered(id: JournalId, how: RecoveredHow, detail: string): Promise<Outcome<void>> {
+    return this.#append({ event: "recovered", id, how, detail });
+  }
+
+  /** What did not go as it should but stopped nothing, for the report. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /**
+   * Names the journal as this run leaves it; undefined when something begun is not ended, or a line may be torn. It only
+   * ever grows or is replaced: while it still has this name, nobody has written to it since.
+   */
+  get settledAs(): string | undefined {
+    const { identity, size, cutOff } = this.#file;
+    return this.#open.size > 0 || cutOff ? undefined : `${identity}:${size}`;
+  }
+
+  async close(): Promise<void> {
+    while (this.#flushing !== undefined || this.#waiting.length > 0) await (this.#flushing ??= this.#flush());
+    clearTimeout(this.#soon);
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#broken ??= refuse("The journal is closed.", "Open it again.");
+    await this.#file.handle.close();
+  }
+
+  #append(draft: Draft): Promise<Outcome<void>> {
+    return new Promise((settle) => {
+      this.#wait(draft, true, settle);
+      this.#flushing ??= this.#flush();
+    });
+  }
+
+  #wait(draft: Draft, urgent: boolean, settle: Waiting["settle"]): void {
+    this.#waiting.push({
+      line: formatEntry(this.#stamped(draft)),
+      urgent,
+      settle: (outcome) => {
+        if (outcome.ok && "id" in draft) this.#noteOnDisk(draft);
+        settle(outcome);
+      },
+    });
+  }
+
+  #noteOnDisk({ event, id }: Pick<Extract<Draft, { id: JournalId }>, "event" | "id">): void {
+    if (event === "begin" || event === "undoing") this.#open.add(id);
+    else this.#open.delete(id);
+  }
+
+  #flushSoon(): void {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      this.#flushing ??= this.#flush();
+    }, SOON_MS);
+  }
+
+  async #flush(): Promise<void> {
+    // Lets everything that is ready in this turn of the event loop join the first batch.
+    await Promise.resolve();
+    do {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
+      for (const { settle } of batch) settle(outcome);
+    } while (this.#waiting.some(({ urgent }) => urgent));
+    // In the same breath as the look at the queue, or an entry that comes in between would wait forever.
+    this.#flushing = undefined;
+    if (this.#waiting.length > 0) this.#flushSoon();
+  }
+
+  async #write(lines: string): Promise<Outcome<void>> {
+    const rotated = await this.#rotateIfLarge();
+    if (!rotated.ok) return rotated;
+    const file = this.#file;
+    const fresh = file.cutOff ? `\n${formatEntry(this.#stamped({ event: "resumed" }))}` : "";
+    const bytes = Buffer.from(fresh + lines);
+    try {
+      file.cutOff = true;
+      await file.handle.appendFile(bytes);
+      file.cutOff = false;
+      file.size += bytes.length;
+    } catch (thrown) {
+      return notWritten(this.#options.stateDir.journal, thrown);
+    }
+    try {
+      await file.handle.sync();
+      return ok(undefined);
+    } catch (thrown) {
+      // After a failed sync the kernel may have dropped the pages and will report the next sync as fine: trust none.
+      this.#broken = notWritten(this.#options.stateDir.journal, thrown);
+      return this.#broken;
+    }
+  }
+
+  async #rotateIfLarge(): Promise<Outcome<void>> {
+    if (this.#file.size < this.#rotateAt) return ok(undefined);
+    const { stateDir, keep = 4 } = this.#options;
+    try {
+      await rotateJournal(stateDir, keep);
+    } catch (thrown) {
+      this.#warnings.push(`The journal ${stateDir.journal} could not be rotated: ${describeError(thrown)}.`);
+    }
+    try {
+      const old = this.#file.handle;
+      this.#file = await openForAppending(stateDir.journal);
+      this.#rotateAt = this.#file.size + this.#maxBytes;
+      await old.close();
+      return ok(undefined);
+    } catch (thrown) {
+      this.#broken = notWritten(stateDir.journal, thrown);
+      return this.#broken;
+    }
+  }
+
+  get #maxBytes(): number {
+    return this.#options.maxBytes ?? 4 * 1024 * 1024;
+  }
+
+  #stamped(draft: Draft): JournalEntry {
+    const { run, boot, clock, by } = this.#options;
+    const stamped = { ...draft, at: clock().toISOString(), run, boot };
+    return stamped.event === "begin" && by !== undefined ? { ...stamped, by } : stamped;
+  }
+}
+
+interface AppendFile {
+  readonly handle: FileHandle;
+  /** Tells it from every other file. */
+  readonly identity: string;
+  size: number;
+  /** The last line has no newline: what comes next must start on a fresh one. */
+  cutOff: boolean;
+}
+
+async function openForAppending(path: string): Promise<AppendFile> {
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags, 0o600);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new Error("it is not a regular file");
+    const last = Buffer.alloc(1);
+    if (stats.size > 0) await handle.read(last, 0, 1, stats.size - 1);
+    await syncDirectory(dirname(path));
+    const { dev, ino, size } = stats;
+    return { handle, identity: `${dev}:${ino}`, size, cutOff: size > 0 && last.toString() !== "\n" };
+  } catch (thrown) {
+    await handle.close();
+    throw thrown;
+  }
+}
+
+function notWritten(path: string, thrown: unknown): ReturnType<typeof refuse> {
+  return refuse(
+    `The journal ${path} cannot be written: ${describeError(thrown)}.`,
+    "Nothing is changed without a journal. Free space or repair that file system, then run unghost again.",
+  );
+}

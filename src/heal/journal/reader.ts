@@ -1,0 +1,123 @@
+import { constants } from "node:fs";
+import { type FileHandle, open, readdir } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { describeError, errorCode } from "../system-error.ts";
+import { type JournalEntry, parseEntry } from "./entry.ts";
+import { type RawLine, splitLines } from "./lines.ts";
+
+/** A line or a file of the journal that could not be understood. Reported, never fatal. */
+export interface JournalProblem {
+  readonly file: string;
+  readonly line?: number;
+  readonly reason: string;
+}
+
+export type JournalItem =
+  | { readonly type: "entry"; readonly entry: JournalEntry }
+  | { readonly type: "problem"; readonly problem: JournalProblem };
+
+/** Which lines are worth being understood. */
+export type LineFilter = (line: RawLine) => boolean;
+
+/** Every entry of all journal files, oldest first. Safe beside a running writer; a journal that is absent is empty. */
+export async function* readJournal(
+  journalPath: string,
+  isWanted: LineFilter = () => true,
+): AsyncGenerator<JournalItem> {
+  const opened = await openNewestFirst(journalPath);
+  try {
+    for (const problem of opened.problems) yield { type: "problem", problem };
+    for (const { path, handle } of opened.files.toReversed()) {
+      yield* interpretLines(path, wantedOf(splitLines(chunksOf(handle)), isWanted));
+    }
+  } finally {
+    for (const { handle } of opened.files) await handle.close();
+  }
+}
+
+async function* wantedOf(lines: AsyncIterable<RawLine>, isWanted: LineFilter): AsyncGenerator<RawLine> {
+  for await (const line of lines) {
+    if (isWanted(line)) yield line;
+  }
+}
+
+/**
+ * Tells a line that was cut off (by a crash or a full disk: ordinary, and nothing was done under it) from one that was
+ * damaged later. Cut off is what stands last without a newline, or what a `resumed` entry follows.
+ */
+export async function* interpretLines(
+  file: string,
+  lines: AsyncIterable<RawLine> | Iterable<RawLine>,
+): AsyncGenerator<JournalItem> {
+  let doubtful: JournalProblem | undefined;
+  for await (const line of lines) {
+    if (line.bytes?.length === 0) continue;
+    const parsed = line.bytes === undefined ? ({ ok: false, reason: "too long" } as const) : parseEntry(line.bytes);
+    if (parsed.ok && parsed.entry.event === "resumed") {
+      doubtful = undefined;
+      continue;
+    }
+    if (doubtful !== undefined) yield { type: "problem", problem: doubtful };
+    doubtful = undefined;
+    if (parsed.ok) yield { type: "entry", entry: parsed.entry };
+    else if (line.terminated) doubtful = { file, line: line.number, reason: parsed.reason };
+  }
+  if (doubtful !== undefined) yield { type: "problem", problem: doubtful };
+}
+
+/** `journal.3` → 3, `journal` → 0, anything else → undefined. */
+export function journalNumber(journalPath: string, name: string): number | undefined {
+  const base = basename(journalPath);
+  if (name === base) return 0;
+  const suffix = name.startsWith(`${base}.`) ? name.slice(base.length + 1) : "";
+  return /^[1-9]\d{0,3}$/.test(suffix) ? Number(suffix) : undefined;
+}
+
+interface OpenedFiles {
+  readonly files: readonly { readonly path: string; readonly handle: FileHandle }[];
+  readonly problems: readonly JournalProblem[];
+}
+
+/** Rotation only ever moves a file to a higher number, so opening upwards can meet a file twice but never miss one. */
+async function openNewestFirst(journalPath: string): Promise<OpenedFiles> {
+  const files: { path: string; handle: FileHandle }[] = [];
+  const problems: JournalProblem[] = [];
+  const seen = new Set<string>();
+  const highest = Math.max(0, ...(await journalNumbers(journalPath)));
+  // One more, in case a rotation happens meanwhile.
+  for (let number = 0; number <= highest + 1; number++) {
+    const path = number === 0 ? journalPath : `${journalPath}.${number}`;
+    try {
+      const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      const stats = await handle.stat({ bigint: true });
+      const identity = `${stats.dev}:${stats.ino}`;
+      if (stats.isFile() && !seen.has(identity)) files.push({ path, handle });
+      else await handle.close();
+      if (!stats.isFile()) problems.push({ file: path, reason: "not a regular file" });
+      seen.add(identity);
+    } catch (thrown) {
+      if (errorCode(thrown) !== "ENOENT") problems.push({ file: path, reason: describeError(thrown) });
+    }
+  }
+  return { files, problems };
+}
+
+async function journalNumbers(journalPath: string): Promise<readonly number[]> {
+  try {
+    const names = await readdir(dirname(journalPath));
+    return names.map((name) => journalNumber(journalPath, name)).filter((number) => number !== undefined);
+  } catch (thrown) {
+    if (errorCode(thrown) === "ENOENT") return [];
+    throw thrown;
+  }
+}
+
+export async function* chunksOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.alloc(64 * 1024);
+  for (let position = 0; ; ) {
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}

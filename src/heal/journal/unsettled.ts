@@ -1,0 +1,38 @@
+import { parseJson } from "../../host/json.ts";
+import { foldHistory, type HistoryRecord } from "./history.ts";
+import type { RawLine } from "./lines.ts";
+import { readJournal } from "./reader.ts";
+
+/** As the journal writes every entry that has an id. A line of any other form is understood in full. */
+const HEAD = /^\{"event":"([a-z]{1,12})","id":"([0-9a-z-]{1,20})"/;
+const HEAD_BYTES = 64;
+const NOTHING = new Uint8Array();
+const ENDS: ReadonlySet<string> = new Set(["done", "undone"]);
+
+/**
+ * The records that did not simply end: still open, or found so by a later run. Nearly all of a long journal has ended,
+ * and to understand a line takes ten times as long as to see which entry it belongs to: so it is gone through twice.
+ */
+export async function readUnsettled(journalPath: string): Promise<readonly HistoryRecord[]> {
+  const ended = new Map<string, boolean>();
+  const note = (line: RawLine): boolean => {
+    const head = headOf(line);
+    if (head !== undefined) ended.set(head.id, ENDS.has(head.event) && isWhole(line));
+    return false;
+  };
+  await foldHistory(readJournal(journalPath, note));
+  const { records } = await foldHistory(readJournal(journalPath, (line) => ended.get(headOf(line)?.id ?? "") !== true));
+  return records.filter(({ state }) => !ENDS.has(state));
+}
+
+/** The end of a line may have been torn off, and then it says nothing. */
+function isWhole({ bytes = NOTHING }: RawLine): boolean {
+  return parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
+}
+
+function headOf({ bytes }: RawLine): { readonly event: string; readonly id: string } | undefined {
+  if (bytes === undefined) return undefined;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, HEAD_BYTES)).toString("latin1");
+  const [, event, id] = HEAD.exec(text) ?? [];
+  return event === undefined || id === undefined ? undefined : { event, id };
+}

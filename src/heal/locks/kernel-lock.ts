@@ -1,0 +1,128 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openLibc } from "../../child/libc.ts";
+import { failureOf, runChild } from "../../child/run-child.ts";
+import { flockCommand, LOCK_BUSY, type LockMode, systemCallEnv, tryFlock } from "../../child/system-call.ts";
+import { describeError, errorCode } from "../system-error.ts";
+
+/**
+ * - `held`: until `release`, or until this process ends in whatever way.
+ * - `busy`: another open file holds it.
+ * - `refused`: what lies there is no lock file, or the kernel could not be asked.
+ */
+export type KernelLock =
+  | { readonly kind: "held"; readonly fd: number; readonly release: () => void }
+  | { readonly kind: "busy" }
+  | { readonly kind: "refused"; readonly reason: string; readonly next: string };
+
+const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+/** A lock file that is replaced again and again is not chance. */
+const REPLACED_TIMES = 5;
+const ASK_MS = 10_000;
+/** Between two tries while another holds it: of ours, and of a child that costs some milliseconds to start. */
+const POLL_MS = 20;
+const POLL_BY_CHILD_MS = 200;
+
+/**
+ * Takes flock(2) on a file. The kernel frees it when this process ends, in whatever pid namespace it was; no child
+ * inherits the descriptor, because both engines open files with O_CLOEXEC.
+ */
+export async function takeKernelLock(path: string, waitMs: number): Promise<KernelLock> {
+  for (let tries = 0; tries < REPLACED_TIMES; tries++) {
+    const opened = openLockFile(path);
+    if (typeof opened !== "number") return opened;
+    const answer = await lockDescriptor(opened, waitMs);
+    if (answer.kind === "held" && isStill(path, opened)) {
+      return { kind: "held", fd: opened, release: () => closeSync(opened) };
+    }
+    closeSync(opened);
+    if (answer.kind !== "held") return answer;
+  }
+  return refused(`${path} is being replaced again and again`, "Find out who removes it.");
+}
+
+/**
+ * Whether somebody holds it at this moment. Asks for a shared lock and gives it back at once; where the kernel cannot be
+ * asked, nobody is known to hold it.
+ */
+export async function isKernelLocked(path: string): Promise<boolean> {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    return false;
+  }
+  try {
+    if (!fstatSync(fd).isFile()) return false;
+    return (await askOnce(fd, "shared")).kind === "busy";
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function openLockFile(path: string): number | (KernelLock & { kind: "refused" }) {
+  const next = `Look at what it is, and remove it: unghost makes ${path} itself.`;
+  let fd: number;
+  try {
+    fd = openSync(path, FLAGS, 0o600);
+  } catch (thrown) {
+    const code = errorCode(thrown);
+    if (code === "ELOOP") return refused(`${path} is a symbolic link, which is not followed`, next);
+    if (code === "EISDIR") return refused(`${path} is a directory, not a lock file`, next);
+    if (code === "ENXIO") return refused(`${path} is a socket or a FIFO, not a lock file`, next);
+    return refused(
+      `${path} cannot be opened: ${describeError(thrown)}`,
+      "Repair the state directory, or choose another with --state-dir.",
+    );
+  }
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return refused(`${path} is not a regular file`, next);
+}
+
+type Answer = { readonly kind: "held" } | Exclude<KernelLock, { kind: "held" }>;
+
+async function lockDescriptor(fd: number, waitMs: number): Promise<Answer> {
+  const pollMs = openLibc() === undefined ? POLL_BY_CHILD_MS : POLL_MS;
+  for (let waited = 0; ; waited += pollMs) {
+    const answer = await askOnce(fd, "exclusive");
+    if (answer.kind !== "busy" || waited >= waitMs) return answer;
+    await sleep(pollMs);
+  }
+}
+
+/**
+ * Without foreign functions a child takes the lock on a descriptor that it inherits: it belongs to the open file, which
+ * stays ours when the child has ended.
+ */
+async function askOnce(fd: number, mode: LockMode): Promise<Answer> {
+  const libc = openLibc();
+  if (libc !== undefined) {
+    const answer = tryFlock(libc, fd, mode);
+    if (typeof answer === "object") return cannotAsk(answer.error);
+    return { kind: answer === "taken" ? "held" : "busy" };
+  }
+  const asked = await runChild(flockCommand(mode), { stdinFd: fd, timeoutMs: ASK_MS, env: systemCallEnv() });
+  const failure = failureOf(asked);
+  if (failure === undefined) return { kind: "held" };
+  const isBusy = asked.end.kind === "exited" && asked.end.code === LOCK_BUSY;
+  return isBusy ? { kind: "busy" } : cannotAsk(`${failure} ${asked.stderr.trim()}`.trim());
+}
+
+function cannotAsk(detail: string): Answer {
+  return refused(
+    `flock failed: ${detail}`,
+    "Move the state directory to a file system with flock(2), with --state-dir.",
+  );
+}
+
+/** A lock on a file that was removed meanwhile excludes nobody. */
+function isStill(path: string, fd: number): boolean {
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  const ours = fstatSync(fd);
+  return there?.ino === ours.ino && there.dev === ours.dev;
+}
+
+function refused(reason: string, next: string): KernelLock & { kind: "refused" } {
+  return { kind: "refused", reason, next };
+}

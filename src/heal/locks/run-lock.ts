@@ -1,0 +1,129 @@
+import { ftruncateSync, readFileSync, writeSync } from "node:fs";
+import * as v from "valibot";
+import { parseJson } from "../../host/json.ts";
+import type { StateDir } from "../files/state-dir.ts";
+import { type Outcome, ok, refuse } from "../outcome.ts";
+import { describeError, errorCode } from "../system-error.ts";
+import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
+import { livenessOf, type ProcessIdentity } from "./process-identity.ts";
+
+const holderSchema = v.object({
+  pid: v.number(),
+  startedSecondsAfterBoot: v.number(),
+  boot: v.string(),
+  pidNamespace: v.string(),
+  /** Missing in what versions wrote that had no kernel lock: there the file itself was the lock. */
+  kernelLock: v.optional(v.boolean()),
+  /** The run in the journal, where the holder writes one. */
+  run: v.optional(v.string()),
+});
+
+type Holder = v.InferOutput<typeof holderSchema>;
+
+export interface RunLock {
+  readonly release: () => void;
+}
+
+export interface RunLockOptions {
+  readonly path: string;
+  readonly own: ProcessIdentity;
+  /** Under which its entries are in the journal. */
+  readonly run?: string;
+  /** How long to wait for another run to end; 0 leaves at once. */
+  readonly waitMs: number;
+  readonly sleep: (milliseconds: number) => Promise<unknown>;
+}
+
+/** Between two looks at a holder without a kernel lock. */
+const POLL_MS = 200;
+
+/** What is said of the holder, for people. */
+export interface LockWords {
+  readonly busy: (holder: string, path: string) => string;
+  readonly next: string;
+}
+
+const RUN: LockWords = {
+  busy: (holder, path) => `Another unghost run is under way: ${holder} holds ${path}.`,
+  next: "Wait for it to end.",
+};
+
+/** One run at a time. */
+export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock>> {
+  return acquireLock(options, RUN);
+}
+
+/**
+ * A lock that the kernel holds for this process and frees with its end, whatever that end is and in whatever pid namespace.
+ * The file says who holds it, for the message alone.
+ */
+export async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
+  const { path, own, run, waitMs, sleep } = options;
+  for (let waited = 0; ; waited += POLL_MS) {
+    const lock = await takeKernelLock(path, Math.max(0, waitMs - waited));
+    if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
+    if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
+    const former = readHolder(path);
+    const isHeldByFile = former?.kernelLock !== true && former !== undefined && livenessOf(former, own) === "alive";
+    if (!isHeldByFile) return named(path, { ...own, kernelLock: true, ...(run === undefined ? {} : { run }) }, lock);
+    lock.release();
+    if (waited >= waitMs) return refuse(words.busy(holderWords(former, own), path), words.next, "lock");
+    await sleep(POLL_MS);
+  }
+}
+
+function named(path: string, holder: Holder, { fd, release }: { fd: number; release: () => void }): Outcome<RunLock> {
+  try {
+    ftruncateSync(fd, 0);
+    writeSync(fd, JSON.stringify(holder), 0);
+  } catch (thrown) {
+    release();
+    return refuse(
+      `The lock ${path} cannot be written: ${describeError(thrown)}.`,
+      "Repair the state directory, or choose another with --state-dir.",
+    );
+  }
+  return ok({
+    release: () => {
+      ftruncateSync(fd, 0);
+      release();
+    },
+  });
+}
+
+/** A run that changes the node right now. */
+export interface LiveRun {
+  readonly run: string;
+  readonly pid: number;
+  readonly journal: string;
+}
+
+/**
+ * The run that holds the lock at this moment. The kernel says that somebody does; the file only who it is, and it may
+ * still name a run that was killed while the next one is about to write its own name.
+ */
+export async function liveRun(
+  { lock, journal }: Pick<StateDir, "lock" | "journal">,
+  own: ProcessIdentity,
+): Promise<LiveRun | undefined> {
+  if (!(await isKernelLocked(lock))) return undefined;
+  const holder = readHolder(lock);
+  if (holder?.run === undefined || livenessOf(holder, own) === "dead") return undefined;
+  return { run: holder.run, pid: holder.pid, journal };
+}
+
+function readHolder(path: string): Holder | undefined {
+  try {
+    const parsed = v.safeParse(holderSchema, parseJson(readFileSync(path, "utf8")));
+    return parsed.success ? parsed.output : undefined;
+  } catch (thrown) {
+    if (errorCode(thrown) === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+function holderWords(holder: Holder | undefined, own: ProcessIdentity): string {
+  if (holder === undefined) return "another process";
+  const where = holder.pidNamespace === own.pidNamespace ? "" : ` (of the pid namespace ${holder.pidNamespace})`;
+  return `process ${holder.pid}${where}`;
+}

@@ -1,0 +1,16 @@
+import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
+import { mapLimited } from "../../runtime/map-limited.ts";
+import type { NodeTools } from "../execution/node-tools.ts";
+
+/** What must not be released, whatever an old record says: addresses of pods that run. */
+export async function addressesOfReadyPods(tools: NodeTools): Promise<ReadonlySet<string>> {
+  const call = { timeoutMs: tools.waits.lookMs };
+  const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
+  const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));
+  return new Set(
+    statuses.flatMap(({ status }) => [
+      status?.network?.ip ?? "",
+      ...(status?.network?.additionalIps ?? []).map(({ ip }) => ip),
+    ]),
+  );
+}

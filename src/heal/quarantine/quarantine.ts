@@ -1,0 +1,151 @@
+import { basename, dirname } from "node:path";
+import type { HealContext } from "../execution/heal-context.ts";
+import {
+  type FileIdentity,
+  hashOf,
+  kindInWords,
+  lookAt,
+  openForReading,
+  sameIdentity,
+} from "../files/file-identity.ts";
+import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
+import { canonicalPath } from "../files/host-path.ts";
+import type { FileState } from "../journal/entry.ts";
+import type { JournalId } from "../journal/id.ts";
+import type { Intent } from "../journal/journal.ts";
+import { type QuarantineAction, settleQuarantine } from "../journal/settle-quarantine.ts";
+import { type Outcome, ok, type Refusal, refuse } from "../outcome.ts";
+import { describeError } from "../system-error.ts";
+import { moveAway } from "./move-away.ts";
+import { placesOf } from "./place.ts";
+
+export interface QuarantineRequest extends Omit<Intent, "action"> {
+  /** As the node names it. */
+  readonly path: string;
+  /** The file that was proven to be the obstacle. Anything else at that path is left alone. */
+  readonly expected: FileIdentity;
+}
+
+/** - `refused`: not touched, and rightly so. - `failed`: tried; the file is where it was unless the message says so. */
+export type QuarantineOutcome =
+  | { readonly outcome: "healed"; readonly id: JournalId; readonly quarantinedTo: string }
+  | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
+
+/** No CNI cache comes near this; what does is something else and stays. */
+export const MAX_QUARANTINE_BYTES = 16n * 1024n * 1024n;
+
+/** Moves one file out of the way, so that `undo` can put it back: announced, moved, confirmed. */
+export async function quarantineFile(context: HealContext, request: QuarantineRequest): Promise<QuarantineOutcome> {
+  const path = canonicalPath(context.hostRoot, request.path);
+  try {
+    const parent = holdDirectory(context.hostRoot, dirname(path));
+    if (!parent.ok) return { outcome: "refused", refusal: parent.refusal };
+    if (parent.value === undefined) return { outcome: "refused", refusal: gone(path).refusal };
+    try {
+      return await quarantineIn(parent.value, context, { ...request, path });
+    } finally {
+      parent.value.close();
+    }
+  } catch (thrown) {
+    return { outcome: "failed", refusal: unmoved(path, thrown) };
+  }
+}
+
+async function quarantineIn(
+  parent: HeldDirectory,
+  context: HealContext,
+  request: QuarantineRequest,
+): Promise<QuarantineOutcome> {
+  const { path, expected, ...why } = request;
+  const before = await stateBefore(parent.entry(basename(path)), path, expected);
+  if (!before.ok) return { outcome: "refused", refusal: before.refusal };
+
+  const action = { kind: "quarantine-file", path, before: before.value } as const;
+  const begun = await context.journal.begin({ ...why, action });
+  if (!begun.ok) return { outcome: "refused", refusal: begun.refusal };
+
+  return moveAndConfirm(parent, context, begun.value, action);
+}
+
+async function moveAndConfirm(
+  parent: HeldDirectory,
+  context: HealContext,
+  id: JournalId,
+  action: QuarantineAction,
+): Promise<QuarantineOutcome> {
+  const places = placesOf(context.stateDir, id, action.path);
+  const { journal } = context;
+  try {
+    const moved = await moveAway(parent, places, action.before);
+    if (moved !== "moved") {
+      const refusal = moved === "changed" ? changed(action.path).refusal : caught(action.path, places.directory);
+      const outcome = moved === "changed" ? "refused" : "failed";
+      await journal.done(id, outcome, refusal.message);
+      return { outcome, id, refusal };
+    }
+  } catch (thrown) {
+    const settled = await settleQuarantine(context, id, action);
+    if (settled.how !== "unsettled") await journal.recovered(id, settled.how, settled.detail);
+    if (settled.how !== "completed") {
+      return { outcome: "failed", id, refusal: unmoved(action.path, thrown, settled.detail) };
+    }
+  }
+  // Should this line not be written, the entry stays open and the next run completes it from what it finds.
+  await journal.done(id, "healed");
+  return { outcome: "healed", id, quarantinedTo: places.file };
+}
+
+async function stateBefore(entry: string, path: string, expected: FileIdentity): Promise<Outcome<FileState>> {
+  const found = lookAt(entry);
+  if (found.what === "nothing") return gone(path);
+  if (found.what === "odd")
+    return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
+  if (!sameIdentity(found.identity, expected)) return changed(path);
+  if (found.identity.size > MAX_QUARANTINE_BYTES) {
+    return refuse(
+      `${path} has ${found.identity.size} bytes; unghost moves files of up to ${MAX_QUARANTINE_BYTES}.`,
+      "A cache file is never that large. Look at it by hand.",
+    );
+  }
+  const handle = await openForReading(entry);
+  try {
+    const sha256 = await hashOf(handle, expected.size);
+    const { stats } = found;
+    if (sha256 === undefined) return changed(path);
+    return ok({
+      ...found.identity,
+      atimeNs: stats.atimeNs,
+      mode: Number(stats.mode & 0o7777n),
+      uid: Number(stats.uid),
+      gid: Number(stats.gid),
+      sha256,
+    });
+  } finally {
+    await handle.close();
+  }
+}
+
+function gone(path: string): ReturnType<typeof refuse> {
+  return refuse(`${path} is no longer there.`, "Somebody removed it already; scan again.");
+}
+
+function changed(path: string): ReturnType<typeof refuse> {
+  return refuse(
+    `${path} was changed since it was looked at, so nothing proves any more that it is stale.`,
+    "Scan again.",
+  );
+}
+
+function caught(path: string, directory: string): Refusal {
+  return {
+    message: `${path} was replaced twice while it was moved; the one in between lies in ${directory} or beside it.`,
+    next: "Something writes there right now. Compare the two by hand.",
+  };
+}
+
+function unmoved(path: string, thrown: unknown, since = "Whatever was begun, the next run settles."): Refusal {
+  return {
+    message: `${path} could not be moved to quarantine: ${describeError(thrown)}. ${since}`,
+    next: "See unghost history.",
+  };
+}

@@ -1,0 +1,130 @@
+import type { HealContext } from "../execution/heal-context.ts";
+import { hasContent, lookAt } from "../files/file-identity.ts";
+import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
+import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
+import type { JournalId } from "../journal/id.ts";
+import type { QuarantineAction } from "../journal/settle-quarantine.ts";
+import { settleUndo } from "../journal/settle-undo.ts";
+import type { Refusal } from "../outcome.ts";
+import { describeError } from "../system-error.ts";
+import { type Places, placesOf } from "./place.ts";
+import { restoreFile } from "./restore.ts";
+
+/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message says so. */
+export type UndoOutcome =
+  | { readonly outcome: "undone" | "already-undone"; readonly id: JournalId; readonly path: string }
+  | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
+
+/** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been settled before. */
+export async function undo(context: HealContext, target: { readonly id: string } | "last"): Promise<UndoOutcome> {
+  const { records } = await readHistory(context.stateDir.journal);
+  const record = target === "last" ? records.findLast(isUndoable) : records.find(({ id }) => id === target.id);
+  if (record === undefined) return refused(noSuchEntry(target));
+  const { id, action } = record;
+  if (action.kind !== "quarantine-file") return refused(notAFile(record), id);
+  if (record.state === "undone") return { outcome: "already-undone", id, path: action.path };
+  if (!isUndoable(record)) return refused(notInQuarantine(record), id);
+  return undoQuarantine(context, id, action);
+}
+
+async function undoQuarantine(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
+  try {
+    return await undoFile(context, id, action);
+  } catch (thrown) {
+    const message = `${action.path} could not be put back: ${describeError(thrown)}.`;
+    return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
+  }
+}
+
+async function undoFile(context: HealContext, id: JournalId, action: QuarantineAction): Promise<UndoOutcome> {
+  const places = placesOf(context.stateDir, id, action.path);
+  const parent = holdDirectory(context.hostRoot, places.parent);
+  if (!parent.ok) return refused(parent.refusal, id);
+  if (parent.value === undefined) return refused(noParent(places, action.path), id);
+  try {
+    const objection = await objectionTo(parent.value, places, action);
+    return objection === undefined ? await putBack(context, parent.value, places, id, action) : refused(objection, id);
+  } finally {
+    parent.value.close();
+  }
+}
+
+async function objectionTo(
+  parent: HeldDirectory,
+  places: Places,
+  { path, before }: QuarantineAction,
+): Promise<Refusal | undefined> {
+  if (lookAt(parent.entry(places.name)).what !== "nothing") return newer(path, places.file);
+  if (await hasContent(places.file, before)) return undefined;
+  return {
+    message: `${places.file} is missing or is not what the journal says was moved there from ${path}.`,
+    next: "Compare its sha256 with unghost history -o json, and copy it by hand if you trust it.",
+  };
+}
+
+async function putBack(
+  context: HealContext,
+  parent: HeldDirectory,
+  places: Places,
+  id: JournalId,
+  action: QuarantineAction,
+): Promise<UndoOutcome> {
+  const { journal } = context;
+  const { path, before } = action;
+  const announced = await journal.undoing(id);
+  if (!announced.ok) return refused(announced.refusal, id);
+  try {
+    if (!(await restoreFile(parent, places, before))) {
+      await journal.done(id, "healed", "An undo was refused: something newer is there.");
+      return refused(newer(path, places.file), id);
+    }
+    await journal.undone(id);
+    return { outcome: "undone", id, path };
+  } catch (thrown) {
+    const settled = await settleUndo(context, id, action);
+    if (settled.how !== "unsettled") await journal.recovered(id, settled.how, settled.detail);
+    if (settled.how === "undone") return { outcome: "undone", id, path };
+    const message = `${path} could not be put back: ${describeError(thrown)}. ${settled.detail}`;
+    return { outcome: "failed", id, refusal: { message, next: "Repair the cause, then run unghost undo again." } };
+  }
+}
+
+function refused(refusal: Refusal, id?: JournalId): UndoOutcome {
+  return id === undefined ? { outcome: "refused", refusal } : { outcome: "refused", id, refusal };
+}
+
+function noSuchEntry(target: { readonly id: string } | "last"): Refusal {
+  if (target === "last") {
+    return { message: "The journal names no file that is in quarantine.", next: "See unghost history." };
+  }
+  return { message: `The journal has no entry ${target.id}.`, next: "See unghost history for the ids there are." };
+}
+
+function notAFile(record: HistoryRecord): Refusal {
+  return {
+    message: `Entry ${record.id} (${record.action.kind}) cannot be undone: only files that were moved can be put back.`,
+    next: "See unghost history for entries that can.",
+  };
+}
+
+function notInQuarantine(record: HistoryRecord): Refusal {
+  const how = record.outcome === undefined ? record.state : `${record.state}, ${record.outcome}`;
+  return {
+    message: `Entry ${record.id} left nothing in quarantine to put back (${how}).`,
+    next: "See unghost history for entries that did.",
+  };
+}
+
+function noParent(places: Places, path: string): Refusal {
+  return {
+    message: `${path} cannot be put back: its directory ${places.parent} is gone.`,
+    next: `Make the directory again and repeat, or take the file from ${places.file}.`,
+  };
+}
+
+function newer(path: string, file: string): Refusal {
+  return {
+    message: `${path} was not put back: something newer is there.`,
+    next: `Move it away first if you want the old one, which stays in ${file}.`,
+  };
+}

@@ -1,0 +1,66 @@
+import { existsSync } from "node:fs";
+import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { readRegularFile } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
+import type { FileText, ReadText } from "./access.ts";
+import { type CredentialsPlace, findCredentials } from "./places.ts";
+
+export interface ClusterPlaces {
+  readonly root: string;
+  readonly kubeconfig: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ClusterCredentials {
+  readonly credentials: CredentialsPlace;
+  readonly readText: ReadText;
+}
+
+/** undefined where nobody gave us credentials, which is ordinary. */
+export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): ClusterCredentials | undefined {
+  const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
+  const readOwn = (path: string): string => {
+    const file = readTextBelow("/")(path);
+    return file.kind === "text" ? file.text : "";
+  };
+  const credentials = findCredentials({ kubeconfig, env, isThere: existsSync, isOnHost, read: readOwn });
+  if (credentials === undefined) return undefined;
+  return { credentials, readText: credentials.kind === "kubelet" ? readProvenBelow(root) : readTextBelow("/") };
+}
+
+/** Whom a kubelet may let in: itself, as it was started or where its distribution has it, else our service account. */
+export function credentialsForKubelet(
+  { root, env }: Pick<ClusterPlaces, "root" | "env">,
+  own: string | undefined,
+): ClusterCredentials | undefined {
+  const places = [...(own === undefined ? [] : [own]), ...KUBELET_KUBECONFIGS];
+  const path = places.find((place) => existsSync(resolveOnHost(root, place, "follow")));
+  if (path !== undefined) return { credentials: { kind: "kubelet", path }, readText: readProvenBelow(root) };
+  const found = clusterCredentials({ root, env, kubeconfig: undefined });
+  return found?.credentials.kind === "service-account" ? found : undefined;
+}
+
+/** Nobody chose the kubelet's files for us: what others than root could write there, or name in there, is not read. */
+function readProvenBelow(root: string): ReadText {
+  const readText = readTextBelow(root);
+  return (path) => {
+    const trust = provePath(root, path);
+    if (trust.kind !== "refused") return readText(path);
+    return { kind: "refused", reason: `is not used: ${trust.detail} (${trust.next})` };
+  };
+}
+
+function readTextBelow(root: string): ReadText {
+  return (path): FileText => {
+    const file = readRegularFile(resolveOnHost(root, path, "follow"));
+    switch (file.kind) {
+      case "content":
+        return { kind: "text", text: file.text };
+      case "gone":
+        return { kind: "missing" };
+      default:
+        return { kind: "refused", reason: file.reason };
+    }
+  };
+}

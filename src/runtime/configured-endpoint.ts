@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** An endpoint that somebody wrote down, and who. */
+export interface SaidEndpoint {
+  readonly text: string;
+  readonly by: string;
+  /** Whether the path is meant as the host sees it, which may be mounted elsewhere (`--host-root`). */
+  readonly inHost: boolean;
+}
+
+/** Why a path is not root's alone, and how to mend that. */
+export interface Doubt {
+  readonly detail: string;
+  readonly next: string;
+}
+
+/** Somebody wrote an endpoint into a file that is not root's alone. */
+export interface DoubtedEndpoint {
+  readonly by: string;
+  readonly doubt: Doubt;
+}
+
+export interface EndpointSources {
+  /** `--runtime-endpoint`, or its twin in the environment or the configuration file. */
+  readonly endpoint: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostRoot: string;
+  /** Whether somebody other than root could have made or replaced what a path leads to. */
+  readonly doubtOf: (path: string, inHost: boolean) => Doubt | undefined;
+}
+
+/** The endpoint that is written down for us, for crictl or for kubelet; the first one counts. */
+export function configuredEndpoint({
+  endpoint,
+  env,
+  hostRoot,
+  doubtOf,
+}: EndpointSources): SaidEndpoint | DoubtedEndpoint | undefined {
+  if (endpoint) return { text: endpoint, by: "--runtime-endpoint", inHost: false };
+  const fromEnv = env["CONTAINER_RUNTIME_ENDPOINT"];
+  if (fromEnv) return { text: fromEnv, by: "CONTAINER_RUNTIME_ENDPOINT", inHost: false };
+  const ownCrictl = env["CRI_CONFIG_FILE"];
+  const own = ownCrictl ? [{ file: ownCrictl, key: "runtime-endpoint", inHost: false } as const] : [];
+  for (const { file, key, inHost } of [...own, ...FILES.map((one) => ({ ...one, inHost: true }))]) {
+    const text = settingIn(inHost ? join(hostRoot, file) : file, key);
+    if (!text) continue;
+    const doubt = doubtOf(file, inHost);
+    return doubt === undefined ? { text, by: file, inHost } : { by: file, doubt };
+  }
+  return undefined;
+}
+
+/** kubeadm writes kubelet's flags into a file of its own; its configuration file has the endpoint from 1.27 on. */
+const FILES = [
+  { file: "/etc/crictl.yaml", key: "runtime-endpoint" },
+  { file: "/var/lib/kubelet/kubeadm-flags.env", key: "--container-runtime-endpoint" },
+  { file: "/var/lib/kubelet/config.yaml", key: "containerRuntimeEndpoint" },
+] as const;
+
+export type EndpointKey = (typeof FILES)[number]["key"];
+
+const PATTERNS: Readonly<Record<EndpointKey, RegExp>> = {
+  "runtime-endpoint": /^[ \t]*runtime-endpoint:[ \t]*["']?([^"'#\s]+)/m,
+  "--container-runtime-endpoint": /--container-runtime-endpoint[= ]["']?([^"'\s]+)/,
+  containerRuntimeEndpoint: /^containerRuntimeEndpoint:[ \t]*["']?([^"'#\s]+)/m,
+};
+
+/** Read by pattern: a YAML parser would cost every scan more than all else that happens before the first call. */
+export function settingIn(file: string, key: EndpointKey): string | undefined {
+  try {
+    return PATTERNS[key].exec(readFileSync(file, "utf8"))?.[1];
+  } catch {
+    // No such file, or none that we may read: then it says nothing, and the next place is asked.
+    return undefined;
+  }
+}

@@ -1,0 +1,53 @@
+import { existsSync } from "node:fs";
+import { failureOf, runChild } from "../child/run-child.ts";
+import { resolveOnHost } from "../host/host-paths.ts";
+import { parseJson, property } from "../host/json.ts";
+
+const LINES = 5000;
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** Whoever asks gives up earlier; this is for a caller without a deadline. */
+const LONGEST_MS = 60_000;
+
+/** Kept on the disk, or in memory alone. */
+const PLACES = ["/var/log/journal", "/run/log/journal"] as const;
+
+/** Where the journal of a node lies that is mounted below `root`. */
+export function journalDirectory(root: string): string | undefined {
+  return PLACES.map((path) => resolveOnHost(root, path, "follow")).find((path) => existsSync(path));
+}
+
+/** The newest lines of some units of this boot, as far as the services themselves wrote them. */
+export async function readJournal(
+  root: string,
+  units: readonly string[],
+  signal: AbortSignal,
+): Promise<{ readonly lines: readonly string[] } | { readonly reason: string }> {
+  const directory = root === "/" ? undefined : journalDirectory(root);
+  if (root !== "/" && directory === undefined) return { reason: `its files are not to be seen below ${root}` };
+  const where = directory === undefined ? [] : ["--directory", directory];
+  const what = ["--output=json", "--output-fields=MESSAGE,_COMM,_UID", `--lines=${LINES}`];
+  const args = [...where, "--boot", "--no-pager", "--quiet", ...what, ...units.flatMap((unit) => ["--unit", unit])];
+  const result = await runChild(["journalctl", ...args], { maxOutputBytes: MOST_BYTES, timeoutMs: LONGEST_MS, signal });
+  const failure = failureOf(result);
+  if (failure === undefined) return { lines: result.stdout.split("\n").flatMap(ownMessageIn) };
+  const [complaint = ""] = result.stderr.trim().split("\n");
+  return { reason: `journalctl ${failure}${complaint === "" ? "" : `: ${complaint}`}` };
+}
+
+/** Names of the programs whose word counts; NixOS wraps them as `.kubelet-wrapped`. */
+const SERVICE = /^\.?(?:containerd(?!-shim)|kubelet|kubelite|k3s|rke2|k0s|crio|dockerd|cri-dockerd|hyperkube)/;
+
+/**
+ * A unit's journal also has what its other processes write: network plugins, which print what pods' annotations say,
+ * and shims. journald notes the writer of each entry in fields that only journald sets.
+ */
+function ownMessageIn(line: string): readonly string[] {
+  const entry = parseJson(line);
+  const writer = property(entry, "_COMM");
+  if (property(entry, "_UID") !== "0" || typeof writer !== "string" || !SERVICE.test(writer)) return [];
+  const message = property(entry, "MESSAGE");
+  if (typeof message === "string") return [message];
+  // Text with bytes that are not UTF-8, or that a terminal would obey.
+  return Array.isArray(message) ? [Buffer.from(message).toString()] : [];
+}

@@ -1,0 +1,82 @@
+import { existsSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
+import { listDirectory } from "../host/safe-fs.ts";
+import { type Source, valueOr } from "../host/source.ts";
+import type { ContainerdFacts, Snapshot } from "./types.ts";
+
+/**
+ * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
+ * Where a file or a shim names an id that the runtime does not know, the runtime is asked once more and the file or shim
+ * looked for once more: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
+ * there before the second question, and is still there, with no record after it, was left behind. Files of sandboxes
+ * that are not ready are looked for once more as well: those may just have been stopped.
+ */
+export async function rescan(
+  snapshot: Snapshot,
+  root: string,
+  readContainerd: () => Promise<Source<ContainerdFacts>>,
+): Promise<Snapshot> {
+  const known = knownIds(snapshot);
+  const { results, multus, flannel, hostLocal } = snapshot.cni;
+  const ids = [
+    ...valueOr(results, []).map((file) => file.sandboxId),
+    ...(valueOr(multus, undefined)?.files ?? []).map((file) => file.sandboxId),
+    ...valueOr(flannel, []).map((file) => file.sandboxId),
+    ...valueOr(hostLocal, []).flatMap(({ leases }) => leases.map((lease) => lease.owner?.id ?? "")),
+    ...(valueOr(snapshot.processes, undefined)?.shims ?? []).map(({ id }) => id),
+  ];
+  const notReady = new Set<string>(
+    (valueOr(snapshot.cri, undefined)?.sandboxes ?? []).flatMap(({ id, state }) => (state === "notReady" ? [id] : [])),
+  );
+  const isUnknown = ids.some((id) => id !== "" && !known.has(id));
+  if (!isUnknown && !ids.some((id) => notReady.has(id))) return snapshot;
+  const containerd = isUnknown && snapshot.containerd.status === "read" ? await readContainerd() : snapshot.containerd;
+  const isThere = presence(root);
+  return {
+    ...snapshot,
+    containerd,
+    processes: mapped(snapshot.processes, (facts) => ({
+      ...facts,
+      shims: facts.shims.filter(({ pid }) => existsSync(hostPath(root, `/proc/${pid}`))),
+    })),
+    cni: {
+      ...snapshot.cni,
+      results: mapped(results, (files) => files.filter(isThere)),
+      multus: mapped(multus, (cache) => ({ ...cache, files: cache.files.filter(isThere) })),
+      flannel: mapped(flannel, (files) => files.filter(isThere)),
+      hostLocal: mapped(hostLocal, (networks) =>
+        networks.map((network) => ({ ...network, leases: network.leases.filter(isThere) })),
+      ),
+    },
+  };
+}
+
+/** Whether a file is still there, by the names in its directory: one reading tells of thousands. */
+function presence(root: string): (file: { readonly path: string }) => boolean {
+  const namesIn = new Map<string, ReadonlySet<string>>();
+  return ({ path }) => {
+    const dir = dirname(path);
+    const names = namesIn.get(dir) ?? listedNames(resolveOnHost(root, dir, "follow"));
+    namesIn.set(dir, names);
+    return names.has(basename(path));
+  };
+}
+
+function listedNames(dir: string): ReadonlySet<string> {
+  const listing = listDirectory(dir);
+  return new Set(listing.kind === "listed" ? listing.entries.map(({ name }) => name) : []);
+}
+
+function knownIds({ cri, containerd }: Snapshot): ReadonlySet<string> {
+  const facts = valueOr(containerd, undefined);
+  return new Set<string>([
+    ...(valueOr(cri, undefined)?.sandboxes ?? []).map(({ id }) => id),
+    ...(facts?.records ?? []).map(({ id }) => id),
+    ...(facts?.sandboxes ?? []).map(({ id }) => id),
+  ]);
+}
+
+function mapped<T>(source: Source<T>, change: (value: T) => T): Source<T> {
+  return source.status === "read" ? { ...source, value: change(source.value) } : source;
+}

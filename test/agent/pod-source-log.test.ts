@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { logPodSourceChanges } from "../../src/agent/pod-source-log.ts";
+import type { Kubernetes } from "../../src/snapshot/types.ts";
+
+const WELL: Kubernetes = {
+  source: "api",
+  nodeName: "n1",
+  pods: [],
+  holds: { paused: false, node: false, namespaces: [] },
+};
+const PARTLY: Kubernetes = { ...WELL, error: "which namespaces to ignore is not known" };
+const DOWN: Kubernetes = { source: "kubelet", pods: [], error: "connection refused" };
+const HANGING: Kubernetes = { ...DOWN, error: "did not answer in time" };
+const ALONE: Kubernetes = { source: "none", error: "connection refused" };
+const NO_CLUSTER: Kubernetes = { source: "kubelet", pods: [] };
+
+describe("who tells which pods belong here", () => {
+  test.each<{ readonly what: string; readonly seen: readonly Kubernetes[]; readonly said: readonly RegExp[] }>([
+    { what: "nothing while the API server does", seen: [WELL, WELL], said: [] },
+    {
+      what: "an outage once, and its end once",
+      seen: [WELL, DOWN, HANGING, DOWN, WELL, WELL],
+      said: [/^kubelet tells.*refused/, /^the API server tells again/],
+    },
+    {
+      what: "an outage that was there from the start",
+      seen: [ALONE, ALONE, WELL],
+      said: [/^nobody tells.*refused/, /^the API server tells again/],
+    },
+    {
+      what: "what the API server may not tell",
+      seen: [PARTLY, PARTLY],
+      said: [/but not everything about them: which namespaces/],
+    },
+    { what: "nothing on a node without a cluster", seen: [NO_CLUSTER, { source: "none" }, NO_CLUSTER], said: [] },
+  ])("is said: $what", ({ seen, said }) => {
+    const heard: string[] = [];
+    const tell = logPodSourceChanges((message) => heard.push(message));
+
+    for (const kubernetes of seen) tell(kubernetes);
+
+    expect(heard).toEqual(said.map((pattern) => expect.stringMatching(pattern)));
+  });
+});

@@ -1,0 +1,127 @@
+import { describe, expect, test } from "vitest";
+import { sortSandboxes } from "../../src/evidence/candidates.ts";
+import { viewOf } from "../../src/evidence/view.ts";
+import { failed } from "../../src/host/source.ts";
+import type { SignOfLife } from "../../src/liveness/liveness.ts";
+import type { Snapshot } from "../../src/snapshot/types.ts";
+import {
+  containerOf,
+  delErrorLine,
+  FINISHED,
+  idOf,
+  LOST,
+  type NodeParts,
+  PATIENT,
+  pluginFor,
+  recordOf,
+  resultOf,
+  sandboxOf,
+  scratchOf,
+  shimOf,
+  snapshotOf,
+} from "../support/snapshot-builder.ts";
+
+function sorted(parts: NodeParts, sources: Partial<Snapshot> = {}) {
+  return sortSandboxes(viewOf(snapshotOf(parts, sources), PATIENT));
+}
+
+const dead = sandboxOf("a");
+
+function alive(sign: SignOfLife): object {
+  return { code: "alive", liveness: { found: [sign] } };
+}
+
+describe("which sandboxes may be ghosts", () => {
+  test("one that is NotReady and of which nothing lives, with the proof of it", () => {
+    const { candidates, kept } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: LOST })] });
+
+    expect(kept).toEqual([]);
+    expect(candidates).toMatchObject([{ sandbox: { id: idOf("a") } }]);
+    expect(candidates[0]?.evidence.map(({ source }) => source)).toEqual(["cri", "processes", "containerd"]);
+  });
+
+  test("never one that is Ready, and nobody needs to be told", () => {
+    expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
+  });
+
+  test.each<readonly [string, NodeParts, object]>([
+    [
+      "a container of it runs",
+      { containers: [containerOf("a", { state: "running" })] },
+      alive({ sign: "container", name: "main" }),
+    ],
+    [
+      "its task lives",
+      { records: [recordOf("a")], tasks: [{ containerId: idOf("a"), pid: 9, status: "running" }] },
+      alive({ sign: "task", status: "running", pid: 9 }),
+    ],
+    ["its shim lives", { shims: [shimOf("a")] }, alive({ sign: "shim", pid: 700 })],
+    ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, alive({ sign: "process", pid: 42 })],
+    ["a plugin is at work on it", { plugins: [pluginFor("a", "DEL", 5)] }, { code: "network-teardown-in-flight" }],
+  ])("not one of which %s", (_, parts, reason) => {
+    const { candidates, kept } = sorted({ ...parts, sandboxes: [dead] });
+
+    expect(candidates).toEqual([]);
+    expect(kept).toMatchObject([{ sandboxId: dead.id, reason }]);
+  });
+
+  const atWork = { sandboxes: [dead], plugins: [pluginFor("a", "DEL", 5)] };
+
+  test.each<readonly [string, NodeParts]>([
+    ["a log says that its removal failed before", { logLines: [delErrorLine("a", "no")] }],
+    ["DEL cannot read its result", { results: [resultOf("a", "empty")], runtimeVersion: "1.6.20" }],
+    ["multus cannot read its notes", { multus: [scratchOf("a", "corrupt")] }],
+  ])("also one at which a plugin works once more, where %s", (_, parts) => {
+    expect(sorted({ ...atWork, ...parts })).toMatchObject({ candidates: [{ sandbox: { id: dead.id } }], kept: [] });
+  });
+
+  test.each<readonly [string, NodeParts]>([
+    ["the log speaks of another", { logLines: [delErrorLine("b", "no")] }],
+    ["the log says that it is stopped", { logLines: [`level=info msg="StopPodSandbox for \\"${idOf("a")}\\""`] }],
+    ["its files are in order", { results: [resultOf("a")], multus: [scratchOf("a")], runtimeVersion: "1.6.20" }],
+    ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
+  ])("not one at which a plugin works, where %s", (_, parts) => {
+    const { candidates, kept } = sorted({ ...atWork, ...parts });
+    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-teardown-in-flight" } }]]);
+  });
+
+  test("not one that is being made, and nobody says that it is being taken down", () => {
+    const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
+    const { candidates, kept } = sorted({ ...atWork, ...parts });
+
+    expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-setup-in-flight" } }]]);
+  });
+
+  test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {
+    const { candidates, kept } = sorted({ sandboxes: [dead] }, { [source]: failed("no") });
+
+    expect(candidates).toEqual([]);
+    expect(kept).toMatchObject([{ reason: { code: "not-proven-dead" } }]);
+  });
+
+  test.each(["labels", "annotations"] as const)("none that %s opt out", (where) => {
+    const optedOut = sandboxOf("a", { [where]: { "unghost.dev/ignore": "true" } });
+
+    expect(sorted({ sandboxes: [optedOut] })).toMatchObject({
+      candidates: [],
+      kept: [{ reason: { code: "opted-out" } }],
+    });
+  });
+
+  test("a stopped task is no sign of life", () => {
+    const { candidates } = sorted({
+      sandboxes: [dead],
+      records: [recordOf("a")],
+      tasks: [{ containerId: idOf("a"), pid: 9, status: "stopped" }],
+    });
+
+    expect(candidates).toHaveLength(1);
+  });
+
+  test("a process in the cgroup of an exited container is one: heal would refuse to touch the sandbox, too", () => {
+    const container = containerOf("a", { exit: FINISHED });
+    const parts = { sandboxes: [dead], containers: [container], processesOf: { [container.id]: [43] } };
+
+    expect(sorted(parts)).toMatchObject({ candidates: [], kept: [{ reason: alive({ sign: "process", pid: 43 }) }] });
+  });
+});

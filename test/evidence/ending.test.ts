@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { endedInOrder, endWasLost } from "../../src/evidence/ending.ts";
+import { viewOf } from "../../src/evidence/view.ts";
+import type { Container, ContainerExit } from "../../src/snapshot/types.ts";
+import { containerOf, FINISHED, idOf, LOST, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
+
+const KILLED: ContainerExit = { ...FINISHED, exitCode: 137, reason: "Error" };
+const LOST_BY_CRIO: ContainerExit = { ...FINISHED, exitCode: -1, reason: "Error", finishedAt: 0n };
+
+function aboutOneWith(...containers: readonly Container[]) {
+  return viewOf(snapshotOf({ containers }), PATIENT).about(idOf("a"));
+}
+
+describe("how a container ended", () => {
+  test.each<readonly [string, Partial<Container>, "in order" | "lost" | "unknown"]>([
+    ["by itself", { exit: FINISHED }, "in order"],
+    ["by a signal", { exit: KILLED }, "in order"],
+    ["with 255 of its own", { exit: { ...KILLED, exitCode: 255 } }, "in order"],
+    ["while containerd was away", { exit: LOST }, "lost"],
+    ["while CRI-O was away", { exit: LOST_BY_CRIO }, "lost"],
+    ["in a state that the runtime does not know", { state: "unknown" }, "lost"],
+    ["with an exit that could not be read", {}, "unknown"],
+    ["not at all: it was never started", { state: "created", exit: FINISHED }, "unknown"],
+  ])("%s", (_, parts, ending) => {
+    const container = containerOf("a", parts);
+
+    expect(endWasLost(container)).toBe(ending === "lost");
+    expect(endedInOrder(aboutOneWith(container))).toBe(ending === "in order");
+  });
+
+  test.each<readonly [string, readonly Container[]]>([
+    ["there is none", []],
+    ["one of two was lost", [containerOf("a", { exit: FINISHED }), containerOf("a", { exit: LOST_BY_CRIO })]],
+    ["one of two could not be read", [containerOf("a", { exit: FINISHED }), containerOf("a")]],
+  ])("a pod has not ended in order where %s", (_, containers) => {
+    expect(endedInOrder(aboutOneWith(...containers))).toBe(false);
+  });
+});

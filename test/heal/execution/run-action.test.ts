@@ -1,0 +1,253 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Finding } from "../../../src/evidence/finding.ts";
+import type { Step } from "../../../src/evidence/step.ts";
+import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/node-tools.ts";
+import { removalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
+import { type ActionResult, runAction } from "../../../src/heal/execution/run-action.ts";
+import { semaphore } from "../../../src/heal/execution/semaphore.ts";
+import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import { turns } from "../../../src/heal/execution/turns.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import { read } from "../../../src/host/source.ts";
+import type { PlannedAction } from "../../../src/plan/plan.ts";
+import type { CallOptions } from "../../../src/runtime/call.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../../src/snapshot/ids.ts";
+import { makeWorkshop, type Workshop } from "../workshop.ts";
+
+const ID = sandboxId("a".repeat(64));
+const XTABLES = "Another app is currently holding the xtables lock";
+const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
+
+let shop: Workshop;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+
+afterEach(async () => {
+  await shop.remove();
+});
+
+/** What the runtime answers, call by call; undefined stands for success. */
+type Answers = readonly (string | (() => string) | undefined)[];
+
+interface NodeOptions {
+  readonly containerd: NodeTools["containerd"];
+  readonly stops: Answers;
+  readonly removals: Answers;
+}
+
+/** A node with one dead sandbox, whose removal by containerd goes as the answers say. */
+function node(...removals: Answers) {
+  return nodeWith({ containerd: {} as NodeTools["containerd"], stops: [], removals });
+}
+
+/** The same with CRI-O, where the stops before a removal that passes go as the answers say. */
+function crioNode(...stops: Answers) {
+  return nodeWith({ containerd: undefined, stops, removals: [] });
+}
+
+function nodeWith({ containerd, stops, removals }: NodeOptions) {
+  const stop = new AbortController();
+  const giveUp = new AbortController();
+  const brake = stormBrake();
+  const pauses: number[] = [];
+  const calls: string[] = [];
+  const deadlines: number[] = [];
+  let isListed = true;
+  const interruption = { stop: stop.signal, giveUp: giveUp.signal };
+  const slots = semaphore({ slots: 4, patienceMs: 60_000, mostAside: 4 });
+  function answer(call: string, answers: Answers, { signal, timeoutMs }: CallOptions): Promise<void> {
+    const next = answers[calls.filter((one) => one === call).length];
+    calls.push(call);
+    deadlines.push(timeoutMs);
+    const text = typeof next === "function" ? next() : next;
+    if (text === undefined) return Promise.resolve();
+    if (text !== "hang") return Promise.reject(new RuntimeError("refused", call, text, ""));
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", call, "", "")));
+    });
+  }
+  const cri: Partial<NodeTools["cri"]> = {
+    podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
+    listSandboxStates: () => Promise.resolve(isListed ? [{ id: ID, state: PodSandboxState.SANDBOX_NOTREADY }] : []),
+    stopPodSandbox: (_id: string, options: CallOptions) => answer("StopPodSandbox", stops, options),
+    removePodSandbox: async (_id: string, options: CallOptions) => {
+      await answer("RemovePodSandbox", removals, options);
+      isListed = false;
+    },
+  };
+  const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
+  const facts: Partial<NodeTools["facts"]> = {
+    processes: () => Promise.resolve(read(processes)),
+    tasks: () => Promise.resolve([]),
+    sandbox: () => Promise.resolve(undefined),
+    containersOf: () => Promise.resolve([]),
+    resultFiles: () => Promise.resolve([]),
+  };
+  const tools = {
+    ...shop,
+    cri: cri as NodeTools["cri"],
+    facts: facts as NodeTools["facts"],
+    departed: removalVerifier({ cri: cri as NodeTools["cri"], containerd: undefined, lookMs: 1000 }),
+    containerd,
+    conf: undefined,
+    binDirs: [],
+    logPaths: new Map(),
+    cniCacheDirs: [],
+    waits: DEFAULT_WAITS,
+    interruption,
+    turn: turns({ slots, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
+    sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
+  } satisfies NodeTools;
+  return {
+    stop,
+    giveUpSoon: () => {
+      setTimeout(() => {
+        stop.abort();
+        giveUp.abort();
+      }, 20);
+    },
+    pauses,
+    calls,
+    deadlines,
+    removals: () => calls.filter((call) => call === "RemovePodSandbox").length,
+    act: (): Promise<ActionResult> => runAction(ACTION, { tools, brake }),
+  };
+}
+
+const REMOVE: Step = { kind: "remove-sandbox", sandboxId: ID };
+const FINDING = {
+  id: `dead-after-crash/${ID}`,
+  class: "dead-after-crash",
+  severity: "warning",
+  subject: { type: "sandbox", sandboxId: ID },
+  summary: "",
+  evidence: [],
+  blocks: [],
+  cure: [],
+  treatment: { automatic: true, reversible: false, steps: [] },
+} as unknown as Finding;
+const ACTION: PlannedAction = {
+  finding: FINDING,
+  rank: "rest",
+  steps: [REMOVE],
+  reason: { code: "pod-not-on-node" },
+  lane: ID,
+};
+
+async function journaledOutcomes(): Promise<readonly string[]> {
+  await shop.journal.close();
+  const { records } = await readHistory(shop.stateDir.journal);
+  return records.map(({ state, outcome }) => `${state} ${outcome}`);
+}
+
+describe("an action", () => {
+  test("is healed when its steps succeed, and the journal says so", async () => {
+    const { act, calls } = node(undefined);
+    expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
+    expect(calls).toEqual(["RemovePodSandbox"]);
+    expect(await journaledOutcomes()).toEqual(["done healed"]);
+  });
+
+  test("is tried again, with growing pauses, when others held a lock", async () => {
+    const { act, pauses } = node(XTABLES, XTABLES, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(pauses).toEqual([500, 2000]);
+  });
+
+  test("is given up when the lock is held for too long", async () => {
+    const { act, removals } = node(XTABLES, XTABLES, XTABLES, XTABLES);
+    expect(await act()).toMatchObject({ outcome: "failed", reason: expect.stringContaining("xtables") });
+    expect(removals()).toBe(3);
+  });
+
+  test("is not tried again for any other reason", async () => {
+    const { act, removals, pauses } = node(DAEMON_DOWN, undefined);
+    expect((await act()).outcome).toBe("failed");
+    expect([removals(), pauses]).toEqual([1, []]);
+  });
+
+  test("is skipped once the brake is on, without a call to the runtime", async () => {
+    const { act, removals } = node(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
+    for (let times = 0; times < 3; times++) await act();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
+    expect(removals()).toBe(3);
+  });
+
+  test("is skipped when the run was interrupted before", async () => {
+    const { act, stop, removals } = node(undefined);
+    stop.abort();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("interrupted") });
+    expect(removals()).toBe(0);
+    expect(await journaledOutcomes()).toEqual([]);
+  });
+
+  test("that hangs ends when it is given up, and its entry is closed", async () => {
+    const { act, giveUpSoon } = node("hang");
+    const result = act();
+    giveUpSoon();
+    expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+});
+
+describe("a removal where the runtime is not containerd", () => {
+  const FABRIC_DOWN = "failed to destroy network for pod sandbox k8s_web-0: the fabric is down";
+
+  test("stops the sandbox first, in one entry of the journal, and gives each call its full time", async () => {
+    const { act, calls, deadlines } = crioNode();
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "RemovePodSandbox"]);
+    expect(Math.min(...deadlines)).toBeGreaterThanOrEqual(130_000);
+    expect(await journaledOutcomes()).toEqual(["done healed"]);
+  });
+
+  test("goes on when the second stop passes", async () => {
+    const { act, calls } = crioNode(FABRIC_DOWN, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
+  });
+
+  test("removes nothing when the stop fails twice, and says what the stop said", async () => {
+    const { act, calls } = crioNode(FABRIC_DOWN, FABRIC_DOWN, undefined);
+    expect(await act()).toMatchObject({ outcome: "failed", reason: `StopPodSandbox: ${FABRIC_DOWN}` });
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox"]);
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+
+  test("does not stop again what fails for a cause outside the sandbox, and pulls the brake as a removal would", async () => {
+    const { act, calls } = crioNode(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
+    for (let times = 0; times < 3; times++) await act();
+    expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "StopPodSandbox"]);
+  });
+
+  test("waits for a lock that others hold before it stops again", async () => {
+    const { act, calls, pauses } = crioNode(XTABLES, undefined);
+    expect((await act()).outcome).toBe("healed");
+    expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
+    expect(pauses).toEqual([500]);
+  });
+
+  test("ends when its stop is given up, without a removal", async () => {
+    const { act, calls, giveUpSoon } = crioNode("hang");
+    const result = act();
+    giveUpSoon();
+    expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
+    expect(calls).toEqual(["StopPodSandbox"]);
+    expect(await journaledOutcomes()).toEqual(["done failed"]);
+  });
+
+  test("does not stop again once the run is to end", async () => {
+    const { act, calls, stop } = crioNode(() => {
+      stop.abort();
+      return FABRIC_DOWN;
+    });
+    expect((await act()).outcome).toBe("failed");
+    expect(calls).toEqual(["StopPodSandbox"]);
+  });
+});

@@ -1,0 +1,87 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type HealSession, openHealSession, type SessionMemory } from "../../../src/heal/execution/session.ts";
+import { STOP, sessionOf, valueOf, WHY } from "../workshop.ts";
+
+let stateDir: string;
+let memory: SessionMemory;
+beforeEach(() => {
+  stateDir = join(mkdtempSync(join(tmpdir(), "unghost-session-")), "state");
+  memory = { settledAs: undefined };
+});
+afterEach(() => rmSync(join(stateDir, ".."), { recursive: true, force: true }));
+
+async function opened(options: { readonly memory?: SessionMemory } = { memory }): Promise<HealSession> {
+  return valueOf(await openHealSession({ ...sessionOf(stateDir), ...options }));
+}
+
+/** A healing from its beginning to its end. */
+async function healOne(options?: { readonly memory?: SessionMemory }): Promise<void> {
+  const session = await opened(options);
+  const id = valueOf(await session.journal.begin({ ...WHY, action: STOP }));
+  session.journal.ended(id, "healed");
+  await session.close();
+}
+
+describe("a process that opens one session after the other", () => {
+  test("knows its own journal again", async () => {
+    await healOne();
+    expect(memory.settledAs).toBeDefined();
+    const left = memory.settledAs;
+    await (await opened()).close();
+    expect(memory.settledAs).toBe(left);
+  });
+
+  test("does not read again what it knows", async () => {
+    const session = await opened();
+    await session.journal.begin({ ...WHY, action: STOP });
+    await session.close();
+    const { dev, ino, size } = statSync(join(stateDir, "journal"));
+    // As if it had been settled: whoever read the journal would see the open entry.
+    memory.settledAs = `${dev}:${ino}:${size}`;
+    const next = await opened();
+    expect(next.recoveries).toEqual([]);
+    await next.close();
+  });
+
+  test("settles what it left open itself", async () => {
+    const session = await opened();
+    await session.journal.begin({ ...WHY, action: STOP });
+    await session.close();
+    expect(memory.settledAs).toBeUndefined();
+    const next = await opened();
+    expect(next.recoveries).toMatchObject([{ kind: "stop-sandbox", how: "interrupted" }]);
+    await next.close();
+    expect(memory.settledAs).toBeDefined();
+  });
+
+  test("settles what another process left open in between", async () => {
+    await healOne();
+    const other = await opened({});
+    await other.journal.begin({ ...WHY, action: STOP });
+    await other.close();
+    const next = await opened();
+    expect(next.recoveries).toHaveLength(1);
+    await next.close();
+  });
+
+  test("does not trust a journal whose last line was torn", async () => {
+    await healOne();
+    const [begun = ""] = readFileSync(join(stateDir, "journal"), "utf8").split("\n");
+    appendFileSync(join(stateDir, "journal"), `${begun.replace(/"id":"[^"]+"/, '"id":"000000001-abcd"')}\n{"ev`);
+    const next = await opened();
+    expect(next.recoveries).toMatchObject([{ id: "000000001-abcd" }]);
+    await next.close();
+  });
+
+  test("remembers nothing while a session is open: it may be killed in it", async () => {
+    await healOne();
+    const seen = memory.settledAs;
+    const session = await opened();
+    expect(memory.settledAs).toBeUndefined();
+    await session.close();
+    expect(memory.settledAs).toBe(seen);
+  });
+});

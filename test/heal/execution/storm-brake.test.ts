@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import { isContention, stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import { healReasonInWords } from "../../../src/heal/heal-reason.ts";
+
+const DAEMON_DOWN =
+  'plugin type="kube-ovn" failed (delete): dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused';
+const UNAUTHORIZED =
+  'plugin type="calico" failed (delete): error getting ClusterInformation: connection is unauthorized: Unauthorized';
+const CORRUPT =
+  'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
+const XTABLES = 'plugin type="portmap" failed (delete): Another app is currently holding the xtables lock';
+const UNMOUNTED = 'plugin type="loopback" failed (delete): unknown FS magic on "/var/run/netns/cni-1": 1021994';
+
+/** What the brake says after these failures; "ok" stands for a success. */
+function after(...events: readonly string[]): string | undefined {
+  const brake = stormBrake();
+  for (const event of events) {
+    if (event === "ok") brake.succeeded();
+    else brake.failed(event);
+  }
+  const reason = brake.reason();
+  return reason && healReasonInWords(reason);
+}
+
+describe("the storm brake", () => {
+  test.each([
+    ["two failures of one cause", [DAEMON_DOWN, DAEMON_DOWN]],
+    ["a success in between", [DAEMON_DOWN, DAEMON_DOWN, "ok", DAEMON_DOWN]],
+    ["causes that differ", [DAEMON_DOWN, UNAUTHORIZED, DAEMON_DOWN, UNAUTHORIZED]],
+    ["a cause of each sandbox's own", [CORRUPT, CORRUPT, CORRUPT, CORRUPT]],
+    ["a lock that others hold for moments", [XTABLES, XTABLES, XTABLES, XTABLES]],
+    ["a few calls without an answer", Array.from({ length: 15 }, () => "")],
+  ])("is not pulled by %s", (_name, events) => {
+    expect(after(...events)).toBeUndefined();
+  });
+
+  test("is pulled by three failures of one cause in a row, and names what is down", () => {
+    const reason = after("ok", DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
+    expect(reason).toContain("3 removals in a row");
+    expect(reason).toContain("cni-daemon-socket-down");
+    expect(reason).toContain("/run/openvswitch/kube-ovn-daemon.sock");
+  });
+
+  test("stays pulled for the rest of the run", () => {
+    expect(after(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN, "ok")).toBeDefined();
+  });
+
+  test("leaves out the runtime's words about one sandbox", () => {
+    const wrapped = `failed to stop sandbox "abc": failed to destroy network for sandbox "abc": ${DAEMON_DOWN}`;
+    expect(after(wrapped, wrapped, wrapped)).not.toContain("abc");
+  });
+
+  test("is pulled by many calls in a row that were never answered", () => {
+    expect(after(...Array.from({ length: 16 }, () => ""))).toContain("not answered");
+  });
+
+  test("tells contention from what stays broken", () => {
+    expect([XTABLES, UNMOUNTED, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, true, false, false, false]);
+  });
+
+  test("keeps the first reason that it was pulled for", () => {
+    const brake = stormBrake();
+    expect(brake.unanswered(2)).toEqual({ code: "no-removal-answered", count: 2 });
+    expect(brake.unanswered(9)).toEqual({ code: "no-removal-answered", count: 2 });
+    expect(brake.reason()).toEqual({ code: "no-removal-answered", count: 2 });
+  });
+
+  test("counts calls without an answer apart from failures that say something unknown", () => {
+    const silent = Array.from({ length: 15 }, () => "");
+    expect(after(...silent, "something that no class knows")).toBeUndefined();
+    expect(after(DAEMON_DOWN, DAEMON_DOWN, "", DAEMON_DOWN)).toBeUndefined();
+  });
+});

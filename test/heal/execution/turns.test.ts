@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
+import { semaphore } from "../../../src/heal/execution/semaphore.ts";
+import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import { reasonToHold, turns } from "../../../src/heal/execution/turns.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+
+const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
+const HANG_GUARD_MS = 60_000;
+
+function opened({ patienceMs = HANG_GUARD_MS, mostUnanswered = 2, interruption = uninterrupted() } = {}) {
+  const brake = stormBrake();
+  const slots = semaphore({ slots: 8, patienceMs: HANG_GUARD_MS, mostAside: 1 });
+  return { brake, turn: turns({ slots, brake, probes: { patienceMs, mostUnanswered }, interruption }) };
+}
+
+function refusedBy(text: string): () => Promise<void> {
+  return () => Promise.reject(new RuntimeError("refused", "StopPodSandbox", text, ""));
+}
+
+const done = (): Promise<void> => Promise.resolve();
+
+describe("a turn at the runtime", () => {
+  test("is taken, and says nothing", async () => {
+    let calls = 0;
+    const { turn } = opened();
+    const call = (): Promise<void> => {
+      calls += 1;
+      return Promise.resolve();
+    };
+    expect([await turn(call), await turn(call, "no-plugins"), calls]).toEqual([undefined, undefined, 2]);
+  });
+
+  test("is not taken once the brake is pulled, and says why", async () => {
+    const { turn } = opened();
+    for (let count = 0; count < 3; count++) await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
+    let isCalled = false;
+    const held = await turn(() => {
+      isCalled = true;
+      return Promise.resolve();
+    });
+    expect([held?.code, isCalled]).toEqual(["shared-cause", false]);
+  });
+
+  test("that succeeds ends a row of failures", async () => {
+    const { turn, brake } = opened();
+    for (let count = 0; count < 2; count++) await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
+    await turn(done);
+    await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
+    expect(brake.reason()).toBeUndefined();
+  });
+
+  test("that fails by a mistake of ours is no failure of a plugin", async () => {
+    const { turn, brake } = opened();
+    const mistake = Object.assign(new TypeError("a mistake"), { text: DAEMON_DOWN });
+    for (let count = 0; count < 5; count++)
+      await expect(turn(() => Promise.reject(mistake))).rejects.toThrow("mistake");
+    expect(brake.reason()).toBeUndefined();
+  });
+
+  test("is not waited for behind calls that get no answer, unless it calls no plugin", async () => {
+    const { turn } = opened({ patienceMs: 1, mostUnanswered: 1 });
+    const hanging = Promise.withResolvers<void>();
+    const first = turn(() => hanging.promise);
+    expect((await turn(done))?.code).toBe("no-removal-answered");
+    hanging.resolve();
+    await first;
+  });
+
+  test("that calls no plugin goes beside a call that gets no answer", async () => {
+    const { turn } = opened();
+    const hanging = Promise.withResolvers<void>();
+    const first = turn(() => hanging.promise);
+    let isCalled = false;
+    await turn(() => {
+      isCalled = true;
+      return Promise.resolve();
+    }, "no-plugins");
+    expect(isCalled).toBe(true);
+    hanging.resolve();
+    await first;
+  });
+
+  test("is held when the run is to end", async () => {
+    const stop = AbortSignal.abort();
+    const { turn } = opened({ interruption: { stop, giveUp: stop } });
+    expect(await turn(() => Promise.reject(new Error("not to be called")))).toEqual({ code: "interrupted" });
+  });
+
+  test("is asked of the brake only where plugins are called", () => {
+    const { brake } = opened();
+    brake.unanswered(7);
+    expect(reasonToHold(uninterrupted(), brake)).toEqual({ code: "no-removal-answered", count: 7 });
+    expect(reasonToHold(uninterrupted(), undefined)).toBeUndefined();
+  });
+});

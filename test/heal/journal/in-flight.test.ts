@@ -1,0 +1,84 @@
+import { writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { findLiveRun, sandboxesUnderWay } from "../../../src/heal/journal/in-flight.ts";
+import { ownIdentity } from "../../../src/heal/locks/process-identity.ts";
+import { acquireRunLock } from "../../../src/heal/locks/run-lock.ts";
+import { makeWorkshop, valueOf, type Workshop } from "../workshop.ts";
+
+const own = ownIdentity();
+const uid = process.getuid?.() ?? 0;
+/** Beyond what the kernel hands out. */
+const NOBODY = 2 ** 22 + 1;
+/** As the workshop's journal has it. */
+const RUN = "run-1";
+let workshop: Workshop;
+
+beforeEach(async () => {
+  workshop = await makeWorkshop();
+});
+afterEach(() => workshop.remove());
+
+function find() {
+  return findLiveRun(workshop.stateDir.root, uid, own);
+}
+
+function lockAs(run: string) {
+  return acquireRunLock({ path: workshop.stateDir.lock, own, run, waitMs: 0, sleep });
+}
+
+describe("findLiveRun", () => {
+  test("is the run that holds the lock, until it has released it", async () => {
+    expect(await find()).toBeUndefined();
+    const lock = valueOf(await lockAs(RUN));
+
+    expect(await find()).toEqual({ run: RUN, pid: process.pid, journal: workshop.stateDir.journal });
+    lock.release();
+    expect(await find()).toBeUndefined();
+  });
+
+  test("is not what a killed run left in the file, even when that names a process that lives", async () => {
+    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, kernelLock: true, run: RUN }));
+
+    expect(await find()).toBeUndefined();
+  });
+
+  test("is not a killed run that the file still names while the next one holds the lock", async () => {
+    const lock = valueOf(await lockAs("run-2"));
+    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, pid: NOBODY, kernelLock: true, run: RUN }));
+
+    expect(await find()).toBeUndefined();
+    lock.release();
+  });
+});
+
+describe("sandboxesUnderWay", () => {
+  const [inFlight, betweenSteps, failed] = ["a", "b", "c"].map((letter) => letter.repeat(64));
+
+  async function begin(sandboxId = "") {
+    const why = { finding: `cause/${sandboxId}`, class: "cause", subject: { type: "sandbox", sandboxId } };
+    return valueOf(await workshop.journal.begin({ ...why, action: { kind: "stop-sandbox", sandboxId } }));
+  }
+
+  function underWay(run: string) {
+    return sandboxesUnderWay({ run, pid: 1, journal: workshop.stateDir.journal });
+  }
+
+  test("are those with a step in flight or behind them, and not those whose last step failed", async () => {
+    await begin(inFlight);
+    await workshop.journal.done(await begin(betweenSteps), "healed");
+    await workshop.journal.done(await begin(failed), "healed");
+    await workshop.journal.done(await begin(failed), "failed");
+
+    const treated = await underWay(RUN);
+
+    expect([...treated.keys()]).toEqual([inFlight, betweenSteps]);
+    expect(treated.get(inFlight ?? "")).toMatchObject({ finding: `cause/${inFlight}`, class: "cause", pid: 1 });
+  });
+
+  test("are none of another run", async () => {
+    await begin(inFlight);
+
+    expect(await underWay("run-2")).toEqual(new Map());
+  });
+});

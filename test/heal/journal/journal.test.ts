@@ -1,0 +1,182 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { formatEntry } from "../../../src/heal/journal/entry.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import type { JournalId } from "../../../src/heal/journal/id.ts";
+import { type Journal, type JournalOptions, openJournal } from "../../../src/heal/journal/journal.ts";
+import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { makeWorkshop, STOP, steppingClock, valueOf, WHY, type Workshop } from "../workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop({ maxBytes: 4000, keep: 2 });
+});
+afterEach(() => shop.remove());
+
+async function reopen(changes: Partial<JournalOptions> = {}): Promise<Journal> {
+  const { stateDir, newId } = shop;
+  const clock = steppingClock();
+  return valueOf(await openJournal({ stateDir, newId, clock, run: "run-2", boot: "boot-2", ...changes }));
+}
+
+async function beginAndEnd(journal: Journal): Promise<JournalId> {
+  const id = valueOf(await journal.begin({ ...WHY, action: STOP }));
+  await journal.done(id, "healed");
+  return id;
+}
+
+describe("Journal", () => {
+  test("has the line on disk when begin() is ok, readable by the owner alone", async () => {
+    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+
+    const [line] = readFileSync(shop.stateDir.journal, "utf8").split("\n");
+    expect(JSON.parse(line ?? "")).toMatchObject({ event: "begin", id, run: "run-1", boot: "boot-1", action: STOP });
+    expect(statSync(shop.stateDir.journal).mode & 0o777).toBe(0o600);
+  });
+
+  test("keeps every entry when many are written at once", async () => {
+    const journal = await reopen();
+    const ids = await Promise.all(Array.from({ length: 300 }, () => beginAndEnd(journal)));
+
+    const { records, problems } = await readHistory(shop.stateDir.journal);
+
+    expect(problems).toEqual([]);
+    expect(records.map(({ id, state }) => `${id} ${state}`)).toEqual(ids.map((id) => `${id} done`));
+    await journal.close();
+  });
+
+  test("writes an ending that nobody waits for with the next entry, and when it is closed", async () => {
+    const journal = await reopen();
+    const first = valueOf(await journal.begin({ ...WHY, action: STOP }));
+    journal.ended(first, "healed");
+    expect((await readHistory(shop.stateDir.journal)).records.at(-1)).toMatchObject({ id: first, state: "open" });
+    const second = valueOf(await journal.begin({ ...WHY, action: STOP }));
+    journal.ended(second, "failed", "why");
+    const between = (await readHistory(shop.stateDir.journal)).records.map(({ id, state }) => [id, state]);
+    expect(between).toEqual([
+      [first, "done"],
+      [second, "open"],
+    ]);
+
+    await journal.close();
+
+    const last = (await readHistory(shop.stateDir.journal)).records.at(-1);
+    expect(last).toMatchObject({ id: second, state: "done", outcome: "failed", detail: "why" });
+  });
+
+  test("starts on a fresh line after a last line torn at any byte", async () => {
+    const before = await beginAndEnd(shop.journal);
+    const whole = readFileSync(shop.stateDir.journal);
+    const torn = Buffer.from(
+      formatEntry({ event: "undoing", id: before, at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" }),
+    );
+    for (let cut = 1; cut < torn.length; cut++) {
+      writeFileSync(shop.stateDir.journal, Buffer.concat([whole, torn.subarray(0, cut)]));
+      const journal = await reopen();
+
+      const after = await beginAndEnd(journal);
+
+      await journal.close();
+      const { records, problems } = await readHistory(shop.stateDir.journal);
+      expect({ cut, problems, ids: records.map(({ id }) => id) }).toEqual({ cut, problems: [], ids: [before, after] });
+    }
+  });
+
+  test("reports a damaged line and goes on", async () => {
+    await beginAndEnd(shop.journal);
+    appendFileSync(shop.stateDir.journal, "damage\n");
+    await beginAndEnd(shop.journal);
+
+    const { records, problems } = await readHistory(shop.stateDir.journal);
+
+    expect(records).toHaveLength(2);
+    expect(problems).toEqual([
+      { file: shop.stateDir.journal, line: 3, reason: expect.stringContaining("JSON") as unknown },
+    ]);
+  });
+
+  test.each([
+    ["a symbolic link", (path: string) => symlinkSync("/dev/null", path)],
+    ["a directory", (path: string) => mkdirSync(path)],
+  ])("refuses to write to %s", async (_name, arrange) => {
+    rmSync(shop.stateDir.journal);
+    arrange(shop.stateDir.journal);
+
+    const { stateDir, newId } = shop;
+    const opened = await openJournal({ stateDir, newId, clock: steppingClock(), run: "r", boot: "b" });
+
+    expect(!opened.ok && opened.refusal.message).toContain(`The journal ${stateDir.journal} cannot be written`);
+  });
+
+  test("refuses once it is closed, and does not throw", async () => {
+    const journal = await reopen();
+    await journal.close();
+
+    expect((await journal.begin({ ...WHY, action: STOP })).ok).toBe(false);
+  });
+});
+
+describe("rotation", () => {
+  test("bounds the size and the number of files", async () => {
+    for (let round = 0; round < 100; round++) await beginAndEnd(shop.journal);
+
+    const { journal } = shop.stateDir;
+    for (const path of [journal, `${journal}.1`, `${journal}.2`]) expect(statSync(path).size).toBeLessThan(6000);
+    expect(existsSync(`${journal}.3`)).toBe(false);
+    expect(existsSync(`${journal}.merging`)).toBe(false);
+  });
+
+  test("keeps an entry whose file is in quarantine, an open one, and no other", async () => {
+    const moved = await quarantineFile(shop, { ...WHY, ...(await shop.put("one", "content")) });
+    const undone = await quarantineFile(shop, { ...WHY, ...(await shop.put("two", "content")) });
+    if (moved.outcome !== "healed" || undone.outcome !== "healed") throw new Error("not moved");
+    await undo(shop, { id: undone.id });
+    const open = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+    const ended = await beginAndEnd(shop.journal);
+
+    for (let round = 0; round < 200; round++) await beginAndEnd(shop.journal);
+
+    const { records, problems } = await readHistory(shop.stateDir.journal);
+    const stateOf = new Map(records.map(({ id, state }) => [id, state]));
+    expect(problems).toEqual([]);
+    expect([moved.id, open, undone.id, ended].map((id) => stateOf.get(id))).toEqual([
+      "done",
+      "open",
+      undefined,
+      undefined,
+    ]);
+    expect(await undo(shop, { id: moved.id })).toMatchObject({ outcome: "undone" });
+  });
+
+  test("keeps what a newer version wrote about a file in quarantine", async () => {
+    const id = shop.newId();
+    mkdirSync(join(shop.stateDir.quarantine, id));
+    appendFileSync(shop.stateDir.journal, `${JSON.stringify({ event: "painted", id })}\n`);
+
+    for (let round = 0; round < 200; round++) await beginAndEnd(shop.journal);
+
+    const { journal } = shop.stateDir;
+    const all = [`${journal}.2`, `${journal}.1`, journal].map((path) => readFileSync(path, "utf8")).join("");
+    expect(all.split("\n").filter((line) => line.includes("painted"))).toHaveLength(1);
+  });
+
+  test("goes on in the old file, and says so, when it cannot rotate", async () => {
+    mkdirSync(join(`${shop.stateDir.journal}.1`, "in-the-way"), { recursive: true });
+
+    for (let round = 0; round < 30; round++) await beginAndEnd(shop.journal);
+
+    expect((await readHistory(shop.stateDir.journal)).records).toHaveLength(30);
+    expect(shop.journal.warnings[0]).toMatch(/could not be rotated/);
+  });
+});

@@ -1,0 +1,215 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { identifyFile } from "../../../src/heal/files/identify-file.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { makeWorkshop, otherFileSystem, valueOf, WHY, type Workshop } from "../workshop.ts";
+
+const elsewhere = otherFileSystem();
+const layouts = [
+  { name: "within one file system", cachesUnder: undefined, runs: true },
+  { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined },
+] as const;
+
+for (const { name, cachesUnder, runs } of layouts) {
+  describe.runIf(runs)(`quarantineFile ${name}`, () => {
+    let shop: Workshop;
+    beforeEach(async () => {
+      shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
+    });
+    afterEach(() => shop.remove());
+
+    test("moves the file with mode, owner and times, and tells the journal what it was", async () => {
+      const { path } = await shop.put("cbr0-abc-eth0", "{ half");
+      chmodSync(path, 0o604);
+      if (process.getuid?.() === 0) chownSync(path, 1234, 4321);
+      utimesSync(path, 1_600_000_000.25, 1_500_000_000.5);
+      const before = lstatSync(path);
+
+      const outcome = await quarantineFile(shop, { ...WHY, path, expected: valueOf(await identifyFile("/", path)) });
+
+      if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
+      expect(readdirSync(shop.caches)).toEqual([]);
+      expect(outcome.quarantinedTo).toBe(join(shop.stateDir.quarantine, outcome.id, "cbr0-abc-eth0"));
+      const after = lstatSync(outcome.quarantinedTo);
+      expect([after.mode, after.uid, after.gid]).toEqual([before.mode, before.uid, before.gid]);
+      expect([after.mtimeMs, after.atimeMs]).toEqual([before.mtimeMs, before.atimeMs]);
+      expect(readFileSync(outcome.quarantinedTo, "utf8")).toBe("{ half");
+      expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([
+        {
+          id: outcome.id,
+          state: "done",
+          outcome: "healed",
+          action: { kind: "quarantine-file", path, before: { size: 6n, mode: 0o604, inode: BigInt(before.ino) } },
+        },
+      ]);
+    });
+
+    test.each([
+      ["rewritten", (path: string) => writeFileSync(path, "something else")],
+      [
+        "replaced by another of the same content",
+        (path: string) => (writeFileSync(`${path}.new`, "old"), renameSync(`${path}.new`, path)),
+      ],
+      ["touched", (path: string) => utimesSync(path, 1, 1)],
+    ])("leaves a file alone that was %s since it was looked at", async (_name, change) => {
+      const request = await shop.put("cache", "old");
+      change(request.path);
+      const content = readFileSync(request.path, "utf8");
+
+      const outcome = await quarantineFile(shop, { ...WHY, ...request });
+
+      expect(outcome).toMatchObject({
+        outcome: "refused",
+        refusal: { message: expect.stringContaining("was changed") as unknown },
+      });
+      expect(readFileSync(request.path, "utf8")).toBe(content);
+      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+      expect((await readHistory(shop.stateDir.journal)).records).toEqual([]);
+    });
+
+    test("moves an empty file, as a power cut leaves them", async () => {
+      const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put("empty", "")) });
+
+      expect(outcome.outcome).toBe("healed");
+      expect(readdirSync(shop.caches)).toEqual([]);
+    });
+
+    test("takes one name of a file that has two, and leaves the other", async () => {
+      const request = await shop.put("cache", "content");
+      linkSync(request.path, join(shop.caches, "precious"));
+
+      const outcome = await quarantineFile(shop, { ...WHY, ...request });
+
+      expect(outcome.outcome).toBe("healed");
+      expect(readFileSync(join(shop.caches, "precious"), "utf8")).toBe("content");
+    });
+  });
+}
+
+describe("quarantineFile", () => {
+  let shop: Workshop;
+  beforeEach(async () => {
+    shop = await makeWorkshop();
+  });
+  afterEach(() => shop.remove());
+
+  const odd: readonly (readonly [string, (path: string, shop: Workshop) => void, RegExp])[] = [
+    [
+      "a symbolic link to a precious file",
+      (path, { caches }) => symlinkSync(join(caches, "precious"), path),
+      /symbolic link/,
+    ],
+    ["a FIFO", (path) => execFileSync("mkfifo", [path]), /a FIFO/],
+    ["a directory", (path) => mkdirSync(path), /a directory/],
+    ["a sparse file of 2 GB", (path) => (writeFileSync(path, ""), truncateSync(path, 2 ** 31)), /2147483648 bytes/],
+    ["a file that is gone", () => undefined, /no longer there/],
+  ];
+
+  test.each(odd)("touches nothing when it meets %s", async (_name, make, sentence) => {
+    const { path: precious } = await shop.put("precious", "precious");
+    const { path, expected } = await shop.put("cache", "content");
+    renameSync(path, `${path}.was`);
+    make(path, shop);
+    // Even a caller that takes whatever it meets for proven must do no harm.
+    const now = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    const proven =
+      now === undefined ? expected : { dev: now.dev, inode: now.ino, size: now.size, mtimeNs: now.mtimeNs };
+
+    const outcome = await quarantineFile(shop, { ...WHY, path, expected: proven });
+
+    expect(outcome).toMatchObject({
+      outcome: "refused",
+      refusal: { message: expect.stringMatching(sentence) as unknown },
+    });
+    expect(readFileSync(precious, "utf8")).toBe("precious");
+    expect(lstatSync(path, { bigint: true, throwIfNoEntry: false })?.ino).toBe(now?.ino);
+    expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+  });
+
+  test("never passes through a directory that is a symbolic link", async () => {
+    const real = join(shop.caches, "real");
+    mkdirSync(real);
+    writeFileSync(join(real, "cache"), "content");
+    symlinkSync(real, join(shop.caches, "results"));
+    const expected = valueOf(await identifyFile("/", join(real, "cache")));
+
+    const outcome = await quarantineFile(shop, { ...WHY, path: join(shop.caches, "results", "cache"), expected });
+
+    expect(outcome).toMatchObject({
+      outcome: "refused",
+      refusal: { message: expect.stringMatching(/results is a symbolic link/) as unknown },
+    });
+    expect(existsSync(join(real, "cache"))).toBe(true);
+  });
+
+  test("finds the file below the host's root, with links above its directory resolved as the host does", async () => {
+    const host = join(shop.caches, "host");
+    mkdirSync(join(host, "mnt/data/cni/results"), { recursive: true });
+    mkdirSync(join(host, "var"));
+    symlinkSync("/mnt/data", join(host, "var/lib"));
+    const path = "/var/lib/cni/results/cache";
+    writeFileSync(join(host, "mnt/data/cni/results/cache"), "content");
+    const context = { ...shop, hostRoot: host };
+
+    const outcome = await quarantineFile(context, { ...WHY, path, expected: valueOf(await identifyFile(host, path)) });
+
+    expect(outcome.outcome).toBe("healed");
+    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([
+      { action: { path: "/mnt/data/cni/results/cache" } },
+    ]);
+  });
+
+  test("touches nothing when the journal cannot be written", async () => {
+    const request = await shop.put("cache", "content");
+    await shop.journal.close();
+
+    const outcome = await quarantineFile(shop, { ...WHY, ...request });
+
+    expect(outcome.outcome).toBe("refused");
+    expect(existsSync(request.path)).toBe(true);
+  });
+
+  test("gives the file back when quarantine cannot take it", async () => {
+    const request = await shop.put("cache", "content");
+    renameSync(shop.stateDir.quarantine, `${shop.stateDir.quarantine}.away`);
+    writeFileSync(shop.stateDir.quarantine, "in the way");
+
+    const outcome = await quarantineFile(shop, { ...WHY, ...request });
+
+    expect(outcome.outcome).toBe("failed");
+    expect(readFileSync(request.path, "utf8")).toBe("content");
+  });
+
+  test("moves a file of the largest size it may", async () => {
+    const request = await shop.put("cache", new Uint8Array(Number(MAX_QUARANTINE_BYTES)));
+
+    expect((await quarantineFile(shop, { ...WHY, ...request })).outcome).toBe("healed");
+  });
+
+  test("many at once lose nothing", async () => {
+    const requests = [];
+    for (let number = 0; number < 60; number++) requests.push(await shop.put(`cache-${number}`, `content ${number}`));
+
+    const outcomes = await Promise.all(requests.map((request) => quarantineFile(shop, { ...WHY, ...request })));
+
+    expect(outcomes.filter(({ outcome }) => outcome === "healed")).toHaveLength(60);
+    expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(60);
+  });
+});
