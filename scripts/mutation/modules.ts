@@ -61,11 +61,8 @@ export const MODULES: readonly MutatedModule[] = [
     sources: ["src/heal/steps/*.ts"],
     tests: [
       "test/heal/steps/*.test.ts",
-      "test/heal/delete-volume-attachment.test.ts",
-      "test/heal/kick-pod.test.ts",
-      "test/heal/release-addresses.test.ts",
       "test/heal/execution/run-action.test.ts",
-      "test/heal/afterwards.test.ts",
+      "test/heal/execution/afterwards.test.ts",
     ],
   },
   {
@@ -79,7 +76,7 @@ export const MODULES: readonly MutatedModule[] = [
     ],
     tests: [
       "test/heal/quarantine/quarantine.test.ts",
-      "test/heal/quarantine-races.test.ts",
+      "test/heal/quarantine/quarantine-races.test.ts",
       "test/heal/quarantine/move-away.test.ts",
       "test/heal/journal/recover.test.ts",
       "test/heal/quarantine/undo.test.ts",
@@ -88,7 +85,11 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "undo",
     sources: ["src/heal/quarantine/undo.ts", "src/heal/journal/settle-undo.ts"],
-    tests: ["test/heal/quarantine/undo.test.ts", "test/heal/undo-races.test.ts", "test/heal/journal/recover.test.ts"],
+    tests: [
+      "test/heal/quarantine/undo.test.ts",
+      "test/heal/quarantine/undo-races.test.ts",
+      "test/heal/journal/recover.test.ts",
+    ],
   },
   {
     name: "journal-recovery",

@@ -1,12 +1,12 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NodeTools } from "../../src/heal/execution/node-tools.ts";
-import { releaseAddresses } from "../../src/heal/steps/release-addresses.ts";
-import { PodSandboxState, PodSandboxStatusResponse } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
-import { criSandbox, type FakeNode, fakeTools, journalOf } from "./fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
+import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
+import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../../src/snapshot/ids.ts";
+import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const LEFT = sandboxId("f".repeat(64));
 const POD = "a".repeat(64);

@@ -3,12 +3,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { Step } from "../../src/evidence/step.ts";
-import { uninterrupted } from "../../src/heal/execution/interruption.ts";
-import type { NodeTools } from "../../src/heal/execution/node-tools.ts";
-import { type ActionSurroundings, runAction } from "../../src/heal/execution/run-action.ts";
-import { doneInWords } from "../../src/report/done-words.ts";
-import { FINDING } from "./workshop.ts";
+import type { Step } from "../../../src/evidence/step.ts";
+import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
+import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { type ActionSurroundings, runAction } from "../../../src/heal/execution/run-action.ts";
+import { doneInWords } from "../../../src/report/done-words.ts";
+import { FINDING } from "../workshop.ts";
 
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
 

@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { restartPod } from "../../src/heal/steps/kick-pod.ts";
-import { failed } from "../../src/host/source.ts";
-import type { Api } from "../../src/kube/api.ts";
-import { KubeError } from "../../src/kube/kube-error.ts";
-import { RuntimeError } from "../../src/runtime/errors.ts";
+import { restartPod } from "../../../src/heal/steps/kick-pod.ts";
+import { failed } from "../../../src/host/source.ts";
+import type { Api } from "../../../src/kube/api.ts";
+import { KubeError } from "../../../src/kube/kube-error.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
 import {
   Container,
   ContainerState,
   ContainerStatusResponse,
   PodSandboxState,
-} from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { sandboxId } from "../../src/snapshot/ids.ts";
-import { fakeApi } from "../kube/fake-api.ts";
-import { podObject } from "../kube/stub-server.ts";
-import { pluginFor } from "../support/snapshot-builder.ts";
-import { criSandbox, fakeTools, journalOf } from "./fake-node.ts";
-import { FINDING, makeWorkshop, type Workshop } from "./workshop.ts";
+} from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../../src/snapshot/ids.ts";
+import { fakeApi } from "../../kube/fake-api.ts";
+import { podObject } from "../../kube/stub-server.ts";
+import { pluginFor } from "../../support/snapshot-builder.ts";
+import { criSandbox, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const STEP = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "uid-1", node: "n1" } as const;
 const CONTROLLER = [{ kind: "ReplicaSet", controller: true }];

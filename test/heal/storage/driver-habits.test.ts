@@ -1,16 +1,16 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { sha256Of } from "../../src/heal/files/sha256.ts";
-import { identify, inlineHandle } from "../../src/heal/storage/volume-identity.ts";
-import { volumeUse } from "../../src/heal/storage/volume-use.ts";
-import { read } from "../../src/host/source.ts";
-import { type ApiAttachment, attachmentName } from "../../src/kube/volume-attachments.ts";
-import type { VolumePod, VolumeUsers } from "../../src/kube/volume-users.ts";
-import type { ApiVolume } from "../../src/kube/volumes.ts";
-import { readKubeletVolumes } from "../../src/snapshot/kubelet-volumes.ts";
-import type { MountEntry } from "../../src/snapshot/mount-tables.ts";
-import { fill, tempDir } from "../snapshot/temp-dir.ts";
+import { sha256Of } from "../../../src/heal/files/sha256.ts";
+import { identify, inlineHandle } from "../../../src/heal/storage/volume-identity.ts";
+import { volumeUse } from "../../../src/heal/storage/volume-use.ts";
+import { read } from "../../../src/host/source.ts";
+import { type ApiAttachment, attachmentName } from "../../../src/kube/volume-attachments.ts";
+import type { VolumePod, VolumeUsers } from "../../../src/kube/volume-users.ts";
+import type { ApiVolume } from "../../../src/kube/volumes.ts";
+import { readKubeletVolumes } from "../../../src/snapshot/kubelet-volumes.ts";
+import type { MountEntry } from "../../../src/snapshot/mount-tables.ts";
+import { fill, tempDir } from "../../snapshot/temp-dir.ts";
 
 /** Files and mounts as kubelet 1.36.4 made them for a CSI driver of the lab. */
 const KUBELET = "/var/lib/kubelet";

@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Finding } from "../../src/evidence/finding.ts";
-import { uninterrupted } from "../../src/heal/execution/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/execution/node-tools.ts";
-import { readHistory } from "../../src/heal/journal/history.ts";
-import { deleteVolumeAttachment } from "../../src/heal/steps/delete-volume-attachment.ts";
-import type { Api } from "../../src/kube/api.ts";
-import { KubeError } from "../../src/kube/kube-error.ts";
-import { fakeApi } from "../kube/fake-api.ts";
-import { listOf, podObject } from "../kube/stub-server.ts";
-import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../kube/volume-objects.ts";
-import { fill, tempDir } from "../snapshot/temp-dir.ts";
-import { makeWorkshop, type Workshop } from "./workshop.ts";
+import type { Finding } from "../../../src/evidence/finding.ts";
+import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
+import { DEFAULT_WAITS, type NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import { deleteVolumeAttachment } from "../../../src/heal/steps/delete-volume-attachment.ts";
+import type { Api } from "../../../src/kube/api.ts";
+import { KubeError } from "../../../src/kube/kube-error.ts";
+import { fakeApi } from "../../kube/fake-api.ts";
+import { listOf, podObject } from "../../kube/stub-server.ts";
+import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../../kube/volume-objects.ts";
+import { fill, tempDir } from "../../snapshot/temp-dir.ts";
+import { makeWorkshop, type Workshop } from "../workshop.ts";
 
 const STEP = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1", node: "n1", volume: VOLUME } as const;
 const FINDING: Finding = {
