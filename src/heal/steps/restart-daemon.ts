@@ -21,12 +21,17 @@ const GRACE_SECONDS = 10;
  * Stops the daemon's container through the runtime. Proven just before: it does not answer, time after time; the process is
  * who holds the node's socket; it is in one container, which the runtime lists as running; a kubelet is there to start it.
  */
-export async function restartDaemon(step: RestartDaemon, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function restartDaemon(
+  step: RestartDaemon,
+  finding: Finding,
+  tools: NodeTools,
+  probeDaemon: () => Promise<MultusDaemon | undefined> = () => daemonNow(tools),
+): Promise<StepResult> {
   const namespace = comparePidNamespace(tools.hostRoot);
   if (namespace.kind === "foreign") return refused({ code: FOREIGN_PID_NAMESPACE, why: namespace.reason });
   for (let probe = 0; probe < PROBES; probe += 1) {
     if (probe > 0) await tools.sleep(PROBE_PAUSE_MS);
-    const daemon = await daemonNow(tools);
+    const daemon = await probeDaemon();
     if (daemon === undefined || !isWedged(daemon)) return { kind: "unneeded" };
     if (!isSame(daemon, step)) return refused({ code: "daemon-not-proven", socket: step.socket, pid: step.pid });
   }
@@ -36,7 +41,7 @@ export async function restartDaemon(step: RestartDaemon, finding: Finding, tools
   const { containerId, socket, pid } = step;
   return await journaled(tools, finding, { kind: "restart-daemon", containerId, socket, pid }, async () => {
     await tools.cri.stopContainer(containerId, GRACE_SECONDS, { timeoutMs: tools.waits.actMs });
-    return (await answersAgain(tools))
+    return (await answersAgain(tools, probeDaemon))
       ? { kind: "done" }
       : failed({ code: "daemon-still-silent", socket, seconds: tools.waits.socketMs / 1000 });
   });
@@ -75,11 +80,14 @@ async function isRunning({ containerId, sandboxId }: RestartDaemon, { cri, waits
   );
 }
 
-async function answersAgain(tools: NodeTools): Promise<boolean> {
-  const deadline = performance.now() + tools.waits.socketMs;
+async function answersAgain(
+  { waits, sleep }: NodeTools,
+  probeDaemon: () => Promise<MultusDaemon | undefined>,
+): Promise<boolean> {
+  const deadline = performance.now() + waits.socketMs;
   while (performance.now() < deadline) {
-    if ((await daemonNow(tools))?.state === "answers") return true;
-    await tools.sleep(PROBE_PAUSE_MS);
+    if ((await probeDaemon())?.state === "answers") return true;
+    await sleep(PROBE_PAUSE_MS);
   }
   return false;
 }

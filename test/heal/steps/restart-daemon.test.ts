@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { restartDaemon } from "../../../src/heal/steps/restart-daemon.ts";
+import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { containerId } from "../../../src/snapshot/ids.ts";
+import type { MultusDaemon } from "../../../src/snapshot/types.ts";
+import { idOf } from "../../support/snapshot-builder.ts";
+import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
+
+const STEP = {
+  kind: "restart-daemon",
+  socket: "/run/multus/multus.sock",
+  containerId: containerId("c".repeat(64)),
+  sandboxId: idOf("a"),
+  pid: 4711,
+  startedSecondsAfterBoot: 12.5,
+} as const;
+
+const PROCESS = {
+  pid: STEP.pid,
+  startedSecondsAfterBoot: STEP.startedSecondsAfterBoot,
+  isStopped: false,
+  containerId: STEP.containerId,
+};
+const SILENT: MultusDaemon = { socket: STEP.socket, state: "silent", process: PROCESS };
+const ANSWERS: MultusDaemon = { ...SILENT, state: "answers" };
+
+const READY = criSandbox(STEP.sandboxId, { state: PodSandboxState.SANDBOX_READY });
+const RUNNING = criContainer(STEP.sandboxId, { state: ContainerState.CONTAINER_RUNNING });
+const KUBELET = { kubelet: { pid: 1, startedSecondsAfterBoot: 1 } };
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+/** The last probe's answer stays. */
+async function restarted(probes: readonly (MultusDaemon | undefined)[], node: FakeNode = {}, containers = [RUNNING]) {
+  const stopped: string[] = [];
+  let probed = 0;
+  const tools = fakeTools(shop, {
+    sandboxes: [READY],
+    processes: KUBELET,
+    ...node,
+    cri: {
+      listContainers: () => Promise.resolve(containers),
+      stopContainer: (id) => {
+        stopped.push(id);
+        return Promise.resolve();
+      },
+    },
+  });
+  const probe = () => Promise.resolve(probes[Math.min(probed++, probes.length - 1)]);
+  const step = restartDaemon(STEP, FINDING, { ...tools, waits: { ...tools.waits, socketMs: 50 } }, probe);
+  return { ...(await journalOf(shop, step)), stopped };
+}
+
+describe("restart-daemon", () => {
+  test("stops the container, and is done when the new daemon answers", async () => {
+    const { result, stopped, history } = await restarted([SILENT, SILENT, SILENT, ANSWERS]);
+    expect([result.kind, stopped, history.length]).toEqual(["done", [STEP.containerId], 1]);
+  });
+
+  test("treats a stopped process as wedged, whatever its socket says", async () => {
+    const halted: MultusDaemon = { ...SILENT, state: "unknown", process: { ...PROCESS, isStopped: true } };
+    expect((await restarted([halted, halted, halted, ANSWERS])).result.kind).toBe("done");
+  });
+
+  test("fails when the daemon stays silent after the restart", async () => {
+    expect((await restarted([SILENT])).result).toMatchObject({ kind: "failed", code: "daemon-still-silent" });
+  });
+
+  test.each([
+    ["answers at the first probe", [ANSWERS]],
+    ["answers at the last probe", [SILENT, SILENT, ANSWERS]],
+    ["is gone", [undefined]],
+  ])("touches nothing when the daemon %s", async (_, probes) => {
+    expect(await restarted(probes)).toMatchObject({ result: { kind: "unneeded" }, stopped: [], history: [] });
+  });
+
+  test.each([
+    ["another pid", { ...SILENT, process: { ...PROCESS, pid: 4712 } }],
+    ["another process with the same pid", { ...SILENT, process: { ...PROCESS, startedSecondsAfterBoot: 12.51 } }],
+    ["another container", { ...SILENT, process: { ...PROCESS, containerId: containerId("d".repeat(64)) } }],
+    ["another socket", { ...SILENT, socket: "/tmp/multus.sock" }],
+    ["no process that is proven to listen", { socket: SILENT.socket, state: "silent" }],
+  ] satisfies readonly (readonly [string, MultusDaemon])[])("refuses %s, also at the last probe", async (_, other) => {
+    for (const probes of [[other], [SILENT, SILENT, other]]) {
+      const result = await restartDaemon(STEP, FINDING, fakeTools(shop), () =>
+        Promise.resolve(probes.length > 1 ? probes.shift() : probes[0]),
+      );
+      expect(result).toMatchObject({ kind: "refused", code: "daemon-not-proven" });
+    }
+  });
+
+  test("refuses where no kubelet would start the container again", async () => {
+    expect(await restarted([SILENT], { processes: {} })).toMatchObject({
+      result: { kind: "refused", code: "no-kubelet" },
+      stopped: [],
+    });
+  });
+
+  test.each([
+    ["is not listed", [], [READY]],
+    ["has exited", [criContainer(STEP.sandboxId)], [READY]],
+    ["belongs to another sandbox", [criContainer(idOf("b"), { state: ContainerState.CONTAINER_RUNNING })], [READY]],
+    ["has another id", [{ ...RUNNING, id: "e".repeat(64) }], [READY]],
+    ["is in a sandbox that is not Ready", [RUNNING], [criSandbox(STEP.sandboxId)]],
+    ["is in a sandbox that is not listed", [RUNNING], []],
+  ])("refuses a container that %s", async (_, containers, sandboxes) => {
+    expect(await restarted([SILENT], { sandboxes }, containers)).toMatchObject({
+      result: { kind: "refused", code: "container-not-running" },
+      stopped: [],
+      history: [],
+    });
+  });
+});
