@@ -99,11 +99,6 @@ export const MODULES: readonly MutatedModule[] = [
       "src/heal/journal/unfinished.ts",
       "src/heal/journal/reader.ts",
     ],
-    tests: [
-      "test/heal/journal/recover.test.ts",
-      "test/heal/journal/unsettled.test.ts",
-      "test/heal/journal/reader.test.ts",
-      "test/heal/execution/session.test.ts",
-    ],
+    tests: ["test/heal/journal/*.test.ts", "test/heal/execution/session.test.ts"],
   },
 ];
