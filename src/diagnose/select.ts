@@ -94,6 +94,7 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
       !findings.includes(finding) && (finding.blockedPods ?? []).some((pod) => isNamed({ pod, finding: undefined })),
   );
   const pending = diagnosis.pending.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId }));
+  const foundSandboxes = new Set(findings.flatMap((finding) => namedBy(finding).sandboxId ?? []));
   const found = findings.map((finding) => withOwnFollowUps(finding, (pod) => isNamed({ pod })));
   return {
     alsoBlocking,
@@ -102,7 +103,10 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
       findings: found,
       pending,
       kept: diagnosis.kept.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId })),
-      dead: diagnosis.dead.filter(({ sandbox }) => isNamed({ pod: sandbox.pod, sandboxId: sandbox.id })),
+      // The proof of death belongs to a finding that is named by its own id, too.
+      dead: diagnosis.dead.filter(
+        ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
+      ),
       verdict: verdictOf(diagnosis.view.snapshot, [...found, ...alsoBlocking], pending),
     },
   };
