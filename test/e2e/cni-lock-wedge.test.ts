@@ -62,9 +62,15 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a wedged CNI lock", { timeout: HANG
 
     const healing = await unghostIn(node, ["heal", "--yes", ...AT_ONCE, ...TIMEOUT]);
     const healed = reportOf(healing);
-    expect(healed.actions).toMatchObject([
-      { outcome: "healed", action: "free-cni-lock", code: "node-not-asked", reason: expect.stringContaining("Status") },
-    ]);
+    const [freed, ...others] = healed.actions ?? [];
+    expect(freed).toMatchObject({
+      outcome: "healed",
+      action: "free-cni-lock",
+      code: "node-not-asked",
+      reason: expect.stringContaining("Status"),
+    });
+    // Without a grace period, the lease of a creation that containerd is rolling back counts as leaked.
+    expect(others.every(({ action, outcome }) => action === "delete-lease" && outcome === "healed")).toBe(true);
     expect([healing.code, healed.verdict, healed.podCreation?.able]).toEqual([0, "healthy", "yes"]);
     expect(await answersStatus(node)).toBe(true);
     await expectAlive(node, beside);
