@@ -75,14 +75,13 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () =>
     play(async () => {
       await node.cri.stopPodSandbox(pod.sandboxId, { timeoutMs: 1000 }).catch(() => undefined);
     });
-    const plugin = await until("the DEL hangs", HANG_GUARD_MS, () => pluginOf(node, "DEL", "stuck"));
+    await until("the DEL hangs", HANG_GUARD_MS, () => pluginOf(node, "DEL", "stuck"));
 
     const report = await scan(node, AT_ONCE);
 
-    expect(report.findings.map(({ class: name, subject }) => [name, subject.pid])).toContainEqual([
-      "del-timeout-killed",
-      plugin.pid,
-    ]);
+    // By its sandbox, not its pid: the stop is retried, and each retry has a plugin process of its own.
+    const found = report.findings.filter(({ class: name }) => name === "del-timeout-killed");
+    expect(JSON.stringify(found)).toContain(pod.sandboxId);
   });
 
   eachRuntime("an ADD that really hangs is found", async (runtime) => {
