@@ -22,7 +22,7 @@ export interface HealBench {
   readonly containers?: readonly string[];
 }
 
-/** What it costs to heal a node after a power cut, beside crictl, which is told what to remove and looks at nothing. */
+/** What it costs to heal a node after a power cut, beside crictl, which gets the ids to remove and checks nothing. */
 export async function benchHeal(
   unghost: string,
   { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [], runtime = "1.6", containers = [] }: HealBench = {},

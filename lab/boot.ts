@@ -56,7 +56,7 @@ wait "$node"
 `;
 
 /**
- * `launched` is told at once who starts the node: until the init has reported itself, killing the launcher is the way to
+ * `launched` is called at once with who starts the node: until the init has reported itself, killing the launcher is the way to
  * end the boot.
  */
 export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity) => void): Promise<Power> {

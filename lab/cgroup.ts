@@ -106,7 +106,7 @@ function mountOptions(controllers: string): string {
   return controllers.startsWith("name=") ? `none,${controllers}` : controllers;
 }
 
-/** A fresh v1 cpuset is empty and accepts no process until it is told its processors and memory nodes. */
+/** A fresh v1 cpuset is empty and accepts no process until its processors and memory nodes are set. */
 function inheritCpuset(path: string): void {
   for (const file of ["cpuset.cpus", "cpuset.mems"]) {
     const inherited = readFileSync(join(path, "..", file), "utf8").trim();

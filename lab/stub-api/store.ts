@@ -17,7 +17,7 @@ export interface Store {
   remove(path: string): void;
   /** Undefined where that is so long ago that it was forgotten. */
   since(version: number): readonly Change[] | undefined;
-  /** Forgets what happened so far: whoever comes with an older version is told that it is gone. */
+  /** Forgets what happened so far: a client with an older version gets 410 Gone. */
   compact(): void;
   onChange(listener: (change: Change) => void): () => void;
 }

@@ -53,7 +53,7 @@ const OPEN_NEXT = "Set agent.tokenFile (--token-file), or listen on 127.0.0.1.";
 /** One that is late may be on its way; two that are late are not. */
 const SCANS_TO_BE_READY = 2.5;
 
-/** Runs until it is interrupted. Whatever goes wrong on the way is told and survived. */
+/** Runs until it is interrupted. Errors on the way are logged, and the agent goes on. */
 export async function runAgent(options: AgentOptions): Promise<void> {
   const { store, log, interruption, session, env } = options;
   const pace = openPace({ scanEveryMs: options.policy().scanEveryMs, random: Math.random });

@@ -13,7 +13,7 @@ export interface LoopOptions {
   readonly stop: AbortSignal;
 }
 
-/** Looks whenever it is time to, until it is asked to stop. Whatever a look throws is told, counted and waited off. */
+/** Scans whenever it is time to, until it is asked to stop. Whatever a scan throws is logged and counted, and the next waits. */
 export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promise<void> {
   for (;;) {
     const { hinted } = await pace.wait(stop);

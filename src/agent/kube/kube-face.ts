@@ -37,7 +37,7 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
     return isProven() ? conditionOf(watched.state(), timing.clock()) : undefined;
   }
 
-  /** What is healed while a node boots is told once its API server is up, too. */
+  /** What is healed while a node boots is reported once its API server is up, too. */
   function eventsDueMs(): number {
     return isProven() ? events.dueMs() : Number.POSITIVE_INFINITY;
   }

@@ -6,7 +6,7 @@ export const MAX_NETWORKS = 32;
 const THE_REST = "(other)";
 
 /**
- * `free` is told only where it was counted: a 0 for "unknown" would read as "exhausted". The other two are always there.
+ * `free` is reported only where it was counted: a 0 for "unknown" would read as "exhausted". The other two are always there.
  */
 export function leaseSamples(leases: readonly LeaseCount[]): readonly Sample[] {
   const networks = [...new Set(leases.map(({ network }) => network))].toSorted();

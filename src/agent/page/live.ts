@@ -25,7 +25,7 @@ const openEvents: OpenStream = (hear, fail) => {
   return () => events.close();
 };
 
-/** Follows the agent. Whoever draws the page is told after each change, and once a second. */
+/** Follows the agent. Notifies the page after each change, and once a second. */
 export function goLive(onChange: () => void): void {
   let aheadMs = 0;
   function show(next: Partial<Pick<Live, "state" | "link">>): void {
