@@ -23,6 +23,7 @@ import { runLoop } from "./loop.ts";
 import { openPace } from "./pace.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import { healPolicyOf } from "./policy/heal-policy.ts";
+import { keepQuarantineRetention } from "./quarantine-retention.ts";
 import type { Store } from "./store.ts";
 import { keepTimeline } from "./timeline-file.ts";
 import type { Hint } from "./triggers/trigger.ts";
@@ -139,6 +140,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>
     log.warn({ problem }, "timeline not kept"),
   );
+  const retention = keepQuarantineRetention({ ...options, session });
   try {
     await runLoop({ pace, store, cycle: () => cycle.run(), stop: interruption.stop });
     await cycle.idle();
@@ -146,7 +148,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     stopListening();
     triggers.close();
     durable.close();
-    await Promise.all([attempts.close(), timeline.close(), exporters.close(), cluster.close()]);
+    await Promise.all([attempts.close(), timeline.close(), exporters.close(), cluster.close(), retention.close()]);
   }
 }
 

@@ -11,7 +11,7 @@ import { unknownVariables } from "./unknown-variables.ts";
 import { VERSION } from "./version.ts";
 
 /** A mistyped word must never lead to a command that changes the node. */
-const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "install", "uninstall"];
+const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall"];
 
 function application(routes: RouteMap<Context>, verbose: boolean): Application<Context> {
   const text = {

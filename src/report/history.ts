@@ -105,7 +105,7 @@ function holdsFiles(record: HistoryRecord): boolean {
   return isUndoable(record) || (record.action.kind === "save-logs" && record.outcome === "healed");
 }
 
-function targetOf({ action, subject }: HistoryRecord): string {
+export function targetOf({ action, subject }: HistoryRecord): string {
   switch (action.kind) {
     case "quarantine-file":
     case "write-marker":

@@ -57,6 +57,7 @@ const ALL = [
   "keep",
   "history",
   "undo",
+  "quarantine",
   "doctor",
   "config",
   "install",

@@ -12,11 +12,13 @@ test.each([
   ["0", 0],
   ["7", 7000],
   ["1.5", 1500],
+  ["30d", 2_592_000_000],
+  ["1d12h", 129_600_000],
 ])("%s is %i ms", (text, ms) => {
   expect(parseDurationMs(text)).toBe(ms);
 });
 
-test.each(["", " ", "soon", "-5s", "5 s", "5d", "5S", "s", "1h 30m", "1h30", "1e3", "Infinity", "NaN", "5s\n", "٣s"])(
+test.each(["", " ", "soon", "-5s", "5 s", "5w", "5S", "s", "1h 30m", "1h30", "1e3", "Infinity", "NaN", "5s\n", "٣s"])(
   "%j is none",
   (text) => {
     expect(parseDurationMs(text)).toBeUndefined();

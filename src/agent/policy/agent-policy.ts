@@ -13,6 +13,8 @@ export interface AgentPolicy {
   readonly recreatePods: boolean;
   /** CNI plugins' files are synced to disk as they are written. */
   readonly keepDurable: boolean;
+  /** How long an entry stays in quarantine; 0: forever. */
+  readonly quarantineRetentionMs: number;
   /** The most subjects that one healing touches. */
   readonly cap: number;
   readonly fleet: FleetPolicy;

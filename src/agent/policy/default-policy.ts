@@ -34,6 +34,7 @@ export function defaultAgentPolicy(): AgentPolicy {
     ignoredNamespaces: [],
     recreatePods: false,
     keepDurable: true,
+    quarantineRetentionMs: 30 * 24 * HOUR_MS,
     cap: 250,
     fleet: { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 },
   };

@@ -11,6 +11,7 @@ const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["keep", async () => (await import("./keep.ts")).keep],
   ["history", async () => (await import("./history.ts")).history],
   ["undo", async () => (await import("./undo.ts")).undo],
+  ["quarantine", async () => (await import("./quarantine.ts")).quarantine],
   ["doctor", async () => (await import("./doctor.ts")).doctor],
   ["config", async () => (await import("./config.ts")).config],
   ["withdraw", async () => (await import("./withdraw.ts")).withdraw],

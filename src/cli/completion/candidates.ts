@@ -41,6 +41,8 @@ async function wordsFor(
     case "scan":
     case "heal":
       return sources.pods();
+    case "quarantine":
+      return before.length === 0 ? ["list", "prune"] : await sources.journalIds();
     case "help":
       return COMMAND_NAMES;
     case "completion":

@@ -72,6 +72,16 @@ export const LIMITS = {
     meaning:
       "Sync the files of CNI plugins to disk as they are written, so that a power cut leaves none empty: see [durability.md](durability.md).",
   },
+  quarantineRetention: {
+    schema: v.pipe(
+      fields.duration("0s", "3650d"),
+      v.check((ms) => ms === 0 || ms >= 3_600_000, "expected 0s (keep forever), or a duration from 1h to 3650d"),
+    ),
+    effective: ({ policy }) => durationText(policy.quarantineRetentionMs),
+    range: "`0s` (forever), or `1h` to `3650d`",
+    meaning:
+      "How long files and logs stay in quarantine. The agent deletes older entries every hour, `unghost quarantine prune` on demand; entries that an unfinished run or undo needs stay. Afterwards `unghost undo` cannot put the file back.",
+  },
   cap: {
     ...wholeNumber(1, 10_000),
     effective: ({ policy }) => policy.cap,

@@ -24,6 +24,7 @@ export function policyFrom(settings: AgentSettings): AgentPolicy {
     ignoredNamespaces: settings.ignoreNamespaces ?? defaults.ignoredNamespaces,
     recreatePods: settings.recreatePods ?? defaults.recreatePods,
     keepDurable: settings.keepDurable ?? defaults.keepDurable,
+    quarantineRetentionMs: settings.quarantineRetention ?? defaults.quarantineRetentionMs,
     cap: settings.cap ?? defaults.cap,
     fleet: {
       slots: fleet?.slots ?? defaults.fleet.slots,

@@ -115,6 +115,19 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
     },
   ],
   [
+    "quarantine",
+    {
+      group: "Review",
+      summary: "List or delete files and logs that healing moved to quarantine",
+      examples: [
+        ["unghost quarantine list", "what is there, and for how long"],
+        ["unghost quarantine prune --older-than 7d", "asks, then deletes for good"],
+        ["unghost quarantine prune ID --yes", "one entry, without a question"],
+      ],
+      exits: `0 done, 1 something could not be deleted, 2 cannot be read, 3 refused, ${USAGE}`,
+    },
+  ],
+  [
     "doctor",
     {
       group: "Set up",

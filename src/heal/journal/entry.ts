@@ -81,6 +81,8 @@ const entry = v.variant("event", [
   /** Announces that a quarantined file is being put back. */
   v.object({ event: v.literal("undoing"), id: journalId, ...stamp }),
   v.object({ event: v.literal("undone"), id: journalId, ...stamp }),
+  /** What it had in quarantine is deleted for good; written before the deletion. */
+  v.object({ event: v.literal("pruned"), id: journalId, ...stamp }),
   /** A later run found the entry open and settled it. */
   v.object({
     event: v.literal("recovered"),

@@ -7,11 +7,12 @@ import { type JournalItem, type JournalProblem, readJournal } from "./reader.ts"
  * - `done`: ended; `outcome` says how. A file that was moved is in quarantine and can be put back.
  * - `undoing`: being put back right now, or interrupted at that.
  * - `undone`: the file lies at its old place again.
+ * - `pruned`: what lay in quarantine was deleted for good.
  * - `rolled-back`: interrupted, and found not to have happened.
  * - `interrupted`: whether it took effect is for a scan to tell.
  * - `lost`: interrupted, and the file is in neither place. Somebody must look.
  */
-export type RecordState = "open" | "done" | "undoing" | "undone" | "rolled-back" | "interrupted" | "lost";
+export type RecordState = "open" | "done" | "undoing" | "undone" | "pruned" | "rolled-back" | "interrupted" | "lost";
 
 /** All that the journal says about one action. */
 export interface HistoryRecord extends Omit<BeginEntry, "event"> {
@@ -66,6 +67,8 @@ function ending(entry: Exclude<JournalEntry, { event: "begin" | "resumed" }>): P
       return { state: "undoing" };
     case "undone":
       return { state: "undone", endedAt: entry.at };
+    case "pruned":
+      return { state: "pruned" };
     case "recovered":
       return {
         endedAt: entry.at,

@@ -10,6 +10,11 @@ export function isJournalId(text: string): text is JournalId {
   return FORM.test(text);
 }
 
+/** When the entry was begun: the id's first part. */
+export function timeOf(id: JournalId): Date {
+  return new Date(Number.parseInt(id.slice(0, 9), 36));
+}
+
 /**
  * A source of ids that sort by the time of their making. Within one source they always ascend, even when the clock
  * steps back; between two processes in the same millisecond the random part keeps them apart.

@@ -113,6 +113,10 @@ export class Journal {
     return this.#append({ event: "undone", id });
   }
 
+  pruned(id: JournalId): Promise<Outcome<void>> {
+    return this.#append({ event: "pruned", id });
+  }
+
   recovered(id: JournalId, how: RecoveredHow, detail: string): Promise<Outcome<void>> {
     return this.#append({ event: "recovered", id, how, detail });
   }

@@ -7,7 +7,7 @@ import { readJournal } from "./reader.ts";
 const HEAD = /^\{"event":"([a-z]{1,12})","id":"([0-9a-z-]{1,20})"/;
 const HEAD_BYTES = 64;
 const NOTHING = new Uint8Array();
-const ENDS: ReadonlySet<string> = new Set(["done", "undone"]);
+const ENDS: ReadonlySet<string> = new Set(["done", "undone", "pruned"]);
 
 /**
  * The records that did not simply end: still open, or found so by a later run. Nearly all of a long journal has ended,

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
+import { findStateDir } from "../heal/files/state-dir.ts";
+import { timeOf } from "../heal/journal/id.ts";
+import { quarantineIds } from "../heal/quarantine/inventory.ts";
+import { pruneQuarantine } from "../heal/quarantine/prune.ts";
+import { describeError } from "../heal/system-error.ts";
+import type { AgentPolicy } from "./policy/agent-policy.ts";
+
+export interface RetentionOptions {
+  /** The one in force. */
+  readonly policy: () => AgentPolicy;
+  readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
+  readonly log: Logger;
+}
+
+const EVERY_MS = 3_600_000;
+
+/** Deletes what is in quarantine longer than the policy keeps it: at the start, then every hour. */
+export function keepQuarantineRetention(options: RetentionOptions): { close(): Promise<void> } {
+  const stop = new AbortController();
+
+  async function run(): Promise<void> {
+    while (!stop.signal.aborted) {
+      await pruneOnce(options).catch((thrown: unknown) =>
+        options.log.warn({ reason: describeError(thrown) }, "quarantine not pruned"),
+      );
+      await sleep(EVERY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  const running = run();
+  return {
+    close: async () => {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+async function pruneOnce({ policy, session, log }: RetentionOptions): Promise<void> {
+  const { quarantineRetentionMs, classes } = policy();
+  // An agent that only observes deletes nothing either.
+  const heals = [...classes.values()].some(({ mode }) => mode === "heal");
+  if (quarantineRetentionMs === 0 || !heals) return;
+  const stateDir = await findStateDir(session.stateDir, session.uid);
+  if (!stateDir.ok || stateDir.value === undefined) return;
+  const olderThan = new Date(session.clock().getTime() - quarantineRetentionMs);
+  // The id holds the time: the journal is read only when something is due.
+  if (!quarantineIds(stateDir.value).some((id) => timeOf(id) < olderThan)) return;
+  const opened = await openHealSession({ ...session, sleep, lockWaitMs: 0 });
+  if (!opened.ok) {
+    log.info({ reason: opened.refusal.message }, "quarantine not pruned");
+    return;
+  }
+  try {
+    const { pruned, failed } = await pruneQuarantine(opened.value, { olderThan });
+    if (pruned.length > 0) log.info({ entries: pruned.map(({ id }) => id) }, "quarantine pruned");
+    for (const { id, reason } of failed) log.warn({ entry: id, reason }, "quarantine entry not pruned");
+  } finally {
+    await opened.value.close();
+  }
+}

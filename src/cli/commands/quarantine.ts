@@ -1,0 +1,192 @@
+import { buildCommand } from "@stricli/core";
+import { count } from "../../report/text.ts";
+import { durationText, parseDurationMs } from "../duration.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { onOff, text } from "../flag-kinds.ts";
+import type { NodeFlags, NodeSettings } from "../node-settings.ts";
+import { nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import type { Context } from "./context.ts";
+
+interface QuarantineFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+  readonly olderThan?: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+const { stateDir, hostRoot, config, output } = nodeFlags;
+
+export const quarantine = buildCommand<QuarantineFlags, string[], Context>({
+  docs: { brief: "List or delete what healing moved to quarantine" },
+  parameters: {
+    flags: {
+      olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
+      dryRun: onOff("With prune: show what would be deleted; delete nothing"),
+      yes: onOff("With prune: do not ask"),
+      stateDir,
+      hostRoot,
+      config,
+      output,
+    },
+    positional: {
+      kind: "array",
+      parameter: {
+        parse: String,
+        brief: "list (the default), or prune [ID]...: old entries, or the named ones",
+        placeholder: "list|prune",
+      },
+    },
+    aliases: { o: "output" },
+  },
+  func: async function (flags, action = "list", ...ids) {
+    const settings = await resolveSettings(nodeFlagsIn(flags), this.io);
+    if (action === "list") {
+      if (ids.length > 0) throw new SettingsError("unghost quarantine list takes no id; unghost history ID shows one");
+      this.finish(await list(settings, flags, this.io));
+    } else if (action === "prune") this.finish(await prune(settings, flags, ids, this.io));
+    else throw new SettingsError(`"${action}" is not an action of unghost quarantine: use list or prune`);
+  },
+});
+
+type Io = Context["io"];
+
+function nodeFlagsIn({ stateDir: dir, hostRoot: root, config: file, output: format }: QuarantineFlags): NodeFlags {
+  return {
+    ...(dir !== undefined && { stateDir: dir }),
+    ...(root !== undefined && { hostRoot: root }),
+    ...(file !== undefined && { config: file }),
+    ...(format !== undefined && { output: format }),
+  };
+}
+
+async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Promise<ExitCode> {
+  const { renderQuarantine, entryDocument, bytesOf, sizeInWords } = await import("../../report/quarantine.ts");
+  const { formatDocument } = await import("../../report/format.ts");
+  const entries = await readEntries(settings, io);
+  if (entries === undefined) return ExitCode.unknown;
+  const retentionMs = await retentionOf(flags, io);
+  if (settings.output !== "table") {
+    const retention = durationText(retentionMs);
+    const head = { apiVersion: "unghost.dev/v1", kind: "Quarantine", retention };
+    io.stdout(await formatDocument({ ...head, entries: entries.map(entryDocument) }, settings.output));
+    return ExitCode.ok;
+  }
+  io.stdout(renderQuarantine(entries, { ...io, now: new Date() }));
+  if (entries.length > 0) {
+    const kept = retentionMs === 0 ? "kept forever" : `kept for ${durationText(retentionMs)}`;
+    io.stdout(`${sizeInWords(bytesOf(entries))} in quarantine, ${kept} (agent.quarantineRetention).\n`);
+  }
+  return ExitCode.ok;
+}
+
+async function prune(
+  settings: NodeSettings,
+  flags: QuarantineFlags,
+  ids: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const { choosePrunable } = await import("../../heal/quarantine/prune.ts");
+  const report = await import("../../report/quarantine.ts");
+  const { formatDocument } = await import("../../report/format.ts");
+  if (ids.length > 0 && flags.olderThan !== undefined) {
+    throw new SettingsError("name ids or --older-than, not both");
+  }
+  const target = ids.length > 0 ? { ids: new Set(ids) } : { olderThan: await oldestKept(flags, io) };
+  const entries = await readEntries(settings, io);
+  if (entries === undefined) return ExitCode.unknown;
+  const unknown = ids.find((id) => !entries.some((entry) => entry.id === id));
+  if (unknown !== undefined) {
+    throw new SettingsError(`there is no entry "${unknown}" in quarantine; unghost quarantine list shows the entries`);
+  }
+  const chosen = choosePrunable(entries, target);
+  if (settings.output === "table") {
+    if (chosen.prune.length > 0) io.stdout(report.renderQuarantine(chosen.prune, { ...io, now: new Date() }));
+    io.stdout(report.renderKept(chosen.kept));
+  }
+  const isDryRun = flags.dryRun === true;
+  if (chosen.prune.length === 0 || isDryRun) {
+    const document = report.prunedDocument({ pruned: chosen.prune, kept: chosen.kept, failed: [] }, isDryRun);
+    if (settings.output !== "table") io.stdout(await formatDocument(document, settings.output));
+    else io.stdout(chosen.prune.length === 0 ? "Nothing to prune.\n" : "Dry run: nothing was deleted.\n");
+    return ExitCode.ok;
+  }
+  const size = report.sizeInWords(report.bytesOf(chosen.prune));
+  if (!(await mayDelete(`Delete ${count(chosen.prune.length, "entry", "entries")} (${size}) for good?`, flags, io))) {
+    return ExitCode.refused;
+  }
+  return await deleteEntries(settings, new Set(chosen.prune.map(({ id }) => id)), io);
+}
+
+async function deleteEntries(settings: NodeSettings, ids: ReadonlySet<string>, io: Io): Promise<ExitCode> {
+  const { setTimeout: sleep } = await import("node:timers/promises");
+  const { openHealSession } = await import("../../heal/execution/session.ts");
+  const { pruneQuarantine } = await import("../../heal/quarantine/prune.ts");
+  const { prunedDocument, renderPruned } = await import("../../report/quarantine.ts");
+  const { formatDocument } = await import("../../report/format.ts");
+  const { sessionOptions } = await import("../state.ts");
+  const session = await openHealSession({ ...sessionOptions(settings), sleep });
+  if (!session.ok) {
+    io.stderr(`Nothing was deleted: ${session.refusal.message} ${session.refusal.next}\n`);
+    return ExitCode.refused;
+  }
+  try {
+    const pruned = await pruneQuarantine(session.value, { ids });
+    io.stdout(
+      settings.output === "table"
+        ? renderPruned(pruned)
+        : await formatDocument(prunedDocument(pruned, false), settings.output),
+    );
+    return pruned.failed.length + pruned.kept.length > 0 ? ExitCode.findings : ExitCode.ok;
+  } finally {
+    await session.value.close();
+  }
+}
+
+async function mayDelete(question: string, { yes }: QuarantineFlags, io: Io): Promise<boolean> {
+  if (yes === true) return true;
+  if (!io.stdinIsTerminal || !io.stdoutIsTerminal) {
+    io.stderr("Nothing was deleted: there is no terminal to confirm on. Run it with --yes, or --dry-run.\n");
+    return false;
+  }
+  const { askYesNo } = await import("../ask.ts");
+  if ((await askYesNo(question, io)) === "yes") return true;
+  io.stderr("Nothing was deleted.\n");
+  return false;
+}
+
+async function readEntries(settings: NodeSettings, io: Io) {
+  const { findStateDir } = await import("../../heal/files/state-dir.ts");
+  const { listQuarantine } = await import("../../heal/quarantine/inventory.ts");
+  const { describeError } = await import("../../heal/system-error.ts");
+  const { stateDirOf } = await import("../state.ts");
+  const root = stateDirOf(settings);
+  const found = await findStateDir(root, process.getuid?.() ?? 0);
+  if (!found.ok) {
+    io.stderr(`${found.refusal.message}\n${found.refusal.next}\n`);
+    return undefined;
+  }
+  try {
+    return found.value === undefined ? [] : await listQuarantine(found.value);
+  } catch (thrown) {
+    io.stderr(`The quarantine in ${root} cannot be read: ${describeError(thrown)}. Run it as root.\n`);
+    return undefined;
+  }
+}
+
+async function oldestKept(flags: QuarantineFlags, io: Io): Promise<Date> {
+  const { olderThan } = flags;
+  const ms = olderThan === undefined ? await retentionOf(flags, io) : parseDurationMs(olderThan);
+  if (ms === undefined) throw new SettingsError(`--older-than: "${olderThan}" is not a duration like 12h or 30d`);
+  if (olderThan === undefined && ms === 0) {
+    throw new SettingsError("quarantine is kept forever (agent.quarantineRetention: 0s): give --older-than or ids");
+  }
+  return new Date(Date.now() - ms);
+}
+
+async function retentionOf(flags: QuarantineFlags, io: Io): Promise<number> {
+  const { readAgentPolicy } = await import("../config/read-agent-policy.ts");
+  const read = await readAgentPolicy(flags.config === undefined ? {} : { config: flags.config }, io.env);
+  if (!read.ok) throw new SettingsError(read.problems.join("; "));
+  return read.policy.quarantineRetentionMs;
+}

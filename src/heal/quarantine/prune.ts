@@ -1,0 +1,62 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { HealContext } from "../execution/heal-context.ts";
+import { syncDirectory } from "../files/sync-directory.ts";
+import type { JournalId } from "../journal/id.ts";
+import { describeError } from "../system-error.ts";
+import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
+
+/** By age, or the named ones: naming an entry is a person's consent to delete what the journal cannot explain. */
+export type PruneTarget = { readonly olderThan: Date } | { readonly ids: ReadonlySet<string> };
+
+export type KeptEntry = QuarantineEntry & { readonly keep: KeepCode };
+
+export interface PruneChoice {
+  readonly prune: readonly QuarantineEntry[];
+  /** Meant by the target, and needed all the same. */
+  readonly kept: readonly KeptEntry[];
+}
+
+export interface Pruned {
+  readonly pruned: readonly QuarantineEntry[];
+  readonly kept: readonly KeptEntry[];
+  readonly failed: readonly { readonly id: JournalId; readonly reason: string }[];
+}
+
+export function choosePrunable(entries: readonly QuarantineEntry[], target: PruneTarget): PruneChoice {
+  const isNamed = "ids" in target;
+  const meant = entries.filter(
+    ({ id, since, record }) => record?.state === "pruned" || (isNamed ? target.ids.has(id) : since < target.olderThan),
+  );
+  const isKept = (entry: QuarantineEntry): entry is KeptEntry =>
+    entry.keep !== undefined && !(isNamed && entry.keep !== "unfinished");
+  return { prune: meant.filter((entry) => !isKept(entry)), kept: meant.filter(isKept) };
+}
+
+/**
+ * Deletes entries for good. The line in the journal comes first: from then on the entry counts as deleted, and what a
+ * crash leaves of it goes with the next prune. The caller holds the session, so nothing is being moved meanwhile.
+ */
+export async function pruneQuarantine(context: HealContext, target: PruneTarget): Promise<Pruned> {
+  const { stateDir, journal } = context;
+  const { prune, kept } = choosePrunable(await listQuarantine(stateDir), target);
+  const outcomes = await Promise.all(
+    prune.map(async (entry) => {
+      const { id } = entry;
+      const written = await journal.pruned(id);
+      if (!written.ok) return { entry, reason: written.refusal.message };
+      try {
+        await rm(join(stateDir.quarantine, id), { recursive: true, force: true });
+        return { entry };
+      } catch (thrown) {
+        return { entry, reason: describeError(thrown) };
+      }
+    }),
+  );
+  if (outcomes.length > 0) await syncDirectory(stateDir.quarantine);
+  return {
+    pruned: outcomes.flatMap(({ entry, reason }) => (reason === undefined ? [entry] : [])),
+    kept,
+    failed: outcomes.flatMap(({ entry: { id }, reason }) => (reason === undefined ? [] : [{ id, reason }])),
+  };
+}

@@ -1,0 +1,119 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { runCli } from "../../src/cli/app.ts";
+import { readHistory } from "../../src/heal/journal/history.ts";
+import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
+import { makeWorkshop, WHY, type Workshop } from "../heal/workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+async function quarantine(...args: readonly string[]) {
+  let stdout = "";
+  let stderr = "";
+  const io = {
+    stdout: (text: string) => void (stdout += text),
+    stderr: (text: string) => void (stderr += text),
+    env: {},
+    stdoutIsTerminal: false,
+    stdinIsTerminal: false,
+    columns: 100,
+    stdin: async function* () {},
+  };
+  const where = ["--state-dir", shop.stateDir.root, "--host-root", "/"];
+  return { code: await runCli(["quarantine", ...args, ...where], io), stdout, stderr };
+}
+
+/** The workshop's clock is in 2024: older than any retention. */
+async function oldEntry(): Promise<string> {
+  const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put("cbr0-abc-eth0", "{")) });
+  return outcome.id ?? "";
+}
+
+test("list shows each entry with age, size, origin and whether it can be undone", async () => {
+  const id = await oldEntry();
+
+  const { code, stdout } = await quarantine("list");
+
+  const [heading, row, summary] = stdout.split("\n");
+  expect(code).toBe(0);
+  expect(heading?.split(/ {2,}/)).toEqual(["ID", "AGE", "SIZE", "CONTENT", "FROM", "CLASS", "UNDO"]);
+  expect(row?.split(/ {2,}/)).toEqual([
+    id,
+    expect.stringMatching(/^\d+d$/),
+    "1 B",
+    "file",
+    join(shop.caches, "cbr0-abc-eth0"),
+    WHY.class,
+    "yes",
+  ]);
+  expect(summary).toBe("1 B in quarantine, kept for 30d (agent.quarantineRetention).");
+});
+
+test("list as JSON", async () => {
+  const id = await oldEntry();
+
+  const { stdout } = await quarantine("list", "-o", "json");
+
+  expect(JSON.parse(stdout)).toMatchObject({
+    apiVersion: "unghost.dev/v1",
+    kind: "Quarantine",
+    retention: "30d",
+    entries: [{ id, bytes: 1, files: 1, undoable: true, class: WHY.class }],
+  });
+});
+
+test("an empty quarantine, and a node where unghost never changed anything", async () => {
+  expect(await quarantine("list")).toMatchObject({ code: 0, stdout: "Quarantine is empty.\n" });
+  expect(await quarantine("prune")).toMatchObject({ code: 0, stdout: "Nothing to prune.\n" });
+});
+
+test("prune without a terminal needs --yes", async () => {
+  const id = await oldEntry();
+
+  const { code, stderr } = await quarantine("prune");
+
+  expect([code, stderr]).toEqual([3, expect.stringContaining("Run it with --yes")]);
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
+});
+
+test("prune --dry-run deletes nothing, --yes deletes what is older than the retention", async () => {
+  await oldEntry();
+
+  const dry = await quarantine("prune", "--dry-run");
+  expect([dry.code, existsSync(shop.stateDir.quarantine)]).toEqual([0, true]);
+  expect(dry.stdout).toContain("Dry run: nothing was deleted.");
+  expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(1);
+
+  expect(await quarantine("prune", "--yes")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("1 entry deleted, 1 B freed."),
+  });
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+  expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "pruned" }]);
+});
+
+test("prune --older-than leaves what is younger", async () => {
+  await oldEntry();
+
+  expect(await quarantine("prune", "--older-than", "3650d", "--yes")).toMatchObject({
+    code: 0,
+    stdout: "Nothing to prune.\n",
+  });
+});
+
+test.each([
+  [["prune", "--older-than", "soon"], "is not a duration"],
+  [["prune", "nosuchid0-0000"], "there is no entry"],
+  [["prune", "mp0000000-0000", "--older-than", "1d"], "not both"],
+  [["wipe"], "use list or prune"],
+  [["list", "mp0000000-0000"], "takes no id"],
+])("%j is wrong usage", async (args, message) => {
+  const { code, stderr } = await quarantine(...args);
+
+  expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
+});

@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import type { JournalId } from "../../../src/heal/journal/id.ts";
+import { listQuarantine } from "../../../src/heal/quarantine/inventory.ts";
+import { pruneQuarantine } from "../../../src/heal/quarantine/prune.ts";
+import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+const EVERYTHING = { olderThan: new Date(Date.UTC(2100, 0)) };
+
+async function moved(name: string): Promise<JournalId> {
+  const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put(name, name)) });
+  if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
+  return outcome.id;
+}
+
+async function stateOf(id: JournalId): Promise<string | undefined> {
+  return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id)?.state;
+}
+
+test("deletes what is older, keeps what is newer, and the journal says so", async () => {
+  const old = await moved("old");
+  const entries = await listQuarantine(shop.stateDir);
+  const young = await moved("young");
+  const youngSince = (await listQuarantine(shop.stateDir)).find(({ id }) => id === young)?.since ?? new Date(0);
+
+  const { pruned, kept, failed } = await pruneQuarantine(shop, { olderThan: youngSince });
+
+  expect(entries).toMatchObject([{ id: old, files: 1, bytes: 3 }]);
+  expect([pruned.map(({ id }) => id), kept, failed]).toEqual([[old], [], []]);
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([young]);
+  expect([await stateOf(old), await stateOf(young)]).toEqual(["pruned", "done"]);
+});
+
+test("what was pruned cannot be undone, and is not offered", async () => {
+  const id = await moved("old");
+  await pruneQuarantine(shop, EVERYTHING);
+
+  expect(await undo(shop, { id })).toMatchObject({ outcome: "refused" });
+  expect(await undo(shop, "last")).toMatchObject({ outcome: "refused" });
+});
+
+test("keeps entries of a run that has not ended, also when they are named", async () => {
+  const id = await moved("old");
+  valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+
+  for (const target of [EVERYTHING, { ids: new Set([id]) }]) {
+    const { pruned, kept } = await pruneQuarantine(shop, target);
+    expect([pruned, kept]).toMatchObject([[], [{ id, keep: "unfinished" }]]);
+  }
+  expect(await undo(shop, { id })).toMatchObject({ outcome: "undone" });
+});
+
+test("keeps an entry whose undo was interrupted", async () => {
+  const id = await moved("old");
+  valueOf(await shop.journal.undoing(id));
+
+  expect((await pruneQuarantine(shop, EVERYTHING)).kept).toMatchObject([{ id, keep: "unfinished" }]);
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
+});
+
+test("by age, never what the journal cannot explain; by name, it goes", async () => {
+  const unexplained = shop.newId();
+  mkdirSync(join(shop.stateDir.quarantine, unexplained));
+  writeFileSync(join(shop.stateDir.quarantine, unexplained, "file"), "x");
+  const lost = await moved("lost");
+  valueOf(await shop.journal.recovered(lost, "lost", "gone"));
+
+  const { pruned, kept } = await pruneQuarantine(shop, EVERYTHING);
+
+  expect(pruned).toEqual([]);
+  expect(kept).toMatchObject([
+    { id: unexplained, keep: "no-journal-entry" },
+    { id: lost, keep: "lost" },
+  ]);
+  await pruneQuarantine(shop, { ids: new Set([unexplained, lost]) });
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+});
+
+test("finishes what a crash after the journal's line left", async () => {
+  const id = await moved("old");
+  valueOf(await shop.journal.pruned(id));
+
+  const { pruned } = await pruneQuarantine(shop, { olderThan: new Date(0) });
+
+  expect(pruned.map((entry) => entry.id)).toEqual([id]);
+  expect(existsSync(join(shop.stateDir.quarantine, id))).toBe(false);
+});
+
+test("directories that unghost did not name stay", async () => {
+  mkdirSync(join(shop.stateDir.quarantine, "notes"));
+
+  expect(await pruneQuarantine(shop, EVERYTHING)).toEqual({ pruned: [], kept: [], failed: [] });
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual(["notes"]);
+});
