@@ -4,7 +4,7 @@ import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
 import type { Interruption } from "../heal/execution/interruption.ts";
-import { DEFAULT_WAITS } from "../heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import type { SessionOptions } from "../heal/execution/session.ts";
 import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
 import { unfinishedRemovals } from "../heal/journal/unfinished.ts";

@@ -1,6 +1,6 @@
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { DEFAULT_WAITS } from "../heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 import { EARLIEST_SANE } from "../plan/clock.ts";

@@ -1,16 +1,31 @@
 import type { FreshFacts } from "../../src/heal/execution/fresh-facts.ts";
-import { uninterrupted } from "../../src/heal/execution/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../src/heal/execution/node-tools.ts";
+import type { HealContext } from "../../src/heal/execution/heal-context.ts";
+import { type Interruption, uninterrupted } from "../../src/heal/execution/interruption.ts";
+import type { RuntimeAccess } from "../../src/heal/execution/runtime-access.ts";
+import type { Turn } from "../../src/heal/execution/turns.ts";
+import { DEFAULT_WAITS, type Sleep, type Waits } from "../../src/heal/execution/waits.ts";
 import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
+import type { OpenCluster } from "../../src/kube/open-cluster.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import type { ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
+import type { CniConfig, ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
 import type { Workshop } from "./workshop.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;
+
+/** Enough for every step; each takes its own part. */
+export interface FakeTools extends HealContext, Omit<RuntimeAccess, "close"> {
+  readonly cluster?: OpenCluster;
+  readonly conf: CniConfig | undefined;
+  readonly binDirs: readonly string[];
+  readonly waits: Waits;
+  readonly sleep: Sleep;
+  readonly interruption: Interruption;
+  readonly turn: Turn;
+}
 
 /** What a fake node has. Everything that is not named is readable and empty. */
 export interface FakeNode {
@@ -21,7 +36,7 @@ export interface FakeNode {
   /** undefined where the runtime is CRI-O. */
   readonly containerdFacts?: Partial<ContainerdFacts> | undefined;
   readonly cri?: Partial<CriClient>;
-  readonly tools?: Partial<NodeTools>;
+  readonly tools?: Partial<FakeTools>;
 }
 
 /** Takes a step, and tells what the journal knows of it. */
@@ -35,7 +50,7 @@ export async function journalOf(
 }
 
 /** The tools of a step on a node of which the given parts are known; calls that nobody expects fail the test. */
-export function fakeTools(shop: Workshop, node: FakeNode = {}): NodeTools {
+export function fakeTools(shop: Workshop, node: FakeNode = {}): FakeTools {
   return {
     stateDir: shop.stateDir,
     journal: shop.journal,
@@ -66,7 +81,10 @@ export function fakeFacts(node: FakeNode): FreshFacts {
   return {
     processes,
     processesNow: processes,
-    tasks: () => (node.tasks instanceof Error ? Promise.reject(node.tasks) : Promise.resolve(node.tasks ?? [])),
+    tasks: () => {
+      if (!isContainerd(node)) return Promise.resolve(undefined);
+      return node.tasks instanceof Error ? Promise.reject(node.tasks) : Promise.resolve(node.tasks ?? []);
+    },
     containerd: () =>
       Promise.resolve(
         isContainerd(node) ? { records: [], sandboxes: [], leases: [], tasks: [], ...node.containerdFacts } : undefined,

@@ -20,8 +20,8 @@ export interface FreshFacts {
   processes(): Promise<Source<ProcessFacts>>;
   /** Read for this question alone: of those who are about to send a signal. */
   processesNow(): Promise<Source<ProcessFacts>>;
-  /** Empty where the runtime is not containerd. */
-  tasks(): Promise<readonly Task[]>;
+  /** undefined where the runtime is not containerd. */
+  tasks(): Promise<readonly Task[] | undefined>;
   /** undefined where the runtime is not containerd. */
   containerd(): Promise<ContainerdFacts | undefined>;
   /** As the runtime lists it; undefined when it does not. */
@@ -79,7 +79,7 @@ export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookM
     return await readProcesses({ root, table, runtime, signal });
   }
   const processes = shared(processesNow);
-  const tasks = shared(async () => (containerd === undefined ? [] : await readTasks(containerd, call)));
+  const tasks = shared(async () => (containerd === undefined ? undefined : await readTasks(containerd, call)));
   return {
     processes,
     processesNow,

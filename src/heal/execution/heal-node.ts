@@ -6,12 +6,12 @@ import type { OpenCluster } from "../../kube/open-cluster.ts";
 import type { Plan, PlannedAction } from "../../plan/plan.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import { type Interruption, uninterrupted } from "./interruption.ts";
-import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
 import type { ActionResult } from "./run-action.ts";
-import { runPlan } from "./run-plan.ts";
+import { type PlanTools, runPlan } from "./run-plan.ts";
 import { cniBinDirsOf, openRuntime, type RuntimeAccess } from "./runtime-access.ts";
 import type { HealSession } from "./session.ts";
 import { stormBrake } from "./storm-brake.ts";
+import { DEFAULT_WAITS, type Waits } from "./waits.ts";
 
 export interface HealNodeOptions {
   readonly session: HealSession;
@@ -144,7 +144,7 @@ function toolsFor(
   runtime: RuntimeAccess,
   { session, sleep, waits = DEFAULT_WAITS, cluster }: HealNodeOptions,
   interruption: Interruption,
-): Omit<NodeTools, "turn"> {
+): PlanTools {
   const conf = valueOr(snapshot.cni.conf, undefined);
   return {
     ...runtime,

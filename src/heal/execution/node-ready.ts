@@ -2,7 +2,9 @@ import { printable } from "../../host/safe-fs.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { readNodeReadiness } from "../../kube/node-readiness.ts";
-import type { NodeTools } from "./node-tools.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
+import type { Interruption } from "./interruption.ts";
+import type { Sleep, Waits } from "./waits.ts";
 
 /** What a Status that answers again has done for the node. */
 export interface NodeReady {
@@ -10,11 +12,19 @@ export interface NodeReady {
   readonly words: string;
 }
 
+export interface NodeReadyTools {
+  /** Missing where nothing in the cluster may be asked. */
+  readonly cluster?: OpenCluster;
+  readonly waits: Pick<Waits, "lookMs" | "kubeletMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
+
 const POLL_MS = 1000;
 const ANSWERS = "the runtime answers Status again";
 
 /** Kubelet asks for Status every five seconds and reports a change with its next heartbeat. `node`: as the cluster calls it. */
-export async function nodeReadiness(node: string | undefined, tools: NodeTools): Promise<NodeReady> {
+export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<NodeReady> {
   if (node === undefined) return notAsked("no API server was asked");
   const { kubeletMs, lookMs } = tools.waits;
   try {
@@ -35,7 +45,7 @@ function notAsked(why: string): NodeReady {
   return { code: "node-not-asked", words: `${ANSWERS}; whether the node is Ready is not known: ${why}` };
 }
 
-async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeTools): Promise<NodeReady> {
+async function untilReady(api: Api, node: string, { waits, sleep, interruption }: NodeReadyTools): Promise<NodeReady> {
   const startedAt = performance.now();
   for (;;) {
     const { ready, message } = await readNodeReadiness(api, node);

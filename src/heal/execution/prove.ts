@@ -1,12 +1,18 @@
 import { absent, failed, read, type Source } from "../../host/source.ts";
 import { type Liveness, livenessOf, nodeSigns } from "../../liveness/liveness.ts";
 import { type Reference, referenceTo } from "../../liveness/reference.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { Task } from "../../snapshot/types.ts";
-import type { NodeTools } from "./node-tools.ts";
+import type { FreshFacts } from "./fresh-facts.ts";
+import type { Sleep, Waits } from "./waits.ts";
 
-type ProofTools = Pick<NodeTools, "facts" | "cri" | "containerd" | "waits">;
+export interface ProofTools {
+  readonly facts: Pick<FreshFacts, "sandbox" | "containersOf" | "processes" | "tasks">;
+  readonly cri: Pick<CriClient, "podSandboxState">;
+  readonly waits: Pick<Waits, "lookMs">;
+}
 
 /** What a sandbox is found to be immediately before it is touched. */
 export type Proof =
@@ -37,21 +43,24 @@ export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   return { state: "dead", containerIds: containers.map((container) => container.id) };
 }
 
-async function freshTasks({ facts, containerd }: ProofTools): Promise<Source<readonly Task[]>> {
-  if (containerd === undefined) return absent("the runtime is not containerd");
+async function freshTasks({ facts }: ProofTools): Promise<Source<readonly Task[]>> {
   try {
-    return read(await facts.tasks());
+    const tasks = await facts.tasks();
+    return tasks === undefined ? absent("the runtime is not containerd") : read(tasks);
   } catch (error) {
     if (error instanceof RuntimeError) return failed(error.message);
     throw error;
   }
 }
 
+export interface ReferenceTools {
+  readonly facts: Pick<FreshFacts, "sandbox" | "processes" | "containerd" | "renew">;
+  readonly waits: Pick<Waits, "pluginMs">;
+  readonly sleep: Sleep;
+}
+
 /** Who still refers to the id, by fresh facts. */
-export async function findReference(
-  id: string,
-  tools: Pick<NodeTools, "facts" | "waits" | "sleep">,
-): Promise<Reference | undefined> {
+export async function findReference(id: string, tools: ReferenceTools): Promise<Reference | undefined> {
   let found = await referenceNow(id, tools);
   // The reading that all share may be from before this very sandbox was removed, and a plugin that kubelet has set to
   // work before that removal ends by itself.
@@ -66,7 +75,7 @@ export async function findReference(
 
 const PLUGIN_STEP_MS = 100;
 
-async function referenceNow(id: string, { facts }: Pick<NodeTools, "facts">): Promise<Reference | undefined> {
+async function referenceNow(id: string, { facts }: Pick<ReferenceTools, "facts">): Promise<Reference | undefined> {
   const [listed, processes, containerd] = await Promise.all([facts.sandbox(id), facts.processes(), facts.containerd()]);
   return referenceTo(id, { isListed: listed !== undefined, containerd, processes });
 }

@@ -6,10 +6,11 @@ import type { PlannedAction } from "../../plan/plan.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalId } from "../journal/id.ts";
 import { refused, type StepResult } from "../steps/step-result.ts";
-import type { NodeTools } from "./node-tools.ts";
-import { callsPlugins, runStep } from "./run-step.ts";
+import type { FreshFacts } from "./fresh-facts.ts";
+import { callsPlugins, runStep, type StepTools } from "./run-step.ts";
 import { isContention, type StormBrake } from "./storm-brake.ts";
 import { reasonToHold } from "./turns.ts";
+import type { Sleep } from "./waits.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
@@ -30,8 +31,14 @@ export interface ActionResult {
   readonly seconds: number;
 }
 
+/** What its steps need, and what is asked around them. */
+export type ActionTools = StepTools & {
+  readonly facts: Pick<FreshFacts, "resultFiles">;
+  readonly sleep: Sleep;
+};
+
 export interface ActionSurroundings {
-  readonly tools: NodeTools;
+  readonly tools: ActionTools;
   readonly brake: StormBrake;
 }
 
@@ -140,7 +147,7 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
  * Why the runtime must not be asked to read what lies in the place of this sandbox's result file. On DEL libcni opens
  * it whatever it is and reads it whole: a FIFO holds the call forever, and gigabytes end up in the runtime's memory.
  */
-async function unreadableEntry(sandboxId: string, tools: NodeTools): Promise<HealReason | undefined> {
+async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<HealReason | undefined> {
   for (const path of await tools.facts.resultFiles(sandboxId)) {
     const stats = lstatSync(resolveOnHost(tools.hostRoot, path, "keep"), { throwIfNoEntry: false });
     if (stats === undefined) continue;

@@ -1,6 +1,5 @@
 import type { Plan, PlannedAction } from "../../plan/plan.ts";
-import type { NodeTools } from "./node-tools.ts";
-import { type ActionResult, runAction } from "./run-action.ts";
+import { type ActionResult, type ActionTools, runAction } from "./run-action.ts";
 import { semaphore } from "./semaphore.ts";
 import type { StormBrake } from "./storm-brake.ts";
 import { turns } from "./turns.ts";
@@ -14,6 +13,9 @@ const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
 /** All go through one daemon, which may be slow for want of CPU: a second without an answer shows that it is not one DEL. */
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
 
+/** Everything but the turns, which the actions of one plan share. */
+export type PlanTools = Omit<ActionTools, "turn">;
+
 export interface RunPlanOptions {
   readonly concurrency: number;
   readonly brake: StormBrake;
@@ -25,7 +27,7 @@ export interface RunPlanOptions {
 /** Takes all actions, many subjects at a time and one action at a time per lane, in the plan's order. */
 export async function runPlan(
   plan: Plan,
-  tools: Omit<NodeTools, "turn">,
+  tools: PlanTools,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
   const limits = { slots: concurrency, patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };

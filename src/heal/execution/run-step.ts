@@ -2,12 +2,44 @@ import { lstatSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
-import { removeSandbox } from "../steps/remove-sandbox.ts";
+import type { AwaitKubeletTools } from "../steps/await-kubelet.ts";
+import type { AwaitSocketTools } from "../steps/await-socket.ts";
+import type { DeleteLeaseTools } from "../steps/delete-lease.ts";
+import type { DeleteVolumeAttachmentTools } from "../steps/delete-volume-attachment.ts";
+import type { DropEmptyLeaseTools } from "../steps/drop-empty-lease.ts";
+import type { EndProcessTools } from "../steps/end-process.ts";
+import type { FreeCniLockTools } from "../steps/free-cni-lock.ts";
+import type { RestartPodTools } from "../steps/kick-pod.ts";
+import type { MultusMarkerTools } from "../steps/multus-marker.ts";
+import type { QuarantineTools } from "../steps/quarantine.ts";
+import type { ReleaseAddressesTools } from "../steps/release-addresses.ts";
+import type { RemoveNetnsTools } from "../steps/remove-netns.ts";
+import { type RemoveSandboxTools, removeSandbox } from "../steps/remove-sandbox.ts";
+import type { ReplayDelTools } from "../steps/replay-del.ts";
+import type { RestartDaemonTools } from "../steps/restart-daemon.ts";
 import { attempted, type StepResult } from "../steps/step-result.ts";
-import type { NodeTools } from "./node-tools.ts";
+import type { StopSandboxTools } from "../steps/stop-sandbox.ts";
+
+/** What the steps need, taken together: each declares its own part. */
+export type StepTools = RemoveSandboxTools &
+  AwaitKubeletTools &
+  AwaitSocketTools &
+  DeleteLeaseTools &
+  DeleteVolumeAttachmentTools &
+  DropEmptyLeaseTools &
+  EndProcessTools &
+  FreeCniLockTools &
+  RestartPodTools &
+  MultusMarkerTools &
+  QuarantineTools &
+  ReleaseAddressesTools &
+  RemoveNetnsTools &
+  ReplayDelTools &
+  RestartDaemonTools &
+  StopSandboxTools;
 
 /** Makes one step. What the runtime refuses is a result, not an exception. */
-export function runStep(step: Step, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export function runStep(step: Step, finding: Finding, tools: StepTools): Promise<StepResult> {
   return attempted(() => dispatch(step, finding, tools));
 }
 
@@ -15,7 +47,7 @@ export function runStep(step: Step, finding: Finding, tools: NodeTools): Promise
  * A step is loaded when it is taken: most healings only remove, and some steps bring half of Node's library along. What
  * is swept after a removal is mostly gone with it, and that is seen without the step.
  */
-async function dispatch(step: Step, finding: Finding, tools: NodeTools): Promise<StepResult> {
+async function dispatch(step: Step, finding: Finding, tools: StepTools): Promise<StepResult> {
   switch (step.kind) {
     case "remove-sandbox":
       return await removeSandbox(step.sandboxId, finding, tools);

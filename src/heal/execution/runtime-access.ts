@@ -1,14 +1,22 @@
 import { valueOr } from "../../host/source.ts";
-import { openContainerd } from "../../runtime/containerd.ts";
-import { openCri } from "../../runtime/cri.ts";
+import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
+import { type CriClient, openCri } from "../../runtime/cri.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
-import { freshFacts } from "./fresh-facts.ts";
-import { DEFAULT_WAITS, type NodeTools, type Waits } from "./node-tools.ts";
-import { removalVerifier } from "./removal-verifier.ts";
+import { type FreshFacts, freshFacts } from "./fresh-facts.ts";
+import { type RemovalVerifier, removalVerifier } from "./removal-verifier.ts";
+import { DEFAULT_WAITS, type Waits } from "./waits.ts";
 
 /** The runtime that was seen, and what healing asks it again and again. */
-export interface RuntimeAccess
-  extends Pick<NodeTools, "cri" | "containerd" | "facts" | "departed" | "cniCacheDirs" | "logPaths"> {
+export interface RuntimeAccess {
+  readonly cri: CriClient;
+  /** undefined where the runtime is not containerd. */
+  readonly containerd: ContainerdClient | undefined;
+  readonly facts: FreshFacts;
+  readonly departed: RemovalVerifier;
+  /** Below which libcni keeps its results: the runtime's, and multus' own. */
+  readonly cniCacheDirs: readonly string[];
+  /** Of containers that have ended. */
+  readonly logPaths: ReadonlyMap<string, string>;
   close(): void;
 }
 

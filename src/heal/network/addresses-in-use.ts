@@ -1,9 +1,15 @@
+import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { Waits } from "../execution/waits.ts";
+
+export interface ReadyAddressTools {
+  readonly cri: Pick<CriClient, "listPodSandbox" | "podSandboxStatus">;
+  readonly waits: Pick<Waits, "lookMs">;
+}
 
 /** What must not be released, whatever an old record says: addresses of pods that run. */
-export async function addressesOfReadyPods(tools: NodeTools): Promise<ReadonlySet<string>> {
+export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<ReadonlySet<string>> {
   const call = { timeoutMs: tools.waits.lookMs };
   const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
   const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));

@@ -1,11 +1,20 @@
+import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { Interruption } from "../execution/interruption.ts";
+import type { Sleep, Waits } from "../execution/waits.ts";
 import type { StepResult } from "./step-result.ts";
+
+export interface AwaitKubeletTools {
+  readonly cri: Pick<CriClient, "listPodSandbox">;
+  readonly waits: Pick<Waits, "lookMs" | "kubeletMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
 
 const POLL_MS = 1000;
 
 /** Watches a live kubelet finish by itself: the sandbox goes, or a newer one of the same pod becomes Ready. */
-export async function awaitKubelet(sandboxId: string, tools: NodeTools): Promise<StepResult> {
+export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools): Promise<StepResult> {
   const call = { timeoutMs: tools.waits.lookMs };
   const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
   if (sandbox?.metadata === undefined) return { kind: "healed" };

@@ -1,15 +1,23 @@
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { stateOfSocket } from "../../snapshot/csi.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { Interruption } from "../execution/interruption.ts";
+import type { Sleep, Waits } from "../execution/waits.ts";
 import { refused, type StepResult } from "./step-result.ts";
+
+export interface AwaitSocketTools {
+  readonly hostRoot: string;
+  readonly waits: Pick<Waits, "lookMs" | "socketMs">;
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
 
 const POLL_MS = 250;
 
 /** Waits, for a bounded time, until somebody listens again where a CSI driver's socket belongs. */
 export async function awaitSocket(
   { path, optional }: Extract<Step, { kind: "await-socket" }>,
-  tools: NodeTools,
+  tools: AwaitSocketTools,
 ): Promise<StepResult> {
   for (let waited = 0; ; waited += POLL_MS) {
     const state = await stateOfSocket(

@@ -1,11 +1,18 @@
 import type { Finding } from "../../evidence/finding.ts";
+import type { ContainerdClient } from "../../runtime/containerd.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { findReference } from "../execution/prove.ts";
-import { journaled, refused, type StepResult } from "./step-result.ts";
+import { findReference, type ReferenceTools } from "../execution/prove.ts";
+import type { Waits } from "../execution/waits.ts";
+import { type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface DeleteLeaseTools extends JournalTools, ReferenceTools {
+  /** undefined where the runtime is not containerd. */
+  readonly containerd: Pick<ContainerdClient, "deleteLease"> | undefined;
+  readonly waits: ReferenceTools["waits"] & Pick<Waits, "lookMs">;
+}
 
 /** Deletes the containerd lease of a sandbox that nobody knows any more. */
-export async function deleteLease(leaseId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function deleteLease(leaseId: string, finding: Finding, tools: DeleteLeaseTools): Promise<StepResult> {
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
   const reference = await findReference(leaseId, tools);

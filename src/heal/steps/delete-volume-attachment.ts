@@ -2,11 +2,17 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { deleteAttachment, getAttachment } from "../../kube/volume-attachments.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { attacherAnswers, proveDeletable } from "../storage/attachment-proof.ts";
+import { attacherAnswers, type PollTools, proveDeletable } from "../storage/attachment-proof.ts";
+import type { VolumeUseTools } from "../storage/read-volume-use.ts";
 import { seenAttached } from "../storage/remade-attachment.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface DeleteVolumeAttachmentTools extends JournalTools, VolumeUseTools, PollTools {
+  /** Missing where nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+}
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
@@ -21,7 +27,7 @@ const LARGEST_OBJECT = 64 * 1024;
 export async function deleteVolumeAttachment(
   step: DeleteStep,
   finding: Finding,
-  tools: NodeTools,
+  tools: DeleteVolumeAttachmentTools,
 ): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
@@ -37,7 +43,12 @@ export async function deleteVolumeAttachment(
   }
 }
 
-async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+async function deleteIn(
+  api: Api,
+  step: DeleteStep,
+  finding: Finding,
+  tools: DeleteVolumeAttachmentTools,
+): Promise<StepResult> {
   const before = await getAttachment(api, step.name);
   if (before === undefined || before.attachment.uid !== step.uid) return { kind: "unneeded" };
   const silence = await attacherAnswers(api, before.attachment.attacher, tools);
@@ -66,7 +77,7 @@ async function deleteIn(api: Api, step: DeleteStep, finding: Finding, tools: Nod
   });
 }
 
-async function untilGone(api: Api, { name, uid }: DeleteStep, tools: NodeTools): Promise<StepResult> {
+async function untilGone(api: Api, { name, uid }: DeleteStep, tools: PollTools): Promise<StepResult> {
   for (let waited = 0; ; waited += POLL_MS) {
     const now = await getAttachment(api, name);
     if (now === undefined || now.attachment.uid !== uid) return { kind: "done" };

@@ -3,17 +3,22 @@ import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { HealContext } from "../execution/heal-context.ts";
+import type { Waits } from "../execution/waits.ts";
 import { identifyFile } from "../files/identify-file.ts";
 import { withFlock } from "../locks/flock.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
 import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 
+export interface DropEmptyLeaseTools extends HealContext {
+  readonly waits: Pick<Waits, "lookMs">;
+}
+
 /** Moves away an address file that names no owner, while host-local is kept from allocating. */
 export async function dropEmptyLease(
   { path, networkDir }: Extract<Step, { kind: "drop-empty-lease" }>,
   finding: Finding,
-  tools: NodeTools,
+  tools: DropEmptyLeaseTools,
 ): Promise<StepResult> {
   const lock = resolveOnHost(tools.hostRoot, `${networkDir}/lock`, "keep");
   const locked = await withFlock(lock, tools.waits.lookMs, async (): Promise<StepResult> => {

@@ -2,13 +2,23 @@ import { readFileSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { valueOr } from "../../host/source.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { Sleep, Waits } from "../execution/waits.ts";
 import { errorCode } from "../system-error.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface EndProcessTools extends JournalTools {
+  readonly hostRoot: string;
+  readonly cri: Pick<CriClient, "listPodSandbox">;
+  readonly facts: Pick<FreshFacts, "processesNow" | "renew" | "sandbox" | "containerd">;
+  readonly waits: Pick<Waits, "lookMs" | "termMs" | "rollbackMs">;
+  readonly sleep: Sleep;
+}
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
@@ -20,7 +30,7 @@ const ROLLBACK_POLL_MS = 200;
 export async function endProcess(
   step: EndProcess,
   finding: Finding,
-  tools: NodeTools,
+  tools: EndProcessTools,
   { awaitRollback = true }: { readonly awaitRollback?: boolean } = {},
 ): Promise<StepResult> {
   const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
@@ -49,7 +59,7 @@ export async function endProcess(
 }
 
 /** Looked up again for every signal: a pid alone may be somebody else's by now. */
-async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: NodeTools): Promise<void> {
+async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: EndProcessTools): Promise<void> {
   for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }
 
@@ -57,7 +67,7 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
  * With its plugin gone the runtime rolls a creation back and releases the name by itself, within a second as a rule.
  * Where that fails, too, the sandbox gets listed, and is a case of its own.
  */
-async function rolledBack(sandboxId: string, tools: NodeTools): Promise<void> {
+async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<void> {
   const deadline = performance.now() + tools.waits.rollbackMs;
   while (performance.now() < deadline) {
     tools.facts.renew();
@@ -70,7 +80,7 @@ async function rolledBack(sandboxId: string, tools: NodeTools): Promise<void> {
 }
 
 /** containerd notices that a shim is gone and starts another one, for a moment, that takes pause away. */
-async function clearedAway(sandboxId: string, tools: NodeTools): Promise<void> {
+async function clearedAway(sandboxId: string, tools: EndProcessTools): Promise<void> {
   const deadline = performance.now() + tools.waits.rollbackMs;
   while (performance.now() < deadline) {
     const facts = await processesNow(tools);
@@ -81,7 +91,7 @@ async function clearedAway(sandboxId: string, tools: NodeTools): Promise<void> {
   }
 }
 
-async function hasEnded(step: EndProcess, tools: NodeTools): Promise<boolean> {
+async function hasEnded(step: EndProcess, tools: EndProcessTools): Promise<boolean> {
   const deadline = performance.now() + tools.waits.termMs;
   while (performance.now() < deadline) {
     const left = await treeOf(step, tools);
@@ -91,12 +101,12 @@ async function hasEnded(step: EndProcess, tools: NodeTools): Promise<boolean> {
   return false;
 }
 
-async function treeOf(step: EndProcess, tools: NodeTools): Promise<readonly ProcessRef[] | undefined> {
+async function treeOf(step: EndProcess, tools: EndProcessTools): Promise<readonly ProcessRef[] | undefined> {
   const facts = await processesNow(tools);
   return facts === undefined ? undefined : belongingTo(step, facts);
 }
 
-async function processesNow(tools: NodeTools): Promise<ProcessFacts | undefined> {
+async function processesNow(tools: Pick<EndProcessTools, "facts">): Promise<ProcessFacts | undefined> {
   return valueOr(await tools.facts.processesNow(), undefined);
 }
 

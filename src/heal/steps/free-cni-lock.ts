@@ -1,11 +1,16 @@
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
-import { nodeReadiness } from "../execution/node-ready.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { endProcess } from "./end-process.ts";
+import { type NodeReadyTools, nodeReadiness } from "../execution/node-ready.ts";
+import { type EndProcessTools, endProcess } from "./end-process.ts";
 import { failed, held, type StepResult } from "./step-result.ts";
+
+export interface FreeCniLockTools extends EndProcessTools, NodeReadyTools {
+  readonly cri: EndProcessTools["cri"] & Pick<CriClient, "status">;
+  readonly waits: EndProcessTools["waits"] & NodeReadyTools["waits"];
+}
 
 type FreeCniLock = Extract<Step, { kind: "free-cni-lock" }>;
 
@@ -19,7 +24,7 @@ const POLL_MS = 200;
  * The lock is free only when all of its holders are gone: they are ended side by side, and none waits for the rollback of
  * its sandbox, which needs the lock itself.
  */
-export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: FreeCniLockTools): Promise<StepResult> {
   if (await answersStatus(tools)) return { kind: "unneeded" };
   const ended = await mapLimited(step.holders, ENDED_AT_ONCE, async (holder) => {
     if (tools.interruption.stop.aborted) return held({ code: "interrupted" });
@@ -35,7 +40,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: No
   return { ...failed({ code: "status-unanswered", why: objection }), journalId };
 }
 
-async function answersStatus({ cri }: NodeTools): Promise<boolean> {
+async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
   try {
     await cri.status({ timeoutMs: PROBE_MS, signal: AbortSignal.timeout(PROBE_MS) });
     return true;

@@ -2,13 +2,22 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { SandboxId } from "../../snapshot/ids.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { HealReason } from "../heal-reason.ts";
-import { hasCrashed } from "../storage/has-crashed.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { type CrashTools, hasCrashed } from "../storage/has-crashed.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface RestartPodTools extends JournalTools, CrashTools {
+  /** Missing where nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+  readonly cri: CrashTools["cri"] & Pick<CriClient, "listPodSandbox">;
+  readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
+}
 
 type KickStep = Extract<Step, { kind: "kick-pod" }>;
 
@@ -18,7 +27,7 @@ const DEADLINE_MS = 30_000;
  * Deletes a pod, so that its controller makes it again: one that crashed for want of what is there again, to spare it the
  * back-off; or one whose name is held by a creation that never ends.
  */
-export async function restartPod(step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function restartPod(step: KickStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
     if (api === undefined) return refused({ code: "api-missing" });
@@ -33,7 +42,7 @@ export async function restartPod(step: KickStep, finding: Finding, tools: NodeTo
   }
 }
 
-async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+async function kickIn(api: Api, step: KickStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
   const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
@@ -59,7 +68,11 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: NodeToo
 }
 
 /** The holder is still in the making, no process of a plugin explains it, and the pod has not got a sandbox after all. */
-async function isNameHeld({ uid }: KickStep, holder: SandboxId, { cri, facts, waits }: NodeTools): Promise<boolean> {
+async function isNameHeld(
+  { uid }: KickStep,
+  holder: SandboxId,
+  { cri, facts, waits }: RestartPodTools,
+): Promise<boolean> {
   const [listed, processes, ofPod] = await Promise.all([
     facts.sandbox(holder),
     facts.processes(),

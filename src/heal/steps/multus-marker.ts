@@ -8,15 +8,23 @@ import { MULTUS } from "../../evidence/versions/multus.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { proveDead } from "../execution/prove.ts";
+import type { CniConfig } from "../../snapshot/types.ts";
+import { type ProofTools, proveDead } from "../execution/prove.ts";
 import { canonicalPath } from "../files/host-path.ts";
 import { sha256Of } from "../files/sha256.ts";
 import { healReasonInWords } from "../heal-reason.ts";
+import type { Journal } from "../journal/journal.ts";
 import { multusMajor } from "../network/multus-version.ts";
 import { removeMarker } from "../quarantine/remove-marker.ts";
 import { describeError, errorCode } from "../system-error.ts";
 import { reasonFor, refused, type StepResult } from "./step-result.ts";
+
+export interface MultusMarkerTools extends ProofTools {
+  readonly hostRoot: string;
+  readonly journal: Pick<Journal, "begin" | "done">;
+  readonly conf: Pick<CniConfig, "multus"> | undefined;
+  readonly binDirs: readonly string[];
+}
 
 /**
  * Puts the marker where multus looks for the sandbox's delegates. It stays for as long as the sandbox does: every stop
@@ -25,7 +33,7 @@ import { reasonFor, refused, type StepResult } from "./step-result.ts";
 export async function multusMarker(
   { sandboxId, dir }: Extract<Step, { kind: "multus-marker" }>,
   finding: Finding,
-  tools: NodeTools,
+  tools: MultusMarkerTools,
 ): Promise<StepResult> {
   // Where a marker changes nothing the removal is tried without one: it may well succeed.
   if (!canUseMarker(tools)) return { kind: "unneeded" };
@@ -66,14 +74,14 @@ export async function multusMarker(
 }
 
 /** Thin multus reads it from 4.0 on; an older one, or one whose version is not known, fails on it as without. */
-function canUseMarker({ conf, binDirs, hostRoot }: NodeTools): boolean {
+function canUseMarker({ conf, binDirs, hostRoot }: MultusMarkerTools): boolean {
   if (conf?.multus === undefined || !multusVariant(conf.multus).failedDelBlocksRemoval) return false;
   const major = multusMajor(binDirs.map((dir) => resolveOnHost(hostRoot, join(dir, "multus"), "follow")));
   return major !== undefined && major >= MULTUS.markerReadFrom;
 }
 
 /** Where the runtime cannot be asked the marker stays: it does no harm, and is needed for as long as the sandbox exists. */
-async function isListed(sandboxId: string, { cri, waits }: NodeTools): Promise<boolean> {
+async function isListed(sandboxId: string, { cri, waits }: MultusMarkerTools): Promise<boolean> {
   try {
     return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.lookMs })) !== undefined;
   } catch (error) {

@@ -7,17 +7,26 @@ import { readRegularFile } from "../../host/safe-fs.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { judgeMultusCache } from "../../snapshot/multus-cache.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK } from "../../snapshot/scratch-files.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { findReference, proveDead } from "../execution/prove.ts";
+import type { HealContext } from "../execution/heal-context.ts";
+import { findReference, type ProofTools, proveDead, type ReferenceTools } from "../execution/prove.ts";
 import { identifyFile } from "../files/identify-file.ts";
 import type { HealReason } from "../heal-reason.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
 import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 
+export interface QuarantineTools extends HealContext, ProofTools, ReferenceTools {
+  readonly facts: ProofTools["facts"] & ReferenceTools["facts"];
+  readonly waits: ProofTools["waits"] & ReferenceTools["waits"];
+}
+
 type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
 /** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
-export async function quarantineStep(step: QuarantineStep, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function quarantineStep(
+  step: QuarantineStep,
+  finding: Finding,
+  tools: QuarantineTools,
+): Promise<StepResult> {
   const expected = await identifyFile(tools.hostRoot, step.path);
   if (!expected.ok) return refused({ code: "file-refused", refusal: expected.refusal });
   const objection = await objectionTo(step, tools);
@@ -27,7 +36,7 @@ export async function quarantineStep(step: QuarantineStep, finding: Finding, too
   return notMoved(moved);
 }
 
-async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<HealReason | undefined> {
+async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promise<HealReason | undefined> {
   const [id] = /[0-9a-f]{64}/.exec(basename(step.path)) ?? [];
   if (id === undefined) return { code: "names-no-sandbox", path: step.path };
   if (step.health === "orphaned") {
@@ -39,7 +48,7 @@ async function objectionTo(step: QuarantineStep, tools: NodeTools): Promise<Heal
   return proof.state === "not-dead" ? { code: "not-dead", liveness: proof.liveness } : undefined;
 }
 
-function isStillBroken({ path, health }: QuarantineStep, tools: NodeTools): boolean {
+function isStillBroken({ path, health }: QuarantineStep, tools: HealContext): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   if (file.kind !== "content") return false;
   if (health === "stripped") return hasStrippedKeys(file.text);

@@ -5,12 +5,19 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { provePath } from "../../host/trusted-path.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { findReference } from "../execution/prove.ts";
-import { addressesOfReadyPods } from "../network/addresses-in-use.ts";
+import { findReference, type ReferenceTools } from "../execution/prove.ts";
+import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
 import { type CniFailure, type CniPlace, cniDel } from "../network/cni-exec.ts";
 import { parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
+  readonly hostRoot: string;
+  readonly binDirs: readonly string[];
+  /** Below which libcni keeps its results: the runtime's, and multus' own. */
+  readonly cniCacheDirs: readonly string[];
+  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
+}
 
 type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 
@@ -18,7 +25,7 @@ type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 export async function releaseAddresses(
   step: ReleaseAddresses,
   finding: Finding,
-  tools: NodeTools,
+  tools: ReleaseAddressesTools,
 ): Promise<StepResult> {
   const { sandboxId } = step;
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
@@ -40,13 +47,13 @@ export async function releaseAddresses(
   return last;
 }
 
-function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: NodeTools): boolean {
+function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddressesTools, "hostRoot">): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
 }
 
 /** The whole chain where its configuration is cached, because other plugins may hold something, too; else host-local alone. */
-async function release(sandboxId: string, lease: LeaseRef, tools: NodeTools): Promise<StepResult> {
+async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddressesTools): Promise<StepResult> {
   const isReleased = () => !isHeldBy(sandboxId, lease, tools);
   if (isReleased()) return { kind: "done" };
   const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
@@ -72,7 +79,11 @@ async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace)
   return await cniDel({ plugin: "host-local", containerId: sandboxId, interfaceName, config }, place);
 }
 
-function cachedNetwork(sandboxId: string, lease: LeaseRef, tools: NodeTools): ReturnType<typeof parseCachedNetwork> {
+function cachedNetwork(
+  sandboxId: string,
+  lease: LeaseRef,
+  tools: ReleaseAddressesTools,
+): ReturnType<typeof parseCachedNetwork> {
   for (const cacheDir of tools.cniCacheDirs) {
     const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
     // It says which plugins are run as root, and with what: never by the word of somebody else.

@@ -5,16 +5,23 @@ import { systemCallEnv, unmountCommand } from "../../child/system-call.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { Waits } from "../execution/waits.ts";
 import type { HealReason } from "../heal-reason.ts";
 import { describeError } from "../system-error.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface RemoveNetnsTools extends JournalTools {
+  readonly hostRoot: string;
+  readonly facts: Pick<FreshFacts, "processes" | "containerd">;
+  readonly waits: Pick<Waits, "lookMs">;
+}
 
 /** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
 export async function removeNetns(
   { path, inode }: Extract<Step, { kind: "remove-netns" }>,
   finding: Finding,
-  tools: NodeTools,
+  tools: RemoveNetnsTools,
 ): Promise<StepResult> {
   const opened = resolveOnHost(tools.hostRoot, path, "keep");
   const stats = lstatSync(opened, { bigint: true, throwIfNoEntry: false });
@@ -41,8 +48,8 @@ export async function removeNetns(
   });
 }
 
-async function inUse(path: string, inode: bigint, tools: NodeTools): Promise<HealReason | undefined> {
-  const [processes, containerd] = await Promise.all([tools.facts.processes(), tools.facts.containerd()]);
+async function inUse(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<HealReason | undefined> {
+  const [processes, containerd] = await Promise.all([facts.processes(), facts.containerd()]);
   if (processes.status !== "read" || containerd === undefined) return { code: "namespace-users-unread" };
   if (processes.value.netnsUnread !== undefined) return { code: "namespace-users-unread" };
   if (processes.value.netnsInodes.has(inode)) return { code: "namespace-in-use" };

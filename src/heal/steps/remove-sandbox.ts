@@ -1,15 +1,38 @@
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { proveDead } from "../execution/prove.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { HealContext } from "../execution/heal-context.ts";
+import type { Interruption } from "../execution/interruption.ts";
+import { type ProofTools, proveDead } from "../execution/prove.ts";
+import type { RemovalVerifier } from "../execution/removal-verifier.ts";
 import { isContention, sharedCause } from "../execution/storm-brake.ts";
 import { turnKindOf } from "../execution/turn-kind.ts";
+import type { Turn } from "../execution/turns.ts";
+import type { Waits } from "../execution/waits.ts";
 import { saveLogs } from "../files/save-logs.ts";
 import { failed, held, journaled, reasonFor, refused, type StepResult } from "./step-result.ts";
 
+export interface RemoveSandboxTools extends HealContext, ProofTools {
+  readonly cri: ProofTools["cri"] & Pick<CriClient, "containerStatus" | "stopPodSandbox" | "removePodSandbox">;
+  /** Only whether there is one is asked: undefined where the runtime is not containerd. */
+  readonly containerd: object | undefined;
+  readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
+  readonly departed: RemovalVerifier;
+  /** Of containers that have ended, as the first scan found them. */
+  readonly logPaths: ReadonlyMap<string, string>;
+  readonly waits: Pick<Waits, "lookMs" | "actMs">;
+  readonly interruption: Interruption;
+  readonly turn: Turn;
+}
+
 /** Releases the name through the runtime, once the network is down. The logs that go with it are saved before. */
-export async function removeSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function removeSandbox(
+  sandboxId: string,
+  finding: Finding,
+  tools: RemoveSandboxTools,
+): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });
@@ -27,13 +50,13 @@ export async function removeSandbox(sandboxId: string, finding: Finding, tools: 
 }
 
 /** A container keeps the path that it was made with: what the look has read need not be asked again. */
-async function logPathOf(containerId: string, { cri, logPaths, waits }: NodeTools): Promise<string> {
+async function logPathOf(containerId: string, { cri, logPaths, waits }: RemoveSandboxTools): Promise<string> {
   const seen = logPaths.get(containerId);
   if (seen !== undefined) return seen;
   return (await cri.containerStatus(containerId, { timeoutMs: waits.lookMs })).status?.logPath ?? "";
 }
 
-async function remove(sandboxId: string, tools: NodeTools): Promise<StepResult> {
+async function remove(sandboxId: string, tools: RemoveSandboxTools): Promise<StepResult> {
   const { turn, departed } = tools;
   const kind = await turnKindOf(sandboxId, tools.facts);
   const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
@@ -46,7 +69,7 @@ async function remove(sandboxId: string, tools: NodeTools): Promise<StepResult> 
  * containerd stops what it is to remove before it takes anything away. CRI-O deletes the containers and takes the network
  * down afterwards: a DEL that fails then leaves a sandbox that no later removal gets past, until crio is restarted.
  */
-async function removeThroughRuntime(sandboxId: string, tools: NodeTools): Promise<void> {
+async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools): Promise<void> {
   const { cri, containerd, waits, interruption } = tools;
   if (containerd === undefined) await stopFirst(sandboxId, tools);
   await cri.removePodSandbox(sandboxId, { timeoutMs: waits.actMs, signal: interruption.giveUp });
@@ -56,7 +79,7 @@ async function removeThroughRuntime(sandboxId: string, tools: NodeTools): Promis
  * Newer CRI-O gives a network up after one DEL that failed, and the next stop passes. What that leaves behind is swept
  * after the removal.
  */
-async function stopFirst(sandboxId: string, { cri, waits, interruption }: NodeTools): Promise<void> {
+async function stopFirst(sandboxId: string, { cri, waits, interruption }: RemoveSandboxTools): Promise<void> {
   const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
   try {
     await cri.stopPodSandbox(sandboxId, call);

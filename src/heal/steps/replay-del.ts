@@ -5,13 +5,18 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import { property } from "../../host/json.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { findReference } from "../execution/prove.ts";
+import { findReference, type ReferenceTools } from "../execution/prove.ts";
 import { sharedCause } from "../execution/storm-brake.ts";
 import { canonicalPath } from "../files/host-path.ts";
-import { addressesOfReadyPods } from "../network/addresses-in-use.ts";
+import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
 import { type CachedNetwork, parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddressTools {
+  readonly hostRoot: string;
+  readonly binDirs: readonly string[];
+  readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
+}
 
 type ReplayDel = Extract<Step, { kind: "replay-del" }>;
 
@@ -22,7 +27,7 @@ const HOLD_NOTHING: ReadonlySet<unknown> = new Set(["multus", "multus-shim", "lo
  * The DEL that never reached a plugin, from the only record of it. A plugin whose daemon cannot be reached keeps the
  * record where it is for another try; one that refuses for good does not.
  */
-export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: ReplayDelTools): Promise<StepResult> {
   const { sandboxId } = step;
   const name = parseResultName(basename(step.path));
   const cached = cachedNetwork(step, tools);
@@ -46,7 +51,7 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
 
 type Cached = CachedNetwork & { readonly addresses?: readonly string[] };
 
-function cachedNetwork({ path, sandboxId }: ReplayDel, { hostRoot }: NodeTools): Cached | undefined {
+function cachedNetwork({ path, sandboxId }: ReplayDel, { hostRoot }: ReplayDelTools): Cached | undefined {
   const file = readRegularFile(resolveOnHost(hostRoot, path, "keep"));
   if (file.kind !== "content") return undefined;
   const judged = judgeResult(file.text, { sandboxId });

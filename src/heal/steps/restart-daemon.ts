@@ -1,13 +1,24 @@
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { valueOr } from "../../host/source.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { readMultusDaemon } from "../../snapshot/multus-health.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
-import type { MultusDaemon } from "../../snapshot/types.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { failed, journaled, refused, type StepResult } from "./step-result.ts";
+import type { CniConfig, MultusDaemon } from "../../snapshot/types.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { Sleep, Waits } from "../execution/waits.ts";
+import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface RestartDaemonTools extends JournalTools {
+  readonly hostRoot: string;
+  readonly cri: Pick<CriClient, "listContainers" | "listPodSandbox" | "stopContainer">;
+  readonly facts: Pick<FreshFacts, "processesNow">;
+  readonly conf: Pick<CniConfig, "multus"> | undefined;
+  readonly waits: Pick<Waits, "lookMs" | "actMs" | "socketMs">;
+  readonly sleep: Sleep;
+}
 
 type RestartDaemon = Extract<Step, { kind: "restart-daemon" }>;
 
@@ -24,7 +35,7 @@ const GRACE_SECONDS = 10;
 export async function restartDaemon(
   step: RestartDaemon,
   finding: Finding,
-  tools: NodeTools,
+  tools: RestartDaemonTools,
   probeDaemon: () => Promise<MultusDaemon | undefined> = () => daemonNow(tools),
 ): Promise<StepResult> {
   const namespace = comparePidNamespace(tools.hostRoot);
@@ -47,7 +58,7 @@ export async function restartDaemon(
   });
 }
 
-async function daemonNow({ hostRoot: root, conf, waits }: NodeTools): Promise<MultusDaemon | undefined> {
+async function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
   const table = await readProcessTable({ root, signal: AbortSignal.timeout(waits.lookMs) });
   return await readMultusDaemon({ root, multus: conf?.multus, table });
 }
@@ -66,7 +77,10 @@ function isSame({ socket, process }: MultusDaemon, step: RestartDaemon): boolean
   );
 }
 
-async function isRunning({ containerId, sandboxId }: RestartDaemon, { cri, waits }: NodeTools): Promise<boolean> {
+async function isRunning(
+  { containerId, sandboxId }: RestartDaemon,
+  { cri, waits }: RestartDaemonTools,
+): Promise<boolean> {
   const call = { timeoutMs: waits.lookMs };
   const [containers, sandboxes] = await Promise.all([
     cri.listContainers({ id: containerId }, call),
@@ -81,7 +95,7 @@ async function isRunning({ containerId, sandboxId }: RestartDaemon, { cri, waits
 }
 
 async function answersAgain(
-  { waits, sleep }: NodeTools,
+  { waits, sleep }: RestartDaemonTools,
   probeDaemon: () => Promise<MultusDaemon | undefined>,
 ): Promise<boolean> {
   const deadline = performance.now() + waits.socketMs;

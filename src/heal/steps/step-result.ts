@@ -1,10 +1,9 @@
 import type { Finding } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalAction } from "../journal/entry.ts";
 import type { JournalId } from "../journal/id.ts";
-import type { Intent } from "../journal/journal.ts";
+import type { Intent, Journal } from "../journal/journal.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 
 /**
@@ -74,18 +73,22 @@ export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent
   return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
 }
 
+export interface JournalTools {
+  readonly journal: Pick<Journal, "begin" | "ended">;
+}
+
 /** Announces a change, makes it, and writes down how it ended. */
 export async function journaled(
-  tools: NodeTools,
+  { journal }: JournalTools,
   finding: Finding,
   action: JournalAction,
   change: () => Promise<StepResult>,
 ): Promise<StepResult> {
-  const begun = await tools.journal.begin({ ...reasonFor(finding), action });
+  const begun = await journal.begin({ ...reasonFor(finding), action });
   if (!begun.ok) return refused({ code: "journal-refused", refusal: begun.refusal });
   const journalId = begun.value;
   const result = await attempted(change);
-  tools.journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
+  journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
   return result.kind === "healed" || result.kind === "unneeded" ? result : { ...result, journalId };
 }
 

@@ -1,11 +1,23 @@
 import type { Finding } from "../../evidence/finding.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { proveDead } from "../execution/prove.ts";
+import type { CriClient } from "../../runtime/cri.ts";
+import type { FreshFacts } from "../execution/fresh-facts.ts";
+import type { Interruption } from "../execution/interruption.ts";
+import { type ProofTools, proveDead } from "../execution/prove.ts";
 import { turnKindOf } from "../execution/turn-kind.ts";
-import { held, journaled, refused, type StepResult } from "./step-result.ts";
+import type { Turn } from "../execution/turns.ts";
+import type { Waits } from "../execution/waits.ts";
+import { held, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+
+export interface StopSandboxTools extends JournalTools, ProofTools {
+  readonly cri: ProofTools["cri"] & Pick<CriClient, "stopPodSandbox">;
+  readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
+  readonly waits: Pick<Waits, "lookMs" | "actMs">;
+  readonly interruption: Pick<Interruption, "giveUp">;
+  readonly turn: Turn;
+}
 
 /** Frees network and address through the runtime; record, name and logs stay. */
-export async function stopSandbox(sandboxId: string, finding: Finding, tools: NodeTools): Promise<StepResult> {
+export async function stopSandbox(sandboxId: string, finding: Finding, tools: StopSandboxTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
   if (proof.state === "not-dead") return refused({ code: "not-dead", liveness: proof.liveness });

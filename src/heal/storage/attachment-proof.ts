@@ -1,9 +1,15 @@
 import type { Api } from "../../kube/api.ts";
 import { attacherLease } from "../../kube/attacher-lease.ts";
 import { type ApiAttachment, attacherFinalizer } from "../../kube/volume-attachments.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
-import { readVolumeUse } from "./read-volume-use.ts";
+import type { Interruption } from "../execution/interruption.ts";
+import type { Sleep } from "../execution/waits.ts";
+import { readVolumeUse, type VolumeUseTools } from "./read-volume-use.ts";
 import type { InUseCode, UnreadCode } from "./volume-use.ts";
+
+export interface PollTools {
+  readonly sleep: Sleep;
+  readonly interruption: Pick<Interruption, "stop">;
+}
 
 const POLL_MS = 1000;
 /** Attachers renew every 5 s; a lease that lies still for twice its own length belongs to nobody. */
@@ -35,7 +41,7 @@ export interface Objection {
  * Why the attacher cannot be relied on; undefined when it was seen to renew its lease just now. Two readings that
  * differ prove that without trusting anybody's clock.
  */
-export async function attacherAnswers(api: Api, attacher: string, tools: NodeTools): Promise<Objection | undefined> {
+export async function attacherAnswers(api: Api, attacher: string, tools: PollTools): Promise<Objection | undefined> {
   const first = await attacherLease(api, attacher, { fresh: true });
   if (first === undefined)
     return {
@@ -64,7 +70,7 @@ export async function proveDeletable(
   api: Api,
   attachment: ApiAttachment,
   meant: Meant,
-  tools: NodeTools,
+  tools: VolumeUseTools,
 ): Promise<DeletionProof> {
   const objection = objectionToObject(attachment, meant);
   if (objection !== undefined) return { kind: "refused", ...objection };

@@ -1,17 +1,20 @@
 import { endWasLost } from "../../evidence/ending.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type Container, ContainerState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { Waits } from "../execution/waits.ts";
+
+export interface CrashTools {
+  readonly cri: Pick<CriClient, "listContainers" | "containerStatus">;
+  readonly waits: Pick<Waits, "lookMs">;
+}
 
 /**
  * Whether a container of the pod ended with an error and has not been started again, as the runtime says right now. The
  * API says what kubelet last reported: after a power cut that is what was true before it. Undefined where the runtime has
  * no container of the pod.
  */
-export async function hasCrashed(
-  podUid: string,
-  { cri, waits }: Pick<NodeTools, "cri" | "waits">,
-): Promise<boolean | undefined> {
+export async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<boolean | undefined> {
   const call = { timeoutMs: waits.lookMs };
   const labelSelector = { "io.kubernetes.pod.uid": podUid };
   const containers = await cri.listContainers({ labelSelector }, call);

@@ -3,6 +3,7 @@ import type { Api } from "../../kube/api.ts";
 import type { ApiAttachment } from "../../kube/volume-attachments.ts";
 import { readVolumeUsers } from "../../kube/volume-users.ts";
 import type { ApiVolume } from "../../kube/volumes.ts";
+import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { mapLimited } from "../../runtime/map-limited.ts";
@@ -11,15 +12,21 @@ import { type KubeletVolume, readKubeletVolumes } from "../../snapshot/kubelet-v
 import { readMountTables } from "../../snapshot/mount-tables.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
 import { readVolumeDevices } from "../../snapshot/volume-devices.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
+import type { Waits } from "../execution/waits.ts";
 import { type Identified, identify } from "./volume-identity.ts";
 import { type ContainerMount, type VolumeUse, volumeUse } from "./volume-use.ts";
+
+export interface VolumeUseTools {
+  readonly hostRoot: string;
+  readonly cri: Pick<CriClient, "path" | "listContainers" | "containerStatus">;
+  readonly waits: Pick<Waits, "lookMs">;
+}
 
 /** How an attachment's volume is used right now; every source is read afresh. Throws KubeError where the API fails. */
 export async function readVolumeUse(
   api: Api,
   attachment: ApiAttachment,
-  tools: NodeTools,
+  tools: VolumeUseTools,
 ): Promise<VolumeUse | Extract<Identified, { kind: "unidentified" }>> {
   const same = (all: readonly ApiVolume[]): readonly ApiVolume[] => {
     const found = identify(attachment, all);
@@ -43,7 +50,7 @@ export async function readVolumeUse(
 }
 
 /** Of every root directory that a kubelet of this node has or may have had. */
-async function kubeletVolumes(tools: NodeTools, signal: AbortSignal): Promise<Source<readonly KubeletVolume[]>> {
+async function kubeletVolumes(tools: VolumeUseTools, signal: AbortSignal): Promise<Source<readonly KubeletVolume[]>> {
   const { hostRoot: root } = tools;
   const found: KubeletVolume[] = [];
   const roots = await readKubeletRoots({ root, runtimePath: tools.cri.path, signal });
@@ -59,7 +66,7 @@ async function kubeletVolumes(tools: NodeTools, signal: AbortSignal): Promise<So
 const AT_ONCE = 16;
 
 /** Of all containers that have not ended: what they were given stays theirs, whatever became of it on the node. */
-async function containerMounts({ cri, waits }: NodeTools): Promise<Source<readonly ContainerMount[]>> {
+async function containerMounts({ cri, waits }: VolumeUseTools): Promise<Source<readonly ContainerMount[]>> {
   const call = { timeoutMs: waits.lookMs };
   try {
     const containers = await cri.listContainers(undefined, call);

@@ -1,7 +1,7 @@
 import type { Api } from "../../kube/api.ts";
 import { type ApiAttachment, listAttachments } from "../../kube/volume-attachments.ts";
-import type { NodeTools } from "../execution/node-tools.ts";
 import type { StepResult } from "../steps/step-result.ts";
+import type { PollTools } from "./attachment-proof.ts";
 
 const POLL_MS = 1000;
 /** The attach/detach controller pauses at most 2 min 2 s between two tries of one volume. */
@@ -19,7 +19,7 @@ export async function seenAttached(
   api: Api,
   deleted: ApiAttachment,
   awaitedBy: readonly string[],
-  tools: NodeTools,
+  tools: PollTools,
 ): Promise<StepResult> {
   const isAwaited = awaitedBy.length > 0;
   let remade: ApiAttachment | undefined;

@@ -1,39 +1,34 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Step } from "../../../src/evidence/step.ts";
-import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
-import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
-import { type ActionSurroundings, runAction } from "../../../src/heal/execution/run-action.ts";
+import { runAction } from "../../../src/heal/execution/run-action.ts";
+import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { doneInWords } from "../../../src/report/done-words.ts";
-import { FINDING } from "../workshop.ts";
+import { fakeTools } from "../fake-node.ts";
+import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const KICK: Step = { kind: "kick-pod", namespace: "default", name: "attacher", uid: "1", node: "n1" };
 
+let shop: Workshop;
 let root = "";
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "after-"));
+beforeEach(async () => {
+  shop = await makeWorkshop();
+  root = shop.caches;
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+afterEach(() => shop.remove());
 
 async function run(afterwards: readonly Step[]) {
   let asked = 0;
-  const tools = {
-    hostRoot: root,
-    waits: { lookMs: 10_000, socketMs: 0 },
-    sleep: () => Promise.resolve(),
-    interruption: uninterrupted(),
-    cluster: () => {
-      asked++;
-      return Promise.resolve(undefined);
-    },
+  const cluster = () => {
+    asked++;
+    return Promise.resolve(undefined);
   };
-  const around = { tools: tools as unknown as NodeTools } as ActionSurroundings;
+  const tools = fakeTools(shop, { tools: { hostRoot: root, waits: { ...DEFAULT_WAITS, socketMs: 0 }, cluster } });
   const reason = { code: "pod-not-on-node" } as const;
   const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, reason, lane: "x" } as const;
-  return { ...(await runAction(action, around)), asked };
+  return { ...(await runAction(action, { tools, brake: stormBrake() })), asked };
 }
 
 describe("what follows a healed action", () => {

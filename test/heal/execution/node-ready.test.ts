@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
 import { nodeReadiness } from "../../../src/heal/execution/node-ready.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { fakeApi } from "../../kube/fake-api.ts";
@@ -22,8 +22,8 @@ function ask(node: string | undefined, api: Api | undefined, kubeletMs = DEFAULT
     cluster: () => Promise.resolve(api),
     sleep: () => Promise.resolve(),
     waits: { ...DEFAULT_WAITS, kubeletMs },
-  } satisfies Partial<Record<keyof NodeTools, unknown>>;
-  return nodeReadiness(node, tools as unknown as NodeTools);
+  };
+  return nodeReadiness(node, tools);
 }
 
 describe("whether the node turns Ready", () => {

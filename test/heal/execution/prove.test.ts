@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/node-tools.ts";
 import { findReference, proveDead } from "../../../src/heal/execution/prove.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
@@ -81,7 +81,7 @@ describe("proveDead", () => {
   });
 
   test("CRI-O has no tasks to read", async () => {
-    const node = { ...DEAD, containerdFacts: undefined, tasks: new Error("nobody expected tasks") };
+    const node = { ...DEAD, containerdFacts: undefined };
     expect((await proveDead(ID, fakeTools(shop, node))).state).toBe("dead");
   });
 });

@@ -1,20 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import type { Step } from "../../../src/evidence/step.ts";
-import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/node-tools.ts";
 import { removalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import { type ActionResult, runAction } from "../../../src/heal/execution/run-action.ts";
 import { semaphore } from "../../../src/heal/execution/semaphore.ts";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
 import { turns } from "../../../src/heal/execution/turns.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { read } from "../../../src/host/source.ts";
 import type { PlannedAction } from "../../../src/plan/plan.ts";
 import type { CallOptions } from "../../../src/runtime/call.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
+import { fakeTools } from "../fake-node.ts";
 import { makeWorkshop, type Workshop } from "../workshop.ts";
 
 const ID = sandboxId("a".repeat(64));
@@ -35,24 +33,25 @@ afterEach(async () => {
 type Answers = readonly (string | (() => string) | undefined)[];
 
 interface NodeOptions {
-  readonly containerd: NodeTools["containerd"];
+  readonly isContainerd: boolean;
   readonly stops: Answers;
   readonly removals: Answers;
 }
 
 /** A node with one dead sandbox, whose removal by containerd goes as the answers say. */
 function node(...removals: Answers) {
-  return nodeWith({ containerd: {} as NodeTools["containerd"], stops: [], removals });
+  return nodeWith({ isContainerd: true, stops: [], removals });
 }
 
 /** The same with CRI-O, where the stops before a removal that passes go as the answers say. */
 function crioNode(...stops: Answers) {
-  return nodeWith({ containerd: undefined, stops, removals: [] });
+  return nodeWith({ isContainerd: false, stops, removals: [] });
 }
 
-function nodeWith({ containerd, stops, removals }: NodeOptions) {
+function nodeWith({ isContainerd, stops, removals }: NodeOptions) {
   const stop = new AbortController();
   const giveUp = new AbortController();
+  const hangs = Promise.withResolvers<void>();
   const brake = stormBrake();
   const pauses: number[] = [];
   const calls: string[] = [];
@@ -69,9 +68,10 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
     if (text !== "hang") return Promise.reject(new RuntimeError("refused", call, text, ""));
     return new Promise((_resolve, reject) => {
       signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", call, "", "")));
+      hangs.resolve();
     });
   }
-  const cri: Partial<NodeTools["cri"]> = {
+  const cri = {
     podSandboxState: () => Promise.resolve(isListed ? PodSandboxState.SANDBOX_NOTREADY : undefined),
     listSandboxStates: () => Promise.resolve(isListed ? [{ id: ID, state: PodSandboxState.SANDBOX_NOTREADY }] : []),
     stopPodSandbox: (_id: string, options: CallOptions) => answer("StopPodSandbox", stops, options),
@@ -80,36 +80,22 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
       isListed = false;
     },
   };
-  const processes = { plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set<bigint>() };
-  const facts: Partial<NodeTools["facts"]> = {
-    processes: () => Promise.resolve(read(processes)),
-    tasks: () => Promise.resolve([]),
-    sandbox: () => Promise.resolve(undefined),
-    containersOf: () => Promise.resolve([]),
-    resultFiles: () => Promise.resolve([]),
-  };
-  const tools = {
-    ...shop,
-    cri: cri as NodeTools["cri"],
-    facts: facts as NodeTools["facts"],
-    departed: removalVerifier({ cri: cri as NodeTools["cri"], containerd: undefined, lookMs: 1000 }),
-    containerd,
-    conf: undefined,
-    binDirs: [],
-    logPaths: new Map(),
-    cniCacheDirs: [],
-    waits: DEFAULT_WAITS,
-    interruption,
-    turn: turns({ slots, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
-    sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
-  } satisfies NodeTools;
+  const tools = fakeTools(shop, {
+    ...(isContainerd ? {} : { containerdFacts: undefined }),
+    cri,
+    tools: {
+      departed: removalVerifier({ cri, containerd: undefined, lookMs: 1000 }),
+      interruption,
+      turn: turns({ slots, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
+      sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
+    },
+  });
   return {
     stop,
-    giveUpSoon: () => {
-      setTimeout(() => {
-        stop.abort();
-        giveUp.abort();
-      }, 20);
+    giveUpOnceItHangs: async () => {
+      await hangs.promise;
+      stop.abort();
+      giveUp.abort();
     },
     pauses,
     calls,
@@ -120,7 +106,7 @@ function nodeWith({ containerd, stops, removals }: NodeOptions) {
 }
 
 const REMOVE: Step = { kind: "remove-sandbox", sandboxId: ID };
-const FINDING = {
+const FINDING: Finding = {
   id: `dead-after-crash/${ID}`,
   class: "dead-after-crash",
   severity: "warning",
@@ -130,7 +116,7 @@ const FINDING = {
   blocks: [],
   cure: [],
   treatment: { automatic: true, reversible: false, steps: [] },
-} as unknown as Finding;
+};
 const ACTION: PlannedAction = {
   finding: FINDING,
   rank: "rest",
@@ -187,9 +173,9 @@ describe("an action", () => {
   });
 
   test("that hangs ends when it is given up, and its entry is closed", async () => {
-    const { act, giveUpSoon } = node("hang");
+    const { act, giveUpOnceItHangs } = node("hang");
     const result = act();
-    giveUpSoon();
+    await giveUpOnceItHangs();
     expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
     expect(await journaledOutcomes()).toEqual(["done failed"]);
   });
@@ -234,9 +220,9 @@ describe("a removal where the runtime is not containerd", () => {
   });
 
   test("ends when its stop is given up, without a removal", async () => {
-    const { act, calls, giveUpSoon } = crioNode("hang");
+    const { act, calls, giveUpOnceItHangs } = crioNode("hang");
     const result = act();
-    giveUpSoon();
+    await giveUpOnceItHangs();
     expect(await result).toMatchObject({ outcome: "failed", reason: expect.stringContaining("given up") });
     expect(calls).toEqual(["StopPodSandbox"]);
     expect(await journaledOutcomes()).toEqual(["done failed"]);

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
-import { DEFAULT_WAITS, type NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { deleteVolumeAttachment } from "../../../src/heal/steps/delete-volume-attachment.ts";
 import type { Api } from "../../../src/kube/api.ts";
@@ -119,15 +119,18 @@ async function take(api: Api | undefined, mounts: readonly string[] = ["/", "/pr
   workshop = await makeWorkshop();
   const tools = {
     journal: workshop.journal,
-    stateDir: workshop.stateDir,
     hostRoot: machine(mounts),
-    cri: { path: "/run/containerd/containerd.sock", listContainers: () => Promise.resolve([]) },
+    cri: {
+      path: "/run/containerd/containerd.sock",
+      listContainers: () => Promise.resolve([]),
+      containerStatus: () => Promise.reject(new Error("no container has a status")),
+    },
     waits: DEFAULT_WAITS,
     sleep: () => Promise.resolve(),
     interruption: uninterrupted(),
     cluster: () => Promise.resolve(api),
-  } satisfies Partial<Record<keyof NodeTools, unknown>>;
-  const result = await deleteVolumeAttachment(STEP, FINDING, tools as unknown as NodeTools);
+  };
+  const result = await deleteVolumeAttachment(STEP, FINDING, tools);
   await workshop.journal.close();
   return { result, history: (await readHistory(workshop.stateDir.journal)).records };
 }

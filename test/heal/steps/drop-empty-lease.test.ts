@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/node-tools.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { takeKernelLock } from "../../../src/heal/locks/kernel-lock.ts";
 import { dropEmptyLease } from "../../../src/heal/steps/drop-empty-lease.ts";
 import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";

@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
-import { endProcess } from "../../../src/heal/steps/end-process.ts";
+import { type EndProcessTools, endProcess } from "../../../src/heal/steps/end-process.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { parseStat } from "../../../src/snapshot/proc-parse.ts";
@@ -58,7 +57,7 @@ function stepFor({ pid, startedSecondsAfterBoot }: Omit<Started, "isAlive">) {
   return { kind: "end-process", pid, startedSecondsAfterBoot, sandboxId: ID } as const;
 }
 
-function toolsFor(node: FakeNode): NodeTools {
+function toolsFor(node: FakeNode): EndProcessTools {
   const tools = fakeTools(shop, { ...node, tools: { sleep, ...node.tools } });
   return { ...tools, waits: { ...tools.waits, termMs: 500, rollbackMs: 30_000 } };
 }

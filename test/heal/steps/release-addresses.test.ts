@@ -1,8 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
-import { releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
+import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
 import { PodSandboxState, PodSandboxStatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
@@ -116,7 +115,7 @@ async function release(leases: readonly (typeof lease)[], node: FakeNode = {}) {
 }
 
 /** A node on which one pod runs. */
-function tools(node: FakeNode): NodeTools {
+function tools(node: FakeNode): ReleaseAddressesTools {
   const status = PodSandboxStatusResponse.fromPartial({ status: { network: { ip: POD_ADDRESS } } });
   return fakeTools(shop, {
     sandboxes: [criSandbox(POD, { state: PodSandboxState.SANDBOX_READY })],

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { NodeTools } from "../../../src/heal/execution/node-tools.ts";
+import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
+import type { Turn } from "../../../src/heal/execution/turns.ts";
 import { removeSandbox } from "../../../src/heal/steps/remove-sandbox.ts";
 import { stopSandbox } from "../../../src/heal/steps/stop-sandbox.ts";
 import { failed } from "../../../src/host/source.ts";
@@ -29,12 +30,12 @@ function toolsFor(node: FakeNode, held = false) {
     calls.push(`${name} ${id}`);
     return Promise.resolve();
   };
-  const turn: NodeTools["turn"] = async (call) => {
+  const turn: Turn = async (call) => {
     if (held) return { code: "interrupted" };
     await call();
     return undefined;
   };
-  const departed: NodeTools["departed"] = async (_id, remove) => {
+  const departed: RemovalVerifier = async (_id, remove) => {
     const objection = await remove();
     return objection === undefined ? "gone" : { held: objection };
   };
@@ -108,7 +109,7 @@ test("remove asks for log paths that the scan did not read", async () => {
 });
 
 test.each(["listed", "recorded"] as const)("remove fails when the sandbox is still %s afterwards", async (left) => {
-  const departed: NodeTools["departed"] = async (_id, remove) => {
+  const departed: RemovalVerifier = async (_id, remove) => {
     await remove();
     return left;
   };

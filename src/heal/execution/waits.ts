@@ -1,0 +1,29 @@
+export type Sleep = (milliseconds: number) => Promise<unknown>;
+
+/** How long heal waits for whom. */
+export interface Waits {
+  /** Looking: must answer at once. */
+  readonly lookMs: number;
+  /** Stopping and removing: kubelet waits 2 min, and a DEL that is cut short is worse than a slow one. */
+  readonly actMs: number;
+  /** How long kubelet is given to finish by itself once the obstacle is gone; its own retry comes every 13 s or so. */
+  readonly kubeletMs: number;
+  /** How long a CSI driver's socket is given to come back: kubelet makes the sandbox, then starts the plugin. */
+  readonly socketMs: number;
+  /** Between asking a process to end and ending it. */
+  readonly termMs: number;
+  /** For the runtime to roll a creation back once its plugin has ended. */
+  readonly rollbackMs: number;
+  /** For a plugin at work to end by itself, before what it may hold is looked at. */
+  readonly pluginMs: number;
+}
+
+export const DEFAULT_WAITS: Waits = {
+  lookMs: 10_000,
+  actMs: 130_000,
+  kubeletMs: 45_000,
+  socketMs: 60_000,
+  termMs: 3000,
+  rollbackMs: 5000,
+  pluginMs: 5000,
+};
