@@ -1,3 +1,4 @@
+import { buildCommand } from "@stricli/core";
 import { runAgent } from "../agent/agent.ts";
 import { initialState } from "../agent/initial-state.ts";
 import { logEvents, openLog } from "../agent/log.ts";
@@ -6,18 +7,29 @@ import { readTimeline } from "../agent/timeline-file.ts";
 import { acquireAgentLock } from "../heal/locks/agent-lock.ts";
 import { describeError } from "../heal/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
-import type { AgentFlags } from "./config/agent-settings.ts";
+import type { Context } from "./commands/context.ts";
+import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";
 import { readAgentPolicy } from "./config/read-agent-policy.ts";
 import { watchConfigFile } from "./config/watch.ts";
 import { configPath } from "./config-file.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { interruptedBySignals } from "./interruption.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags } from "./node-settings.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { askedConfigFile, resolveSettings } from "./settings.ts";
 import { SettingsError } from "./settings-error.ts";
 import { sessionOptions } from "./state.ts";
 import { VERSION } from "./version.ts";
+
+export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
+  docs: {
+    brief: "Run as a daemon: watch this node and heal ghosts as they appear. Exit 3: another agent runs on this node",
+  },
+  parameters: { flags: { ...nodeFlags, ...agentFlags }, aliases: nodeFlagAliases },
+  func: async function (flags) {
+    this.finish(await runAgentCommand(flags, this.io));
+  },
+});
 
 export type AgentCommandFlags = NodeFlags & AgentFlags;
 

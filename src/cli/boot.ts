@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { buildCommand } from "@stricli/core";
 import { bootOnce } from "../boot/boot.ts";
 import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
@@ -11,13 +12,39 @@ import { syncYoung } from "../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../plan/policy.ts";
 import { formatDocument } from "../report/format.ts";
 import { printable } from "../report/text.ts";
+import type { Context } from "./commands/context.ts";
 import { parseDurationMs } from "./duration.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { onOff, text } from "./flag-kinds.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 import { SettingsError } from "./settings-error.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
+
+export const bootCommand = buildCommand<BootFlags, [], Context>({
+  docs: { brief: "Heal once per boot, before or right after the runtime starts. Exit 0 always, unless --strict" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      deadline: text("Give up after this long (default 60s)", "DURATION"),
+      after: onOff("The runtime is starting or up: wait for it and heal through it"),
+      record: onOff("Write down which pods have a network now"),
+      shutdown: onOff("With --record: the machine is going down in an orderly way"),
+      strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
+      repair: onOff("Mend the records of a containerd that will not start (needs --yes)"),
+      yes: onOff("With --repair: do it"),
+      force: onOff("Also when it has run in this boot already"),
+      containerdBin: text("containerd program to borrow (default: the distribution's own)", "FILE"),
+      containerdConfig: text("Its configuration", "FILE"),
+      containerdRoot: text("Its root directory", "DIR"),
+    },
+    aliases: nodeFlagAliases,
+  },
+  func: async function (flags) {
+    this.finish(await runBoot(flags, this.io));
+  },
+});
 
 export interface BootFlags extends NodeFlags {
   readonly deadline?: string;
@@ -101,9 +128,10 @@ function exitAtDeadline(allowedMs: number, strict: boolean, io: Io): void {
   }
 }
 
-function deadlineMs(text: string): number {
-  const parsed = parseDurationMs(text);
-  if (parsed === undefined) throw new SettingsError(`--deadline: "${text}" is not a duration: write it like 90s or 2m`);
+function deadlineMs(given: string): number {
+  const parsed = parseDurationMs(given);
+  if (parsed === undefined)
+    throw new SettingsError(`--deadline: "${given}" is not a duration: write it like 90s or 2m`);
   return parsed;
 }
 

@@ -1,13 +1,32 @@
+import { buildCommand } from "@stricli/core";
 import { printable } from "../report/text.ts";
-import type { AgentFlags } from "./config/agent-settings.ts";
+import type { Context } from "./commands/context.ts";
+import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";
 import { effectiveConfig } from "./config/effective.ts";
 import { inspectConfig } from "./config/inspect.ts";
 import { renderConfigJson, renderConfigYaml } from "./config/render.ts";
 import { configPath } from "./config-file.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { onOff } from "./flag-kinds.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags } from "./node-settings.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { askedConfigFile } from "./settings.ts";
+
+export const configCommand = buildCommand<ConfigFlags, [], Context>({
+  docs: { brief: "Show the configuration that holds, and where each value comes from. Exit 0, or 64 when it is wrong" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      output: { ...nodeFlags.output, brief: "yaml (the default: a configuration file again) or json" },
+      ...agentFlags,
+      check: onOff("Only say whether it is valid, naming everything that is wrong"),
+    },
+    aliases: nodeFlagAliases,
+  },
+  func: async function (flags) {
+    this.finish(await runConfig(flags, this.io));
+  },
+});
 
 export interface ConfigFlags extends NodeFlags, AgentFlags {
   readonly check?: boolean;

@@ -1,4 +1,5 @@
 import { release } from "node:os";
+import { buildCommand } from "@stricli/core";
 import { observeNode } from "../diagnose/observe-node.ts";
 import type { DoctorReport } from "../doctor/doctor-report.ts";
 import { checkHost } from "../doctor/host.ts";
@@ -11,12 +12,21 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { clusterCredentials } from "../kube/cluster-credentials.ts";
 import { clusterOpener } from "../kube/open-cluster.ts";
 import { formatDocument } from "../report/format.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
-import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 import { stateDirOf } from "./state.ts";
 import { VERSION } from "./version.ts";
+
+export const doctorCommand = buildCommand<NodeFlags, [], Context>({
+  docs: { brief: "Show what unghost can read and do here, and why not. Exit 0 everything, 1 something is missing" },
+  parameters: { flags: nodeFlags, aliases: nodeFlagAliases },
+  func: async function (flags) {
+    this.finish(await runDoctor(flags, this.io));
+  },
+});
 
 /** Says what can be read and done here, and why not. Changes nothing. */
 export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {

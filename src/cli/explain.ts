@@ -1,4 +1,5 @@
 import { createReadStream, statSync } from "node:fs";
+import { buildCommand } from "@stricli/core";
 import type { FailureClass } from "../classes/failure-class.ts";
 import { classById, classes } from "../classes/index.ts";
 import { type Group, grouper } from "../explain/group.ts";
@@ -9,9 +10,39 @@ import { renderClass, renderClassList, renderGroups, type Style } from "../repor
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { printable } from "../report/text.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
-import type { Io } from "./io.ts";
+import { onOff } from "./flag-kinds.ts";
+import { type Io, wantsColour } from "./io.ts";
 import { journalLines } from "./journal.ts";
+import { nodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+
+interface ExplainFlags {
+  readonly journal?: boolean;
+  readonly list?: boolean;
+  readonly output?: string;
+}
+
+export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
+  docs: { brief: "Say what an error line means: class, cause, cure. Needs no node. Exit 0 recognised, 1 not" },
+  parameters: {
+    flags: {
+      journal: onOff("Read this machine's journal"),
+      list: onOff("List all failure classes"),
+      output: nodeFlags.output,
+    },
+    positional: {
+      kind: "array",
+      parameter: { parse: String, brief: "Error lines, files, a class, or - for standard input", placeholder: "TEXT" },
+    },
+    aliases: { o: "output" },
+  },
+  func: async function ({ journal = false, list = false, ...flags }, ...texts) {
+    const { output } = await resolveSettings(flags, this.io);
+    this.finish(await runExplain({ texts, journal, list, output, colour: wantsColour(this.io) }, this.io));
+  },
+});
 
 export type ExplainIo = Pick<
   Io,

@@ -1,3 +1,4 @@
+import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { observeNode } from "../diagnose/observe-node.ts";
 import type { Selection } from "../diagnose/select.ts";
@@ -16,15 +17,36 @@ import { renderSummary } from "../report/summary.ts";
 import { selectedWords } from "../report/verdict-line.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
+import type { Context } from "./commands/context.ts";
 import { settledEarlierRuns, tellRecoveries } from "./earlier-runs.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { list, onOff, targetsParameter } from "./flag-kinds.ts";
 import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
-import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 import { showReport } from "./show-report.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
 import { narrowing, selectionOf, withSelection } from "./targets.ts";
+
+export const healCommand = buildCommand<HealFlags, string[], Context>({
+  docs: { brief: "Heal what is proven stuck. Exit 0 nothing left, 1 something left, 2 could not look, 3 refused" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      dryRun: onOff("Show the plan and change nothing"),
+      yes: onOff("Do not ask for confirmation"),
+      namespace: list("Only pods of these namespaces", "NAMESPACE"),
+      noKick: onOff("Do not restart pods that crash-looped for want of what was healed"),
+      allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
+    },
+    positional: targetsParameter,
+    aliases: { ...nodeFlagAliases, n: "namespace", y: "yes" },
+  },
+  func: async function (flags, ...targets) {
+    this.finish(await runHeal(flags, targets, this.io));
+  },
+});
 
 export interface HealFlags extends NodeFlags {
   readonly dryRun?: boolean;

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { buildCommand } from "@stricli/core";
 import { type BootReport, readBootReport } from "../boot/boot-report.ts";
 import { findStateDir } from "../heal/files/state-dir.ts";
 import { type History, readHistory } from "../heal/journal/history.ts";
@@ -7,8 +8,42 @@ import { formatDocument } from "../report/format.ts";
 import { historyDocument, renderEntry, renderHistory } from "../report/history.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { printable } from "../report/text.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { positive } from "./flag-kinds.ts";
 import type { Io } from "./io.ts";
+import { type NodeFlags, nodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+import { stateDirOf } from "./state.ts";
+
+interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+  readonly limit?: number;
+}
+
+export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
+  docs: { brief: "Show what unghost did on this node" },
+  parameters: {
+    flags: {
+      stateDir: nodeFlags.stateDir,
+      hostRoot: nodeFlags.hostRoot,
+      config: nodeFlags.config,
+      output: nodeFlags.output,
+      limit: positive("Show the last N entries", "N"),
+    },
+    positional: {
+      kind: "tuple",
+      parameters: [{ parse: String, optional: true, brief: "Journal id: show this entry whole", placeholder: "ID" }],
+    },
+    aliases: { o: "output" },
+  },
+  func: async function ({ limit, ...flags }, id) {
+    const settings = await resolveSettings(flags, this.io);
+    const place = { stateDir: stateDirOf(settings), uid: process.getuid?.() ?? 0, output: settings.output };
+    this.finish(
+      await runHistory({ ...place, ...(limit !== undefined && { limit }), ...(id !== undefined && { id }) }, this.io),
+    );
+  },
+});
 
 type HistoryIo = Pick<Io, "stdout" | "stderr" | "screenColumns">;
 

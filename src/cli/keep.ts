@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { buildCommand } from "@stricli/core";
 import { logKeeperProblems } from "../agent/durable-cni-files.ts";
 import { openLog } from "../agent/log.ts";
 import { describeError } from "../heal/system-error.ts";
@@ -7,11 +8,27 @@ import { openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, isSerious } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";
 import { runtimeConfDir } from "../keeper/runtime-conf-dir.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { onOff } from "./flag-kinds.ts";
 import { interruptedBySignals } from "./interruption.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags } from "./node-settings.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
+
+export const keepCommand = buildCommand<KeepFlags, [], Context>({
+  docs: {
+    brief:
+      "Run as a daemon: sync files of CNI plugins to disk as they are written, so that a power cut leaves none empty. Writes nothing",
+  },
+  parameters: {
+    flags: { ...nodeFlags, once: onOff("Sync what changed in the last minute, and end") },
+    aliases: nodeFlagAliases,
+  },
+  func: async function (flags) {
+    this.finish(await runKeep(flags, this.io));
+  },
+});
 
 export interface KeepFlags extends NodeFlags {
   readonly once?: boolean;

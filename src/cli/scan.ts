@@ -1,3 +1,4 @@
+import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { observeNode } from "../diagnose/observe-node.ts";
 import type { Selection } from "../diagnose/select.ts";
@@ -5,15 +6,53 @@ import { buildReport } from "../report/build.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { checkClassNames } from "./class-names.ts";
+import type { Context } from "./commands/context.ts";
 import type { ExitCode } from "./exit-codes.ts";
+import { list, onOff, targetsParameter, text } from "./flag-kinds.ts";
 import { runBeside, withHealingBeside } from "./healing-beside.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags, NodeSettings } from "./node-settings.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
+import type { ScanOfflineFlags } from "./scan-offline.ts";
 import { duration } from "./setting-values.ts";
 import { resolveSettings } from "./settings.ts";
+import { SettingsError } from "./settings-error.ts";
 import { showOneLine, showReport, type TableShape } from "./show-report.ts";
 import { takeLayout } from "./table-flags.ts";
 import { narrowing, selectionOf, withSelection } from "./targets.ts";
+
+type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
+
+export const scanCommand = buildCommand<Flags, string[], Context>({
+  docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
+  parameters: {
+    flags: {
+      ...nodeFlags,
+      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
+      all: onOff("One line for every finding; by default more than 20 are grouped"),
+      noHeaders: onOff("Leave the column headings out"),
+      namespace: list("Only pods of these namespaces", "NAMESPACE"),
+      quiet: onOff("Print nothing: the exit code is the result"),
+      watch: onOff("Scan again every --interval until interrupted"),
+      interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
+      oneLine: onOff("One line of 80 characters, as node-problem-detector wants it; the rest goes to stderr"),
+      offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
+      containerdRoot: text("With --offline: containerd's root directory (default: found by itself)", "DIR"),
+      containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
+    },
+    positional: targetsParameter,
+    aliases: { ...nodeFlagAliases, n: "namespace", q: "quiet", w: "watch" },
+  },
+  func: async function ({ offline, ...flags }, ...targets) {
+    if (offline === true) {
+      if (targets.length > 0) throw new SettingsError("targets are looked up in the runtime: leave --offline out");
+      if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
+      const { runScanOffline } = await import("./scan-offline.ts");
+      this.finish(await runScanOffline(flags, this.io));
+      return;
+    }
+    this.finish(await runScan(flags, targets, this.io));
+  },
+});
 
 export interface ScanFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
   readonly oneLine?: boolean;
@@ -28,8 +67,8 @@ const SHORTEST_INTERVAL_MS = 100;
 /** Reads the node, changes nothing. */
 export async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
-  const { oneLine, watch, interval, namespace, all, noHeaders, quiet, ...nodeFlags } = flags;
-  const settings = await resolveSettings(nodeFlags, io);
+  const { oneLine, watch, interval, namespace, all, noHeaders, quiet, ...forNode } = flags;
+  const settings = await resolveSettings(forNode, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const shape: TableShape = { ...layout, all: all ?? false, noHeaders: noHeaders ?? false, quiet: quiet ?? false };
   const selection = selectionOf(targets, namespace);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { buildCommand } from "@stricli/core";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
 import { findStateDir } from "../heal/files/state-dir.ts";
 import type { Recovery } from "../heal/journal/recover.ts";
@@ -6,8 +7,42 @@ import { type UndoOutcome, undo } from "../heal/quarantine/undo.ts";
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { printable } from "../report/text.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { onOff } from "./flag-kinds.ts";
 import type { Io } from "./io.ts";
+import { type NodeFlags, nodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+import { SettingsError } from "./settings-error.ts";
+import { sessionOptions } from "./state.ts";
+
+interface UndoFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+  readonly last?: boolean;
+}
+
+export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
+  docs: { brief: "Put a file back that healing had moved to quarantine. Exit 0 it is back, 1 it is not, 3 refused" },
+  parameters: {
+    flags: {
+      stateDir: nodeFlags.stateDir,
+      hostRoot: nodeFlags.hostRoot,
+      config: nodeFlags.config,
+      output: nodeFlags.output,
+      last: onOff("The newest that can be undone"),
+    },
+    positional: {
+      kind: "tuple",
+      parameters: [{ parse: String, optional: true, brief: "Journal id, as history shows it", placeholder: "ID" }],
+    },
+    aliases: { o: "output" },
+  },
+  func: async function ({ last, ...flags }, id) {
+    if ((id === undefined) === (last !== true)) throw new SettingsError("name one journal id, or --last");
+    const settings = await resolveSettings(flags, this.io);
+    const target = id === undefined ? "last" : { id };
+    this.finish(await runUndo({ ...sessionOptions(settings), target, output: settings.output }, this.io));
+  },
+});
 
 export interface UndoOptions extends Omit<SessionOptions, "sleep"> {
   readonly target: { readonly id: string } | "last";

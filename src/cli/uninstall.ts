@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { buildCommand } from "@stricli/core";
 import { findCondition, type OwnNode, removeCondition } from "../agent/kube/remove-condition.ts";
 import { type HostWriter, hostWriter } from "../boot/install/apply.ts";
 import { executableOnHost } from "../boot/install/executable.ts";
@@ -7,8 +8,51 @@ import { uninstallCommands } from "../boot/install/service-manager.ts";
 import { mayPurge } from "../boot/install/state-dir-purge.ts";
 import { planUninstall, type UninstallPlan } from "../boot/install/uninstall-plan.ts";
 import { describeError } from "../heal/system-error.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { onOff } from "./flag-kinds.ts";
 import { agreed, type HookIo, type HookOptions, runCommands } from "./hook-options.ts";
+import { hookOptions, ownNodeOf } from "./hook-world.ts";
+import { type NodeFlags, nodeFlags } from "./node-settings.ts";
+import { resolveSettings } from "./settings.ts";
+
+interface UninstallFlags
+  extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "kubeconfig" | "node" | "noKube"> {
+  readonly purge?: boolean;
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+export const uninstallCommand = buildCommand<UninstallFlags, [], Context>({
+  docs: {
+    brief:
+      "Remove the boot hook, and the agent's condition from the node. Exit 0 nothing of it is left, 1 something is, 3 refused",
+  },
+  parameters: {
+    flags: {
+      stateDir: nodeFlags.stateDir,
+      hostRoot: nodeFlags.hostRoot,
+      config: nodeFlags.config,
+      kubeconfig: nodeFlags.kubeconfig,
+      node: nodeFlags.node,
+      noKube: nodeFlags.noKube,
+      purge: onOff("The journal and the quarantine, too"),
+      force: onOff("Also files that were changed by hand, and a quarantine that holds files"),
+      dryRun: onOff("Only say what would be removed"),
+      yes: onOff("Do not ask"),
+    },
+    aliases: { y: "yes" },
+  },
+  func: async function ({ purge = false, force, dryRun, yes, ...flags }) {
+    const settings = await resolveSettings(flags, this.io);
+    const asked = { force: force ?? false, dryRun: dryRun ?? false, yes: yes ?? false };
+    const uid = process.getuid?.() ?? 0;
+    const ownNode = settings.noKube ? undefined : ownNodeOf(settings, this.io);
+    const options = { ...hookOptions(settings, asked, this.io), purge, uid, ...(ownNode && { ownNode }) };
+    this.finish(await runUninstall(options, this.io));
+  },
+});
 
 export interface UninstallOptions extends HookOptions {
   /** Deletes the journal, the quarantine and all reports too. */

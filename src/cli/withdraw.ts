@@ -1,10 +1,31 @@
+import { buildCommand } from "@stricli/core";
 import { withdraw } from "../agent/kube/withdraw.ts";
 import { withApi } from "../fleet/with-api.ts";
 import { clusterOpener } from "../kube/open-cluster.ts";
+import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
+import { text } from "./flag-kinds.ts";
 import type { Io } from "./io.ts";
-import type { NodeFlags } from "./node-settings.ts";
+import { type NodeFlags, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
+
+export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
+  docs: {
+    brief:
+      "Remove what agents published in the cluster: node conditions and leases. Exit codes: 0 removed, 1 something is left",
+  },
+  parameters: {
+    flags: {
+      namespace: text("Namespace of the agents (default unghost)", "NAME"),
+      kubeconfig: nodeFlags.kubeconfig,
+      config: nodeFlags.config,
+      timeout: nodeFlags.timeout,
+    },
+  },
+  func: async function (flags) {
+    this.finish(await runWithdraw(flags, this.io));
+  },
+});
 
 export interface WithdrawFlags extends Pick<NodeFlags, "kubeconfig" | "config" | "timeout"> {
   readonly namespace?: string;

@@ -5,7 +5,7 @@ import type { Context } from "./context.ts";
 
 type NoFlags = Readonly<Record<string, never>>;
 
-export const completion = buildCommand<NoFlags, [Shell], Context>({
+export const completionCommand = buildCommand<NoFlags, [Shell], Context>({
   docs: { brief: "Print a completion script for bash, zsh or fish" },
   parameters: {
     flags: {},

@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 
 type NoFlags = Readonly<Record<string, never>>;
 
-export const help = buildCommand<NoFlags, [string?], Context>({
+export const helpCommand = buildCommand<NoFlags, [string?], Context>({
   docs: { brief: "Show help for a command" },
   parameters: {
     flags: {},

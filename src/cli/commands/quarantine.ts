@@ -17,7 +17,7 @@ interface QuarantineFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "con
 
 const { stateDir, hostRoot, config, output } = nodeFlags;
 
-export const quarantine = buildCommand<QuarantineFlags, string[], Context>({
+export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context>({
   docs: { brief: "List or delete what healing moved to quarantine" },
   parameters: {
     flags: {

@@ -6,7 +6,7 @@ import { outputFormat } from "../setting-values.ts";
 import { VERSION } from "../version.ts";
 import type { Context } from "./context.ts";
 
-export const version = buildCommand<{ readonly output?: string }, [], Context>({
+export const versionCommand = buildCommand<{ readonly output?: string }, [], Context>({
   docs: { brief: "Show the version" },
   parameters: { flags: { output: text("table, json or yaml", "FORMAT") }, aliases: { o: "output" } },
   func: async function ({ output }) {
