@@ -33,13 +33,14 @@ build: dist/unghost ## dist/unghost, one executable file
 dist/unghost: node_modules/.ready src/runtime/gen/.ready src/agent/page/gen/.ready package.json scripts/build.ts $(shell find src lab -name '*.ts' -not -path '*/gen/*')
 	node scripts/build.ts
 
-lint: setup ## types, lint, format, unused code, direction of imports, generated documents
+lint: setup ## types, lint, format, unused code, direction of imports, plain words, generated documents
 	tsc -p .
 	tsc -p src/agent/page
 	oxlint --type-aware --quiet src lab test bench scripts
 	biome check --error-on-warnings .
 	knip
 	node scripts/check-direction.ts
+	node scripts/check-words.ts
 	node scripts/class-docs.ts --check
 	node scripts/config-docs.ts --check
 	node scripts/report-schema.ts --check

@@ -1,5 +1,5 @@
 /**
- * Runs the tests of the project `systemd`, or ends with 77 and says why where no systemd can be booted. Arguments are
+ * Runs the tests of the project `systemd`, or prints the reason and exits with 77 where no systemd can be booted. Arguments are
  * passed on to vitest: names of test files, -t and the like.
  */
 import { spawnSync } from "node:child_process";

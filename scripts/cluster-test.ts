@@ -1,5 +1,5 @@
 /**
- * Runs the tests of the project `cluster`, or ends with 77 and says why where no cluster can run. Arguments are passed on
+ * Runs the tests of the project `cluster`, or prints the reason and exits with 77 where no cluster can run. Arguments are passed on
  * to vitest: names of test files, -t and the like.
  */
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-/** Writes the tables of settings into docs/configuration.md; with --check it only says whether they are current. */
+/** Writes the tables of settings into docs/configuration.md; with --check it only reports whether they are current. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { type AgentTable, FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/config/agent-settings.ts";
 import { policyFrom, serviceFrom } from "../src/cli/config/to-policy.ts";

@@ -53,7 +53,7 @@ export function compileExecutable({ target, engine, out }: Executable): void {
   renameSync(draft, out);
 }
 
-/** The engine looks its switches up by name. An entry of an environment ends at its first NUL, so none has this name. */
+/** The engine finds its switches by name. An entry of an environment ends at its first NUL, so none has this name. */
 function disarm(engine: Buffer, name: string): void {
   const disarmed = Buffer.alloc(name.length);
   for (let at = engine.indexOf(name); at >= 0; at = engine.indexOf(name, at)) disarmed.copy(engine, at);

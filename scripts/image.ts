@@ -26,7 +26,7 @@ interface Libc {
   readonly debianPackage: string;
   readonly directory: string;
   readonly loader: string;
-  /** Where the executable looks for its loader. */
+  /** The path of the loader that the executable names. */
   readonly loaderPath: string;
 }
 

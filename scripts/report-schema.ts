@@ -1,4 +1,4 @@
-/** Publishes the JSON Schemas of what unghost prints; with --check it only says whether the published ones are current. */
+/** Publishes the JSON Schemas of what unghost prints; with --check it only reports whether the published ones are current. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { DoctorReportSchema } from "../src/doctor/doctor-report.ts";

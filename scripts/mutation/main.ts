@@ -114,7 +114,7 @@ function tableOf(scores: readonly Score[]): string {
 
 Written by \`make mutation\` ([scripts/mutation](../scripts/mutation)). StrykerJS changes the safety-critical modules one
 expression at a time and runs their unit tests against each change: a change that no test notices is a gate that could rot.
-The aim is ${WANTED_PERCENT} % killed in each module, and every survivor either killed or named below with the reason why nobody could
+The aim is ${WANTED_PERCENT} % killed in each module, and every survivor either killed or named below with the reason why no test could
 see a difference. \`make mutation MODULES="liveness steps"\` runs some of them and prints the survivors that are not named yet.
 
 | module | mutants | killed | equivalent | left | score |

@@ -6,14 +6,14 @@ export interface Equivalent {
   readonly reason: string;
 }
 
-const NOBODY_READS = "why a source is absent is read by nobody here";
+const REASON_UNUSED = "nothing here reads why a source is absent";
 const SAVES_WORK = "only saves work";
 const NEVER_NEWEST = "a zero time is older than any other";
 const NO_SUCH_ID = "no process, shim or task has an id that is not 64 hex digits";
 
 export const EQUIVALENT: readonly Equivalent[] = [
-  { file: "src/heal/execution/prove.ts", change: '"the runtime is not containerd" -> ""', reason: NOBODY_READS },
-  { file: "src/liveness/stored.ts", change: '"the runtime does not run" -> ""', reason: NOBODY_READS },
+  { file: "src/heal/execution/prove.ts", change: '"the runtime is not containerd" -> ""', reason: REASON_UNUSED },
+  { file: "src/liveness/stored.ts", change: '"the runtime does not run" -> ""', reason: REASON_UNUSED },
   { file: "src/liveness/liveness.ts", change: '[] -> ["Stryker was here"]', reason: NO_SUCH_ID },
   { file: "src/plan/clock.ts", change: "createdAt !== ZERO_TIME -> true", reason: NEVER_NEWEST },
   {

@@ -41,11 +41,11 @@ export interface AgentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly observe: ObserveNodeOptions;
   readonly diagnosis: DiagnosisPolicy;
-  /** The one in force: it may change from one look to the next, which the event `config` tells. */
+  /** The effective one: it may change between two scans, which the event `config` announces. */
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
   readonly concurrency: number;
-  readonly exporters: Omit<ExportersOptions, "store" | "readyWithinMs" | "onListening" | "say">;
+  readonly exporters: Omit<ExportersOptions, "store" | "readyWithinMs" | "onListening" | "warn">;
   readonly interruption: Interruption;
 }
 
@@ -57,6 +57,7 @@ const SCANS_TO_BE_READY = 2.5;
 /** Runs until it is interrupted. Errors on the way are logged, and the agent goes on. */
 export async function runAgent(options: AgentOptions): Promise<void> {
   const { store, log, interruption, session, env } = options;
+  const warn = (message: string, detail: string): void => log.warn({ detail }, message);
   const pace = openPace({ scanEveryMs: options.policy().scanEveryMs, random: Math.random });
   const onHint = ({ from, urgency }: Hint): void => {
     log.debug({ from }, "hint");
@@ -68,28 +69,28 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const attempts = openAttempts({
     ...session,
     stamp: () => stampNow(session.hostRoot),
-    onProblem: (problem) => log.warn({ problem }, "attempts not kept"),
+    onProblem: (problem) => log.warn({ problem }, "saving attempts failed"),
   });
   const cluster = clusterSide({
     ...options.observe,
     store,
     places: options.observe.noKube ? undefined : { ...options.observe, root: options.observe.hostRoot, env },
     policy: options.policy,
-    say: (said) => log.info({ said }, "cluster"),
+    warn,
     onChange: () => onHint({ from: "cluster", urgency: "soon" }),
   });
   const triggers = openTriggers({
     ...options.observe,
     findSocket: () => findSocket(options.observe, env),
     onHint,
-    say: (said) => log.info({ said }, "trigger"),
-    onLost: (error) => log.error({ reason: describeError(error) }, "a trigger is not followed any more"),
+    warn,
+    onLost: (error) => log.error({ reason: describeError(error) }, "trigger stopped"),
   });
   const policies = (): Policies => {
     const agent = options.policy();
     return { agent, heal: { ...healPolicyOf(agent, options.diagnosis), unfinished } };
   };
-  const look = async (): Promise<Scanned> => {
+  const scan = async (): Promise<Scanned> => {
     const mirror = await cluster.mirror();
     const snapshot = await observeNode({ ...options.observe, ...(mirror && { mirror }) }, env);
     triggers.saw(snapshot);
@@ -101,7 +102,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     store,
     policies,
     attempts: attempts.book,
-    look,
+    scan,
     heal: (shown, order) =>
       runPipeline(shown, {
         ...order,
@@ -112,12 +113,12 @@ export async function runAgent(options: AgentOptions): Promise<void> {
         waits: WAITS,
         ...(cluster.open === undefined ? {} : { cluster: cluster.open }),
         interruption: options.interruption,
-        onWarning: (warning) => log.warn({ warning }, "journal"),
+        onWarning: (warning) => log.warn({ warning }, "journal warning"),
       }),
     gate: (actions) => cluster.gate(actions),
     ownPodUid: env["POD_UID"],
     onDue: (atMs) => pace.dueAt(atMs),
-    onLost: (error) => log.error({ reason: describeError(error) }, "a healing ended unexpectedly"),
+    onLost: (error) => log.error({ reason: describeError(error) }, "healing ended unexpectedly"),
   });
   const stopListening = store.onEvent(({ kind }) => {
     if (kind !== "config") return;
@@ -135,10 +136,10 @@ export async function runAgent(options: AgentOptions): Promise<void> {
       log.warn({ address, next: OPEN_NEXT }, "listening on the network without a token");
       store.update((state) => ({ ...state, openAddress: address }));
     },
-    say: (problem) => log.warn({ problem }, "not shown to the outside as it should be"),
+    warn,
   });
   const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>
-    log.warn({ problem }, "timeline not kept"),
+    log.warn({ problem }, "saving the timeline failed"),
   );
   const retention = keepQuarantineRetention({ ...options, session });
   try {
@@ -152,16 +153,16 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   }
 }
 
-/** What an earlier run left open is settled before the first look; what it began to remove is known to this one. */
+/** Recovers interrupted runs from the journal before the first scan, and returns the ids that they were removing. */
 async function finishEarlierRuns({ session, log }: AgentOptions): Promise<ReadonlySet<string>> {
   try {
     const settled = await settleEarlierRuns({ ...session, sleep, lockWaitMs: 0 });
-    if (!settled.ok) log.warn({ reason: settled.refusal.message }, "what an earlier run left open stays so for now");
-    else if (settled.value.length > 0) log.info({ recoveries: settled.value }, "settled what an earlier run left open");
+    if (!settled.ok) log.warn({ reason: settled.refusal.message }, "recovery of earlier runs postponed");
+    else if (settled.value.length > 0) log.info({ recoveries: settled.value }, "earlier runs recovered");
     return await unfinishedRemovals(session.stateDir, session.uid);
   } catch (thrown) {
     // The next healing meets the same directory, and shows its refusal until somebody repairs it.
-    log.error({ reason: describeError(thrown) }, "the journal of earlier runs cannot be read");
+    log.error({ reason: describeError(thrown) }, "reading the journal failed");
     return new Set();
   }
 }

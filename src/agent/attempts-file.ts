@@ -30,7 +30,7 @@ const AttemptsFile = v.object({
       attempts: v.pipe(
         v.array(
           v.object({
-            /** Before the file was written: so one clock alone has to be understood by whoever reads it. */
+            /** Before the file was written: a reader compares with one clock only. */
             secondsBefore: duration,
             outcome: v.picklist(["healed", "skipped", "failed", "refused", "interrupted"]),
             reason: v.exactOptional(v.string()),
@@ -49,7 +49,7 @@ export interface AttemptsOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly stamp: () => Stamp;
-  /** Told once, until it is another one. What cannot be kept is counted all the same while this process lives. */
+  /** Reported when it changes. Attempts that cannot be written still count while this process lives. */
   readonly onProblem: (problem: string) => void;
 }
 
@@ -60,7 +60,7 @@ export interface KeptAttempts {
 
 /**
  * The budgets of subjects, as earlier processes left them, and written down whenever one changes: an agent that is killed
- * again and again must not try one hopeless subject forever. The journal could not tell: it knows steps and not attempts,
+ * again and again must not try one hopeless subject forever. The journal is no substitute: it records steps and not attempts,
  * the wall clock alone, and what people did by hand.
  */
 export function openAttempts(options: AttemptsOptions): KeptAttempts {
@@ -103,13 +103,13 @@ function openWriter(
   let isChanged = false;
   let pause: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
-  let told: string | undefined;
+  let reported: string | undefined;
 
   async function write(): Promise<void> {
     isChanged = false;
     const problem = await writeAttempts(stateDir, uid, { stamp: stamp(), nowMs: performance.now(), ledger: ledger() });
-    if (problem !== undefined && problem !== told) onProblem(problem);
-    told = problem;
+    if (problem !== undefined && problem !== reported) onProblem(problem);
+    reported = problem;
   }
 
   function writeUnlessPausing(): void {

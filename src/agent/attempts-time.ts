@@ -5,7 +5,7 @@ import { readBoot } from "../snapshot/boot.ts";
 /** A moment that another process can understand, of this boot or of a later one. */
 export interface Stamp {
   readonly at: Date;
-  /** Missing where the node's /proc does not tell. */
+  /** Missing where the node's /proc is unreadable. */
   readonly boot?: { readonly id: string; readonly uptimeSeconds: number } | undefined;
 }
 
@@ -16,7 +16,7 @@ export function stampNow(hostRoot: string): Stamp {
 }
 
 /**
- * How long ago that was. Within one boot the wall clock is not asked, whoever sets it. Across boots it is: one that went
+ * How long ago that was. Within one boot the wall clock is not used, since anyone may set it. Across boots it is: one that went
  * back cannot make a moment lie in the future, nor one before the boot younger than the boot.
  */
 export function msSince(then: Stamp, now: Stamp): number {

@@ -17,8 +17,8 @@ export interface ClusterSideOptions {
   readonly node: string;
   readonly timeoutMs: number;
   readonly policy: () => AgentPolicy;
-  readonly say: (message: string) => void;
-  /** What the cluster says of this node has changed. */
+  readonly warn: (message: string, detail: string) => void;
+  /** The cluster's state of this node has changed. */
   readonly onChange: () => void;
 }
 
@@ -26,10 +26,10 @@ export interface ClusterSideOptions {
 export interface ClusterSide {
   /** For steps that change something in the cluster. */
   readonly open: OpenCluster | undefined;
-  /** What the cluster says, kept by watching it; undefined while there are no credentials for any. */
+  /** The cluster's state, kept current by watches; undefined while there are no credentials. */
   mirror(): Promise<ClusterMirror | undefined>;
   gate(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
-  /** Called with what each look saw. */
+  /** Called with the snapshot of each scan. */
   saw(snapshot: Pick<Snapshot, "kubernetes">): void;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface ClusterSide {
 interface Opened {
   readonly mirror: ClusterMirror;
   readonly gate: FleetGate;
-  readonly face: { close(): Promise<void> };
+  readonly exporter: { close(): Promise<void> };
 }
 
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
@@ -45,13 +45,13 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 export function clusterSide(options: ClusterSideOptions): ClusterSide {
   const { store, places } = options;
   const open = places === undefined ? undefined : clusterOpener(places);
-  const tellSource = logPodSourceChanges(options.say);
+  const logPodSource = logPodSourceChanges(options.warn);
   let nodeName = options.node;
   let isAnswering = false;
   let opening: Promise<void> | undefined;
   let opened: Opened | undefined;
 
-  /** A node that boots has its credentials a while after its agent: they are looked for until they are there. */
+  /** A node that boots has its credentials a while after its agent: each scan checks for them until they exist. */
   async function openOnce(): Promise<void> {
     if (opening === undefined && places !== undefined && open !== undefined) {
       const credentials = clusterCredentials(places);
@@ -61,31 +61,36 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   }
 
   function withoutIt(error: unknown): void {
-    options.say(`the cluster is asked again by each look, and shown nothing: ${describeError(error)}`);
+    options.warn(
+      "watching the cluster failed; each scan queries it, events and condition are off",
+      describeError(error),
+    );
   }
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {
     // Loaded here alone: a node without a cluster is spared their memory.
-    const [{ openClusterMirror }, { openFleetGate }, { openKubeFace }, { REAL_TIMING: timing }] = await Promise.all([
-      import("../kube/mirror.ts"),
-      import("../fleet/gate.ts"),
-      import("./kube/kube-face.ts"),
-      import("../fleet/timing.ts"),
-    ]);
-    const { node, timeoutMs, say } = options;
+    const [{ openClusterMirror }, { openFleetGate }, { openKubeExporter }, { REAL_TIMING: timing }] = await Promise.all(
+      [
+        import("../kube/mirror.ts"),
+        import("../fleet/gate.ts"),
+        import("./kube/kube-exporter.ts"),
+        import("../fleet/timing.ts"),
+      ],
+    );
+    const { node, timeoutMs, warn } = options;
     const mirror = openClusterMirror({ credentials, readText, node, limits: { timeoutMs } });
     mirror.onChange(options.onChange);
-    const common = { openCluster, timing, say };
+    const common = { openCluster, timing, warn };
     opened = {
       mirror,
       gate: openFleetGate({ ...common, node: () => nodeName, policy: () => options.policy().fleet, onBreaker }),
-      face: openKubeFace({ ...common, nodeName: () => nodeName, watched: store }),
+      exporter: openKubeExporter({ ...common, nodeName: () => nodeName, watched: store }),
     };
   }
 
   function onBreaker(breaker: BreakerState): void {
     store.update((state) => ({ ...state, breaker }));
-    store.tell({ kind: "breaker", breaker });
+    store.publish({ kind: "breaker", breaker });
   }
 
   return {
@@ -95,19 +100,19 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
       return opened?.mirror;
     },
     gate: async (actions) => {
-      // What has just not answered a look is not waited for once more; a breaker that is open stays so.
+      // An API that did not answer the last scan is not queried again here; an open breaker stays open.
       if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
       return await opened.gate.ask(actions);
     },
     saw: ({ kubernetes }) => {
-      tellSource(kubernetes);
+      logPodSource(kubernetes);
       isAnswering = kubernetes.source === "api";
       if (kubernetes.source === "api" && kubernetes.nodeName !== undefined) nodeName = kubernetes.nodeName;
     },
     close: async () => {
       await opening;
       opened?.mirror.close();
-      await Promise.all([opened?.gate.close(), opened?.face.close()]);
+      await Promise.all([opened?.gate.close(), opened?.exporter.close()]);
     },
   };
 }

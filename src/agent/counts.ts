@@ -53,7 +53,7 @@ function leaseCounts(
   return [...taken, { network, state: "free", count: Math.max(0, size - taken4) }];
 }
 
-/** Said only where the runtime could be asked. */
+/** Present only where the runtime answered. */
 function isUnknown(id: string, view: NodeView): boolean {
   if (view.snapshot.cri.status !== "read") return false;
   const { sandbox, record, storeRecord } = view.about(id);

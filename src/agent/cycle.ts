@@ -13,9 +13,9 @@ import { decisionsFor, type NodeDecisions, type Policies, runnablePlan } from ".
 import { GrowthMeter } from "./growth.ts";
 import type { AttemptBook } from "./policy/attempts.ts";
 import type { Moment } from "./policy/ledger.ts";
-import { clusterHold, standsOf } from "./standings.ts";
-import type { Hold } from "./state.ts";
-import { afterBegin, afterDeciding, afterHealing, afterHold, afterLook, type Change } from "./state-changes.ts";
+import { clusterPause, standsOf } from "./standings.ts";
+import type { PauseReason } from "./state.ts";
+import { afterBegin, afterDeciding, afterHealing, afterPause, afterScan, type Change } from "./state-changes.ts";
 import type { Store } from "./store.ts";
 
 export interface HealOrder extends Pick<PipelineOptions, "scan" | "plan" | "onResult"> {
@@ -27,19 +27,19 @@ export interface CycleTools {
   readonly policies: () => Policies;
   /** What was tried before, also by earlier processes. */
   readonly attempts: AttemptBook;
-  readonly look: () => Promise<Scanned>;
+  readonly scan: () => Promise<Scanned>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
-  /** What the rest of the fleet says to it. */
+  /** Whether the fleet limits allow it. */
   readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
   readonly ownPodUid: string | undefined;
   /** Something becomes due then, by performance.now(). */
   readonly onDue: (atMs: number) => void;
-  /** A healing ended in a way that nobody thought of. */
+  /** A healing ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
 }
 
 export interface Cycle {
-  /** One look, and the beginning of a healing where one may begin. */
+  /** One scan, which starts a healing where one is allowed. */
   run(): Promise<void>;
   /** Settles when nothing is being healed. */
   idle(): Promise<void>;
@@ -55,26 +55,26 @@ interface TimedScan extends Scanned {
 }
 
 /**
- * Observe, diagnose, decide, heal, tell. Looks go on while a healing is under way: one sandbox that hangs for the
+ * Observe, diagnose, decide, heal, publish. Scans go on while a healing is in flight: one sandbox that hangs for the
  * runtime's two minutes must not make the agent blind. There is one healing at a time.
  */
 export function openCycle(tools: CycleTools): Cycle {
   const { store, attempts, ownPodUid } = tools;
   const growth = new GrowthMeter();
   let healing: Promise<void> | undefined;
-  /** When the newest look began that is part of the state. */
+  /** When the newest scan that is part of the state started. */
   let newestMs = Number.NEGATIVE_INFINITY;
   /** What stopped the last healing before it began, and when that is tried again. */
-  let held: { readonly hold: Hold; readonly untilMs: number } | undefined;
+  let ownPause: { readonly reason: PauseReason; readonly untilMs: number } | undefined;
 
   function apply({ state, events }: Change): void {
     store.update(() => state);
-    for (const event of events) store.tell(event);
+    for (const event of events) store.publish(event);
   }
 
-  async function look(): Promise<TimedScan> {
+  async function scan(): Promise<TimedScan> {
     const startedAt = performance.now();
-    const seen = await tools.look();
+    const seen = await tools.scan();
     return { ...seen, seconds: (performance.now() - startedAt) / 1000, startedAtMs: startedAt };
   }
 
@@ -83,7 +83,7 @@ export function openCycle(tools: CycleTools): Cycle {
     const report = withOwnHealing(buildReport(seen.snapshot, seen.diagnosis), store.state().sightings);
     const counts = countsOf(seen, report);
     const now = momentNow();
-    apply(afterLook(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
+    apply(afterScan(store.state(), { report, counts, growth: growth.take(seen), seconds, now }));
     const dueAtMs = pendingDueAtMs(seen, now);
     if (dueAtMs !== undefined) tools.onDue(dueAtMs);
   }
@@ -100,18 +100,18 @@ export function openCycle(tools: CycleTools): Cycle {
   function settle({ diagnosis }: Scanned): boolean {
     const { decided, leftAlone, dueAtMs } = decisions(diagnosis);
     const mayRun = decided.some(({ decision }) => decision.kind === "run");
-    if (!mayRun) held = undefined;
-    const paused = clusterHold(diagnosis.view);
-    const hold = paused ?? held?.hold;
-    apply(afterHold(store.state(), hold));
-    apply(afterDeciding(store.state(), standsOf(decided, leftAlone, hold)));
+    if (!mayRun) ownPause = undefined;
+    const clusterReason = clusterPause(diagnosis.view);
+    const pauseReason = clusterReason ?? ownPause?.reason;
+    apply(afterPause(store.state(), pauseReason));
+    apply(afterDeciding(store.state(), standsOf(decided, leftAlone, pauseReason)));
     if (dueAtMs !== undefined) tools.onDue(dueAtMs);
-    if (held !== undefined) tools.onDue(held.untilMs);
-    return mayRun && paused === undefined && (held === undefined || held.untilMs <= performance.now());
+    if (ownPause !== undefined) tools.onDue(ownPause.untilMs);
+    return mayRun && clusterReason === undefined && (ownPause === undefined || ownPause.untilMs <= performance.now());
   }
 
-  function holdBack(hold: Hold, milliseconds: number, seen: Scanned): void {
-    held = { hold, untilMs: performance.now() + milliseconds };
+  function pause(reason: PauseReason, milliseconds: number, seen: Scanned): void {
+    ownPause = { reason, untilMs: performance.now() + milliseconds };
     settle(seen);
   }
 
@@ -128,23 +128,23 @@ export function openCycle(tools: CycleTools): Cycle {
     const harmless = new Set(answer.meanwhile.map(({ finding }) => finding.id));
     const meanwhile = (diagnosis: Diagnosis): Plan => onlyThese(runnable(diagnosis), harmless);
     const last = harmless.size === 0 ? seen : await treat(seen, meanwhile);
-    holdBack({ reason: answer.reason, because: answer.because }, RETRY_MS.other, last);
+    pause({ reason: answer.reason, message: answer.message }, RETRY_MS.other, last);
   }
 
   /** Gives what was seen last. */
   async function treat(seen: Scanned, plan: (diagnosis: Diagnosis) => Plan): Promise<Scanned> {
-    const begun: PlannedAction[] = [];
+    const started: PlannedAction[] = [];
     const results: ActionResult[] = [];
     let last: TimedScan = { ...seen, seconds: 0, startedAtMs: newestMs };
     const order: HealOrder = {
       plan,
       scan: async () => {
-        last = await look();
+        last = await scan();
         return last;
       },
       onBegin: ({ plan: { actions } }) => {
-        begun.push(...actions);
-        held = undefined;
+        started.push(...actions);
+        ownPause = undefined;
         attempts.begin(actions);
         apply(afterBegin(store.state(), actions));
       },
@@ -153,7 +153,7 @@ export function openCycle(tools: CycleTools): Cycle {
     try {
       const healed = await tools.heal({ ...seen, plan: plan(seen.diagnosis) }, order);
       if (!healed.ok) {
-        holdBack(holdFor(healed.refusal), RETRY_MS[healed.refusal.kind ?? "other"], seen);
+        pause(pauseFor(healed.refusal), RETRY_MS[healed.refusal.kind ?? "other"], seen);
         return seen;
       }
       record(healed.value.results);
@@ -162,7 +162,7 @@ export function openCycle(tools: CycleTools): Cycle {
       return healed.value;
     } catch (thrown) {
       const ended = new Set(results.map(({ action }) => action));
-      const cutShort = begun.filter((action) => !ended.has(action));
+      const cutShort = started.filter((action) => !ended.has(action));
       const reason = describeError(thrown);
       const failure = { outcome: "failed", reason, code: "run-failed", seconds: 0 } as const;
       record([...results, ...cutShort.map((action) => ({ action, ...failure }))]);
@@ -178,8 +178,8 @@ export function openCycle(tools: CycleTools): Cycle {
 
   return {
     run: async () => {
-      const seen = await look();
-      // It began before the look that verified a healing: what it shows may have been healed since.
+      const seen = await scan();
+      // This scan started before the one that verified a healing: what it shows may have been healed since.
       if (seen.startedAtMs < newestMs) return;
       absorb(seen);
       if (healing !== undefined || !settle(seen)) return;
@@ -207,8 +207,8 @@ function momentNow(): Moment {
   return { ms: performance.now(), wallClock: new Date() };
 }
 
-function holdFor({ kind, message, next }: Refusal): Hold {
-  return { reason: kind ?? "guard", because: `${message} ${next}` };
+function pauseFor({ kind, message, next }: Refusal): PauseReason {
+  return { reason: kind ?? "guard", message: `${message} ${next}` };
 }
 
 function onlyThese(plan: Plan, ids: ReadonlySet<string>): Plan {

@@ -23,7 +23,7 @@ export interface Situation {
 
 export type NodeDecisions = Decisions & Pick<Plan, "leftAlone">;
 
-/** The plan as if a person had asked for it, and then what of it the agent may do by itself now. */
+/** The plan as for an attended run, and the part of it that the agent may execute now. */
 export function decisionsFor(diagnosis: Diagnosis, situation: Situation): NodeDecisions {
   const { policies, ledger, sightings, ownPodUid, now } = situation;
   const plan = planHealing(diagnosis, policies.heal);

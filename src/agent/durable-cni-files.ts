@@ -44,7 +44,7 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
       roots: pluginRoots({ ...options, confDir: () => confDir }),
       onSynced: (seconds) => {
         filesSynced += seconds.length;
-        store.tell({ kind: "cni-files-synced", seconds });
+        store.publish({ kind: "cni-files-synced", seconds });
         publishing ??= setTimeout(publish, PUBLISH_MS).unref();
       },
       onProblems: (problems) => logKeeperProblems(problems, log),
@@ -52,7 +52,7 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
     });
     opened.started.then(
       () => log.info({ keeper: describeKeeper(opened.state()) }, "CNI files are kept durable"),
-      // onLost tells.
+      // onLost reports it.
       () => undefined,
     );
     return opened;
@@ -83,8 +83,8 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
 }
 
 export function logKeeperProblems(problems: readonly KeeperProblem[], log: Logger): void {
-  const said = { problems: problems.map(describeProblem) };
+  const fields = { problems: problems.map(describeProblem) };
   if (problems.length === 0) log.info("CNI files are kept durable again");
-  else if (problems.some(isSerious)) log.warn(said, "CNI files are not all kept durable");
-  else log.info(said, "CNI files are kept durable with a delay");
+  else if (problems.some(isSerious)) log.warn(fields, "CNI files are not all kept durable");
+  else log.info(fields, "CNI files are kept durable with a delay");
 }

@@ -12,7 +12,7 @@ export interface ExportersOptions {
   readonly textfile?: string;
   readonly readyWithinMs: () => number;
   readonly onListening: (address: string) => void;
-  readonly say: (problem: string) => void;
+  readonly warn: (message: string, detail: string) => void;
 }
 
 interface Closable {
@@ -22,18 +22,18 @@ interface Closable {
 const RETRY_MS = 30_000;
 
 /**
- * Opens what shows the agent to the outside. A port that is taken or a certificate that is missing is said and tried
- * again: nobody should lose the healing for want of a page.
+ * Opens the status server and the metrics file. A port that is in use or a missing certificate is logged and retried:
+ * healing does not depend on them.
  */
 export function openExporters({ listen, textfile, ...options }: ExportersOptions): Closable {
-  const { store, onListening, say } = options;
+  const { store, onListening, warn } = options;
   const exporters = [
     ...(listen === ""
       ? []
       : [
-          keepOpening(say, async () => {
+          keepOpening("status server failed to start; retrying", warn, async () => {
             const { openAgentServer } = await import("./http/server.ts");
-            const server = await openAgentServer({ ...options, listen, tell: say });
+            const server = await openAgentServer({ ...options, listen, warn });
             onListening(server.address);
             return server;
           }),
@@ -41,32 +41,32 @@ export function openExporters({ listen, textfile, ...options }: ExportersOptions
     ...(textfile === undefined
       ? []
       : [
-          keepOpening(say, async () => {
+          keepOpening("metrics file failed to open; retrying", warn, async () => {
             const { textfileWriter } = await import("./textfile.ts");
-            return textfileWriter({ store, path: textfile, tell: say });
+            return textfileWriter({ store, path: textfile, warn });
           }),
         ]),
   ];
   return {
     close: async () => {
-      await Promise.all(exporters.map((face) => face.close()));
+      await Promise.all(exporters.map((exporter) => exporter.close()));
     },
   };
 }
 
-/** Tries until it is open or nobody wants it any more; each new reason is said once. */
-function keepOpening(say: ExportersOptions["say"], open: () => Promise<Closable>): Closable {
+/** Retries until it is open or closed by the caller; logs each new reason once. */
+function keepOpening(message: string, warn: ExportersOptions["warn"], open: () => Promise<Closable>): Closable {
   const stop = new AbortController();
 
   async function attempt(): Promise<Closable | undefined> {
-    let said = "";
+    let reported = "";
     while (!stop.signal.aborted) {
       try {
         return await open();
       } catch (thrown) {
         const reason = describeError(thrown);
-        if (reason !== said) say(`${reason} It is tried again every ${RETRY_MS / 1000} s.`);
-        said = reason;
+        if (reason !== reported) warn(message, reason);
+        reported = reason;
       }
       await sleep(RETRY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
     }

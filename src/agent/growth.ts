@@ -2,7 +2,7 @@ import { crashLoops } from "../diagnose/crash-loops.ts";
 import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 
-/** What has come since the look before. */
+/** What is new since the previous scan. */
 export interface Growth {
   readonly crashRestarts: number;
   readonly kernelStalls: number;
@@ -16,7 +16,7 @@ interface Baseline {
 }
 
 /**
- * Turns what each look counts since boot into what is new. What happened before the first look is nobody's news, and a
+ * Turns what each scan counts since boot into increments. What happened before the first scan is not counted, and a
  * loop that comes to rest and starts again is not counted twice. After a boot everything is new.
  */
 export class GrowthMeter {
@@ -36,7 +36,7 @@ export class GrowthMeter {
     const stallsBefore = isSameBoot ? before?.stalls : 0;
     const kernelStalls = stalls === undefined || stallsBefore === undefined ? 0 : Math.max(0, stalls - stallsBefore);
 
-    // A look that could not see the pods forgets none of them.
+    // A scan that could not read the pods forgets none of them.
     const pods = snapshot.cri.status === "read" ? diagnosis.view.sandboxesOfPod : undefined;
     const kept = [...known].filter(([key]) => pods === undefined || pods.has(podOf(key)));
     this.#before = {

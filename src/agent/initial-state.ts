@@ -1,6 +1,6 @@
 import type { AgentState, TimelinePoint } from "./state.ts";
 
-/** What is known before the first look. */
+/** What is known before the first scan. */
 export function initialState(node: string, version: string, timeline: readonly TimelinePoint[]): AgentState {
   return {
     node,

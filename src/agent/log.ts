@@ -5,7 +5,7 @@ import type { Watched } from "./store.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** JSON lines, one at a time and at once: an agent that is killed has said all that it had to say. */
+/** JSON lines, written synchronously: an agent that is killed loses none. */
 export function openLog(level: LogLevel, write: (line: string) => void): Logger {
   const formatters = { level: (label: string) => ({ level: label }) };
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters };
@@ -16,7 +16,7 @@ function writeIfPossible(line: string, write: (line: string) => void): void {
   try {
     write(line);
   } catch {
-    // A full disk under the log, and nowhere else to say so: healing goes on.
+    // The log's disk is full, and there is no other place to report it: healing goes on.
   }
 }
 
@@ -26,7 +26,7 @@ const PERIOD_MS = 60_000;
 /** Logged for those who debug, all of them. */
 const FREQUENT: ReadonlySet<AgentEvent["kind"]> = new Set(["scanned", "cni-files-synced"]);
 
-/** Logs what the agent tells: one line for each change, and never more than somebody would read. */
+/** Logs the agent's events: one line for each change, limited per kind and minute. */
 export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => void {
   const kinds = new Map<AgentEvent["kind"], { sinceMs: number; lines: number; left: number }>();
 
@@ -35,7 +35,7 @@ export function logEvents(store: Pick<Watched, "onEvent">, log: Logger): () => v
     const kind = kinds.get(event.kind) ?? { sinceMs: now, lines: 0, left: 0 };
     kinds.set(event.kind, kind);
     if (now - kind.sinceMs >= PERIOD_MS) {
-      if (kind.left > 0) log.warn({ event: event.kind, count: kind.left }, "more of the same was not logged");
+      if (kind.left > 0) log.warn({ event: event.kind, count: kind.left }, "log lines suppressed");
       Object.assign(kind, { sinceMs: now, lines: 0, left: 0 });
     }
     if (!FREQUENT.has(event.kind) && kind.lines >= MOST_LINES) kind.left++;
@@ -57,31 +57,31 @@ function logEvent(event: AgentEvent, log: Logger): void {
       return log.warn({ from, to, problem, next }, "verdict changed");
     }
     case "detected":
-      return log.info(about(event.sighting), "ghost detected");
+      return log.warn(about(event.sighting), "ghost detected");
     case "gone":
-      return log.info(about(event.sighting), "ghost gone by itself");
+      return log.info(about(event.sighting), "ghost recovered");
     case "degraded":
-      return log.warn({ reason: degradedMessage(event.report) }, "pods are blocked, no ghost found yet");
+      return log.warn({ reason: degradedMessage(event.report) }, "pods blocked; no ghost found yet");
     case "healed":
       return log.info(healed(event.record), "ghost healed");
     case "heal-failed":
       return log.warn(healed(event.record), "healing failed");
     case "refused": {
-      const { reason, because, sighting } = event;
-      return log.info({ reason, because, ...(sighting && about(sighting)) }, "not healed");
+      const { reason, message, sighting } = event;
+      return log.info({ reason, message, ...(sighting && about(sighting)) }, "not healed");
     }
     case "given-up": {
       const { standing } = event.sighting;
-      const why = standing.kind === "given-up" ? { because: standing.because, next: standing.next } : {};
-      return log.error({ ...about(event.sighting), ...why }, "given up: a person must look at it");
+      const why = standing.kind === "given-up" ? { message: standing.message, next: standing.next } : {};
+      return log.error({ ...about(event.sighting), ...why }, "healing given up; manual steps required");
     }
     case "cni-files-synced":
       return log.debug({ files: event.seconds.length }, "CNI files synced");
     case "breaker":
       return log.warn({ ...event.breaker }, event.breaker.open ? "breaker opened" : "breaker closed");
     case "config":
-      if (event.problem === undefined) return log.info("configuration in force");
-      return log.error({ problem: event.problem }, "configuration refused: the one before stays in force");
+      if (event.problem === undefined) return log.info("configuration applied");
+      return log.error({ problem: event.problem }, "new configuration rejected; the previous one stays active");
   }
 }
 

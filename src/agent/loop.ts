@@ -2,14 +2,14 @@ import { describeError } from "../heal/system-error.ts";
 import type { Pace } from "./pace.ts";
 import type { Store } from "./store.ts";
 
-/** What began with the event is often not over when it is looked at: a network being taken down, a stop that fails late. */
+/** What the event started is often still in flight during the scan: a network being torn down, a stop that fails late. */
 const SECOND_GLANCE_MS = 2000;
 
 export interface LoopOptions {
   readonly pace: Pace;
   readonly store: Store;
   readonly cycle: () => Promise<void>;
-  /** Nothing further is begun. */
+  /** Starts nothing further. */
   readonly stop: AbortSignal;
 }
 
@@ -22,7 +22,7 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
     try {
       await cycle();
       const { user, system } = process.cpuUsage(before);
-      pace.looked((user + system) / 1000);
+      pace.scanned((user + system) / 1000);
       if (hinted) pace.dueAt(performance.now() + SECOND_GLANCE_MS);
     } catch (thrown) {
       pace.failed();
@@ -30,7 +30,7 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
         ...state,
         totals: { ...state.totals, scansFailed: state.totals.scansFailed + 1 },
       }));
-      store.tell({ kind: "scan-failed", reason: describeError(thrown) });
+      store.publish({ kind: "scan-failed", reason: describeError(thrown) });
     }
   }
 }

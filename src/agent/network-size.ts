@@ -5,7 +5,7 @@ const NOT_FOR_PODS = 3;
 
 /**
  * How many IPv4 addresses a network has for pods, by the length of network that its plugins wrote beside each address
- * they gave. A range that is configured to be narrower is not seen there. undefined where no result tells.
+ * they assigned. A narrower configured range is not visible there. undefined where no result has it.
  */
 export function addressesFor(network: string, results: readonly ResultFile[]): number | undefined {
   for (const file of results) {

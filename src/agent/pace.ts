@@ -1,29 +1,29 @@
 export interface PaceOptions {
-  /** The slow look that is a net under the hints. */
+  /** Interval of the periodic full scan (fallback for missed events). */
   readonly scanEveryMs: number;
   /** 0 ≤ x < 1, as Math.random. */
   readonly random: () => number;
 }
 
-/** When to look next. Hints may come in floods, looks may not. */
+/** Decides when to scan next. Hints may come in bursts, scans may not. */
 export interface Pace {
-  /** Something happened: look soon. `now` is for what cannot be followed by more of its kind. */
+  /** Something happened: scan soon. `now` is for events that cannot come in bursts. */
   hint(urgency?: "soon" | "now"): void;
   /** Something becomes due at that time, by performance.now(). The earliest counts. */
   dueAt(atMs: number): void;
-  /** A look has ended, and cost so much of the processor. */
-  looked(cpuMs: number): void;
-  /** A look failed for a reason of its own: the next one waits, longer each time. */
+  /** A scan has ended and used this much CPU time. */
+  scanned(cpuMs: number): void;
+  /** A scan failed: the next one waits, longer each time. */
   failed(): void;
   scanEvery(milliseconds: number): void;
-  /** Settles when it is time to look, or when the signal ends it all. Says whether a hint asked for the look. */
+  /** Settles when the next scan is due, or when the signal aborts. The result is whether a hint caused it. */
   wait(signal: AbortSignal): Promise<{ readonly hinted: boolean }>;
 }
 
 /** One event is rarely alone: a pod that stops exits, leaves its network and is deleted within moments. */
 const DEBOUNCE_MS = 250;
 /**
- * Looks that were asked for by hints take this share of one processor in the long run; with the events themselves the
+ * Scans caused by hints take this share of one CPU in the long run; with the events themselves the
  * agent stays below a twentieth on a node where pods come and go all the time.
  */
 const SHARE = 0.03;
@@ -41,7 +41,7 @@ export function openPace(options: PaceOptions): Pace {
   let failures = 0;
   let notBeforeMs = 0;
   let wake: (() => void) | undefined;
-  /** Processor time that hinted looks may still spend; it comes back by and by. */
+  /** CPU time that scans caused by hints may still use; it refills over time. */
   let budget = { ms: BURST_MS, atMs: performance.now() };
 
   function budgetNow(): number {
@@ -74,7 +74,7 @@ export function openPace(options: PaceOptions): Pace {
       dueMs = atMs;
       wake?.();
     },
-    looked: (cpuMs) => {
+    scanned: (cpuMs) => {
       budget = { ms: budgetNow() - cpuMs, atMs: performance.now() };
       failures = 0;
       netAtMs = performance.now() + jittered(scanEveryMs, options.random);

@@ -1,27 +1,19 @@
 import type { Kubernetes } from "../snapshot/types.ts";
 
-/**
- * Says who tells which pods belong on this node when that changes, and not each time it is asked. Nothing is said of a
- * node without a cluster.
- */
-export function logPodSourceChanges(say: (message: string) => void): (kubernetes: Kubernetes) => void {
-  let before = "api, and everything";
+/** Logs from where the pods of this node are known whenever that changes. Logs nothing on a node without a cluster. */
+export function logPodSourceChanges(warn: (message: string, detail: string) => void): (kubernetes: Kubernetes) => void {
+  let before = "api, complete";
   return ({ source, error }) => {
-    const now = `${source}, ${error === undefined ? "and everything" : "but not everything"}`;
+    const now = `${source}, ${error === undefined ? "complete" : "incomplete"}`;
     if (now === before) return;
-    if (source === "api" || error !== undefined) say(inWords(source, error));
+    if (error !== undefined) warn(MESSAGES[source], error);
+    else if (source === "api") warn("pods: API server answers again", "pods are read from the API server");
     before = now;
   };
 }
 
-function inWords(source: Kubernetes["source"], error: string | undefined): string {
-  if (error === undefined) return "the API server tells again which pods belong here";
-  switch (source) {
-    case "api":
-      return `the API server tells which pods belong here, but not everything about them: ${error}`;
-    case "kubelet":
-      return `kubelet tells which pods belong here until the API server does: ${error}`;
-    case "none":
-      return `nobody tells which pods belong here: ${error}`;
-  }
-}
+const MESSAGES: Readonly<Record<Kubernetes["source"], string>> = {
+  api: "pods: API server answers in part",
+  kubelet: "pods: API server unavailable; reading them from kubelet",
+  none: "pods: API server and kubelet unavailable",
+};

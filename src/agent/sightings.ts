@@ -9,11 +9,11 @@ export interface Sighted {
   readonly gone: readonly Sighting[];
 }
 
-export const UNDECIDED: Standing = { kind: "waiting", because: "it is next to be decided upon" };
+export const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
 
 /**
- * What stands now, each with the moment of its first sight. A subject that another class explains now is still the same
- * sighting. A look that could not see the runtime takes nothing off: what it did not find may still be there. Neither
+ * The current findings, each with the time it was first seen. A subject that another class explains now is still the same
+ * sighting. A scan that could not reach the runtime removes nothing: what it did not find may still exist. Neither
  * does one in the middle of a healing for what is being healed.
  */
 export function updateSightings(before: readonly Sighting[], report: NodeReport, now: Moment): Sighted {

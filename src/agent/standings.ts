@@ -4,7 +4,7 @@ import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Decided } from "./policy/ledger.ts";
-import type { Hold, RefusalReason, Sighting, Standing } from "./state.ts";
+import type { PauseReason, RefusalReason, Sighting, Standing } from "./state.ts";
 
 /** A standing, and why nothing is done where that is somebody's decision. */
 export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
@@ -15,47 +15,51 @@ export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
 export function standsOf(
   decided: readonly Decided[],
   leftAlone: readonly LeftAlone[],
-  hold: Hold | undefined,
+  pauseReason: PauseReason | undefined,
 ): ReadonlyMap<string, Stand> {
   return new Map([
-    ...leftAlone.map((left) => [left.finding.id, leftAloneStand(left, hold)] as const),
+    ...leftAlone.map((left) => [left.finding.id, leftAloneStand(left, pauseReason)] as const),
     ...decided.flatMap((one) => {
-      const stand = standOf(one, hold);
+      const stand = standOf(one, pauseReason);
       return stand === undefined ? [] : [[one.action.finding.id, stand] as const];
     }),
   ]);
 }
 
-function leftAloneStand({ finding, reason }: LeftAlone, hold: Hold | undefined): Stand {
-  const standing: Standing = { kind: "observed", because: planReasonInWords(reason) };
-  // What needs a person by its nature was refused by nobody.
+function leftAloneStand({ finding, reason }: LeftAlone, pauseReason: PauseReason | undefined): Stand {
+  const standing: Standing = { kind: "observed", message: planReasonInWords(reason) };
+  // A manual class was not refused: it was never planned.
   if (!finding.treatment.automatic) return { standing, attempts: 0 };
-  return { standing, attempts: 0, refusal: reason.code === "opted-out" ? "opted-out" : (hold?.reason ?? "guard") };
+  return {
+    standing,
+    attempts: 0,
+    refusal: reason.code === "opted-out" ? "opted-out" : (pauseReason?.reason ?? "guard"),
+  };
 }
 
-function standOf({ decision, attempts }: Decided, hold: Hold | undefined): Stand | undefined {
+function standOf({ decision, attempts }: Decided, pauseReason: PauseReason | undefined): Stand | undefined {
   switch (decision.kind) {
     case "run":
-      if (hold === undefined) return undefined;
-      return { standing: { kind: "waiting", because: hold.because }, attempts, refusal: hold.reason };
+      if (pauseReason === undefined) return undefined;
+      return { standing: { kind: "waiting", message: pauseReason.message }, attempts, refusal: pauseReason.reason };
     case "wait":
-      return { standing: { kind: "waiting", because: decision.because }, attempts, refusal: decision.reason };
+      return { standing: { kind: "waiting", message: decision.message }, attempts, refusal: decision.reason };
     case "observe":
-      return { standing: { kind: "observed", because: decision.because }, attempts, refusal: decision.reason };
+      return { standing: { kind: "observed", message: decision.message }, attempts, refusal: decision.reason };
     case "give-up":
-      return { standing: { kind: "given-up", because: decision.because, next: decision.next }, attempts };
+      return { standing: { kind: "given-up", message: decision.message, next: decision.next }, attempts };
   }
 }
 
 /** What holds everything on this node, by the cluster's word. */
-export function clusterHold(view: NodeView): Hold | undefined {
+export function clusterPause(view: NodeView): PauseReason | undefined {
   const { paused, node } = nodeHolds(view);
-  if (paused) return { reason: "paused", because: "the node is paused by unghost.dev/paused" };
-  if (node) return { reason: "opted-out", because: "the node is opted out by unghost.dev/ignore" };
+  if (paused) return { reason: "paused", message: "the node is paused by unghost.dev/paused" };
+  if (node) return { reason: "opted-out", message: "the node is opted out by unghost.dev/ignore" };
   return undefined;
 }
 
-/** Unghost runs in it: whatever is wrong with it is for kubelet to mend. */
+/** Unghost runs in it: only kubelet may repair it. */
 export function isOwnPod({ subject }: Finding, ownPodUid: string | undefined): boolean {
   return ownPodUid !== undefined && "pod" in subject && subject.pod?.uid === ownPodUid;
 }

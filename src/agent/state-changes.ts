@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { isFailing } from "../evidence/pending.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
@@ -7,17 +8,17 @@ import type { Growth } from "./growth.ts";
 import type { Moment } from "./policy/ledger.ts";
 import { UNDECIDED, updateSightings, withStandings } from "./sightings.ts";
 import type { Stand } from "./standings.ts";
-import type { AgentEvent, AgentState, HealRecord, Hold, NodeCounts, Sighting } from "./state.ts";
+import type { AgentEvent, AgentState, HealRecord, NodeCounts, PauseReason, Sighting } from "./state.ts";
 import { addToTimeline } from "./timeline.ts";
 import { verdictWords } from "./verdict-words.ts";
 
-/** What something that happened makes of the state, and what there is to tell about it. */
+/** A new state, and the events to publish for it. */
 export interface Change {
   readonly state: AgentState;
   readonly events: readonly AgentEvent[];
 }
 
-export interface Look {
+export interface ScanResult {
   readonly report: NodeReport;
   readonly counts: NodeCounts;
   readonly growth: Growth;
@@ -25,7 +26,7 @@ export interface Look {
   readonly now: Moment;
 }
 
-export function afterLook(state: AgentState, { report, counts, growth, seconds, now }: Look): Change {
+export function afterScan(state: AgentState, { report, counts, growth, seconds, now }: ScanResult): Change {
   const { sightings, appeared, gone } = updateSightings(state.sightings, report, now);
   const { totals } = state;
   return {
@@ -51,7 +52,7 @@ export function afterLook(state: AgentState, { report, counts, growth, seconds, 
   };
 }
 
-/** Pods fail to start or stop, and no finding says why yet: the verdict is degraded, or unknown while Status hangs. */
+/** Pods fail to start or stop, and no finding explains it yet: the verdict is degraded, or unknown while Status hangs. */
 function isBlocked(report: NodeReport | undefined): boolean {
   return report?.findings.length === 0 && report.pending?.some(isFailing) === true;
 }
@@ -64,7 +65,7 @@ function verdictChange(before: NodeReport | undefined, report: NodeReport): read
   return [{ kind: "verdict", ...from, to, ...verdictWords(report) }];
 }
 
-/** Each finding's new standing. Told is only what has changed: a wait is no news at every look. */
+/** Each finding's new standing. Only changes are published: an unchanged wait is not repeated at every scan. */
 export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Stand>): Change {
   const events = state.sightings.flatMap((before): readonly AgentEvent[] => {
     const stand = stands.get(before.finding.id);
@@ -72,23 +73,23 @@ export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Sta
     const { standing, attempts, refusal } = stand;
     const sighting = { ...before, standing, attempts };
     if (standing.kind === "given-up") return [{ kind: "given-up", sighting }];
-    if (refusal === undefined || !("because" in standing)) return [];
-    return [{ kind: "refused", reason: refusal, because: standing.because, sighting }];
+    if (refusal === undefined || !("message" in standing)) return [];
+    return [{ kind: "refused", reason: refusal, message: standing.message, sighting }];
   });
   const plain = new Map([...stands].map(([id, { standing, attempts }]) => [id, { standing, attempts }]));
   return counted({ ...state, sightings: withStandings(state.sightings, plain) }, events);
 }
 
 /** Nothing at all is touched, for a reason that lies in none of the findings; or nothing holds any more. */
-export function afterHold(state: AgentState, hold: Hold | undefined): Change {
-  if (hold === undefined) return { state: withoutHold(state), events: [] };
-  if (state.hold?.reason === hold.reason && state.hold.because === hold.because) return { state, events: [] };
-  return counted({ ...state, hold }, [{ kind: "refused", ...hold }]);
+export function afterPause(state: AgentState, pauseReason: PauseReason | undefined): Change {
+  if (pauseReason === undefined) return { state: withoutPause(state), events: [] };
+  if (isDeepStrictEqual(state.pauseReason, pauseReason)) return { state, events: [] };
+  return counted({ ...state, pauseReason }, [{ kind: "refused", ...pauseReason }]);
 }
 
-function withoutHold(state: AgentState): AgentState {
-  if (state.hold === undefined) return state;
-  const { hold: _over, ...rest } = state;
+function withoutPause(state: AgentState): AgentState {
+  if (state.pauseReason === undefined) return state;
+  const { pauseReason: _over, ...rest } = state;
   return rest;
 }
 
@@ -98,12 +99,12 @@ export function afterBegin(state: AgentState, actions: readonly PlannedAction[])
   const sightings = state.sightings.map(
     (sighting): Sighting => (ids.has(sighting.finding.id) ? { ...sighting, standing: { kind: "healing" } } : sighting),
   );
-  return { state: { ...withoutHold(state), sightings }, events: [] };
+  return { state: { ...withoutPause(state), sightings }, events: [] };
 }
 
 const MOST_HEALS = 100;
 
-/** What was healed is gone by its verification; a sighting that goes without a word of ours is told as gone. */
+/** Removes what the verification no longer finds; a finding that disappears without a healing is published as `gone`. */
 export function afterHealing(state: AgentState, results: readonly ActionResult[], now: Moment): Change {
   const sightings = new Map(state.sightings.map((sighting) => [sighting.finding.id, sighting]));
   const records = results.map((result) => recordOf(result, now.wallClock));
@@ -128,7 +129,7 @@ export function afterHealing(state: AgentState, results: readonly ActionResult[]
   };
   return counted(
     after,
-    records.map((record) => told(record, sightings.get(record.finding))),
+    records.map((record) => eventOf(record, sightings.get(record.finding))),
   );
 }
 
@@ -136,11 +137,11 @@ function noLongerHealing(sighting: Sighting): Sighting {
   return sighting.standing.kind === "healing" ? { ...sighting, standing: UNDECIDED } : sighting;
 }
 
-function told(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
+function eventOf(record: HealRecord, sighting: Sighting | undefined): AgentEvent {
   const about = sighting === undefined ? {} : { sighting };
   if (record.outcome === "healed") return { kind: "healed", record, ...about };
   if (record.outcome === "failed") return { kind: "heal-failed", record, ...about };
-  return { kind: "refused", reason: "guard", because: record.reason ?? record.outcome, ...about };
+  return { kind: "refused", reason: "guard", message: record.reason ?? record.outcome, ...about };
 }
 
 function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }: ActionResult, at: Date): HealRecord {
@@ -170,5 +171,5 @@ function counted(state: AgentState, events: readonly AgentEvent[]): Change {
 }
 
 function isSameStanding({ standing: one }: Sighting, { standing: other }: Stand): boolean {
-  return one.kind === other.kind && ("because" in one ? one.because : "") === ("because" in other ? other.because : "");
+  return one.kind === other.kind && ("message" in one ? one.message : "") === ("message" in other ? other.message : "");
 }

@@ -10,7 +10,7 @@ export interface AgentState {
   readonly node: string;
   readonly version: string;
   readonly startedAt: Date;
-  /** The last look that was finished; missing until the first one is. */
+  /** The last finished scan; missing until the first one. */
   readonly scan?: ScanState;
   /** Every finding that is standing now, with how long and what is done about it. */
   readonly sightings: readonly Sighting[];
@@ -21,7 +21,7 @@ export interface AgentState {
   /** One point a minute for the last 24 hours, oldest first. */
   readonly timeline: readonly TimelinePoint[];
   /** Why nothing is acted upon right now, whatever is found; missing while the agent acts. */
-  readonly hold?: Hold;
+  readonly pauseReason?: PauseReason;
   /** The last complaint about the configuration file: the one before it is still in force. */
   readonly configProblem?: string;
   /** The address at which every machine of the network may read this, because no token is asked for. */
@@ -70,13 +70,13 @@ export interface Sighting {
 
 /** What is done about a finding. */
 export type Standing =
-  /** Policy says to look only, or it needs a person by its nature. */
-  | { readonly kind: "observed"; readonly because: string }
-  /** It will be healed: by when, or what is waited for, is said. */
-  | { readonly kind: "waiting"; readonly because: string }
+  /** Policy is to observe only, or its class is manual. */
+  | { readonly kind: "observed"; readonly message: string }
+  /** It will be healed; `message` is when, or what it waits for. */
+  | { readonly kind: "waiting"; readonly message: string }
   | { readonly kind: "healing" }
-  /** Its budget is spent; `next` is what a person must do. */
-  | { readonly kind: "given-up"; readonly because: string; readonly next: string };
+  /** Its budget is spent; `next` is the manual steps. */
+  | { readonly kind: "given-up"; readonly message: string; readonly next: string };
 
 export interface HealRecord {
   readonly at: Date;
@@ -123,9 +123,9 @@ export const REFUSAL_REASONS = [
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-export interface Hold {
+export interface PauseReason {
   readonly reason: RefusalReason;
-  readonly because: string;
+  readonly message: string;
 }
 
 export interface TimelinePoint {
@@ -138,7 +138,7 @@ export interface TimelinePoint {
   readonly kernelStalls: number;
 }
 
-/** What the agent tells as it happens, beside the state: histograms observe it, events and logs are made of it. */
+/** Events published beside the state: histograms observe them, Kubernetes events and logs are made of them. */
 export type AgentEvent =
   | { readonly kind: "scanned"; readonly seconds: number }
   | { readonly kind: "scan-failed"; readonly reason: string }
@@ -153,7 +153,7 @@ export type AgentEvent =
   /** Kubelet or Kubernetes reports failures that are no findings yet, and did not at the scan before. */
   | { readonly kind: "degraded"; readonly report: NodeReport }
   | { readonly kind: "healed" | "heal-failed"; readonly record: HealRecord; readonly sighting?: Sighting }
-  | { readonly kind: "refused"; readonly reason: RefusalReason; readonly because: string; readonly sighting?: Sighting }
+  | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string; readonly sighting?: Sighting }
   | { readonly kind: "given-up"; readonly sighting: Sighting }
   | { readonly kind: "breaker"; readonly breaker: BreakerState }
   /** For each file: from the notice of its change until it was on disk. */

@@ -1,10 +1,10 @@
 import type { AgentEvent, AgentState } from "./state.ts";
 
-/** Holds the agent's state. Whoever shows it subscribes; nobody but the loop changes it. */
+/** The agent's state. Exporters subscribe to it; only the loop changes it. */
 export interface Store {
   state(): AgentState;
   update(change: (state: AgentState) => AgentState): void;
-  tell(event: AgentEvent): void;
+  publish(event: AgentEvent): void;
   /** Called after each change, and with each event. Gives back how to stop. */
   onChange(listener: (state: AgentState) => void): () => void;
   onEvent(listener: (event: AgentEvent) => void): () => void;
@@ -23,7 +23,7 @@ export function openStore(initial: AgentState): Store {
       current = change(current);
       for (const listener of changeListeners) listener(current);
     },
-    tell: (event) => {
+    publish: (event) => {
       for (const listener of eventListeners) listener(event);
     },
     onChange: (listener) => subscribe(changeListeners, listener),

@@ -9,7 +9,7 @@ export interface TextfileOptions {
   /** In the directory of node_exporter's textfile collector. */
   readonly path: string;
   /** Takes the first failure of a row of failures. */
-  readonly tell: (problem: string) => void;
+  readonly warn: (message: string, detail: string) => void;
   /** The least time between two writings; 15 s by default, about as often as anybody scrapes. */
   readonly everyMs?: number;
 }
@@ -23,7 +23,7 @@ const EVERY_MS = 15_000;
 
 /** The agent's metrics as a file for node_exporter: after changes, and never half written. */
 export function textfileWriter(options: TextfileOptions): TextfileWriter {
-  const { store, path, tell, everyMs = EVERY_MS } = options;
+  const { store, path, warn, everyMs = EVERY_MS } = options;
   if (!path.endsWith(".prom")) {
     throw new Error(`node_exporter reads files that end in .prom only, and ${path} does not. Name it unghost.prom.`);
   }
@@ -49,7 +49,7 @@ export function textfileWriter(options: TextfileOptions): TextfileWriter {
       await replaceFile(path, await metrics.render());
       failing = false;
     } catch (error) {
-      if (!failing) tell(`cannot write the metrics to ${path}: ${describeError(error)}. It is tried again.`);
+      if (!failing) warn("writing the metrics file failed; retrying", `${path}: ${describeError(error)}`);
       failing = true;
     }
   }

@@ -1,13 +1,13 @@
 import type { TimelinePoint } from "./state.ts";
 
-/** A stretch of minutes that are alike; one minute where not said. */
+/** Consecutive equal minutes; one minute by default. */
 export interface TimelineRun extends TimelinePoint {
   readonly minutes?: number;
 }
 
 const MINUTE_S = 60;
 
-/** A day is 1440 minutes, and most of them are like the one before: told in stretches it is a few lines. */
+/** A day is 1440 minutes, and most equal the previous one: run-length encoding makes it a few lines. */
 export function runsOf(timeline: readonly TimelinePoint[]): readonly TimelineRun[] {
   const runs: TimelineRun[] = [];
   for (const point of timeline) {

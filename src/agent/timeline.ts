@@ -12,10 +12,10 @@ export interface TimelineEntry {
 
 /** A day of minutes. */
 export const MOST_POINTS = 24 * 60;
-/** Looks are a minute or so apart: between two of them nothing has changed. A longer gap is one in our own life. */
+/** Scans are about a minute apart: between two of them nothing has changed. In a longer gap the agent did not run. */
 const LONGEST_FILL_MINUTES = 5;
 
-/** Adds to the minute's point, and fills the minutes since the last one in which nobody looked. */
+/** Adds to the minute's point, and fills the minutes without a scan since the last one. */
 export function addToTimeline(timeline: readonly TimelinePoint[], entry: TimelineEntry): readonly TimelinePoint[] {
   const minute = Math.floor(entry.at.getTime() / 60_000) * 60;
   const last = timeline.at(-1);

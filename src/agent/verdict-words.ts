@@ -15,7 +15,7 @@ export function verdictWords({ verdict, findings, problems, pending = [] }: Node
   switch (verdict) {
     case "unknown":
       return {
-        problem: `the last scan could not tell whether this node has ghosts: ${problemsInWords(problems)}`,
+        problem: `the last scan could not determine whether this node has ghosts: ${problemsInWords(problems)}`,
         next: problems.find(({ next }) => next !== undefined)?.next ?? "Run unghost doctor on this node.",
       };
     case "ghosts":

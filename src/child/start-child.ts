@@ -5,7 +5,7 @@ import type { Readable, Writable } from "node:stream";
  * How a child process ended.
  * - `exited`, `signalled`: the kernel reported it.
  * - `not-started`: it could not be executed.
- * - `abandoned`: SIGKILL was sent and nothing happened: it hangs in the kernel (state D), and nobody waits for it.
+ * - `abandoned`: SIGKILL was sent and nothing happened: it hangs in the kernel (state D), and is not waited for.
  */
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
@@ -17,7 +17,7 @@ export interface Child {
   readonly stdin: Writable | undefined;
   readonly stdout: Readable | undefined;
   readonly stderr: Readable | undefined;
-  /** Its own end, whoever else still holds its pipes. */
+  /** The exit of the child itself, even while another process still holds its pipes open. */
   readonly ended: Promise<ChildEnd>;
   /** Ends the whole process group: SIGTERM, SIGKILL after the grace period. Settles by a timer in any case. */
   stop(): Promise<ChildEnd>;
@@ -46,7 +46,7 @@ export function startChild([file = "", ...args]: readonly string[], options: Sta
   } catch (error) {
     return neverStarted(error instanceof Error ? error : new Error(String(error)));
   }
-  // A pipe whose reader is gone: the exit code tells, and nobody reads this error.
+  // The reader of the pipe is gone. The exit code reports the failure, so this error is ignored.
   child.stdin?.on("error", () => undefined);
   const running = new RunningChild(child, graceMs, askToEnd);
   return running;
@@ -103,7 +103,7 @@ class RunningChild implements Child {
     try {
       process.kill(-pid, signal);
     } catch {
-      // Nobody of the group is left, which is what was wanted.
+      // No process of the group is left.
     }
   }
 

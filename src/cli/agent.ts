@@ -63,7 +63,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     store.update(({ configProblem: _before, ...state }) =>
       problem === undefined ? state : { ...state, configProblem: problem },
     );
-    store.tell(problem === undefined ? { kind: "config" } : { kind: "config", problem });
+    store.publish(problem === undefined ? { kind: "config" } : { kind: "config", problem });
   }
   const onReload = (): void => {
     reload().catch((error: unknown) => log.error({ reason: describeError(error) }, "configuration not read"));

@@ -1,12 +1,12 @@
 /** Where one way of running Kubernetes keeps things. Defaults only: what runtime or kubelet report themselves comes first. */
 export interface Distribution {
   readonly name: "k3s" | "rke2" | "k0s" | "microk8s" | "kubeadm" | "talos" | "cri-o" | "cri-dockerd";
-  /** CRI sockets. Distributions that share one cannot be told apart by it. */
+  /** CRI sockets. Distributions that share one cannot be distinguished by it. */
   readonly sockets: readonly string[];
   readonly cniConfDir: string;
   readonly cniBinDirs: readonly string[];
   readonly kubelet: KubeletPlaces;
-  /** systemd units whose journal tells about sandboxes. */
+  /** systemd units that log about sandboxes. */
   readonly units: readonly string[];
   /** Logs of runtime and kubelet that are files of their own. */
   readonly logFiles: readonly string[];
@@ -59,7 +59,7 @@ export interface RuntimeUnit {
    * - `after-only`: the runtime cleans up by itself before it listens.
    */
   readonly before: "in-unit" | "own-unit" | "after-only";
-  /** Where the runtime keeps its records: they must be mounted before we look. */
+  /** Where the runtime keeps its records: they must be mounted before a scan. */
   readonly dataDirs: readonly string[];
 }
 

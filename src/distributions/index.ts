@@ -51,7 +51,7 @@ export const OWN_CONTAINERDS: readonly OwnContainerd[] = DISTRIBUTIONS.flatMap((
 
 export const RUNTIME_UNITS: readonly RuntimeUnit[] = DISTRIBUTIONS.flatMap(({ services }) => services);
 
-/** What the distributions behind one socket say together; where they differ and only one can be right, the first. */
+/** The merged values of the distributions that share a socket; where only one value is possible, the first. */
 export interface SocketPlaces {
   readonly names: readonly Distribution["name"][];
   readonly cniConfDir: string;

@@ -62,7 +62,7 @@ function checkWritable(id: string, path: string, neededFor: string): Check {
 function checkReadable(id: string, path: string, neededFor: string): Check {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return absentCheck(id, `${path} does not exist`);
   try {
-    // A device that the container's cgroup forbids looks readable until it is opened.
+    // A device that the container's cgroup forbids has readable permissions; only open() fails.
     closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
     return ok(id, `${path} is readable`);
   } catch (error) {

@@ -14,7 +14,7 @@ export const CAPABILITIES: readonly NeededCapability[] = [
   {
     name: "DAC_OVERRIDE",
     bit: 1,
-    neededFor: "reading and quarantining files that belong to other users or that nobody may read",
+    neededFor: "reading and quarantining files of other users and files without read permission",
   },
   {
     name: "SYS_PTRACE",

@@ -4,7 +4,7 @@ import type { Snapshot } from "../snapshot/types.ts";
 import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
 
 const NEEDED_FOR: Readonly<Record<string, string>> = {
-  boot: "telling this boot from the one before",
+  boot: "distinguishing this boot from the previous one",
   cri: "everything: the runtime lists the sandboxes",
   containerd: "records, tasks and leases of sandboxes",
   processes: "proving that a sandbox is dead",

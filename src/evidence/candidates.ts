@@ -79,13 +79,13 @@ function criSigns({ state }: Sandbox, { containers }: AboutId): CriSigns {
   };
 }
 
-function evidenceOfDeath({ lookedFor }: Liveness, { containers }: AboutId): readonly Evidence[] {
+function evidenceOfDeath({ checked }: Liveness, { containers }: AboutId): readonly Evidence[] {
   const states = containers.map(containerInWords);
   const held = states.length === 0 ? "no container" : `container${states.length === 1 ? "" : "s"} ${states.join(", ")}`;
   return [
     { source: "cri", fact: `listed as NotReady, with ${held}` },
     { source: "processes", fact: "no shim and no process carries its id" },
-    ...(lookedFor.includes("task") ? [{ source: "containerd", fact: "no live task" }] : []),
+    ...(checked.includes("task") ? [{ source: "containerd", fact: "no live task" }] : []),
   ];
 }
 

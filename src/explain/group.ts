@@ -28,7 +28,7 @@ interface Tally {
   readonly sandboxIds: Set<string>;
 }
 
-/** Nobody reads more names; the count stays exact. */
+/** More names would only be noise; the count stays exact. */
 const MAX_NAMES = 1_000;
 
 export function grouper(): Grouper {

@@ -4,7 +4,7 @@ import { couldConcernSandboxes } from "../classes/log-filter.ts";
 import { normalise } from "./normalise.ts";
 import { type LogPod, subjectOf } from "./subject.ts";
 
-/** One class that a line may stand for. Several with `decides` mean that the line alone cannot tell. */
+/** One class that a line may stand for. Several with `decides` mean that the line alone is ambiguous. */
 export interface Match {
   readonly class: string;
   readonly confidence: number;
@@ -18,7 +18,7 @@ export interface Match {
 export type Level = Signature["level"];
 
 export interface Recognition {
-  /** How deep the line let us look; undefined when nothing matched. */
+  /** How specific the match is; undefined when nothing matched. */
   readonly level: Level | undefined;
   readonly matches: readonly Match[];
 }
@@ -33,7 +33,7 @@ interface Hit {
 const PIECE = 16_384;
 const OVERLAP = 2_048;
 
-/** A probe's message quotes whatever the container answered: it says nothing about the node. */
+/** A probe's message quotes whatever the container answered: it is no evidence about the node. */
 const ORDINARY = /(?:readiness|liveness|startup) probe (?:failed|errored)/;
 
 /** The classes a line stands for: causes first (innermost first), else wrappers, else symptoms (likeliest first). */

@@ -1,4 +1,4 @@
-/** A longer line is cut: what a log has to say about a sandbox stands within the first megabyte. */
+/** A longer line is cut: what a log reports about a sandbox is within the first megabyte. */
 const MAX_LINE = 1024 * 1024;
 
 /** Lines of a byte stream, with a flat amount of memory whatever comes. */

@@ -1,4 +1,4 @@
-/** Which sandbox and which pod a line speaks of, as far as it says so. Ids may be short (crictl prints 13 digits). */
+/** The sandbox and the pod that a line names, if any. Ids may be short (crictl prints 13 digits). */
 export interface LogSubject {
   readonly sandboxId?: string;
   readonly pod?: LogPod;

@@ -18,14 +18,14 @@ export interface BreakerWatchOptions {
 export interface BreakerWatch {
   state(): BreakerState;
   /** Counts the fleet where that is due and waits so long for it; a KubeError where it cannot be counted. */
-  look(waitMs: number): Promise<void>;
+  check(waitMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A large fleet's list takes a while; whoever waits for it does not wait this long. */
+/** Listing a large fleet takes a while; callers wait less than this. */
 const COUNT_MS = 15_000;
 /** While it is open, somebody has to see that things have calmed down, also when this node wants nothing any more. */
-const LOOK_AGAIN_MS = 30_000;
+const CHECK_EVERY_MS = 30_000;
 
 export function openBreaker({ openCluster, policy, node, timing, onTurn }: BreakerWatchOptions): BreakerWatch {
   const ended = new AbortController();
@@ -39,7 +39,7 @@ export function openBreaker({ openCluster, policy, node, timing, onTurn }: Break
     const counter = { namespace, node: node(), timing, signal: ended.signal };
     const counts = await orKubeError(withApi(openCluster, COUNT_MS, (api) => fleetCounts(api, counter)));
     if (counts instanceof KubeError) {
-      // What was seen that long ago says nothing any more, and a node must be able to heal without any API.
+      // A result this old is stale, and a node must be able to heal without any API.
       if (timing.clock() - countedAtMs > WINDOW_MS) become(CLOSED);
       return counts;
     }
@@ -59,7 +59,7 @@ export function openBreaker({ openCluster, policy, node, timing, onTurn }: Break
 
   async function watchUntilClosed(): Promise<void> {
     while (state.open && !ended.signal.aborted) {
-      await timing.sleep(LOOK_AGAIN_MS * (1 + timing.random() / 2), ended.signal);
+      await timing.sleep(CHECK_EVERY_MS * (1 + timing.random() / 2), ended.signal);
       if (!ended.signal.aborted) await countOnce();
     }
   }
@@ -73,7 +73,7 @@ export function openBreaker({ openCluster, policy, node, timing, onTurn }: Break
 
   return {
     state: () => state,
-    look: async (waitMs) => {
+    check: async (waitMs) => {
       if (timing.clock() - countedAtMs < FRESH_MS) return;
       const enough = new AbortController();
       const late = timing.sleep(waitMs, enough.signal).then(() => "late" as const);

@@ -3,13 +3,13 @@ import type { FleetPolicy } from "./fleet-policy.ts";
 /** Whether all acting is stopped because it is hardly the nodes themselves that are ill. */
 export interface BreakerState {
   readonly open: boolean;
-  readonly because?: string;
+  readonly message?: string;
   readonly since?: Date;
 }
 
 export const CLOSED: BreakerState = { open: false };
 
-/** What one node says of itself in its condition. */
+/** What one node reports in its condition. */
 export interface NodeHealth {
   readonly ill: boolean;
   /** When it last became ill, or well. */
@@ -18,7 +18,7 @@ export interface NodeHealth {
 }
 
 export interface FleetCounts {
-  /** Nodes that have said lately how they are. Those without an agent, or with a silent one, are not evidence of anything. */
+  /** Nodes with a recent report. Nodes without an agent, or with a stale report, are not evidence of anything. */
   readonly reporting: number;
   readonly ill: number;
   /** Of those that are ill: the ones that became so lately. */
@@ -57,6 +57,6 @@ export function decideBreaker(
   return {
     open: true,
     since: now,
-    because: `${turnedIll} of ${reporting} nodes turned ill within ${WINDOW_MINUTES} minutes: it is hardly the nodes but what they share, such as the control plane or the network; nothing is touched until it calms down`,
+    message: `${turnedIll} of ${reporting} nodes became unhealthy within ${WINDOW_MINUTES} minutes: the cause is probably shared, such as the control plane or the network; healing is paused until the number drops`,
   };
 }

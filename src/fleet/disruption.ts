@@ -5,7 +5,7 @@ type Disruption = "always" | "in-bulk" | "never";
 
 /** What a step does to anybody else than the dead sandbox that it is about. */
 const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
-  // Something that lives is ended, and whoever waits for it fails.
+  // A running process is ended, and the callers that wait for it fail.
   "end-process": "always",
   "free-cni-lock": "always",
   // A pod is restarted, and with it what it serves.

@@ -15,7 +15,7 @@ export interface FleetGateOptions {
   /** What the cluster calls this node. */
   readonly node: () => string;
   readonly timing: Timing;
-  readonly say: (message: string) => void;
+  readonly warn: (message: string, detail: string) => void;
   /** The breaker has opened, or closed again. */
   readonly onBreaker: (state: BreakerState) => void;
 }
@@ -26,8 +26,8 @@ export type FleetAnswer =
   | {
       readonly kind: "wait";
       readonly reason: "breaker" | "slots";
-      readonly because: string;
-      /** What may be done all the same, for it disturbs nobody. */
+      readonly message: string;
+      /** What may be done all the same, since it disrupts no pod. */
       readonly meanwhile: readonly PlannedAction[];
     };
 
@@ -49,19 +49,19 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
  * Fails open: an API that is down, refuses or hangs never keeps a node from healing itself. Only a breaker that was
  * found open holds on for a while, for the API may be down for the same reason.
  */
-export function openFleetGate({ openCluster, policy, node, timing, say, onBreaker }: FleetGateOptions): FleetGate {
+export function openFleetGate({ openCluster, policy, node, timing, warn, onBreaker }: FleetGateOptions): FleetGate {
   const breaker = openBreaker({ openCluster, policy, node, timing, onTurn: onBreaker });
-  const slots = openSlots({ openCluster, node, timing, say });
+  const slots = openSlots({ openCluster, node, timing, warn });
   let leftAloneUntilMs = 0;
   let lastTrouble: KubeErrorKind | undefined;
 
-  /** What goes wrong is said when it begins or changes, not each time it is met. */
-  async function heard<T>(asking: Promise<T>): Promise<T | KubeError> {
+  /** Logs an error when it starts or changes, not on every call. */
+  async function loggedOnce<T>(asking: Promise<T>): Promise<T | KubeError> {
     const answer = await orKubeError(asking);
     const trouble = answer instanceof KubeError ? answer.kind : undefined;
     if (answer instanceof KubeError) {
       leftAloneUntilMs = timing.clock() + LEAVE_ALONE_MS;
-      if (trouble !== lastTrouble) say(`healing goes on without regard to the rest of the fleet: ${answer.message}`);
+      if (trouble !== lastTrouble) warn("fleet limits unavailable; healing continues without them", answer.message);
     }
     lastTrouble = trouble;
     return answer;
@@ -69,7 +69,7 @@ export function openFleetGate({ openCluster, policy, node, timing, say, onBreake
 
   async function takeSlot(disruptive: readonly PlannedAction[], waitMs: number): Promise<SlotAnswer | undefined> {
     if (disruptive.length === 0 || waitMs <= 0) return undefined;
-    const answer = await heard(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
+    const answer = await loggedOnce(withApi(openCluster, waitMs, (api) => slots.take(api, policy())));
     return answer instanceof KubeError ? undefined : answer;
   }
 
@@ -77,17 +77,17 @@ export function openFleetGate({ openCluster, policy, node, timing, say, onBreake
     if (actions.length === 0) return GO;
     const startedMs = timing.clock();
     const isLeftAlone = startedMs < leftAloneUntilMs;
-    const looked = isLeftAlone ? undefined : await heard(breaker.look(ASK_MS));
-    const { open, because = "" } = breaker.state();
-    if (open) return { kind: "wait", reason: "breaker", because, meanwhile: [] };
-    if (isLeftAlone || looked instanceof KubeError) return GO;
+    const checked = isLeftAlone ? undefined : await loggedOnce(breaker.check(ASK_MS));
+    const { open, message = "" } = breaker.state();
+    if (open) return { kind: "wait", reason: "breaker", message, meanwhile: [] };
+    if (isLeftAlone || checked instanceof KubeError) return GO;
     const { disruptive, harmless } = byDisruption(actions);
     const slot = await takeSlot(disruptive, startedMs + ASK_MS - timing.clock());
     if (slot === undefined) return GO;
     if (slot.kind === "held") return { kind: "go", release: () => slot.slot.release() };
     const who = slot.by.join(", ") || "others were faster";
     const full = `as many nodes of the fleet as may heal at once are doing so (${who})`;
-    return { kind: "wait", reason: "slots", because: full, meanwhile: harmless };
+    return { kind: "wait", reason: "slots", message: full, meanwhile: harmless };
   }
 
   return { ask, breaker: () => breaker.state(), close: () => breaker.close() };

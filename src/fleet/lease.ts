@@ -24,7 +24,7 @@ export interface LeaseRef {
 
 export interface Lease {
   readonly resourceVersion: string;
-  /** Empty where nobody holds it. */
+  /** Empty where it has no holder. */
   readonly holder: string;
   readonly durationSeconds: number;
   readonly acquiredAt: string;

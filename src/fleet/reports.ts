@@ -30,7 +30,7 @@ const ReportSchema = v.pipe(
 const PAGE_SIZE = 100;
 
 /**
- * What the nodes of the cluster say of themselves. Not "whatever the cache has": a server that answers from its cache
+ * What the nodes of the cluster report. Not "whatever the cache has": a server that answers from its cache
  * ignores the page size, and a thousand nodes at once are more than the agent's whole memory.
  */
 export async function readReports(api: Api): Promise<readonly NodeHealth[]> {

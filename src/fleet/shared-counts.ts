@@ -13,9 +13,9 @@ import type { Timing } from "./timing.ts";
 export const COUNTS_LEASE = "unghost-fleet-counts";
 const ANNOTATION = "unghost.dev/fleet-counts";
 
-/** Counts are good for this long: short, for when a fleet turns ill, the first count comes before most have said so. */
+/** Counts are good for this long: short, since the first count comes before most nodes of a failing fleet have reported. */
 export const FRESH_MS = 5000;
-/** Whoever said that it counts is given this long. */
+/** How long the node that announced a count has to finish it. */
 const COUNTING_MS = 10_000;
 const PATIENCE_MS = 500;
 

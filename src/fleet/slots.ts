@@ -6,7 +6,7 @@ import { getLease, type Lease, type LeaseRef, type LeaseWish, writeLease } from 
 import type { Timing } from "./timing.ts";
 import { withApi } from "./with-api.ts";
 
-/** A healing takes seconds; a holder that has not been heard of for this long has died. */
+/** A healing takes seconds; a holder that has not renewed for this long has died. */
 const DURATION_SECONDS = 60;
 const RENEW_EVERY_MS = 20_000;
 const REQUEST_MS = 2000;
@@ -16,12 +16,12 @@ export interface SlotsOptions {
   readonly openCluster: OpenCluster;
   readonly node: () => string;
   readonly timing: Timing;
-  readonly say: (message: string) => void;
+  readonly warn: (message: string, detail: string) => void;
 }
 
 export interface HeldSlot {
   readonly name: string;
-  /** Gives it to the next; where the API cannot be told, it runs out by itself. Never throws. */
+  /** Releases the slot; without an API server it expires. Never throws. */
   release(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export type SlotAnswer =
   | { readonly kind: "taken"; readonly by: readonly string[] };
 
 export interface Slots {
-  /** One of the fleet's places, asked for once; where it cannot be told, a KubeError. */
+  /** Requests one of the fleet's slots, without a retry; a KubeError where the API does not answer. */
   take(api: Api, policy: Pick<FleetPolicy, "slots" | "namespace">): Promise<SlotAnswer>;
 }
 
@@ -76,12 +76,12 @@ function deathWatch({ clock }: Timing): (name: string, lease: Lease) => boolean 
   };
 }
 
-function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, say }: SlotsOptions): HeldSlot {
+function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn }: SlotsOptions): HeldSlot {
   const ended = new AbortController();
   const holder = node();
   let lease = taken;
 
-  /** A write whose answer got lost makes the version that we know an old one: then only the holder's name tells. */
+  /** A write whose answer got lost makes the version that we know an old one: then only the holder's name decides. */
   async function write(newHolder: string): Promise<"written" | "lost"> {
     return await withApi(openCluster, REQUEST_MS, async (api) => {
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
@@ -104,10 +104,11 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, say 
       if (ended.signal.aborted) return;
       const outcome = await orKubeError(write(holder));
       if (outcome === "lost") {
-        say(`the fleet's slot ${ref.name} was given to another node before this one had finished`);
+        warn("fleet slot taken by another node before this one finished", ref.name);
         return;
       }
-      if (outcome instanceof KubeError) say(`the fleet's slot ${ref.name} could not be renewed: ${outcome.message}`);
+      if (outcome instanceof KubeError)
+        warn("renewing the fleet slot failed; retrying", `${ref.name}: ${outcome.message}`);
     }
   }
 
@@ -119,7 +120,7 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, say 
       await renewing;
       const outcome = await orKubeError(write(""));
       if (outcome instanceof KubeError)
-        say(`the fleet's slot ${ref.name} could not be given back and runs out by itself: ${outcome.message}`);
+        warn("releasing the fleet slot failed; it expires", `${ref.name}: ${outcome.message}`);
     },
   };
 }

@@ -42,7 +42,7 @@ function linkTarget(path: string): string | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined;
   } catch {
-    // Not to be looked at (permission, not a directory): whoever opens the path next meets the same error and reports it.
+    // lstat failed (permission, not a directory): opening the path fails with the same error, which is reported there.
     return undefined;
   }
 }

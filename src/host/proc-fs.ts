@@ -2,7 +2,7 @@ import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { errorCode } from "./safe-fs.ts";
 
-/** Reads below /proc, where sizes are unknown beforehand and processes end while they are looked at. */
+/** Reads below /proc, where sizes are unknown beforehand and processes end while they are read. */
 
 export type ProcRead =
   | { readonly kind: "content"; readonly text: string }
@@ -37,7 +37,7 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
   }
 }
 
-/** Only for the few files that need it: to hold as much as may be read had the engine collect garbage at every look. */
+/** Only for the few files that need it: a buffer of the largest size made the engine collect garbage at every scan. */
 function grown(full: Buffer, most: number): Buffer {
   const larger = Buffer.allocUnsafe(Math.min(2 * full.length, most));
   full.copy(larger);

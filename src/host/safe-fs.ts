@@ -86,7 +86,10 @@ function listingError(error: unknown): Listing {
 
 /** A directory that is there and could not be listed, as a source that failed. */
 export function failedListing<T>(shown: string, listing: Listing & { readonly kind: "refused" }): Source<T> {
-  return failed(`${shown} ${listing.reason}`, listing.next ?? `look at ${shown}: it is not as its owner keeps it`);
+  return failed(
+    `${shown} ${listing.reason}`,
+    listing.next ?? `check ${shown}: its type or permissions are not what its owner sets`,
+  );
 }
 
 /** Most files read here are smaller, and sharing one buffer spares an allocation for each of thousands of them. */
@@ -150,7 +153,7 @@ function kindOfEntry(dir: string, entry: Dirent): EntryKind {
   if (entry.isFile()) return "file";
   if (entry.isDirectory()) return "directory";
   if (entry.isSymbolicLink()) return "symlink";
-  // Some file systems do not say (XFS without ftype): ask.
+  // Some file systems do not report the type (XFS without ftype): lstat does.
   const stats = statsOf(`${dir}/${entry.name}`);
   return stats === undefined ? "other" : kindOf(stats);
 }

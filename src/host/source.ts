@@ -21,7 +21,7 @@ export interface Oddity {
 export interface SourceError {
   readonly message: string;
   readonly next?: string;
-  /** Stable, for whoever decides by it. */
+  /** Stable: code decides by it. */
   readonly code?: string;
 }
 
@@ -38,7 +38,7 @@ export function failed<T>(message: string, next?: string, code?: string): Source
   return { status: "failed", error };
 }
 
-/** The value where it was read, else the fallback. For code to which "could not look" and "nothing there" are the same. */
+/** The value where it was read, else the fallback. For code to which "unreadable" and "absent" are the same. */
 export function valueOr<T, F>(source: Source<T>, fallback: F): T | F {
   return source.status === "read" ? source.value : fallback;
 }

@@ -9,7 +9,7 @@ import { errorCode, printable } from "./safe-fs.ts";
  */
 export type PathTrust =
   | { readonly kind: "trusted" }
-  /** Nothing is there, so nobody has put anything there. Every directory that does exist was found to be root's. */
+  /** Nothing exists at the path. Every directory that does exist was found to be root's. */
   | { readonly kind: "missing" }
   | PathRefusal;
 
@@ -30,7 +30,7 @@ const STICKY = 0o1000;
 
 /**
  * Walks from the node's root directory, `root`, down to the path. Directories above `root` are not part of the node:
- * whoever names it with --host-root vouches for them.
+ * the operator who passes --host-root vouches for them.
  */
 export function provePath(root: string, path: string): PathTrust {
   const top = judgeEntry(
@@ -79,9 +79,9 @@ function segmentsOf(path: string): string[] {
 
 type Seen = Stats | "missing" | { readonly errorCode: string };
 
-function statsAt(look: () => Stats | undefined): Seen {
+function statsAt(read: () => Stats | undefined): Seen {
   try {
-    return look() ?? "missing";
+    return read() ?? "missing";
   } catch (error) {
     const code = errorCode(error);
     return code === "ENOENT" || code === "ENOTDIR" ? "missing" : { errorCode: code };
@@ -120,7 +120,7 @@ function mayOthersReplace(stats: Stats): boolean {
 }
 
 /**
- * Root, and while unghost does not run as root, whoever runs it: they gain nothing by deceiving a program that has no
+ * Root, and while unghost does not run as root, the user who runs it: they gain nothing by deceiving a program that has no
  * more rights than they have. So a simulated node, or a test, of an ordinary user works by the same rule.
  */
 export function isTrustedUid(uid: number): boolean {

@@ -1,7 +1,7 @@
 import { closeSync, constants, type FSWatcher, lstatSync, openSync, readlinkSync, watch } from "node:fs";
 import { basename } from "node:path";
 
-/** A directory in which something changed. Without a name, nobody knows what: the kernel's queue overflowed. */
+/** A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed. */
 export type OnChange = (dir: string, name: string | undefined) => void;
 
 /** inotify on directories that may not be there yet, and may be removed and made again. */
@@ -25,8 +25,8 @@ interface Shared {
 }
 
 /**
- * One watch a directory for the whole process. Bun knows watches by their path: as long as anybody holds the one of a
- * directory that was removed, whoever watches its successor is given that dead one.
+ * One watch a directory for the whole process. Bun knows watches by their path: as long as any caller holds the one of a
+ * removed directory, a watch of its successor gets that dead one.
  */
 const shared = new Map<string, Shared>();
 
@@ -78,21 +78,21 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
   if (known !== undefined) end(path, known);
   // Those who listened to its predecessor hear of this one until they refresh.
   const listeners = known?.listeners ?? new Set<OnChange>();
-  const tell = (name: string | undefined): void => {
+  const report = (name: string | undefined): void => {
     for (const listener of listeners) listener(path, name);
   };
   try {
     if (identityOf(pathForWatch(path)) !== identity) return undefined;
     const watcher = watch(path, { persistent: false }, (_event, name) => {
-      // The directory's own end is told under its own name; an entry called so costs one more refresh.
+      // The directory's own removal is reported under its own name; an entry called so costs one more refresh.
       if (name === basename(path)) lose();
-      else tell(name ?? undefined);
+      else report(name ?? undefined);
     });
     const opened = { identity, watcher, listeners };
     // The next refresh watches what is there then, even if it has got the number of its predecessor.
     const lose = (): void => {
       if (shared.get(path) === opened) end(path, opened);
-      tell(undefined);
+      report(undefined);
     };
     watcher.on("error", lose);
     shared.set(path, opened);
@@ -122,7 +122,7 @@ function end(path: string, { watcher }: Shared): void {
 
 /**
  * undefined where there is no directory, only a link to one, or nothing that may be read. Numbers are given out again at
- * once by most file systems; the time of birth tells two of them apart.
+ * once by most file systems; the birth time distinguishes two of them.
  */
 function identityOf(path: string): string | undefined {
   try {

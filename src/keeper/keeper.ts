@@ -13,7 +13,7 @@ export interface KeeperOptions {
   readonly onSynced?: (seconds: readonly number[]) => void;
   /** What stands in the way from now on; called when that changes. */
   readonly onProblems?: (problems: readonly KeeperProblem[]) => void;
-  /** It has ended for a reason that nobody thought of. */
+  /** It has ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
   readonly sync?: typeof syncEntries;
 }

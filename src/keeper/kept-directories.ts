@@ -28,7 +28,7 @@ export function directoryFinder(most: number = MOST_DIRECTORIES): FindDirectorie
   const known = new Map<string, { readonly changedAtMs: number; readonly below: readonly string[] }>();
 
   function directoriesIn(path: string, { mtimeMs, nlink }: Stats): readonly string[] {
-    // Most file systems count a directory's own and those below it; some always say 1.
+    // Most file systems count a directory's own and those below it; some always report 1.
     if (nlink === 2) return [];
     const before = known.get(path);
     if (before?.changedAtMs === mtimeMs) return before.below;

@@ -10,7 +10,7 @@ export interface PluginRootsOptions {
   readonly hostRoot: string;
   readonly cniCacheDir: string;
   readonly multusDir: string | undefined;
-  /** Where the runtime in use reads its networks, once it has said so. */
+  /** Where the runtime in use reads its networks, once it has reported that. */
   readonly confDir: () => string | undefined;
 }
 
@@ -22,7 +22,7 @@ const MOST_CONFIG_FILES = 64;
 const MOST_CONFIG_BYTES = 1024 * 1024;
 const DEEPEST_DELEGATE = 8;
 
-/** Where the node's plugins keep files: below the CNI directory, and wherever their configurations say. */
+/** Where the node's plugins keep files: below the CNI directory, and wherever their configurations point. */
 export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoot[] {
   const { hostRoot, cniCacheDir, multusDir } = options;
   let configured: readonly KeptRoot[] = [];

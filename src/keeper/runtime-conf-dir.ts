@@ -9,7 +9,7 @@ export interface AskedRuntime {
   readonly timeoutMs: number;
 }
 
-/** Where the runtime in use says it reads its networks; undefined while nobody says so. */
+/** The directory from which the runtime in use reports to read its networks; undefined while it is unknown. */
 export async function runtimeConfDir(asked: AskedRuntime): Promise<string | undefined> {
   const { runtimeEndpoint: endpoint, env, hostRoot, timeoutMs } = asked;
   const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });

@@ -57,7 +57,7 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
   }
 }
 
-/** Reached through the open directory: nobody can swap a part of the path meanwhile. */
+/** Reached through the open directory, so that no part of the path can be swapped meanwhile. */
 async function syncEntry(dirFd: number, name: string): Promise<Entry> {
   const path = `/proc/self/fd/${dirFd}/${name}`;
   let fd: number;

@@ -4,7 +4,7 @@ import { eachPaced } from "../snapshot/pace.ts";
 
 /**
  * What is older has been written back by the kernel: by default it starts after 30 s (vm.dirty_expire_centisecs) and
- * looks every 5 s.
+ * checks every 5 s.
  */
 const YOUNG_MS = 60_000;
 

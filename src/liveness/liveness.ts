@@ -13,23 +13,23 @@ export type SignOfLife =
 
 /**
  * Is this sandbox dead?
- * - `alive`: something of it runs, whatever other sources say.
- * - `dead`: every sign that was looked for was read, and none was found.
+ * - `alive`: something of it runs, whatever other sources report.
+ * - `dead`: every sign of life was checked and readable, and none was found.
  * - `unproven`: no sign was found, and at least one could not be read.
  *
- * `lookedFor` names also what could not be read. What a node does not have is not looked for.
+ * `checked` includes the signs that could not be read. Sources that the node does not have are not checked.
  */
 export type Liveness =
   | {
       readonly state: "alive";
-      readonly lookedFor: readonly Sign[];
+      readonly checked: readonly Sign[];
       readonly found: readonly [SignOfLife, ...SignOfLife[]];
       readonly unread: readonly Sign[];
     }
-  | { readonly state: "dead"; readonly lookedFor: readonly Sign[] }
-  | { readonly state: "unproven"; readonly lookedFor: readonly Sign[]; readonly unread: readonly [Sign, ...Sign[]] };
+  | { readonly state: "dead"; readonly checked: readonly Sign[] }
+  | { readonly state: "unproven"; readonly checked: readonly Sign[]; readonly unread: readonly [Sign, ...Sign[]] };
 
-/** What the runtime says of one sandbox. */
+/** What the runtime reports about one sandbox. */
 export interface CriSigns {
   readonly isReady: boolean;
   readonly containers: readonly { readonly id: string; readonly name: string; readonly isRunning: boolean }[];
@@ -71,13 +71,13 @@ export function livenessOf(sandbox: SandboxSigns, node: NodeSigns): Liveness {
   const containers = cri.status === "read" ? cri.value.containers.map(({ id }) => id) : [];
   const ids = [sandbox.id, ...containers, ...(sandbox.containerIds ?? [])];
   const searches = [...criSearches(cri), ...taskSearches(node.tasks, ids), ...processSearches(node.processes, ids)];
-  const lookedFor = searches.map(({ sign }) => sign);
+  const checked = searches.map(({ sign }) => sign);
   const unread = searches.filter(({ result }) => result === "unread").map(({ sign }) => sign);
   const [first, ...more] = searches.flatMap(({ result }) => (typeof result === "object" ? [result] : []));
-  if (first !== undefined) return { state: "alive", lookedFor, found: [first, ...more], unread };
+  if (first !== undefined) return { state: "alive", checked, found: [first, ...more], unread };
   const [unreadFirst, ...unreadMore] = unread;
-  if (unreadFirst !== undefined) return { state: "unproven", lookedFor, unread: [unreadFirst, ...unreadMore] };
-  return { state: "dead", lookedFor };
+  if (unreadFirst !== undefined) return { state: "unproven", checked, unread: [unreadFirst, ...unreadMore] };
+  return { state: "dead", checked };
 }
 
 interface Search {

@@ -1,7 +1,7 @@
 import type { Source } from "../host/source.ts";
 import type { ContainerdFacts, ProcessFacts } from "../snapshot/types.ts";
 
-/** Who still refers to an id. What nobody refers to was left behind. */
+/** Which sources still refer to an id. An id without a reference was left behind. */
 export type Reference =
   | "runtime-list"
   | "containerd-record"

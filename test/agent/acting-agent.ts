@@ -64,7 +64,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
     store,
     policies: () => ({ agent: agent.policy, heal: healPolicyOf(agent.policy, AT_ONCE) }),
     attempts: options.attempts ?? new AttemptBook(),
-    look: async () => {
+    scan: async () => {
       const snapshot = snapshotOf(agent.node, agent.sources);
       await agent.pause();
       return { snapshot, diagnosis: diagnose(snapshot, options.diagnosis ?? AT_ONCE) };

@@ -19,7 +19,7 @@ async function openedSide(): Promise<{ readonly rig: MirrorRig; readonly side: C
     node: "n1",
     timeoutMs: 20_000,
     policy: defaultAgentPolicy,
-    say: () => undefined,
+    warn: () => undefined,
     onChange: () => undefined,
   });
   onTestFinished(() => side.close());

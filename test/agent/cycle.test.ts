@@ -156,14 +156,17 @@ describe("one cycle", () => {
 
       for (let count = 0; count < 3; count++) await agent.round();
 
-      expect(agent.state().hold).toEqual({ reason, because: `${refusal.refusal.message} ${refusal.refusal.next}` });
+      expect(agent.state().pauseReason).toEqual({
+        reason,
+        message: `${refusal.refusal.message} ${refusal.refusal.next}`,
+      });
       expect(agent.state().totals.refusals.get(reason)).toBe(2);
       expect(agent.due.at(-1)).toBeGreaterThan(performance.now());
       expect(standing(agent)).toBe("waiting");
       agent.heal = heal;
       agent.node = {};
       await agent.round();
-      expect(agent.state().hold).toBeUndefined();
+      expect(agent.state().pauseReason).toBeUndefined();
     },
   );
 
@@ -254,14 +257,14 @@ describe("one cycle", () => {
     agent.node = { ...ghostly, sandboxes: both, containers, records: [recordOf("a"), recordOf("b")] };
     const isHarmless = ({ finding }: PlannedAction): boolean => finding.id.endsWith(idOf("b"));
     agent.gate = (actions) =>
-      Promise.resolve({ kind: "wait", reason: "slots", because: "3 of 3 heal", meanwhile: actions.filter(isHarmless) });
+      Promise.resolve({ kind: "wait", reason: "slots", message: "3 of 3 heal", meanwhile: actions.filter(isHarmless) });
     agent.heal = (shown, order) => healing(agent.healed, shown, order, "healed", () => ghostly);
 
     await agent.round();
 
     const healed = agent.healed.flatMap(({ actions }) => actions.map(({ finding }) => finding.id));
     expect(healed).toEqual([`${CLASS}/${idOf("b")}`]);
-    expect(agent.state().hold).toEqual({ reason: "slots", because: "3 of 3 heal" });
+    expect(agent.state().pauseReason).toEqual({ reason: "slots", message: "3 of 3 heal" });
     expect(agent.state().sightings.map(({ finding, standing: { kind } }) => [finding.id, kind])).toEqual([
       [GHOST, "waiting"],
     ]);
@@ -271,12 +274,12 @@ describe("one cycle", () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () =>
-      Promise.resolve({ kind: "wait", reason: "breaker", because: "half of the fleet is ill", meanwhile: [] });
+      Promise.resolve({ kind: "wait", reason: "breaker", message: "half of the fleet is ill", meanwhile: [] });
 
     for (let count = 0; count < 3; count++) await agent.round();
 
     expect(agent.healed).toEqual([]);
-    expect(agent.state().hold).toEqual({ reason: "breaker", because: "half of the fleet is ill" });
+    expect(agent.state().pauseReason).toEqual({ reason: "breaker", message: "half of the fleet is ill" });
     expect(kinds(agent)).toEqual(["detected", "refused", "refused"]);
   });
 
@@ -320,7 +323,7 @@ describe("one cycle", () => {
     await agent.round();
 
     expect(agent.healed).toEqual([]);
-    expect(agent.state().hold?.reason).toBe("paused");
+    expect(agent.state().pauseReason?.reason).toBe("paused");
   });
 
   test("its own pod is never treated", async () => {
@@ -395,7 +398,7 @@ test("a sandbox that another class explains now is still the same sighting", asy
   agent.node = ghostly;
   await agent.round();
   const [before] = agent.state().sightings;
-  agent.gate = () => Promise.resolve({ kind: "wait", reason: "slots", because: "others first", meanwhile: [] });
+  agent.gate = () => Promise.resolve({ kind: "wait", reason: "slots", message: "others first", meanwhile: [] });
   agent.node = { ...ghostly, results: [resultOf("a", "empty")] };
 
   await agent.round();

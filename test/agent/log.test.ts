@@ -11,9 +11,9 @@ function logged(events: readonly AgentEvent[], level: LogLevel = "info"): readon
     store,
     openLog(level, (line) => lines.push(line)),
   );
-  for (const event of events) store.tell(event);
+  for (const event of events) store.publish(event);
   stop();
-  store.tell({ kind: "scan-failed", reason: "after the end" });
+  store.publish({ kind: "scan-failed", reason: "after the end" });
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
@@ -23,7 +23,7 @@ describe("the log", () => {
   test("is one JSON object a line, with a constant message and the rest in fields", () => {
     expect(logged([detected])).toEqual([
       expect.objectContaining({
-        level: "info",
+        level: "warn",
         time: expect.stringMatching(/^\d{4}-/),
         msg: "ghost detected",
         class: "dead-after-crash",
@@ -33,10 +33,10 @@ describe("the log", () => {
   });
 
   test("what somebody must look at is an error, and says what to do", () => {
-    const standing = { kind: "given-up", because: "3 attempts did not heal it", next: "Restart the runtime." } as const;
+    const standing = { kind: "given-up", message: "3 attempts did not heal it", next: "Restart the runtime." } as const;
     const [line] = logged([{ kind: "given-up", sighting: sightingOf("dead-after-crash", 0, standing) }]);
 
-    expect(line).toMatchObject({ level: "error", because: standing.because, next: standing.next });
+    expect(line).toMatchObject({ level: "error", message: standing.message, next: standing.next });
   });
 
   test("a change of the verdict is a warning with problem and next step", () => {

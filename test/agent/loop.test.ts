@@ -5,18 +5,18 @@ import type { AgentEvent } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
-/** A pace that never waits, and notes what it is told. */
-function noted(hinted: boolean): { readonly pace: Pace; readonly told: string[] } {
-  const told: string[] = [];
+/** A pace that never waits, and notes what it is calls. */
+function noted(hinted: boolean): { readonly pace: Pace; readonly calls: string[] } {
+  const calls: string[] = [];
   const pace: Pace = {
     hint: () => undefined,
-    dueAt: (atMs) => told.push(atMs > performance.now() ? "look again later" : "look again now"),
-    looked: () => told.push("looked"),
-    failed: () => told.push("failed"),
+    dueAt: (atMs) => calls.push(atMs > performance.now() ? "scan again later" : "scan again now"),
+    scanned: () => calls.push("scanned"),
+    failed: () => calls.push("failed"),
     scanEvery: () => undefined,
     wait: () => Promise.resolve({ hinted }),
   };
-  return { pace, told };
+  return { pace, calls };
 }
 
 /** Runs so many cycles, each of which does this. */
@@ -25,7 +25,7 @@ async function cycles(count: number, work: () => void, hinted = false) {
   const store = openStore(freshState());
   const events: AgentEvent[] = [];
   store.onEvent((event) => events.push(event));
-  const { pace, told } = noted(hinted);
+  const { pace, calls } = noted(hinted);
   let done = 0;
   const cycle = async (): Promise<void> => {
     done++;
@@ -33,30 +33,30 @@ async function cycles(count: number, work: () => void, hinted = false) {
     work();
   };
   await runLoop({ pace, store, cycle, stop: stop.signal });
-  return { told, events, totals: store.state().totals };
+  return { calls, events, totals: store.state().totals };
 }
 
 describe("the loop", () => {
   test("goes on until it is asked to stop", async () => {
-    const { told } = await cycles(3, () => undefined);
+    const { calls } = await cycles(3, () => undefined);
 
-    expect(told).toEqual(["looked", "looked", "looked"]);
+    expect(calls).toEqual(["scanned", "scanned", "scanned"]);
   });
 
-  test("a cycle that throws is told and counted, and the next one comes", async () => {
-    const { told, events, totals } = await cycles(2, () => {
-      throw new Error("no look");
+  test("a cycle that throws is calls and counted, and the next one comes", async () => {
+    const { calls, events, totals } = await cycles(2, () => {
+      throw new Error("no snapshot");
     });
 
-    expect(told).toEqual(["failed", "failed"]);
+    expect(calls).toEqual(["failed", "failed"]);
     expect(events).toEqual([
-      { kind: "scan-failed", reason: "no look" },
-      { kind: "scan-failed", reason: "no look" },
+      { kind: "scan-failed", reason: "no snapshot" },
+      { kind: "scan-failed", reason: "no snapshot" },
     ]);
     expect(totals.scansFailed).toBe(2);
   });
 
-  test("what a hint led to is looked at a second time: it may not have been over", async () => {
-    expect((await cycles(1, () => undefined, true)).told).toEqual(["looked", "look again later"]);
+  test("what a hint led to is scanned a second time: it may still be in flight", async () => {
+    expect((await cycles(1, () => undefined, true)).calls).toEqual(["scanned", "scan again later"]);
   });
 });

@@ -17,7 +17,7 @@ function looking(of: Pace, costMs = 0): { readonly at: number[]; readonly stop: 
       await of.wait(stop.signal);
       if (stop.signal.aborted) return;
       at.push(performance.now());
-      of.looked(costMs);
+      of.scanned(costMs);
     }
   })();
   return { at, stop };
@@ -127,7 +127,7 @@ describe("pace", () => {
         await failing.wait(stop.signal);
         if (stop.signal.aborted) return;
         at.push(performance.now());
-        if (succeeds) failing.looked(0);
+        if (succeeds) failing.scanned(0);
         else failing.failed();
         succeeds = false;
       }

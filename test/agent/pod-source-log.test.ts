@@ -15,30 +15,33 @@ const ALONE: Kubernetes = { source: "none", error: "connection refused" };
 const NO_CLUSTER: Kubernetes = { source: "kubelet", pods: [] };
 
 describe("who tells which pods belong here", () => {
-  test.each<{ readonly what: string; readonly seen: readonly Kubernetes[]; readonly said: readonly RegExp[] }>([
-    { what: "nothing while the API server does", seen: [WELL, WELL], said: [] },
+  test.each<{ readonly what: string; readonly seen: readonly Kubernetes[]; readonly warnings: readonly RegExp[] }>([
+    { what: "nothing while the API server does", seen: [WELL, WELL], warnings: [] },
     {
       what: "an outage once, and its end once",
       seen: [WELL, DOWN, HANGING, DOWN, WELL, WELL],
-      said: [/^kubelet tells.*refused/, /^the API server tells again/],
+      warnings: [
+        /^pods: API server unavailable; reading them from kubelet: .*refused/,
+        /^pods: API server answers again/,
+      ],
     },
     {
       what: "an outage that was there from the start",
       seen: [ALONE, ALONE, WELL],
-      said: [/^nobody tells.*refused/, /^the API server tells again/],
+      warnings: [/^pods: API server and kubelet unavailable: .*refused/, /^pods: API server answers again/],
     },
     {
       what: "what the API server may not tell",
       seen: [PARTLY, PARTLY],
-      said: [/but not everything about them: which namespaces/],
+      warnings: [/^pods: API server answers in part: which namespaces/],
     },
-    { what: "nothing on a node without a cluster", seen: [NO_CLUSTER, { source: "none" }, NO_CLUSTER], said: [] },
-  ])("is said: $what", ({ seen, said }) => {
-    const heard: string[] = [];
-    const tell = logPodSourceChanges((message) => heard.push(message));
+    { what: "nothing on a node without a cluster", seen: [NO_CLUSTER, { source: "none" }, NO_CLUSTER], warnings: [] },
+  ])("logs $what", ({ seen, warnings }) => {
+    const logged: string[] = [];
+    const log = logPodSourceChanges((...parts) => logged.push(parts.join(": ")));
 
-    for (const kubernetes of seen) tell(kubernetes);
+    for (const kubernetes of seen) log(kubernetes);
 
-    expect(heard).toEqual(said.map((pattern) => expect.stringMatching(pattern)));
+    expect(logged).toEqual(warnings.map((pattern) => expect.stringMatching(pattern)));
   });
 });

@@ -42,7 +42,13 @@ function opened(options: Partial<TextfileOptions> = {}): Opened {
   const store = openStore(freshState());
   const path = dir.join("unghost.prom");
   const problems: string[] = [];
-  const writer = textfileWriter({ store, path, everyMs: 1, tell: (problem) => problems.push(problem), ...options });
+  const writer = textfileWriter({
+    store,
+    path,
+    everyMs: 1,
+    warn: (...problem) => problems.push(problem.join(": ")),
+    ...options,
+  });
   writers.push(writer);
   return { store, writer, path, problems };
 }
@@ -139,7 +145,7 @@ describe("textfileWriter", () => {
     store.update((state) => ({ ...state }));
 
     expect(told).toEqual([
-      `cannot write the metrics to ${path}: there is no such file or directory (ENOENT). It is tried again.`,
+      `writing the metrics file failed; retrying: ${path}: there is no such file or directory (ENOENT)`,
     ]);
     await until("the next failure", HANG_MS, () => problems[1]);
   });

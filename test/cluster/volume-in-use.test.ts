@@ -29,7 +29,7 @@ test(
     );
     await attachmentFails(story, driver);
 
-    await expectKept(story, driver, { code: "pod-uses-volume", because: "default/on-twin on this node uses" });
+    await expectKept(story, driver, { code: "pod-uses-volume", message: "default/on-twin on this node uses" });
   },
   HANG_GUARD_MS,
 );
@@ -52,7 +52,7 @@ test(
     expect(await healingRefused(story)).toBe("kubelet-has-record");
     for (const records of [dir, `/var/lib/kubelet/plugins/kubernetes.io/csi/${DRIVER}`])
       rmSync(node.lab.livePath(records), { recursive: true });
-    await expectKept(story, driver, { code: "mounted", because: "the volume is mounted here" });
+    await expectKept(story, driver, { code: "mounted", message: "the volume is mounted here" });
   },
   HANG_GUARD_MS,
 );
@@ -92,7 +92,7 @@ async function healingRefused({ node }: Cluster): Promise<string | undefined> {
 async function expectKept(
   story: Cluster,
   driver: AttachingDriver,
-  { code, because }: { readonly code: string; readonly because: string },
+  { code, message }: { readonly code: string; readonly message: string },
 ): Promise<void> {
   const { node } = story;
   const before = await attachments(story);
@@ -101,7 +101,7 @@ async function expectKept(
   const agent = await agentOn(node, HEALING_AGENT);
   await agent.start();
   await until("the agent was refused", HANG_GUARD_MS, () =>
-    readFileSync(node.lab.livePath(AGENT_LOG), "utf8").includes(because) ? true : undefined,
+    readFileSync(node.lab.livePath(AGENT_LOG), "utf8").includes(message) ? true : undefined,
   );
 
   expect((await attachments(story)).map(({ metadata }) => metadata)).toMatchObject(

@@ -23,7 +23,7 @@ function configFile(content: string): { readonly path: string; replace(content: 
 interface LogLine {
   readonly msg: string;
   readonly class?: string;
-  readonly because?: string;
+  readonly message?: string;
   readonly problem?: string;
 }
 

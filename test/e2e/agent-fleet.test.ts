@@ -40,7 +40,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a fleet", { timeout: H
     const cacheFile = await haunt(node, pod);
 
     const open = await condition(node, "BreakerOpen");
-    expect(open.message).toMatch(/nothing is healed: \d of 10 nodes turned ill within 10 minutes/);
+    expect(open.message).toMatch(/nothing is healed: \d of 10 nodes became unhealthy within 10 minutes/);
     await until("the metric says so", GUARD_MS, async () =>
       (await metric(node, "unghost_circuit_breaker_open")) === 1 ? true : undefined,
     );

@@ -12,7 +12,7 @@ import { documentBytes, inaccessible, markDocument, openBrowser, type Visit, vis
 const found = await ensureChromium();
 const skipped = found.available ? "" : ` (skipped: ${found.reason})`;
 const VERSION = { version: manifest.version };
-const GIVEN_UP: Standing = { kind: "given-up", because: "3 attempts failed.", next: "restart the plugin" };
+const GIVEN_UP: Standing = { kind: "given-up", message: "3 attempts failed.", next: "restart the plugin" };
 
 interface Served {
   readonly address: string;
@@ -26,7 +26,7 @@ async function serve(state: AgentState, listen = "127.0.0.1:0"): Promise<Served>
     store,
     listen,
     readyWithinMs: () => 60_000,
-    tell: (problem) => expect.fail(problem),
+    warn: (...problem) => expect.fail(problem.join(": ")),
   });
   onTestFinished(() => server.close());
   return { address: server.address, store, close: () => server.close() };
@@ -85,7 +85,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
 
     store.update(() => ({ ...ghostState([sighting({ standing: GIVEN_UP })]), ...VERSION }));
     await page.getByText("Next: restart the plugin").waitFor();
-    store.update((state) => ({ ...state, hold: { reason: "paused", because: "The node is annotated." } }));
+    store.update((state) => ({ ...state, pauseReason: { reason: "paused", message: "The node is annotated." } }));
     await page.getByRole("heading", { name: "Nothing is acted upon: paused" }).waitFor();
     expect(await page.getByText("Next: restart the plugin").isVisible()).toBe(true);
     store.update(() => ({ ...healthyState({ heals: [healRecord()] }), ...VERSION }));
@@ -156,7 +156,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   const troubled = scanOf({
     report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused", next: "look at its log" }] },
   });
-  const hold = { reason: "paused", because: "The node is annotated." } as const;
+  const pauseReason = { reason: "paused", message: "The node is annotated." } as const;
   const rich = {
     heals: [healRecord(), healRecord({ outcome: "failed", finding: "b" })],
     timeline: eventfulDay(Date.now()),
@@ -164,7 +164,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   const moods: readonly (readonly [string, AgentState])[] = [
     ["healthy", healthyState(rich)],
     ["ill", ghostState([sighting({ standing: GIVEN_UP })], rich)],
-    ["unsure", healthyState({ scan: troubled, hold, configProblem: "line 3: no such key." })],
+    ["unsure", healthyState({ scan: troubled, pauseReason, configProblem: "line 3: no such key." })],
   ];
   const looks: readonly (readonly [string, BrowserContextOptions])[] = [
     ["in light", { colorScheme: "light" }],

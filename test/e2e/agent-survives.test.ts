@@ -75,10 +75,10 @@ describe("an agent that is killed", { timeout: GUARD_MS * 2 }, () => {
     await killInTheMiddle(twoAttempts(node), node, id, 2);
 
     const third = twoAttempts(node);
-    const { because } = await third.logged("given up: a person must look at it");
+    const { message } = await third.logged("healing given up; manual steps required");
 
-    expect(because).toContain("2 attempts");
-    expect(because).toContain("unghost was ended in the middle of it");
+    expect(message).toContain("2 attempts");
+    expect(message).toContain("unghost was ended in the middle of it");
     expect([attemptsOf(third), outcomesOn(node, id)]).toEqual([0, ["interrupted", "interrupted"]]);
     expect(await third.stop()).toBe(0);
   });
@@ -104,7 +104,7 @@ async function givenUp(): Promise<Node> {
   const [id = ""] = node.addSandboxes(1, { state: "dead" });
   node.script({ delErrors: { [id]: "the plugin is in a bad mood" } });
   const agent = twoAttempts(node);
-  await agent.logged("given up: a person must look at it");
+  await agent.logged("healing given up; manual steps required");
   expect([attemptsOf(agent), await agent.stop()]).toEqual([2, 0]);
   return node;
 }
@@ -130,7 +130,7 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     if (how === "reboot") await node.powerCut();
 
     const second = twoAttempts(node);
-    await second.logged("given up: a person must look at it");
+    await second.logged("healing given up; manual steps required");
 
     expect([attemptsOf(second), await second.stop()]).toEqual([0, 0]);
   });
@@ -140,8 +140,8 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     writeFileSync(attemptsFile(node), "{");
 
     const second = twoAttempts(node);
-    await second.logged("attempts not kept");
-    await second.logged("given up: a person must look at it");
+    await second.logged("saving attempts failed");
+    await second.logged("healing given up; manual steps required");
 
     expect([attemptsOf(second), await second.stop()]).toEqual([2, 0]);
     expect(keptAttempts(node)?.subjects.map(({ attempts }) => attempts.length)).toEqual([2]);
@@ -210,9 +210,9 @@ describe("the journal", { timeout: GUARD_MS }, () => {
     const node = await simulatedNode();
     const agent = startAgent([...BY_TRIGGERS_ALONE, ...node.where]);
 
-    const { said } = await agent.logged("trigger");
+    const { detail } = await agent.logged("journald unavailable; relying on periodic scans");
 
-    expect([said, await agent.stop()]).toEqual([expect.stringContaining("there is none on this node"), 0]);
+    expect([detail, await agent.stop()]).toEqual([expect.stringContaining("there is none on this node"), 0]);
   });
 });
 
@@ -233,8 +233,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a full disk", { timeout: HANG_GUARD
     const root = `/proc/${node.initPid}/root`;
     const listen = ["--listen", "127.0.0.1:0", "--scan-every", "200ms"];
     const agent = startAgent(["--no-kube", "--min-age", "0s", ...listen, "--host-root", root, "--log-level", "debug"]);
-    const { because } = await agent.logged("not healed", ({ reason }) => reason === "disk");
-    expect(because).toContain("is full or nearly so");
+    const { message } = await agent.logged("not healed", ({ reason }) => reason === "disk");
+    expect(message).toContain("is full or nearly so");
 
     const looks = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
     const sofar = looks();

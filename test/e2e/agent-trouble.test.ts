@@ -70,9 +70,9 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     node.addSandboxes(3, { state: "half-made" });
     const agent = startAgent([...QUIET, ...node.where, "--scan-every", "100ms", "--log-level", "debug"]);
 
-    const { because } = await agent.logged("not healed", ({ finding }) => finding === undefined);
+    const { message } = await agent.logged("not healed", ({ finding }) => finding === undefined);
 
-    expect(because).toContain("is not a directory");
+    expect(message).toContain("is not a directory");
     const looks = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
     const before = looks();
     await until("it goes on looking", GUARD_MS, () => looks() > before + 3 || undefined);
@@ -111,7 +111,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await agent.logged("not healed", ({ reason }) => reason === "policy");
 
     writeFileSync(config, "agent:\n  observeOnly: perhaps\n");
-    const { problem } = await agent.logged("configuration refused: the one before stays in force");
+    const { problem } = await agent.logged("new configuration rejected; the previous one stays active");
     expect([problem, await listed(node)]).toEqual([expect.stringContaining(`${config}:2`), 3]);
     writeFileSync(config, "agent:\n  observeOnly: false\n");
     agent.signal("SIGHUP");
@@ -131,7 +131,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     node.script({ delErrors: { [id]: "the plugin is in a bad mood" } });
     const agent = startAgent([...QUIET, ...node.where, "--config", config]);
 
-    const { next, finding } = await agent.logged("given up: a person must look at it");
+    const { next, finding } = await agent.logged("healing given up; manual steps required");
 
     expect([next, finding]).toEqual([expect.any(String), expect.stringContaining(id)]);
     expect(agent.lines.filter(({ msg }) => msg === "healing failed")).toHaveLength(2);

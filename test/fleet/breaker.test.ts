@@ -4,7 +4,7 @@ import { type BreakerState, CLOSED, countReports, decideBreaker, type NodeHealth
 
 const NOW = new Date("2026-03-01T12:00:00Z");
 const LIMITS = { breakerShare: 0.3, breakerLeast: 3 };
-const OPEN: BreakerState = { open: true, because: "as it was", since: new Date(0) };
+const OPEN: BreakerState = { open: true, message: "as it was", since: new Date(0) };
 
 function minutesAgo(minutes: number): Date {
   return new Date(NOW.getTime() - minutes * 60_000);
@@ -55,7 +55,7 @@ describe.each<readonly [size: number, sick: number, open: boolean]>([
 
     expect(state.open).toBe(open);
     if (open) {
-      expect(state.because).toContain(`${sick} of ${size} nodes turned ill within 10 minutes`);
+      expect(state.message).toContain(`${sick} of ${size} nodes became unhealthy within 10 minutes`);
       expect(state.since).toEqual(NOW);
     } else expect(state).toEqual(CLOSED);
   });

@@ -13,7 +13,7 @@ const POLICY = { slots: 1, namespace: "unghost", breakerShare: 0.3, breakerLeast
 interface Scene {
   readonly cluster: MemoryCluster;
   readonly time: VirtualTime;
-  readonly said: string[];
+  readonly warnings: string[];
   readonly turns: BreakerState[];
   readonly gate: (node: string, open?: OpenCluster) => FleetGate;
   /** So many nodes, of which the first few turn ill now. */
@@ -28,21 +28,21 @@ afterEach(async () => {
 function scene(): Scene {
   const cluster = memoryCluster();
   const time = virtualTime();
-  const said: string[] = [];
+  const warnings: string[] = [];
   const turns: BreakerState[] = [];
   return {
     cluster,
     time,
-    said,
+    warnings,
     turns,
     gate: (node, open = cluster.open) => {
-      const say = (message: string): void => void said.push(message);
+      const warn = (...parts: string[]): void => void warnings.push(parts.join(": "));
       const gate = openFleetGate({
         openCluster: open,
         policy: () => POLICY,
         node: () => node,
         timing: time.timing(),
-        say,
+        warn,
         onBreaker: (state) => turns.push(state),
       });
       gates.push(gate);
@@ -78,7 +78,7 @@ describe("a node that wants to act", () => {
     expect(answer).toMatchObject({
       kind: "wait",
       reason: "slots",
-      because: expect.stringContaining("n0"),
+      message: expect.stringContaining("n0"),
       meanwhile: [QUARANTINE],
     });
   });
@@ -100,19 +100,19 @@ describe("a node that wants to act", () => {
 
 describe("when much of the fleet turns ill at once", () => {
   test("nobody acts, not even on what disturbs nobody, and it is said why", async () => {
-    const { gate, fleet, said, turns } = scene();
+    const { gate, fleet, warnings, turns } = scene();
     fleet(10, 6);
     const one = gate("n0");
 
     expect(await one.ask([QUARANTINE])).toMatchObject({
       kind: "wait",
       reason: "breaker",
-      because: expect.stringContaining("6 of 10 nodes turned ill"),
+      message: expect.stringContaining("6 of 10 nodes became unhealthy"),
       meanwhile: [],
     });
     expect(one.breaker()).toMatchObject({ open: true });
-    expect(turns).toMatchObject([{ open: true, because: expect.stringContaining("6 of 10") }]);
-    expect(said).toEqual([]);
+    expect(turns).toMatchObject([{ open: true, message: expect.stringContaining("6 of 10") }]);
+    expect(warnings).toEqual([]);
   });
 
   test("the breaker closes by itself when they are well again, though this node asks no more", async () => {
@@ -188,7 +188,7 @@ describe("an API that is of no help lets a node heal", () => {
   };
 
   test.each(Object.entries(troubles))("one that is %s, which is said once", async (_name, error) => {
-    const { gate, cluster, said, time } = scene();
+    const { gate, cluster, warnings, time } = scene();
     cluster.before = (request) => {
       if (!request.startsWith("GET") || error.kind !== "not-found") throw error;
     };
@@ -199,7 +199,7 @@ describe("an API that is of no help lets a node heal", () => {
       await time.pass(60_000);
     }
 
-    expect(said).toEqual([`healing goes on without regard to the rest of the fleet: ${error.message}`]);
+    expect(warnings).toEqual([`fleet limits unavailable; healing continues without them: ${error.message}`]);
   });
 
   test("one that hangs costs two seconds once, and then nothing for a while", async () => {
@@ -217,10 +217,10 @@ describe("an API that is of no help lets a node heal", () => {
   });
 
   test("one that there are no credentials for", async () => {
-    const { gate, said } = scene();
+    const { gate, warnings } = scene();
 
     expect(await gate("n0", () => Promise.resolve(undefined)).ask([ENDING])).toMatchObject({ kind: "go" });
-    expect(said).toEqual([expect.stringContaining("no credentials")]);
+    expect(warnings).toEqual([expect.stringContaining("no credentials")]);
   });
 
   test("one where somebody else is always faster means waiting, not acting", async () => {

@@ -12,7 +12,7 @@ const LEASES = "/apis/coordination.k8s.io/v1/namespaces/unghost/leases";
 interface Fleet {
   readonly time: VirtualTime;
   readonly cluster: MemoryCluster;
-  readonly said: string[];
+  readonly warnings: string[];
   readonly slotsOf: (node: string, timing?: Timing) => Slots;
   readonly take: (slots: Slots, howMany?: number) => ReturnType<Slots["take"]>;
 }
@@ -20,13 +20,18 @@ interface Fleet {
 function fleetOf(): Fleet {
   const time = virtualTime();
   const cluster = memoryCluster();
-  const said: string[] = [];
+  const warnings: string[] = [];
   return {
     time,
     cluster,
-    said,
+    warnings,
     slotsOf: (node, timing = time.timing()) =>
-      openSlots({ openCluster: cluster.open, node: () => node, timing, say: (message) => said.push(message) }),
+      openSlots({
+        openCluster: cluster.open,
+        node: () => node,
+        timing,
+        warn: (...parts) => warnings.push(parts.join(": ")),
+      }),
     take: async (slots, howMany = 1) => {
       const api = await cluster.open(0);
       if (api === undefined) throw new Error("the memory cluster is always there");
@@ -104,21 +109,21 @@ describe("a slot", () => {
   });
 
   test("is still one's own after a write whose answer got lost", async () => {
-    const { take, slotsOf, cluster, time, said } = fleetOf();
+    const { take, slotsOf, cluster, time, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     const mine = cluster.store.get(`${LEASES}/unghost-heal-0`);
     if (mine === undefined) throw new Error("there is no such Lease");
     cluster.store.put(`${LEASES}/unghost-heal-0`, mine);
 
     await time.pass(21_000);
-    expect(said).toEqual([]);
+    expect(warnings).toEqual([]);
     await slot.release();
 
     expect(await take(slotsOf("n2"))).toMatchObject({ kind: "held" });
   });
 
   test("that was given to another is not given back over its head", async () => {
-    const { take, slotsOf, cluster, time, said } = fleetOf();
+    const { take, slotsOf, cluster, time, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     const mine = cluster.store.get(`${LEASES}/unghost-heal-0`);
     if (mine === undefined) throw new Error("there is no such Lease");
@@ -130,12 +135,12 @@ describe("a slot", () => {
     await time.pass(21_000);
     await slot.release();
 
-    expect(said).toEqual([expect.stringContaining("was given to another node")]);
+    expect(warnings).toEqual([expect.stringContaining("taken by another node")]);
     expect(cluster.store.get(`${LEASES}/unghost-heal-0`)?.["spec"]).toMatchObject({ holderIdentity: "n9" });
   });
 
   test("that cannot be given back runs out by itself, and that is said", async () => {
-    const { take, slotsOf, cluster, said } = fleetOf();
+    const { take, slotsOf, cluster, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     cluster.before = () => {
       throw new KubeError("unreachable", "no route to host");
@@ -143,7 +148,7 @@ describe("a slot", () => {
 
     await slot.release();
 
-    expect(said).toEqual([expect.stringContaining("runs out by itself: no route to host")]);
+    expect(warnings).toEqual([expect.stringContaining("no route to host")]);
   });
 });
 
@@ -175,7 +180,7 @@ async function simulate(
         if (dead) await never;
       },
     };
-    const slots = openSlots({ openCluster: cluster.open, node: () => node, timing, say: () => undefined });
+    const slots = openSlots({ openCluster: cluster.open, node: () => node, timing, warn: () => undefined });
     for (;;) {
       await timing.sleep(random() * 20_000, new AbortController().signal);
       const answer = await take(slots, SLOTS);

@@ -33,7 +33,7 @@ function liveness(signs: Signs) {
 const ALL = ["ready", "container", "task", "shim", "process"];
 
 test("a sandbox is dead when every sign of life was looked for and none was found", () => {
-  expect(liveness({})).toEqual({ state: "dead", lookedFor: ALL });
+  expect(liveness({})).toEqual({ state: "dead", checked: ALL });
 });
 
 describe("one sign of life is enough for a sandbox to be alive", () => {
@@ -75,7 +75,7 @@ describe("one sign of life is enough for a sandbox to be alive", () => {
     ],
   ])("%s", (_, signs, found, words) => {
     const result = liveness(signs);
-    expect(result).toEqual({ state: "alive", lookedFor: ALL, found: [found], unread: [] });
+    expect(result).toEqual({ state: "alive", checked: ALL, found: [found], unread: [] });
     expect(livenessInWords(result)).toBe(words);
   });
 });
@@ -84,7 +84,7 @@ test("all signs that were found are listed, also when others could not be read",
   const cri = sandboxWith({ isReady: true, isRunning: true });
   expect(livenessOf(cri, { tasks: failed("no answer"), processes: failed("no /proc") })).toEqual({
     state: "alive",
-    lookedFor: ALL,
+    checked: ALL,
     found: [{ sign: "ready" }, { sign: "container", name: "main" }],
     unread: ["task", "shim", "process"],
   });
@@ -148,7 +148,7 @@ describe("a sign that could not be read leaves death unproven", () => {
     ],
   ])("%s", (_, sandbox, node, signs, words) => {
     const result = livenessOf(sandbox, node);
-    expect(result).toEqual({ state: "unproven", lookedFor: ALL, unread: signs });
+    expect(result).toEqual({ state: "unproven", checked: ALL, unread: signs });
     expect(livenessInWords(result)).toBe(words);
   });
 });
@@ -157,6 +157,6 @@ test("a runtime without tasks is not asked for them", () => {
   const node = { ...nodeWith(), tasks: absent<never>("CRI-O has none") };
   expect(livenessOf(sandboxWith(), node)).toEqual({
     state: "dead",
-    lookedFor: ["ready", "container", "shim", "process"],
+    checked: ["ready", "container", "shim", "process"],
   });
 });

@@ -22,7 +22,7 @@ function processes(alive: Partial<ProcessFacts> = {}) {
 test("a stored sandbox without any process is dead; only processes are looked for", () => {
   expect(livenessOfStored(ID, { records: records(ID) }, processes())).toEqual({
     state: "dead",
-    lookedFor: ["shim", "process"],
+    checked: ["shim", "process"],
   });
 });
 

@@ -25,8 +25,8 @@ export function certificateFiles({ certFile, keyFile }: TlsFiles): CertificateFi
       try {
         createSecureContext(pair);
       } catch (error) {
-        const said = (error as Error).message;
-        throw new Error(`the certificate ${certFile} and the key ${keyFile} cannot be used together: ${said}.`, {
+        const reason = (error as Error).message;
+        throw new Error(`the certificate ${certFile} and the key ${keyFile} cannot be used together: ${reason}.`, {
           cause: error,
         });
       }

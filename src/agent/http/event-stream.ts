@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Watched } from "../store.ts";
 import { stateJson } from "./state-json.ts";
 
-/** Tells every change of the state to whoever listens, as server-sent events. */
+/** Sends every change of the state to the subscribers, as server-sent events. */
 export interface EventStream {
   /** False: there are listeners enough, and this one was not taken. */
   add(response: ServerResponse): boolean;
@@ -74,7 +74,7 @@ export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS):
 
   function add(response: ServerResponse): boolean {
     if (listeners.size >= limits.listeners) return false;
-    // It left while its token was looked at, and will not say so again.
+    // The client closed while its token was checked: its close event has already passed.
     if (response.destroyed) return true;
     const listener: Listener = { response, sendingSinceMs: undefined, behind: false };
     response.once("close", () => remove(listener));

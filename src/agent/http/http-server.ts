@@ -5,7 +5,7 @@ import { describeError, errorCode } from "../../heal/system-error.ts";
 import type { Certificate } from "./certificate.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
-/** Nobody sends this agent anything but short requests; whoever is slow or greedy is cut off. */
+/** All valid requests are short; slow or large ones are cut off. */
 const LIMITS = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5000,

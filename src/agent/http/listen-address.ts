@@ -8,7 +8,7 @@ export interface ListenAddress {
 
 const FORM = "Give HOST:PORT, for example 127.0.0.1:20258, [::1]:20258, or :20258 for every address of the node.";
 
-/** Throws with what to write instead: an agent that listens elsewhere than it was told is worse than one that does not. */
+/** Throws with what to write instead: an agent that listens elsewhere than configured is worse than one that does not listen. */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]\s]*)):(?<port>\d{1,5})$/.exec(text);
   const { bracketed, plain, port } = match?.groups ?? {};
@@ -25,7 +25,7 @@ export function isOpenToNetwork(listen: string, tokenFile: string | undefined): 
   return tokenFile === undefined && !isLoopback(parseListenAddress(listen).host);
 }
 
-/** 127.0.0.0/8, ::1 and localhost: reached by nobody but this machine. */
+/** 127.0.0.0/8, ::1 and localhost: reachable only from this machine. */
 export function isLoopback(host: string | undefined): boolean {
   if (host === undefined) return false;
   if (host.toLowerCase() === "localhost") return true;

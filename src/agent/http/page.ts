@@ -8,7 +8,7 @@ export interface StatusPage {
   readonly styleHashes: readonly string[];
 }
 
-/** Loaded with the first visit: most agents are never looked at. */
+/** Loaded with the first visit: most agents never have one. */
 export async function builtPage(): Promise<StatusPage> {
   const { PAGE } = await import("../page/gen/page.ts");
   return PAGE;

@@ -2,7 +2,7 @@ import type { AgentEvent } from "../state.ts";
 import type { Watched } from "../store.ts";
 import { verdictWords } from "../verdict-words.ts";
 
-export type Readiness = { readonly ready: true } | { readonly ready: false; readonly because: string };
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly message: string };
 
 export interface ReadinessWatch {
   now(): Readiness;
@@ -38,8 +38,8 @@ export function watchReadiness(
   return { now, close: store.onEvent(notice) };
 }
 
-function not(because: string): Readiness {
-  return { ready: false, because };
+function not(message: string): Readiness {
+  return { ready: false, message };
 }
 
 function seconds(ms: number): number {

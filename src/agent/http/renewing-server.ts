@@ -9,7 +9,7 @@ export interface ServerPlan {
   readonly handler: RequestListener;
   readonly certificate: CertificateFiles;
   readonly renewEveryMs: number;
-  readonly tell: (problem: string) => void;
+  readonly warn: (message: string, detail: string) => void;
 }
 
 export interface Listening {
@@ -24,7 +24,7 @@ export interface Listening {
 export async function listenWithRenewal(plan: ServerPlan): Promise<Listening> {
   let server = createHttpServer(plan.handler, await plan.certificate.read());
   const bound = await listenOn(server, plan.where);
-  let told: string | undefined;
+  let reported: string | undefined;
   let closing = false;
   let renewing = Promise.resolve();
   let timer = setTimeout(tick, plan.renewEveryMs).unref();
@@ -46,8 +46,9 @@ export async function listenWithRenewal(plan: ServerPlan): Promise<Listening> {
   }
 
   function complain(problem: string | undefined): void {
-    if (problem !== undefined && problem !== told) plan.tell(problem);
-    told = problem;
+    if (problem !== undefined && problem !== reported)
+      plan.warn("renewing the certificate failed; the previous one stays active", problem);
+    reported = problem;
     if (!closing) timer = setTimeout(tick, plan.renewEveryMs).unref();
   }
 

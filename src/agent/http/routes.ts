@@ -40,35 +40,35 @@ export async function answer(parts: RouteParts, request: IncomingMessage, respon
 
 async function refusal(parts: RouteParts, request: IncomingMessage, path: string): Promise<Answer | undefined> {
   if (isForeignHost(parts.listenHost, request.headers.host)) {
-    return told(421, "This agent listens on loopback and answers to localhost, 127.0.0.1 and [::1] only.");
+    return text(421, "This agent listens on loopback and answers to localhost, 127.0.0.1 and [::1] only.");
   }
   if (!READ_ONLY.includes(request.method ?? "")) {
     return {
-      ...told(405, "There is nothing to change here: only GET and HEAD."),
+      ...text(405, "Read-only server: only GET and HEAD are supported."),
       headers: { allow: READ_ONLY.join(", ") },
     };
   }
   if (path === "/healthz" || path === "/readyz") return undefined;
   const access = await parts.gate(request.headers.authorization);
   if (access.kind === "granted") return undefined;
-  if (access.kind === "closed") return told(503, `Nobody can be let in: ${access.because}`);
-  return { ...told(401, "This agent wants its token."), headers: { "www-authenticate": CHALLENGES } };
+  if (access.kind === "closed") return text(503, `Bearer token cannot be checked: ${access.message}`);
+  return { ...text(401, "Bearer token required."), headers: { "www-authenticate": CHALLENGES } };
 }
 
 async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
   switch (path) {
     case "/healthz":
-      return told(200, "ok");
+      return text(200, "ok");
     case "/readyz": {
       const readiness = parts.readiness.now();
-      return readiness.ready ? told(200, "ready") : told(503, `Not ready: ${readiness.because}.`);
+      return readiness.ready ? text(200, "ready") : text(503, `Not ready: ${readiness.message}.`);
     }
     case "/metrics":
       return typed(parts.metrics.contentType, await parts.metrics.render());
     case "/api/state":
       return typed("application/json", stateJson(parts.store.state()));
     default:
-      return told(404, "There is no such page. Try /, /metrics, /healthz, /readyz or /api/state.");
+      return text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
   }
 }
 
@@ -84,10 +84,10 @@ function pageAnswer(page: StatusPage, accepted: string | readonly string[] | und
 
 function listen(events: EventStream, request: IncomingMessage, response: ServerResponse): void {
   if (request.method === "HEAD") return send(response, typed("text/event-stream", ""));
-  if (!events.add(response)) send(response, told(503, "Too many are listening already. Try again later."));
+  if (!events.add(response)) send(response, text(503, "Too many event streams are open. Try again later."));
 }
 
-function told(status: number, sentence: string): Answer {
+function text(status: number, sentence: string): Answer {
   return { status, body: `${sentence}\n` };
 }
 
@@ -106,12 +106,12 @@ function send(response: ServerResponse, { status, body, headers = {} }: Answer):
 
 /**
  * DNS rebinding: a web page whose name is made to point at 127.0.0.1 talks to this agent as its own origin, from the
- * browser of whoever sits at the machine. Its name stands in the Host header, so on loopback only loopback names pass.
+ * browser of the user at the machine. Its name is in the Host header, so on loopback only loopback names pass.
  * The port is not compared: forwarded ones differ.
  */
 function isForeignHost(listenHost: string | undefined, hostHeader: string | undefined): boolean {
   if (!isLoopback(listenHost)) return false;
-  // HTTP/1.0 without a Host header: no browser speaks it.
+  // HTTP/1.0 without a Host header: no browser uses it.
   if (hostHeader === undefined) return false;
   const match = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(hostHeader);
   const name = match?.[1] ?? match?.[2];

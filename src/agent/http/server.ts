@@ -21,10 +21,10 @@ export interface AgentServerOptions {
   /** How old the last scan may be for the agent to count as ready. */
   readonly readyWithinMs: () => number;
   /** Takes what goes wrong later on; the server itself goes on. */
-  readonly tell: (problem: string) => void;
+  readonly warn: (message: string, detail: string) => void;
   /** Defaults to the page of the build. */
   readonly page?: () => Promise<StatusPage>;
-  /** How often the certificate's files are looked at; every 30 s by default. */
+  /** How often the certificate's files are checked; every 30 s by default. */
   readonly renewEveryMs?: number;
 }
 
@@ -36,9 +36,9 @@ export interface AgentServer {
 
 const RENEW_EVERY_MS = 30_000;
 
-/** What the agent shows, over HTTP: read-only. Throws a sentence for people when it cannot listen as told. */
+/** The status server: read-only HTTP. Throws a user-facing message when it cannot listen as configured. */
 export async function openAgentServer(options: AgentServerOptions): Promise<AgentServer> {
-  const { store, tokenFile, tell } = options;
+  const { store, tokenFile, warn } = options;
   const where = parseListenAddress(options.listen);
   const gate = tokenFile === undefined ? OPEN_GATE : await tokenGate(tokenFile);
   const metrics = agentMetrics(store, { process: true });
@@ -49,7 +49,7 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
 
   function handler(request: IncomingMessage, response: ServerResponse): void {
     answer(parts, request, response).catch((error: unknown) => {
-      tell(`could not answer ${request.method} ${request.url}: ${(error as Error).message}`);
+      warn("request failed", `${request.method} ${request.url}: ${(error as Error).message}`);
       response.destroy();
     });
   }
@@ -64,7 +64,7 @@ export async function openAgentServer(options: AgentServerOptions): Promise<Agen
     if (options.tls !== undefined) {
       const certificate = certificateFiles(options.tls);
       const renewEveryMs = options.renewEveryMs ?? RENEW_EVERY_MS;
-      return listenWithRenewal({ where, handler, certificate, renewEveryMs, tell });
+      return listenWithRenewal({ where, handler, certificate, renewEveryMs, warn });
     }
     const server = createHttpServer(handler);
     return { bound: await listenOn(server, where), close: () => closeServer(server) };

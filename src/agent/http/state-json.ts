@@ -11,7 +11,7 @@ export interface ClassWords {
 
 /**
  * The state as the page reads it: dates as ISO strings, maps as plain objects, the timeline in stretches, and the words
- * for the classes that are spoken of: all of them would be a third of the page.
+ * for the classes that occur: all of them would be a third of the page.
  */
 export function stateJson(state: AgentState): string {
   const shown = { ...state, timeline: runsOf(state.timeline), classWords: wordsFor(state) };

@@ -4,7 +4,7 @@ import { changingFile } from "./changing-file.ts";
 export type Access =
   | { readonly kind: "granted" }
   | { readonly kind: "denied" }
-  | { readonly kind: "closed"; readonly because: string };
+  | { readonly kind: "closed"; readonly message: string };
 
 /** Judges an Authorization header. */
 export type Gate = (authorization: string | undefined) => Promise<Access>;
@@ -24,8 +24,8 @@ export async function tokenGate(path: string): Promise<Gate> {
     try {
       if (await file.hasChanged()) token = tokenIn(path, await file.read());
     } catch (error) {
-      // Without the file nobody can know whether the old token still holds.
-      return { kind: "closed", because: (error as Error).message };
+      // Without the file it is unknown whether the old token is still valid.
+      return { kind: "closed", message: (error as Error).message };
     }
     const given = givenToken(authorization);
     return given !== undefined && sameSecret(given, token) ? { kind: "granted" } : { kind: "denied" };
@@ -47,7 +47,7 @@ function givenToken(authorization: string | undefined): string | undefined {
   return colon < 0 ? undefined : credentials.slice(colon + 1);
 }
 
-/** Digests have one length and tell nothing by the time their comparison takes. */
+/** Digests have one length, so that the time of a comparison reveals nothing. */
 function sameSecret(a: string, b: string): boolean {
   return timingSafeEqual(sha256(a), sha256(b));
 }

@@ -16,7 +16,7 @@ import { patchCondition, readNode } from "./node-condition.ts";
  * 5. A restart changes nothing: what stands there is read before the first write.
  */
 export interface ConditionPublisher {
-  /** When there is something to write, by the clock; Infinity where there is nothing to say. */
+  /** When there is something to write, by the clock; Infinity where there is nothing to write. */
   dueMs(wanted: Condition | undefined): number;
   write(wanted: Condition): Promise<KubeError | undefined>;
 }

@@ -3,7 +3,7 @@ import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count, printable } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";
 
-/** What the node's condition `GhostSandboxes` says. As node-problem-detector has it: True is bad. */
+/** Content of the node's condition `GhostSandboxes`. As in node-problem-detector, True is bad. */
 export interface Condition {
   readonly status: "True" | "False" | "Unknown";
   /** UpperCamelCase; alerts and scripts select by it. */
@@ -23,17 +23,17 @@ export type ConditionReason =
   | "NodeUnreadable"
   | "ScanOverdue";
 
-/** Ten looks of the default pace that did not come. */
+/** Ten scans of the default interval that did not finish. */
 const OVERDUE_MS = 10 * 60_000;
 const MOST_CLASSES = 4;
 const LONGEST_MESSAGE = 500;
 
-/** Undefined while nothing was looked at yet: what an earlier agent said then stands. */
+/** Undefined before the first scan: the condition of an earlier agent then stays. */
 export function conditionOf(state: AgentState, nowMs: number): Condition | undefined {
   const { scan, sightings } = state;
   if (scan === undefined) return undefined;
   if (nowMs - scan.endedAtMs > OVERDUE_MS)
-    return { status: "Unknown", reason: "ScanOverdue", message: "This node has not been looked at for ten minutes" };
+    return { status: "Unknown", reason: "ScanOverdue", message: "No scan of this node has finished for ten minutes" };
   if (sightings.length > 0) return cut({ status: "True", reason: badReason(state), message: badMessage(state) });
   const { verdict, problems, pending = [] } = scan.report;
   // A Status that hangs makes the verdict unknown, and that pods are blocked is known all the same.
@@ -45,7 +45,7 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
     return cut({
       status: "Unknown",
       reason: "NodeUnreadable",
-      message: `Whether there are ghosts cannot be told${why}`,
+      message: `The last scan could not determine whether there are ghosts${why}`,
     });
   }
   const held = heldWords(state);
@@ -56,11 +56,11 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
   });
 }
 
-function badReason({ breaker, hold, sightings }: AgentState): ConditionReason {
+function badReason({ breaker, pauseReason, sightings }: AgentState): ConditionReason {
   if (breaker.open) return "BreakerOpen";
-  if (hold?.reason === "paused") return "HealingPaused";
+  if (pauseReason?.reason === "paused") return "HealingPaused";
   // Only that others go first: it is about to be healed.
-  if (hold !== undefined && hold.reason !== "slots") return "GhostHealRefused";
+  if (pauseReason !== undefined && pauseReason.reason !== "slots") return "GhostHealRefused";
   return sightings.some(isGivenUp) ? "GhostHealFailed" : "GhostSandboxesPresent";
 }
 
@@ -142,11 +142,13 @@ function isGivenUp({ standing }: Sighting): boolean {
   return standing.kind === "given-up";
 }
 
-function heldWords({ breaker, hold }: AgentState): string | undefined {
-  if (breaker.open) return `nothing is healed: ${breaker.because ?? "the fleet's breaker is open"}`;
-  if (hold === undefined) return undefined;
+function heldWords({ breaker, pauseReason }: AgentState): string | undefined {
+  if (breaker.open) return `nothing is healed: ${breaker.message ?? "the fleet's breaker is open"}`;
+  if (pauseReason === undefined) return undefined;
   // Who heals just now changes by the second.
-  return hold.reason === "slots" ? "waiting for other nodes to finish healing" : `nothing is healed: ${hold.because}`;
+  return pauseReason.reason === "slots"
+    ? "waiting for other nodes to finish healing"
+    : `nothing is healed: ${pauseReason.message}`;
 }
 
 function cut(condition: Condition): Condition {

@@ -22,12 +22,12 @@ export interface News {
 }
 
 /** Somebody has to know of these; to wait for an age, a window or a turn is how things are meant to go. */
-const REFUSALS_TOLD: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out", "breaker", "guard", "disk"]);
+const PUBLISHED_REFUSALS: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out", "breaker", "guard", "disk"]);
 
 /** Events of one kind are counted together by class: failures without a finding have this one. */
 const DEGRADED = "degraded";
 
-/** The cluster has no such pod: nobody would ever look at an event about it. */
+/** The cluster has no such pod: an event about it would never be read. */
 const WITHOUT_POD = podGone.id;
 
 export function newsOf(event: AgentEvent): News | undefined {
@@ -43,11 +43,11 @@ export function newsOf(event: AgentEvent): News | undefined {
     case "given-up": {
       const { standing } = event.sighting;
       if (standing.kind !== "given-up") return undefined;
-      return ofSighting("GhostHealFailed", event.sighting, `Given up: ${fullStop(standing.because)} ${standing.next}`);
+      return ofSighting("GhostHealFailed", event.sighting, `Given up: ${fullStop(standing.message)} ${standing.next}`);
     }
     case "refused":
-      if (event.sighting === undefined || !REFUSALS_TOLD.has(event.reason)) return undefined;
-      return ofSighting("GhostHealRefused", event.sighting, `Not touched: ${event.because}`);
+      if (event.sighting === undefined || !PUBLISHED_REFUSALS.has(event.reason)) return undefined;
+      return ofSighting("GhostHealRefused", event.sighting, `Not touched: ${event.message}`);
     default:
       return undefined;
   }
@@ -61,9 +61,9 @@ function ofSighting(reason: EventReason, { finding }: Sighting, more: string): N
 
 function ofRecord(reason: EventReason, record: HealRecord): News {
   const { class: classId, summary, done, reason: why, journalId, pod } = record;
-  const told = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
+  const text = done === undefined ? summary : `${sentence(done)} Before: ${summary}`;
   const message = [
-    why === undefined ? told : `${fullStop(told)} ${why}`,
+    why === undefined ? text : `${fullStop(text)} ${why}`,
     ...(journalId === undefined ? [] : [`(journal ${journalId})`]),
   ];
   return { reason, class: classId, message: message.join(" "), ...podPart(classId, pod) };
@@ -91,13 +91,13 @@ export interface Draft {
   readonly count: number;
 }
 
-/** More of a kind than these at once are one story, and told once. */
+/** More of a kind than this at the same time become one event. */
 const A_FEW = 5;
 const ALL_CLASSES = "all";
 const MOST_NAMED = 3;
 
 /**
- * What is told about all that happened within a moment: each pod's own, and per class what the node's events say. After a
+ * The events for what happened within a moment: one for each pod, and one per class for the node. After a
  * power cut it is one event for the node and none for its hundred pods.
  */
 export function draftsOf(news: readonly News[], mayNamePods: boolean): readonly Draft[] {

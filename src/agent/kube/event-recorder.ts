@@ -38,7 +38,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
   const book = eventBook(clock);
   let gathered: News[] = [];
   let gatheredSinceMs = 0;
-  /** When it happened: an API that is down may be told of it much later. */
+  /** When it happened: an API that is down may receive it much later. */
   let happenedAt = now();
   let budget = { left: BUDGET, atMs: clock() };
   let failures = 0;
@@ -62,7 +62,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
     return Math.max(notBeforeMs, Math.min(gatheredMs, entryMs));
   }
 
-  /** A pod's namespace may be gone or going, and nobody then waits for its events; the node's own is always there. */
+  /** A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. */
   async function writeOne(api: Api, entry: Entry): Promise<void> {
     budget = { left: budgetNow() - 1, atMs: clock() };
     const outcome = await orKubeError(writeEvent(api, entry, nodeName()));
@@ -134,7 +134,7 @@ function eventBook(clock: () => number) {
     add: (draft: Draft, node: string, at: Date): void => {
       const place = eventPlace(draft, node);
       const before = entries.get(keyOf(place));
-      // Put at the end: what was not heard of for longest is forgotten first.
+      // Put at the end: the entry that was not updated for longest is dropped first.
       entries.delete(keyOf(place));
       entries.set(keyOf(place), {
         place,
@@ -155,9 +155,9 @@ function eventBook(clock: () => number) {
         .toSorted((one, other) => dueMs(one) - dueMs(other)),
     written: (entry: Entry, { count, firstAt }: WrittenEvent): void => {
       const gapMs = entry.written === undefined ? entry.gapMs : Math.min(entry.gapMs * 2, LONGEST_GAP_MS);
-      const told = { ...entry, firstAt, written: { count, atMs: clock() }, gapMs };
+      const recorded = { ...entry, firstAt, written: { count, atMs: clock() }, gapMs };
       const unwritten = (entries.get(keyOf(entry.place))?.unwritten ?? entry.unwritten) - entry.unwritten;
-      entries.set(keyOf(entry.place), { ...told, unwritten });
+      entries.set(keyOf(entry.place), { ...recorded, unwritten });
     },
     forget: ({ place }: Entry): void => {
       entries.delete(keyOf(place));

@@ -25,7 +25,7 @@ const NodeSchema = v.object({
   ),
 });
 
-/** As it stands on the Node object, whoever wrote it. */
+/** As it is on the Node object, whichever program wrote it. */
 export interface StandingCondition {
   readonly status: string;
   readonly reason: string;

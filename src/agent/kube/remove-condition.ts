@@ -13,7 +13,7 @@ export interface OwnNode {
   readonly hostRoot: string;
 }
 
-/** Whether the cluster still shows a condition of this machine; a KubeError where that cannot be told. */
+/** Whether the cluster still shows a condition of this machine; a KubeError where that is unknown. */
 export async function findCondition({ openCluster, name, hostRoot }: OwnNode): Promise<"there" | "gone" | KubeError> {
   const node = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => readNode(api, name)));
   if (node instanceof KubeError) return isNoCluster(node) ? "gone" : node;

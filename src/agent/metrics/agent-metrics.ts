@@ -12,7 +12,7 @@ export interface AgentMetrics {
 export interface AgentMetricsOptions {
   /** The agent's own memory and CPU. Not for node_exporter, which has metrics of these very names about itself. */
   readonly process: boolean;
-  /** performance.now(), by which the state tells first sights. */
+  /** performance.now(), the clock of `firstSeenMs` in the state. */
   readonly nowMs?: () => number;
 }
 

@@ -96,7 +96,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",
     name: "unghost_findings_given_up",
-    help: "Findings whose healing budget is spent: a person must act.",
+    help: "Findings whose healing budget is spent: manual steps required.",
     labels: ["class"],
     samples: ({ sightings }) =>
       perClass(sightings, (standing) => standing.filter((seen) => seen.standing.kind === "given-up").length),

@@ -67,7 +67,7 @@ function StandingWords({ standing, attempts }: Pick<WireSighting, "standing" | "
   if (standing.kind === "healing") return <p class="standing healing">It is being healed now.{tried}</p>;
   return (
     <p class={`standing ${standing.kind}`}>
-      {standing.because}
+      {standing.message}
       {tried}
       {standing.kind === "given-up" ? <strong class="next">Next: {standing.next}</strong> : undefined}
     </p>

@@ -9,13 +9,14 @@ export interface Notice {
 
 /** What a person must know before reading on: why nothing is done, or not what they have written. */
 export function noticesOf(
-  { hold, breaker, configProblem, openAddress, version }: WireState,
+  { pauseReason, breaker, configProblem, openAddress, version }: WireState,
   pageVersion: string,
 ): readonly Notice[] {
   const notices: Notice[] = [];
-  if (hold !== undefined) notices.push({ title: `Nothing is acted upon: ${hold.reason}`, text: hold.because });
-  if (breaker.open && hold?.reason !== "breaker") {
-    const text = `${breaker.because ?? "An implausible share of the fleet is ill at once."} It closes by itself.`;
+  if (pauseReason !== undefined)
+    notices.push({ title: `Nothing is acted upon: ${pauseReason.reason}`, text: pauseReason.message });
+  if (breaker.open && pauseReason?.reason !== "breaker") {
+    const text = `${breaker.message ?? "An implausible share of the fleet is ill at once."} It closes by itself.`;
     const since = breaker.since === undefined ? {} : { since: breaker.since };
     notices.push({ title: "The fleet's breaker is open", text, ...since });
   }

@@ -1,10 +1,10 @@
 import type { FleetPolicy } from "../../fleet/fleet-policy.ts";
 
-/** How far the agent goes by itself: the `agent` part of the configuration file, with every default filled in. */
+/** What the agent does without being asked: the `agent` part of the configuration file, with every default filled in. */
 export interface AgentPolicy {
   /** Every class of the catalogue. */
   readonly classes: ReadonlyMap<string, ClassPolicy>;
-  /** The slow full look that is a net under the events. */
+  /** Interval of the periodic full scan (fallback for missed events). */
   readonly scanEveryMs: number;
   /** Acting is allowed within these only; none: always. */
   readonly maintenanceWindows: readonly MaintenanceWindow[];
@@ -21,8 +21,8 @@ export interface AgentPolicy {
 }
 
 /**
- * - `observe`: shown, never touched. - `heal`: healed when its gates hold; for a class that is attended by nature this is
- * the person's standing consent. - `off`: not even looked for.
+ * - `observe`: shown, never touched. - `heal`: healed when its gates pass; for a manual class this is
+ * the operator's consent. - `off`: not detected at all.
  */
 export type ClassMode = "observe" | "heal" | "off";
 

@@ -4,11 +4,11 @@ import { sha256Of } from "../../heal/files/sha256.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 
-/** One healing of one subject that was begun. */
+/** One healing of one subject that was started. */
 export interface Attempt {
   /** performance.now() at its end; below zero where it ended before this process began. */
   readonly atMs: number;
-  /** `interrupted`: the agent itself was ended in the middle of it, and nobody saw what became of it. */
+  /** `interrupted`: the agent was ended in the middle of it, and its outcome is unknown. */
   readonly outcome: ActionOutcome | "interrupted";
   readonly reason?: string;
   /** What exactly was treated: the same id may come to stand for another thing. */
@@ -30,7 +30,7 @@ const LONGEST_COOL_DOWN_MS = 3_600_000;
 const MOST_ENTRIES = 2000;
 /** No budget has more, so nothing that is decided depends upon an attempt before these. */
 export const MOST_ATTEMPTS = 100;
-/** Some errors quote all that a plugin said. */
+/** Some errors quote a plugin's whole output. */
 const LONGEST_REASON = 500;
 
 /** The ledger as it is written, in the order of the last attempts: whatever is old is at its front. */
@@ -103,7 +103,7 @@ function put(entries: Map<string, LedgerEntry>, { id, class: classId }: Finding,
   entries.set(id, { class: classId, attempts: attempts.slice(-MOST_ATTEMPTS) });
 }
 
-/** Neither budget nor cool-down looks further back. */
+/** Neither budget nor cool-down needs older ones. */
 function rememberedMs(policy: ClassPolicy | undefined): number {
   return Math.max(policy?.attemptsWithinMs ?? 0, policy?.coolDownMs ?? 0, LONGEST_COOL_DOWN_MS);
 }
@@ -113,7 +113,7 @@ function mayMatter({ atMs, outcome }: Attempt, since: number): boolean {
   return outcome !== "skipped" && atMs > since;
 }
 
-/** The attempts that a budget counts: on this very subject, within the period, and really begun. */
+/** The attempts that a budget counts: on this very subject, within the period, and not skipped. */
 export function countedAttempts(
   entry: LedgerEntry | undefined,
   finding: Finding,
@@ -137,15 +137,15 @@ export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: C
   const ended = entry?.attempts.filter(({ outcome }) => outcome !== "interrupted") ?? [];
   const last = ended.at(-1);
   if (last === undefined) return undefined;
-  const begun = ended.filter(({ outcome }) => outcome !== "skipped");
-  const lastSuccess = begun.findLastIndex(({ outcome }) => outcome === "healed");
-  const failures = begun.length - 1 - lastSuccess;
+  const started = ended.filter(({ outcome }) => outcome !== "skipped");
+  const lastSuccess = started.findLastIndex(({ outcome }) => outcome === "healed");
+  const failures = started.length - 1 - lastSuccess;
   const doubled = coolDownMs * 2 ** Math.max(0, failures - 1);
   return last.atMs + Math.max(coolDownMs, Math.min(doubled, LONGEST_COOL_DOWN_MS));
 }
 
 /**
- * Tells a new thing under an old name (a pid, an attachment, a namespace file made again) from the one that failed. Only
+ * Distinguishes a new subject under an old name (a pid, an attachment, a recreated namespace file) from the one that failed. Only
  * compared, and kept for thousands of subjects: its hash is enough.
  */
 function subjectIdentity({ subject, cure }: Finding): string {

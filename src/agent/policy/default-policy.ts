@@ -10,14 +10,14 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** A pod waits for it: every second counts, and the diagnosis has waited already where a kubelet is recovering it. */
 const BLOCKING: Budget = { minAgeMs: 0, attempts: 5, attemptsWithinMs: HOUR_MS, coolDownMs: 30 * SECOND_MS };
-/** Nobody waits for it. A runtime at work leaves things behind for moments all the time. */
+/** No pod waits for it. A busy runtime leaves such remains behind for moments all the time. */
 const LEAK: Budget = {
   minAgeMs: 5 * MINUTE_MS,
   attempts: 3,
   attemptsWithinMs: 6 * HOUR_MS,
   coolDownMs: 10 * MINUTE_MS,
 };
-/** Treated by standing consent only: what a person would think about twice is not tried often. */
+/** Healed only with consent (`agent.classes.<class>: heal`), so it is not retried often. */
 const ATTENDED: Budget = {
   minAgeMs: 10 * MINUTE_MS,
   attempts: 2,
@@ -25,7 +25,7 @@ const ATTENDED: Budget = {
   coolDownMs: 30 * MINUTE_MS,
 };
 
-/** What holds where the configuration file says nothing: what is safe by nature is healed, the rest is shown. */
+/** Defaults where the configuration file has no value: automatic classes are healed, the rest is observed. */
 export function defaultAgentPolicy(): AgentPolicy {
   return {
     classes: new Map(classes.map((known) => [known.id, defaultClassPolicy(known)])),

@@ -14,10 +14,10 @@ import { untilWindowMs } from "./maintenance-window.ts";
 export type Decision =
   | { readonly kind: "run" }
   /** `dueAtMs`: by performance.now(), when to ask again. */
-  | { readonly kind: "wait"; readonly reason: RefusalReason; readonly because: string; readonly dueAtMs: number }
-  | { readonly kind: "observe"; readonly reason: RefusalReason; readonly because: string }
-  /** `next`: what a person must do. It is taken up again at `dueAtMs`, or when the subject changes. */
-  | { readonly kind: "give-up"; readonly because: string; readonly next: string; readonly dueAtMs: number };
+  | { readonly kind: "wait"; readonly reason: RefusalReason; readonly message: string; readonly dueAtMs: number }
+  | { readonly kind: "observe"; readonly reason: RefusalReason; readonly message: string }
+  /** `next`: the manual steps. It is retried at `dueAtMs`, or when the subject changes. */
+  | { readonly kind: "give-up"; readonly message: string; readonly next: string; readonly dueAtMs: number };
 
 export interface Decided {
   /** As it may be run: restarts of pods in namespaces that are left out are taken from it. */
@@ -83,12 +83,12 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
   });
 
   if (classPolicy.mode === "observe") {
-    return answer({ kind: "observe", reason: "policy", because: `by policy, ${finding.class} is only observed` });
+    return answer({ kind: "observe", reason: "policy", message: `by policy, ${finding.class} is only observed` });
   }
   const namespace = namespaceOf(finding, view);
   if (namespace !== undefined && policy.ignoredNamespaces.includes(namespace)) {
-    const because = `by policy, the namespace ${namespace} is left out`;
-    return answer({ kind: "observe", reason: "opted-out", because });
+    const message = `by policy, the namespace ${namespace} is left out`;
+    return answer({ kind: "observe", reason: "opted-out", message });
   }
   const [oldest] = counted.slice(-classPolicy.attempts);
   if (oldest !== undefined && counted.length >= classPolicy.attempts) {
@@ -105,39 +105,39 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
 
 type Wait = Extract<Decision, { kind: "wait" }>;
 
-// None of these sentences counts down: a page, a condition or an event would change with every look.
+// None of these sentences counts down: a page, a condition or an event would change with every scan.
 
 function ageWait({ minAgeMs }: ClassPolicy, seenMs: number): Wait {
-  const because = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
-  return { kind: "wait", reason: "min-age", because, dueAtMs: seenMs + minAgeMs };
+  const message = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
+  return { kind: "wait", reason: "min-age", message, dueAtMs: seenMs + minAgeMs };
 }
 
 function coolDownWait(endsMs = 0, attempts: number, policy: ClassPolicy): Wait {
-  const because =
+  const message =
     attempts === 0
       ? "its healing was put off a short while ago"
       : `it was treated a short while ago and is still there (attempt ${attempts} of ${policy.attempts})`;
-  return { kind: "wait", reason: "cool-down", because, dueAtMs: endsMs };
+  return { kind: "wait", reason: "cool-down", message, dueAtMs: endsMs };
 }
 
 function windowWait(opensMs: number): Wait {
-  const because = "it is outside the maintenance windows";
-  return { kind: "wait", reason: "maintenance-window", because, dueAtMs: opensMs };
+  const message = "it is outside the maintenance windows";
+  return { kind: "wait", reason: "maintenance-window", message, dueAtMs: opensMs };
 }
 
 function givenUp(classId: string, counted: readonly Attempt[], policy: ClassPolicy, dueAtMs: number): Decision {
   const period = inWords(policy.attemptsWithinMs);
   const last = counted.at(-1);
-  const because = counted.every(({ outcome }) => outcome === "healed")
+  const message = counted.every(({ outcome }) => outcome === "healed")
     ? `it was healed ${counted.length} times within ${period} and came back each time`
     : `${counted.length} attempts within ${period} did not heal it${last?.reason === undefined ? "" : `; the last one: ${last.reason}`}`;
-  return { kind: "give-up", because, next: byHand(classId), dueAtMs };
+  return { kind: "give-up", message, next: byHand(classId), dueAtMs };
 }
 
 function byHand(classId: string): string {
   const known = classById(classId);
   const steps = known === undefined || known.byHand.length === 0 ? (known?.treatment.steps ?? []) : known.byHand;
-  return [...steps.map(sentence), `\`unghost explain ${classId}\` says more.`].join(" ");
+  return [...steps.map(sentence), `Details: \`unghost explain ${classId}\`.`].join(" ");
 }
 
 function withoutIgnoredRestarts(action: PlannedAction, { ignoredNamespaces }: AgentPolicy): PlannedAction {
@@ -151,8 +151,8 @@ function withCap(decided: readonly Decided[], cap: number, now: Moment): readonl
   const runs = decided.filter(({ decision }) => decision.kind === "run").map(({ action }) => action);
   const overCap = new Set(capped(runs, cap).overCap);
   if (overCap.size === 0) return decided;
-  const because = `one healing touches ${cap} subjects at most; it is in the next one`;
-  const wait: Wait = { kind: "wait", reason: "policy", because, dueAtMs: now.ms };
+  const message = `one healing touches ${cap} subjects at most; it is in the next one`;
+  const wait: Wait = { kind: "wait", reason: "policy", message, dueAtMs: now.ms };
   return decided.map((one) => (overCap.has(one.action) ? { ...one, decision: wait } : one));
 }
 
@@ -168,7 +168,7 @@ function inWords(milliseconds: number): string {
 
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 
-/** The namespace that a finding is about. Of a sandbox that is no longer listed, its records still tell it. */
+/** The namespace that a finding is about. For a sandbox that is no longer listed, its records still have it. */
 function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snapshot">): string | undefined {
   if ("pod" in subject && subject.pod !== undefined) return subject.pod.namespace;
   if (subject.type === "volume-attachment") return namespaceOfClaim(subject.name, view);

@@ -14,8 +14,8 @@ interface LocalTime {
 }
 
 /**
- * 0 within a window, or without any; else how long until the next one opens. Whether one is open is always told right;
- * in the night in which an hour comes twice, its second opening is not foretold: every look asks again.
+ * 0 within a window, or without any; else how long until the next one opens. Whether one is open is always exact;
+ * in the night in which an hour comes twice, its second opening is not predicted: every scan asks again.
  */
 export function untilWindowMs(windows: readonly MaintenanceWindow[], now: Date): number {
   if (windows.length === 0) return 0;

@@ -3,7 +3,7 @@ import type { OnHint } from "./trigger.ts";
 
 /** File notifications on directories that may not be there yet, and may be made again. */
 export interface DirectoryWatch {
-  /** Watches what is there now. Cheap: called after every look. */
+  /** Watches the directories that exist now. Cheap: called after every scan. */
   refresh(paths: readonly string[]): void;
   close(): void;
 }

@@ -9,21 +9,21 @@ import type { OnHint } from "./trigger.ts";
 export interface JournalOptions {
   readonly hostRoot: string;
   readonly onHint: OnHint;
-  /** Why the journal is not followed, or not for a while. Told once, until it is something else. */
-  readonly say: (said: string) => void;
-  /** Following has ended for a reason that nobody thought of. */
+  /** Why journald is not followed, or not for a while. Called once per reason. */
+  readonly warn: (message: string, detail: string) => void;
+  /** Following has ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
 }
 
 /** Follows what systemd units write to the journal, where there is one. */
 export interface JournalWatch {
-  /** Which units there are to follow. Cheap: called after every look. */
+  /** Which units to follow. Cheap: called after every scan. */
   refresh(units: readonly string[]): void;
   close(): void;
 }
 
 /**
- * journalctl sorts out most of what a well node says: a line that wakes the agent costs it 0.2 ms. A pattern in lower
+ * journalctl filters most lines of a healthy node: a line that wakes the agent costs 0.2 ms. A pattern in lower
  * case matches either.
  */
 const TROUBLE = "fail|error|panic|reserved|timed out|not yet finished|teardown network for sandbox";
@@ -36,13 +36,13 @@ const LONGEST_PAUSE_MS = 300_000;
 const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 
-export function followJournal({ say, onLost, ...options }: JournalOptions): JournalWatch {
+export function followJournal({ warn, onLost, ...options }: JournalOptions): JournalWatch {
   let followed = "";
   let stop = new AbortController();
-  let told: string | undefined;
-  const tell = (because: string): void => {
-    if (because !== told) say(`the journal is not followed: ${because}`);
-    told = because;
+  let reported: string | undefined;
+  const report = (reason: string): void => {
+    if (reason !== reported) warn("journald unavailable; relying on periodic scans", reason);
+    reported = reason;
   };
   return {
     refresh: (units) => {
@@ -50,26 +50,26 @@ export function followJournal({ say, onLost, ...options }: JournalOptions): Jour
       followed = units.join();
       stop.abort();
       stop = new AbortController();
-      followUnits(units, { ...options, tell, signal: stop.signal }).catch(onLost);
+      followUnits(units, { ...options, report, signal: stop.signal }).catch(onLost);
     },
     close: () => stop.abort(),
   };
 }
 
 interface Following extends Pick<JournalOptions, "hostRoot" | "onHint"> {
-  readonly tell: (because: string) => void;
+  readonly report: (reason: string) => void;
   readonly signal: AbortSignal;
 }
 
 /** From the start of journalctl to its end to its start, with pauses that grow. */
-async function followUnits(units: readonly string[], { hostRoot, tell, ...following }: Following): Promise<void> {
+async function followUnits(units: readonly string[], { hostRoot, report, ...following }: Following): Promise<void> {
   const { signal } = following;
   let pauseMs = FIRST_PAUSE_MS;
   while (!signal.aborted) {
     const startedMs = performance.now();
-    const because = await followUntilItEnds(placeOf(hostRoot), units, following);
+    const message = await followUntilItEnds(placeOf(hostRoot), units, following);
     if (signal.aborted) return;
-    tell(because);
+    report(message);
     if (performance.now() - startedMs >= STEADY_MS) pauseMs = FIRST_PAUSE_MS;
     // Being asked to end is the one way in which this fails, and the loop sees it.
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
@@ -77,20 +77,20 @@ async function followUnits(units: readonly string[], { hostRoot, tell, ...follow
   }
 }
 
-/** Nothing of what was written before: the first look has read it. */
+/** Nothing written earlier: the first scan has read it. */
 const ARGS = ["--follow", "--lines=0", "--no-pager", "--quiet", "--output=cat", `--grep=${TROUBLE}`] as const;
 
 type Place =
   | { readonly kind: "here"; readonly args: readonly string[] }
-  | { readonly kind: "none"; readonly because: string };
+  | { readonly kind: "none"; readonly message: string };
 
 /** The node's journal may be mounted into a container; that container's own would be somebody else's. */
 function placeOf(hostRoot: string): Place {
   const isThere = existsSync(resolveOnHost(hostRoot, "/run/systemd/journal", "follow"));
-  if (!isThere) return { kind: "none", because: "there is none on this node" };
+  if (!isThere) return { kind: "none", message: "there is none on this node" };
   if (hostRoot === "/") return { kind: "here", args: [] };
   const directory = journalDirectory(hostRoot);
-  if (directory === undefined) return { kind: "none", because: `its files are not to be seen below ${hostRoot}` };
+  if (directory === undefined) return { kind: "none", message: `its files are not to be seen below ${hostRoot}` };
   return { kind: "here", args: [`--directory=${directory}`] };
 }
 
@@ -100,7 +100,7 @@ async function followUntilItEnds(
   units: readonly string[],
   { onHint, signal }: Pick<Following, "onHint" | "signal">,
 ): Promise<string> {
-  if (place.kind === "none") return place.because;
+  if (place.kind === "none") return place.message;
   const args = [...place.args, ...ARGS, ...units.map((unit) => `--unit=${unit}`)];
   const child = startChild(["journalctl", ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let isStopped = false;
@@ -137,7 +137,7 @@ async function followUntilItEnds(
   }
 }
 
-/** Says whether so many bytes more within the running second are too many. */
+/** Whether this many more bytes exceed the limit of the current second. */
 function floodMeter(): (bytes: number) => boolean {
   let sinceMs = 0;
   let sum = 0;

@@ -14,7 +14,7 @@ interface Position {
   readonly size: number;
 }
 
-/** A log is looked at once a second, however fast it grows. */
+/** A log is checked once a second, however fast it grows. */
 const EVERY_MS = 1000;
 /** Of a flood only the newest is read: it repeats itself. */
 const MOST_BYTES = 64 * 1024;
@@ -22,18 +22,18 @@ const MOST_BYTES = 64 * 1024;
 export function watchLogFiles(onHint: OnHint): LogWatch {
   const positions = new Map<string, Position | undefined>();
 
-  function lookAt(path: string): void {
+  function check(path: string): void {
     const before = positions.get(path);
     const { now, text } = readNew(path, before);
     positions.set(path, now);
-    // What stood there before we came was read by the first look.
+    // The first scan has read what was written earlier.
     if (before !== undefined && text.split("\n").some(couldConcernSandboxes)) {
       onHint({ from: `lines in ${path}`, urgency: "soon" });
     }
   }
 
   const timer = setInterval(() => {
-    for (const path of positions.keys()) lookAt(path);
+    for (const path of positions.keys()) check(path);
   }, EVERY_MS);
   timer.unref();
   return {
@@ -42,7 +42,7 @@ export function watchLogFiles(onHint: OnHint): LogWatch {
         if (!paths.includes(path)) positions.delete(path);
       }
       for (const path of paths) {
-        if (!positions.has(path)) lookAt(path);
+        if (!positions.has(path)) check(path);
       }
     },
     close: () => clearInterval(timer),

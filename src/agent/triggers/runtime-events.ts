@@ -23,7 +23,7 @@ const SHORTEST_STREAM_MS = 1000;
 const STREAM_MS = 3_600_000;
 
 /**
- * Follows the runtime from start to end to start. Whenever it answers after it did not, the node is worth a look at once:
+ * Follows the runtime across its restarts. Whenever it answers after it did not, the node is scanned immediately:
  * it may have lost power.
  */
 export async function followRuntime({ findSocket, onHint, signal }: RuntimeEventsOptions): Promise<void> {
@@ -58,7 +58,7 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
   try {
     if (await hasEnded(followContainerd(containerd, onHint, signal))) return;
     if (await hasEnded(followCri(cri, onHint, signal))) return;
-    // A runtime without any stream: that it goes away is noticed all the same, also when it is back before the next look.
+    // A runtime without any stream: its end is noticed all the same, even when it is back before the next scan.
     while (!signal.aborted && (await answers(path, signal)) && socketIdentity(path) === socket) {
       await sleep(PROBE_MS, undefined, { signal }).catch(ignoreAbort);
     }
@@ -79,7 +79,7 @@ async function hasEnded(following: Promise<void>): Promise<boolean> {
   const startedAt = performance.now();
   try {
     await following;
-    // CRI-O without enable_pod_events, which is its default, says OK at once instead of unimplemented. With it, OK is
+    // CRI-O without enable_pod_events, which is its default, returns OK immediately instead of unimplemented. With it, OK is
     // the end of a stream that it closes before it stops.
     return performance.now() - startedAt >= SHORTEST_STREAM_MS;
   } catch (error) {
@@ -118,7 +118,7 @@ async function followCri(client: CriClient, onHint: OnHint, signal: AbortSignal)
   }
 }
 
-/** Being asked to end is the one way in which such a sleep fails; whoever sleeps looks at the signal next. */
+/** Such a sleep fails only when it is aborted; its caller checks the signal next. */
 function ignoreAbort(error: unknown): void {
   if (!(error instanceof Error) || error.name !== "AbortError") throw error;
 }

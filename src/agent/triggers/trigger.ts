@@ -1,5 +1,5 @@
 /**
- * Something that may have happened to the node. A trigger only says that a look is worth while; the look decides. So none
+ * Something that may have happened to the node. A trigger only hints that a scan is due; the scan decides. So none
  * of them needs to be complete or right, and all of them may be missing.
  */
 export interface Hint {

@@ -15,30 +15,30 @@ export interface TriggersOptions {
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
   /** What a trigger does without, and why. */
-  readonly say: (said: string) => void;
-  /** A trigger has ended for a reason that nobody thought of. The slow scan goes on. */
+  readonly warn: (message: string, detail: string) => void;
+  /** A trigger has ended with an unexpected error. The periodic scan goes on. */
   readonly onLost: (error: unknown) => void;
 }
 
-/** Everything on the node itself that hints at a look. */
+/** Everything on the node itself that may cause a scan. */
 export interface Triggers {
-  /** Where to watch changes with the node: called with what each look saw. */
+  /** What to watch changes with the node: called with the snapshot of each scan. */
   saw(snapshot: Pick<Snapshot, "cni" | "runtime">): void;
   close(): void;
 }
 
-export function openTriggers({ findSocket, onHint, say, onLost, ...where }: TriggersOptions): Triggers {
+export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: TriggersOptions): Triggers {
   const stop = new AbortController();
   const directories = watchDirectories(onHint);
   const logs = watchLogFiles(onHint);
-  const journal = followJournal({ hostRoot: where.hostRoot, onHint, say, onLost });
+  const journal = followJournal({ hostRoot: where.hostRoot, onHint, warn, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
   return {
     saw: (snapshot) => {
       const places = placesOf(snapshot, where);
       directories.refresh(places.directories);
       logs.refresh(places.logFiles);
-      // While no runtime is found, nobody knows whose units to follow.
+      // While no runtime is found, the units to follow are unknown.
       const { endpoint } = snapshot.runtime;
       if (endpoint !== "") journal.refresh(placesAt(endpoint).units);
     },
@@ -51,7 +51,7 @@ export function openTriggers({ findSocket, onHint, say, onLost, ...where }: Trig
   };
 }
 
-/** What there is to be watched on the node, as the last look saw it. */
+/** What to watch on the node, by the last scan. */
 interface WatchedPlaces {
   readonly directories: readonly string[];
   readonly logFiles: readonly string[];

@@ -36,7 +36,7 @@ export async function opened(options: Partial<AgentServerOptions> = {}): Promise
     store,
     listen: "127.0.0.1:0",
     readyWithinMs: () => 60_000,
-    tell: (problem) => problems.push(problem),
+    warn: (...problem) => problems.push(problem.join(": ")),
     page: () => Promise.resolve(PAGE),
     ...options,
   });

@@ -19,7 +19,7 @@ describe("readiness", () => {
   test("not before the first scan", () => {
     expect(watched({}).now()).toEqual({
       ready: false,
-      because: "no scan has been finished since the agent's start",
+      message: "no scan has been finished since the agent's start",
     });
   });
 
@@ -30,7 +30,7 @@ describe("readiness", () => {
   test("not with an old scan", () => {
     expect(watched({ scan: scanOf({ endedAtMs: 0 }) }, 300_000).now()).toEqual({
       ready: false,
-      because: "the last scan ended 300 s ago, and one is due within 120 s",
+      message: "the last scan ended 300 s ago, and one is due within 120 s",
     });
   });
 
@@ -39,8 +39,8 @@ describe("readiness", () => {
 
     expect(watched({ scan }).now()).toEqual({
       ready: false,
-      because:
-        "the last scan could not tell whether this node has ghosts: boot: it does not answer; cri: it does not answer. Run unghost doctor on this node",
+      message:
+        "the last scan could not determine whether this node has ghosts: boot: it does not answer; cri: it does not answer. Run unghost doctor on this node",
     });
   });
 
@@ -52,11 +52,11 @@ describe("readiness", () => {
       () => 0,
     );
 
-    store.tell({ kind: "scan-failed", reason: "out of file handles" });
+    store.publish({ kind: "scan-failed", reason: "out of file handles" });
     const failed = readiness.now();
-    store.tell({ kind: "scanned", seconds: 1 });
+    store.publish({ kind: "scanned", seconds: 1 });
 
-    expect(failed).toEqual({ ready: false, because: "the last scan failed: out of file handles" });
+    expect(failed).toEqual({ ready: false, message: "the last scan failed: out of file handles" });
     expect(readiness.now()).toEqual({ ready: true });
   });
 });

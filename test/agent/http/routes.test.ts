@@ -92,7 +92,7 @@ describe("what is refused", () => {
 
     await expect(ask(address, "/")).rejects.toThrow();
 
-    expect(problems).toEqual(["could not answer GET /: it was not built"]);
+    expect(problems).toEqual(["request failed: GET /: it was not built"]);
     expect((await ask(address, "/healthz")).status).toBe(200);
   });
 });

@@ -173,13 +173,13 @@ describe("a write that fails", () => {
     const tried = agent.writes();
     expect(tried.length).toBeGreaterThan(24);
     expect(tried.length).toBeLessThan(24 * 13 + 10);
-    expect(agent.said).toEqual(["the node's condition cannot be published, it is tried again: connection refused"]);
+    expect(agent.warnings).toEqual(["publishing the node condition failed; retrying: connection refused"]);
 
     agent.cluster.before = () => undefined;
     await agent.time.pass(6 * MINUTE);
 
     expect(agent.condition()).toMatchObject({ status: "True" });
-    expect(agent.said.at(-1)).toBe("the node's condition cannot be published: no longer so");
+    expect(agent.warnings.at(-1)).toBe("publishing the node condition: recovered: the API server accepts it again");
     await face.close();
   });
 
@@ -192,7 +192,7 @@ describe("a write that fails", () => {
 
     await idle(agent, 180);
 
-    expect(agent.said).toHaveLength(1);
+    expect(agent.warnings).toHaveLength(1);
     expect(agent.writes().length).toBeLessThanOrEqual(7);
     await face.close();
   });

@@ -10,7 +10,7 @@ function stateWith(found: readonly SightingParts[], parts: Partial<AgentState> =
   return freshState({ scan: scanOf({ endedAtMs: 0 }), sightings, ...parts });
 }
 
-const GIVEN_UP = { kind: "given-up", because: "three attempts failed", next: "restart the runtime" } as const;
+const GIVEN_UP = { kind: "given-up", message: "three attempts failed", next: "restart the runtime" } as const;
 
 describe("the condition", () => {
   test("says nothing before the first look", () => {
@@ -49,28 +49,31 @@ describe("the condition", () => {
     ["that are given up", {}, { standing: GIVEN_UP }, "GhostHealFailed", /1 given up, restart the runtime$/],
     [
       "while it is paused",
-      { hold: { reason: "paused", because: "the node is paused by unghost.dev/paused" } },
+      { pauseReason: { reason: "paused", message: "the node is paused by unghost.dev/paused" } },
       {},
       "HealingPaused",
       /nothing is healed: the node is paused by unghost.dev\/paused$/,
     ],
     [
       "on a node that is opted out",
-      { hold: { reason: "opted-out", because: "it carries unghost.dev/ignore" } },
+      { pauseReason: { reason: "opted-out", message: "it carries unghost.dev/ignore" } },
       {},
       "GhostHealRefused",
       /nothing is healed: it carries unghost.dev\/ignore$/,
     ],
     [
       "while much of the fleet is ill",
-      { breaker: { open: true, because: "6 of 10 nodes turned ill" }, hold: { reason: "breaker", because: "" } },
+      {
+        breaker: { open: true, message: "6 of 10 nodes became unhealthy" },
+        pauseReason: { reason: "breaker", message: "" },
+      },
       { standing: GIVEN_UP },
       "BreakerOpen",
-      /nothing is healed: 6 of 10 nodes turned ill$/,
+      /nothing is healed: 6 of 10 nodes became unhealthy$/,
     ],
     [
       "that wait for their turn",
-      { hold: { reason: "slots", because: "n7 and n9 are healing" } },
+      { pauseReason: { reason: "slots", message: "n7 and n9 are healing" } },
       {},
       "GhostSandboxesPresent",
       /waiting for other nodes to finish healing$/,
@@ -83,8 +86,8 @@ describe("the condition", () => {
   });
 
   test("of a well node shows that it is paused, and an open breaker", () => {
-    const paused = stateWith([], { hold: { reason: "paused", because: "the node is paused" } });
-    const open = stateWith([], { breaker: { open: true, because: "6 of 10 nodes turned ill" } });
+    const paused = stateWith([], { pauseReason: { reason: "paused", message: "the node is paused" } });
+    const open = stateWith([], { breaker: { open: true, message: "6 of 10 nodes became unhealthy" } });
 
     expect(conditionOf(paused, 0)?.message).toBe(
       "No ghost sandbox on this node; nothing is healed: the node is paused",
@@ -99,7 +102,7 @@ describe("the condition", () => {
     expect(conditionOf(freshState({ scan }), 0)).toEqual({
       status: "Unknown",
       reason: "NodeUnreadable",
-      message: "Whether there are ghosts cannot be told: cri: connection refused",
+      message: "The last scan could not determine whether there are ghosts: cri: connection refused",
     });
   });
 

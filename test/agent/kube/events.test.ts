@@ -39,7 +39,7 @@ function eventWrites(agent: ShownAgent): readonly string[] {
 describe("an event", () => {
   test("is made for the pod and for the node, as kubectl describe looks for them", async () => {
     const agent = await lookedAgent();
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
 
     expect(agent.events()).toEqual([
@@ -84,21 +84,21 @@ describe("an event", () => {
       "giving up",
       {
         kind: "given-up",
-        sighting: sighting({ standing: { kind: "given-up", because: "three attempts failed", next: "Look at it." } }),
+        sighting: sighting({ standing: { kind: "given-up", message: "three attempts failed", next: "Look at it." } }),
       },
       ["GhostHealFailed Node n1 ×1", "GhostHealFailed Pod web-0 ×1"],
     ],
     [
       "a pause",
-      { kind: "refused", reason: "paused", because: "the node is paused", sighting: sighting() },
+      { kind: "refused", reason: "paused", message: "the node is paused", sighting: sighting() },
       ["GhostHealRefused Node n1 ×1", "GhostHealRefused Pod web-0 ×1"],
     ],
-    ["waiting for an age", { kind: "refused", reason: "min-age", because: "too young", sighting: sighting() }, []],
+    ["waiting for an age", { kind: "refused", reason: "min-age", message: "too young", sighting: sighting() }, []],
     ["a ghost that went away", { kind: "gone", sighting: sighting() }, []],
     ["a pod that is gone", detected({ class: "pod-gone" }), ["GhostDetected Node n1 ×1"]],
   ])("is made of %s", async (_what, event, expected) => {
     const agent = await lookedAgent();
-    agent.store.tell(event);
+    agent.store.publish(event);
     await agent.time.pass(3000);
 
     expect(told(agent)).toEqual(expected);
@@ -109,7 +109,7 @@ describe("an event", () => {
     const agent = await lookedAgent();
     for (let minute = 0; minute < 180; minute++) {
       agent.looked();
-      agent.store.tell(detected());
+      agent.store.publish(detected());
       await agent.time.pass(MINUTE);
     }
 
@@ -121,12 +121,12 @@ describe("an event", () => {
 
   test("of an earlier agent is counted on, too", async () => {
     const agent = await lookedAgent();
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
     await agent.close();
 
     const next = agent.show();
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
@@ -138,26 +138,26 @@ describe("an event", () => {
     agent.cluster.before = (request) => {
       if (/^GET .*\/events/.test(request)) throw new KubeError("forbidden", 'cannot get resource "events"');
     };
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
     await agent.close();
 
     const next = agent.show();
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
-    expect(agent.said).toEqual([]);
+    expect(agent.warnings).toEqual([]);
     await next.close();
   });
 
   test("that the API has forgotten is made again", async () => {
     const agent = await lookedAgent();
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
     for (const [path] of agent.cluster.store.entries()) if (path.includes("/events/")) agent.cluster.store.remove(path);
 
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(6 * MINUTE);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
@@ -169,11 +169,11 @@ describe("an event", () => {
     agent.cluster.before = (request) => {
       if (request.includes("/namespaces/shop/")) throw new KubeError("forbidden", "shop is being terminated");
     };
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(3000);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×1"]);
-    expect(agent.said).toEqual([]);
+    expect(agent.warnings).toEqual([]);
     await agent.close();
   });
 
@@ -182,7 +182,7 @@ describe("an event", () => {
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
     };
-    agent.store.tell(detected());
+    agent.store.publish(detected());
     await agent.time.pass(HOUR);
     agent.cluster.before = () => undefined;
     agent.looked();
@@ -193,9 +193,9 @@ describe("an event", () => {
       "2026-03-01T12:00:01Z",
       "2026-03-01T12:00:01Z",
     ]);
-    expect(agent.said.filter((line) => line.startsWith("events"))).toEqual([
-      "events cannot be written, it is tried again: connection refused",
-      "events cannot be written: no longer so",
+    expect(agent.warnings.filter((line) => line.startsWith("writing events"))).toEqual([
+      "writing events failed; retrying: connection refused",
+      "writing events: recovered: the API server accepts it again",
     ]);
     await agent.close();
   });
@@ -206,7 +206,7 @@ describe("after a power cut", () => {
     const agent = shownAgent();
     const face = agent.show();
     agent.looked([], { kubernetes: { source: "kubelet", error: "connection refused" } });
-    agent.store.tell({ kind: "healed", record: healRecord() });
+    agent.store.publish({ kind: "healed", record: healRecord() });
     await agent.time.pass(10 * MINUTE);
     const before = agent.cluster.requests.length;
 
@@ -221,10 +221,10 @@ describe("after a power cut", () => {
   test("one event tells of all, and one of their healing", async () => {
     const agent = await lookedAgent();
     for (let index = 0; index < 31; index++)
-      agent.store.tell(detected({ pod: `web-${index}`, class: index < 20 ? "dead-after-crash" : "shim-leak" }));
+      agent.store.publish(detected({ pod: `web-${index}`, class: index < 20 ? "dead-after-crash" : "shim-leak" }));
     await agent.time.pass(3000);
     for (let index = 0; index < 31; index++)
-      agent.store.tell({ kind: "healed", record: healRecord({ class: "dead-after-crash" }) });
+      agent.store.publish({ kind: "healed", record: healRecord({ class: "dead-after-crash" }) });
     await agent.time.pass(3000);
 
     expect(told(agent)).toEqual(["GhostDetected Node n1 ×31", "GhostHealed Node n1 ×31"]);
@@ -245,7 +245,7 @@ describe("after a power cut", () => {
       throw new KubeError("unreachable", "connection refused");
     };
     for (let pod = 0; pod < 200; pod++) {
-      agent.store.tell(detected({ pod: `pod-${pod}` }));
+      agent.store.publish(detected({ pod: `pod-${pod}` }));
       await agent.time.pass(5000);
     }
     agent.writes();
@@ -271,7 +271,7 @@ describe("after a power cut", () => {
         };
         let pod = 0;
         for (const [size, milliseconds] of bursts) {
-          for (let index = 0; index < size; index++) agent.store.tell(detected({ pod: `pod-${pod++}` }));
+          for (let index = 0; index < size; index++) agent.store.publish(detected({ pod: `pod-${pod++}` }));
           await agent.time.pass(milliseconds);
         }
 

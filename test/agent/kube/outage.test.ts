@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { seeded } from "../../../lab/chaos/random.ts";
-import { openKubeFace } from "../../../src/agent/kube/kube-face.ts";
+import { openKubeExporter } from "../../../src/agent/kube/kube-exporter.ts";
 import { openStore } from "../../../src/agent/store.ts";
 import { openFleetGate } from "../../../src/fleet/gate.ts";
 import { ENDING } from "../../fleet/actions.ts";
@@ -30,8 +30,8 @@ test("when the whole fleet turns ill within a second, a few nodes act once, then
   async function live(node: string): Promise<void> {
     const timing = time.timing({ random });
     const store = openStore(freshState());
-    const common = { openCluster: cluster.open, timing, say: () => undefined };
-    openKubeFace({ ...common, nodeName: () => node, watched: store });
+    const common = { openCluster: cluster.open, timing, warn: () => undefined };
+    openKubeExporter({ ...common, nodeName: () => node, watched: store });
     const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY, onBreaker: () => undefined });
     breakers.push(() => gate.breaker().open);
     for (;;) {

@@ -1,4 +1,4 @@
-import { openKubeFace } from "../../../src/agent/kube/kube-face.ts";
+import { openKubeExporter } from "../../../src/agent/kube/kube-exporter.ts";
 import type { AgentState, Sighting } from "../../../src/agent/state.ts";
 import { openStore, type Store } from "../../../src/agent/store.ts";
 import type { NodeReport } from "../../../src/report/node-report.ts";
@@ -13,7 +13,7 @@ export interface ShownAgent {
   readonly time: VirtualTime;
   readonly cluster: MemoryCluster;
   readonly store: Store;
-  readonly said: string[];
+  readonly warnings: string[];
   /** A look that ended now, with this on the node. */
   readonly looked: (sightings?: readonly Sighting[], parts?: Partial<NodeReport>) => void;
   readonly change: (parts: Partial<AgentState>) => void;
@@ -37,7 +37,7 @@ export function shownAgent(): ShownAgent {
   const time = virtualTime();
   const cluster = memoryCluster();
   const store = openStore(freshState());
-  const said: string[] = [];
+  const warnings: string[] = [];
   cluster.store.put(NODE, { metadata: { name: "n1" }, status: { conditions: [KUBELETS_OWN] } });
   cluster.store.put("/api/v1/namespaces/default", { metadata: { name: "default" } });
 
@@ -45,7 +45,7 @@ export function shownAgent(): ShownAgent {
     time,
     cluster,
     store,
-    said,
+    warnings,
     looked: (sightings = [], parts = {}) => {
       const verdict = sightings.length === 0 ? "healthy" : "ghosts";
       const report = { verdict, kubernetes: { source: "api" }, ...parts } as const;
@@ -53,12 +53,12 @@ export function shownAgent(): ShownAgent {
     },
     change: (parts) => store.update((state) => ({ ...state, ...parts })),
     show: () =>
-      openKubeFace({
+      openKubeExporter({
         watched: store,
         openCluster: cluster.open,
         nodeName: () => "n1",
         timing: time.timing(),
-        say: (message) => said.push(message),
+        warn: (...parts) => warnings.push(parts.join(": ")),
       }),
     condition: () => {
       const status = cluster.store.get(NODE)?.["status"] as { conditions: Record<string, string>[] };

@@ -42,7 +42,7 @@ const CONTRACT = [
 async function rendered(state: AgentState, events: readonly AgentEvent[] = []): Promise<string> {
   const store = openStore(state);
   const metrics = agentMetrics(store, { process: false, nowMs: () => 60_000 });
-  for (const event of events) store.tell(event);
+  for (const event of events) store.publish(event);
   return metrics.render();
 }
 
@@ -116,7 +116,7 @@ describe("from the state", () => {
   });
 
   test("what was given up is told apart from what is being healed", async () => {
-    const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", because: "three attempts", next: "look" });
+    const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", message: "three attempts", next: "look" });
 
     const seen = await series(freshState({ sightings: [givenUp, sightingOf("pod-gone")] }));
 
@@ -203,7 +203,7 @@ describe("from events", () => {
     const metrics = agentMetrics(store, { process: false });
 
     metrics.close();
-    store.tell({ kind: "scanned", seconds: 1 });
+    store.publish({ kind: "scanned", seconds: 1 });
 
     expect(seriesIn(await metrics.render()).get("unghost_scan_duration_seconds_count")).toBe(0);
   });

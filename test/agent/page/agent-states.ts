@@ -42,7 +42,7 @@ export function sighting({ pod = "web-0", standing, ...finding }: SightingParts 
     },
     firstSeenAt: new Date(Date.now() - 95_000),
     firstSeenMs: performance.now() - 95_000,
-    standing: standing ?? { kind: "waiting", because: "It is healed once it has stood for 2m." },
+    standing: standing ?? { kind: "waiting", message: "It is healed once it has stood for 2m." },
     attempts: 0,
   };
 }

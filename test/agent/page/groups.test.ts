@@ -3,7 +3,7 @@ import { blockedBy, groupsOf } from "../../../src/agent/page/groups.ts";
 import type { Standing } from "../../../src/agent/state.ts";
 import { sightingsOnTheWire } from "./agent-states.ts";
 
-const GIVEN_UP: Standing = { kind: "given-up", because: "", next: "" };
+const GIVEN_UP: Standing = { kind: "given-up", message: "", next: "" };
 
 describe("findings by class", () => {
   test("what needs a person comes first, then the worst, then the most", () => {

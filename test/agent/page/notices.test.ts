@@ -5,12 +5,12 @@ import { healthyState, onTheWire } from "./agent-states.ts";
 
 describe("notices", () => {
   const since = new Date("2026-03-01T12:00:00Z");
-  const open = { open: true, because: "7 of 9 nodes turned ill.", since };
+  const open = { open: true, message: "7 of 9 nodes became unhealthy.", since };
   const cases: readonly (readonly [string, Partial<AgentState>, readonly object[]])[] = [
     ["none on a quiet node", {}, []],
     [
       "why nothing is acted upon",
-      { hold: { reason: "paused", because: "the node is annotated" } },
+      { pauseReason: { reason: "paused", message: "the node is annotated" } },
       [{ title: "Nothing is acted upon: paused", text: "the node is annotated" }],
     ],
     [
@@ -19,15 +19,15 @@ describe("notices", () => {
       [
         {
           title: "The fleet's breaker is open",
-          text: "7 of 9 nodes turned ill. It closes by itself.",
+          text: "7 of 9 nodes became unhealthy. It closes by itself.",
           since: since.toISOString(),
         },
       ],
     ],
     [
       "the breaker once, when it is what holds",
-      { breaker: open, hold: { reason: "breaker", because: "7 of 9 nodes turned ill." } },
-      [{ title: "Nothing is acted upon: breaker", text: "7 of 9 nodes turned ill." }],
+      { breaker: open, pauseReason: { reason: "breaker", message: "7 of 9 nodes became unhealthy." } },
+      [{ title: "Nothing is acted upon: breaker", text: "7 of 9 nodes became unhealthy." }],
     ],
     [
       "a configuration that was not taken over",

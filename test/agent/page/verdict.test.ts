@@ -4,8 +4,8 @@ import type { AgentState, Standing } from "../../../src/agent/state.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 import { ghostState, healthyState, onTheWire, sighting } from "./agent-states.ts";
 
-const GIVEN_UP: Standing = { kind: "given-up", because: "3 attempts failed", next: "restart the plugin" };
-const OBSERVED: Standing = { kind: "observed", because: "policy" };
+const GIVEN_UP: Standing = { kind: "given-up", message: "3 attempts failed", next: "restart the plugin" };
+const OBSERVED: Standing = { kind: "observed", message: "policy" };
 const UNREAD = scanOf({ report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused" }] } });
 
 describe("the verdict in one glance", () => {

@@ -20,7 +20,7 @@ describe("what the agent's own end cut short", () => {
   test("spends the budget", () => {
     expect(decisionOf({ policy, ledger: killedAt(0, 1, 2), ms: 3 })).toMatchObject({
       kind: "give-up",
-      because: "3 attempts within 1m did not heal it; the last one: unghost was ended in the middle of it",
+      message: "3 attempts within 1m did not heal it; the last one: unghost was ended in the middle of it",
     });
   });
 

@@ -15,12 +15,12 @@ describe("by mode", () => {
   });
 
   test("observe: it is shown, and why it is not touched", () => {
-    const because = "by policy, dead-after-crash is only observed";
+    const message = "by policy, dead-after-crash is only observed";
 
     expect(decisionOf({ policy: policyWith({ mode: "observe" }) })).toEqual({
       kind: "observe",
       reason: "policy",
-      because,
+      message,
     });
   });
 
@@ -113,8 +113,8 @@ describe("a spent budget", () => {
 
     expect(decision).toMatchObject({
       kind: "give-up",
-      because: "3 attempts within 1m did not heal it; the last one: still busy",
-      next: expect.stringMatching(/^crictl pods --state NotReady, .*`unghost explain dead-after-crash` says more\.$/),
+      message: "3 attempts within 1m did not heal it; the last one: still busy",
+      next: expect.stringMatching(/^crictl pods --state NotReady, .*Details: `unghost explain dead-after-crash`\.$/),
     });
   });
 
@@ -122,7 +122,7 @@ describe("a spent budget", () => {
     const ledger = after(policy, [0, "healed"], [1000, "healed"], [3000, "healed"]);
 
     expect(decisionOf({ policy, ledger, ms: 30_000 })).toMatchObject({
-      because: expect.stringContaining("came back each time"),
+      message: expect.stringContaining("came back each time"),
     });
   });
 
@@ -149,7 +149,7 @@ describe("a spent budget", () => {
 describe("namespaces that are left out", () => {
   const policy = policyWith({}, { ignoredNamespaces: ["default"] });
   const nameless = actionOn("a", { subject: { type: "process", pid: 7, sandboxId: idOf("a") } });
-  const leftOut = { kind: "observe", reason: "opted-out", because: "by policy, the namespace default is left out" };
+  const leftOut = { kind: "observe", reason: "opted-out", message: "by policy, the namespace default is left out" };
 
   test("are known by the pod", () => {
     expect(decisionOf({ policy })).toEqual(leftOut);

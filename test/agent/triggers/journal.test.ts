@@ -13,7 +13,7 @@ const UNITS = ["k3s", "k3s-agent"];
 interface Followed {
   readonly watch: JournalWatch;
   readonly seen: Hints;
-  readonly said: readonly string[];
+  readonly warnings: readonly string[];
   readonly root: string;
   /** $STARTS.<name> of the script. */
   file(name: string): string;
@@ -39,12 +39,12 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
   }
   vi.stubEnv("PATH", bin);
   const seen = hints();
-  const said: string[] = [];
+  const warnings: string[] = [];
   const watch = followJournal({
     hostRoot: root,
     onHint: seen.onHint,
-    say: (text) => said.push(text),
-    onLost: (error) => said.push(String(error)),
+    warn: (...parts) => warnings.push(parts.join(": ")),
+    onLost: (error) => warnings.push(String(error)),
   });
   onTestFinished(() => {
     watch.close();
@@ -56,7 +56,7 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
   const started = async (times: number): Promise<void> => {
     await until(`journalctl is started ${times} times`, HANG_GUARD_MS, () => starts().length >= times || undefined);
   };
-  return { watch, seen, said, root, file: (name) => `${file}.${name}`, starts, started };
+  return { watch, seen, warnings, root, file: (name) => `${file}.${name}`, starts, started };
 }
 
 /** Follows in silence; a minute at most, and as the very process that gets the signal. */
@@ -73,7 +73,7 @@ describe("following the journal", () => {
     writeFileSync(followed.file("go"), "");
 
     expect(await followed.seen.next("lines in the journal")).toEqual({ from: "lines in the journal", urgency: "soon" });
-    expect(followed.said).toEqual([]);
+    expect(followed.warnings).toEqual([]);
   });
 
   test("asks for new lines of these units in the node's own journal", async () => {
@@ -106,7 +106,7 @@ describe("following the journal", () => {
       expect.stringMatching(/k3s-agent$/),
       expect.stringMatching(/--unit=containerd$/),
     ]);
-    expect(followed.said).toEqual([]);
+    expect(followed.warnings).toEqual([]);
   });
 
   test("one that dies is started again, after a pause that grows, and its last words are told once", async () => {
@@ -116,7 +116,9 @@ describe("following the journal", () => {
 
     const [first = 0, second = 0, third = 0] = readFileSync(followed.file("times"), "utf8").split("\n").map(Number);
     expect(third - second).toBeGreaterThan(1.3 * (second - first));
-    expect(followed.said).toEqual(["the journal is not followed: journalctl ended with 1: no permission"]);
+    expect(followed.warnings).toEqual([
+      "journald unavailable; relying on periodic scans: journalctl ended with 1: no permission",
+    ]);
   });
 
   test("a flood is a few hints, and is not read to its end", async () => {
@@ -124,9 +126,9 @@ describe("following the journal", () => {
     followed.watch.refresh(UNITS);
 
     await followed.seen.next("lines in the journal");
-    await until("it is left alone", HANG_GUARD_MS, () => followed.said[0]);
+    await until("it is left alone", HANG_GUARD_MS, () => followed.warnings[0]);
 
-    expect(followed.said).toEqual([expect.stringContaining("it is flooded")]);
+    expect(followed.warnings).toEqual([expect.stringContaining("it is flooded")]);
     expect(followed.seen.all.length).toBeLessThan(20);
   });
 
@@ -140,7 +142,7 @@ describe("following the journal", () => {
     followed.watch.close();
 
     await until("it has ended", HANG_GUARD_MS, () => (existsSync(`/proc/${pid}`) ? undefined : true));
-    expect(followed.said).toEqual([]);
+    expect(followed.warnings).toEqual([]);
   });
 
   test.each([
@@ -150,8 +152,8 @@ describe("following the journal", () => {
   ])("where there is %s it does without, and says so", async (_what, script, places, words) => {
     const followed = following(script, places);
     followed.watch.refresh(UNITS);
-    await until("it is said", HANG_GUARD_MS, () => followed.said[0]);
+    await until("it is logged", HANG_GUARD_MS, () => followed.warnings[0]);
 
-    expect([followed.said, followed.starts()]).toEqual([[expect.stringContaining(words)], []]);
+    expect([followed.warnings, followed.starts()]).toEqual([[expect.stringContaining(words)], []]);
   });
 });

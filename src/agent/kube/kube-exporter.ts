@@ -5,29 +5,29 @@ import { type Condition, conditionOf } from "./condition.ts";
 import { conditionPublisher, type PublisherOptions } from "./condition-publisher.ts";
 import { eventRecorder } from "./event-recorder.ts";
 
-export interface KubeFaceOptions extends PublisherOptions {
+export interface KubeExporterOptions extends PublisherOptions {
   readonly watched: Watched;
-  readonly say: (message: string) => void;
+  readonly warn: (message: string, detail: string) => void;
 }
 
-/** Often enough to notice that nobody looks any more. */
+/** Often enough to notice that scans have stopped. */
 const LONGEST_SLEEP_MS = 60_000;
 
 /**
  * Shows the agent's state to the cluster: the node's condition, and events. It only listens; whatever the API does, the
  * loop that heals neither waits for it nor hears of it.
  */
-export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void> } {
-  const { watched, timing, say } = options;
+export function openKubeExporter(options: KubeExporterOptions): { close(): Promise<void> } {
+  const { watched, timing, warn } = options;
   const condition = conditionPublisher(options);
   const events = eventRecorder(options);
-  const tellCondition = complaints("the node's condition cannot be published", say);
-  const tellEvents = complaints("events cannot be written", say);
+  const reportCondition = changesOf("publishing the node condition", warn);
+  const reportEvents = changesOf("writing events", warn);
   let isOurs = false;
   let ended = false;
   let wake = new AbortController();
 
-  /** Only a look that the API answered has proven that the cluster's node of this name is this machine. */
+  /** Only a scan that the API answered has proven that the cluster's node of this name is this machine. */
   function isProven(): boolean {
     isOurs ||= watched.state().scan?.report.kubernetes.source === "api";
     return isOurs;
@@ -44,8 +44,8 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
 
   async function write(): Promise<void> {
     const now = wanted();
-    if (now !== undefined && condition.dueMs(now) <= timing.clock()) tellCondition(await condition.write(now));
-    if (eventsDueMs() <= timing.clock()) tellEvents(await events.write());
+    if (now !== undefined && condition.dueMs(now) <= timing.clock()) reportCondition(await condition.write(now));
+    if (eventsDueMs() <= timing.clock()) reportEvents(await events.write());
   }
 
   /** How long there is nothing to do. */
@@ -54,7 +54,7 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
       await write();
       return Math.min(condition.dueMs(wanted()), eventsDueMs()) - timing.clock();
     } catch (error) {
-      say(`showing this node's state to the cluster failed: ${describeError(error)}`);
+      warn("publishing this node's state failed", describeError(error));
       return LONGEST_SLEEP_MS;
     }
   }
@@ -85,12 +85,12 @@ export function openKubeFace(options: KubeFaceOptions): { close(): Promise<void>
   };
 }
 
-/** Says what goes wrong when it begins or becomes something else, and when it is over. */
-function complaints(what: string, say: (message: string) => void): (error: KubeError | undefined) => void {
+/** Logs an error when it starts or changes, and when it is over. */
+function changesOf(doing: string, warn: KubeExporterOptions["warn"]): (error: KubeError | undefined) => void {
   let last: KubeErrorKind | undefined;
   return (error) => {
-    if (error !== undefined && error.kind !== last) say(`${what}, it is tried again: ${error.message}`);
-    if (error === undefined && last !== undefined) say(`${what}: no longer so`);
+    if (error !== undefined && error.kind !== last) warn(`${doing} failed; retrying`, error.message);
+    if (error === undefined && last !== undefined) warn(`${doing}: recovered`, "the API server accepts it again");
     last = error?.kind;
   };
 }

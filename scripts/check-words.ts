@@ -1,0 +1,71 @@
+/**
+ * Plain words: people search code, logs and documents for the words that Kubernetes and the runtimes use. This fails
+ * where one of the words below is used instead, in text or inside a name (lastLook, NOBODY_WAITS).
+ */
+import { globSync, readFileSync } from "node:fs";
+
+/** What is checked. Generated files repeat their sources. */
+const CHECKED: readonly string[] = [
+  "scripts/**/*",
+  "src/{child,distributions,doctor,explain,fleet,host,keeper,liveness}/**/*",
+  "src/agent/*.ts",
+  "src/agent/{http,kube,metrics,policy,triggers}/**/*",
+];
+
+const SKIPPED = /\/gen\/|^scripts\/check-words\.ts$|\.(?:png|svg|gz|db|tgz)$/;
+
+/** Word or phrase, and what to write. A space stands for any white space and comment marks. */
+const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
+  [/look(?:s|ed|ing)?/, "scan, check, read, search, inspect; appear"],
+  [/told|tells|telling/, "reported, logged; distinguishes"],
+  [/said|sayings?/, "reported, configured, logged"],
+  [/for ever/, "forever, until stopped"],
+  [/nobody/, "no pod, no process, nothing, no one"],
+  [/whoever/, "the name of who it is: the caller, the operator"],
+  [/anew/, "again"],
+  [/begun/, "started"],
+  [/dear(?:er|est|ly)?/, "expensive"],
+  [/a person|persons?/, "manual, manually, an operator"],
+  [/no longer so/, "recovered"],
+  [/got on/, "the sandbox became Ready"],
+  [/once more/, "again"],
+  [/so many/, "N, this many"],
+  [/in vain/, "without success"],
+  [/houses?/, "architecture, project"],
+  [/sick/, "unhealthy"],
+  [/greets?|faces|departures?/, "fetch, exporters, removals"],
+  [/may not be looked into/, "permission denied"],
+];
+
+/** Messages of other programs, quoted as they are, and nothing else. */
+const QUOTED: readonly string[] = [];
+
+const PHRASES = FORBIDDEN.map(([words, instead]) => ({
+  pattern: new RegExp(`\\b(?:${words.source.replaceAll(" ", "(?:\\s|[*/#])+")})\\b`, "gi"),
+  instead,
+}));
+
+/** lastLook, LAST_LOOK: as words, with every line where it was. */
+function asWords(text: string): string {
+  return text.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replaceAll("_", " ");
+}
+
+function findForbidden(file: string): string[] {
+  const lines = readFileSync(file, "utf8").split("\n");
+  const text = lines.map((line) => (QUOTED.some((quoted) => line.includes(quoted)) ? "" : asWords(line))).join("\n");
+  return PHRASES.flatMap(({ pattern, instead }) =>
+    [...text.matchAll(pattern)].map(({ 0: words, index }) => {
+      const line = text.slice(0, index).split("\n").length;
+      return `${file}:${line}: "${words.replace(/\s+/g, " ")}": write ${instead}: ${lines[line - 1]?.trim()}`;
+    }),
+  );
+}
+
+const checked = process.argv.length > 2 ? process.argv.slice(2) : CHECKED;
+const files = globSync([...checked], { withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => `${entry.parentPath}/${entry.name}`.replace(`${process.cwd()}/`, ""))
+  .filter((file) => !SKIPPED.test(file));
+const found = files.sort().flatMap(findForbidden);
+for (const line of found) console.error(line);
+process.exitCode = found.length === 0 ? 0 : 1;
