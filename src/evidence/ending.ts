@@ -1,6 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import { type Container, type ResultFile, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
 import { multusVariant } from "./multus-variants.ts";
+import { containerdBehaviour } from "./versions/containerd.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** containerd gives these to a container that it finds without a task after a restart. */
@@ -100,6 +101,21 @@ export function lostItsNetns(about: AboutId, view: NodeView): boolean {
  */
 export function networkReleased(about: AboutId, view: NodeView): boolean {
   return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
+}
+
+/**
+ * Whether removing it calls DEL and fails with it. Old releases of containerd insist on DEL even where ADD never
+ * completed, and then no result was ever cached that could be missing now.
+ */
+export function isDelDue(about: AboutId, view: NodeView): boolean {
+  if (about.metadata?.hostNetwork === true) return false;
+  return !networkReleased(about, view) || failsWithoutResult(about, view);
+}
+
+/** ADD never completed, and the runtime fails on an error of DEL all the same. */
+export function failsWithoutResult({ metadata }: AboutId, { snapshot: { runtime } }: NodeView): boolean {
+  if (metadata?.hasCniResult !== false || metadata.hostNetwork || !runtime.name.startsWith("containerd")) return false;
+  return containerdBehaviour(runtime.version)?.stop === "del-error-blocks";
 }
 
 /**

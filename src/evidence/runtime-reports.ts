@@ -51,6 +51,17 @@ export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
   return fresh;
 }
 
+/** Whether the newest report about ending this sandbox is that it failed. */
+export function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
+  const newest = runtimeReports(snapshot).findLast(
+    (report) =>
+      report.kind !== "config-rejected" &&
+      report.sandboxId === id &&
+      (report.kind === "network-released" || report.operation !== "run"),
+  );
+  return newest?.kind === "failed";
+}
+
 /**
  * The logs of the runtime and of kubelet are read one after the other. Each writer's own order is kept: its clock may have
  * been set back in between, and a line without a time belongs to the one before it.

@@ -7,6 +7,7 @@ import {
   AT_ONCE,
   addressOf,
   containerOf,
+  delErrorLine,
   FINISHED,
   idOf,
   MULTUS,
@@ -125,6 +126,26 @@ describe("multus-cache-consumed-rebuilt-config", () => {
   });
 });
 
+describe("a sandbox whose ADD never completed, with multus' cache consumed", () => {
+  const B3 = `multus-cache-consumed-rebuilt-config/${idOf("a")}`;
+  const logLines = [delErrorLine("a", 'plugin type="multus" name="multus-cni-network" failed (delete): DelegateDel')];
+  const halfMade: NodeParts = { ...dead, conf: MULTUS, records: [recordOf("a", { hasCniResult: false })], logLines };
+
+  test.each<readonly [string, NodeParts, boolean]>([
+    ["containerd 1.6.20 insists on DEL, and its removal failed", {}, true],
+    ["no removal has failed yet", { logLines: [] }, false],
+    ["containerd 1.6.37 skips DEL without a result", { runtimeVersion: "1.6.37" }, false],
+    ["the pod is gone: multus then succeeds", { pods: [] }, false],
+    [
+      "the pod uses the node's network",
+      { records: [recordOf("a", { hasCniResult: false, hostNetwork: true })] },
+      false,
+    ],
+  ])("%s: %o", (_, parts, isFound) => {
+    expect(named(diagnosed({ ...halfMade, ...parts })).includes(B3)).toBe(isFound);
+  });
+});
+
 describe("multus-lossy-conflist", () => {
   const B4 = `multus-lossy-conflist/${idOf("a")}`;
   const stripped = { ...scratchOf("a"), strippedKeys: ["bridge", "server_socket"] };
@@ -148,6 +169,12 @@ describe("multus-lossy-conflist", () => {
     ["the pod is gone: the cache is used all the same", { pods: [] }, true],
     ["only settings are missing that DEL does without", { multus: [{ ...stripped, strippedKeys: ["bridge"] }] }, false],
     ["the network is down already", { results: [] }, false],
+    ["ADD never completed: 1.6.20 calls DEL", { results: [], records: [recordOf("a", { hasCniResult: false })] }, true],
+    [
+      "ADD never completed: 1.6.37 skips DEL",
+      { results: [], records: [recordOf("a", { hasCniResult: false })], runtimeVersion: "1.6.37" },
+      false,
+    ],
     ["multus is thick: its shim answers DEL with success", { conf: THICK_MULTUS }, false],
     ["the pod runs", { sandboxes: [sandboxOf("a", { state: "ready" })] }, false],
   ])("%s: %o", (_, parts, isFound) => {

@@ -1,8 +1,9 @@
 import type { Candidate } from "../../evidence/candidates.ts";
-import { networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
+import { failsWithoutResult, networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { multusVariant } from "../../evidence/multus-variants.ts";
 import { podTruth } from "../../evidence/pod-truth.ts";
+import { lastEndingFailed } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
@@ -119,7 +120,8 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     // With the pod gone from the API multus finds neither cache nor pod, and its DEL succeeds.
     const pod = podTruth(sandbox, view);
     if (pod === "gone") return [];
-    const halfMade = wasNeverCreated(sandbox);
+    const halfMade =
+      wasNeverCreated(sandbox) || (failsWithoutResult(about, view) && lastEndingFailed(sandbox.id, view.snapshot));
     const addCompleted = about.metadata?.hasCniResult === true && !networkReleased(about, view);
     if (!halfMade && !addCompleted) return [];
     const evidence: Evidence[] = [

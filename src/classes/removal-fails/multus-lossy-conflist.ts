@@ -1,5 +1,5 @@
 import type { Candidate } from "../../evidence/candidates.ts";
-import { networkReleased } from "../../evidence/ending.ts";
+import { isDelDue } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import { multusVariant, REQUIRED_ON_DEL } from "../../evidence/multus-variants.ts";
@@ -75,7 +75,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   return candidates.flatMap((candidate) => {
     const { sandbox, about } = candidate;
     const missed = (about.multus?.strippedKeys ?? []).filter((key) => REQUIRED_ON_DEL.has(key));
-    if (about.multus === undefined || missed.length === 0 || !isDelDue(candidate, view)) return [];
+    if (about.multus === undefined || missed.length === 0 || !isDelDue(about, view)) return [];
     const { path } = about.multus;
     return [
       sandboxDetected(candidate, {
@@ -92,9 +92,4 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
       }),
     ];
   });
-}
-
-/** The runtime insists on DEL only once ADD has completed; before 1.6.37 and 2.1.7 it does in any case. */
-function isDelDue({ about }: Candidate, view: NodeView): boolean {
-  return about.metadata?.hostNetwork !== true && !networkReleased(about, view);
 }
