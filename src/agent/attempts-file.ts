@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { openStateDir } from "../heal/files/state-dir.ts";
+import { readStateDocument } from "../heal/files/state-document.ts";
 import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../heal/system-error.ts";
-import { parseJson } from "../host/json.ts";
-import { readRegularFile } from "../host/safe-fs.ts";
 import { msSince, type Stamp } from "./attempts-time.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
 
@@ -76,12 +75,10 @@ type ReadAttempts = { readonly ledger: Ledger } | { readonly problem: string };
 
 function readAttempts(stateDir: string, now: Stamp, nowMs: number): ReadAttempts {
   const path = join(stateDir, "attempts.json");
-  const file = readRegularFile(path, MOST_BYTES);
-  if (file.kind === "gone") return { ledger: new Map() };
-  if (file.kind !== "content") return { problem: `${path} ${file.reason}: budgets begin again` };
-  const parsed = v.safeParse(AttemptsFile, parseJson(file.text));
-  if (!parsed.success) return { problem: `${path} holds nothing that this version knows: budgets begin again` };
-  const { written, subjects } = parsed.output;
+  const document = readStateDocument(path, AttemptsFile, MOST_BYTES);
+  if (document.kind === "none") return { ledger: new Map() };
+  if (document.kind === "unreadable") return { problem: `${document.problem}: retry budgets start again` };
+  const { written, subjects } = document.value;
   const writtenMs = nowMs - msSince(written, now);
   return { ledger: new Map(subjects.map((subject) => [subject.finding, entryOf(subject, writtenMs)])) };
 }

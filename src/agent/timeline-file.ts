@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { openStateDir } from "../heal/files/state-dir.ts";
+import { readStateDocument } from "../heal/files/state-document.ts";
 import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../heal/system-error.ts";
-import { parseJson } from "../host/json.ts";
-import { readRegularFile } from "../host/safe-fs.ts";
 import type { TimelinePoint } from "./state.ts";
 import type { Watched } from "./store.ts";
 import { MOST_POINTS } from "./timeline.ts";
@@ -33,14 +32,12 @@ export type ReadTimeline =
 /** What the agent before this one remembered of the last day. */
 export function readTimeline(stateDir: string, now: Date): ReadTimeline {
   const path = join(stateDir, "timeline.json");
-  const file = readRegularFile(path);
-  if (file.kind === "gone") return { points: [] };
-  if (file.kind !== "content") return { problem: `${path} ${file.reason}` };
-  const parsed = v.safeParse(TimelineFile, parseJson(file.text));
-  if (!parsed.success) return { problem: `${path} is not a timeline that this version knows` };
+  const document = readStateDocument(path, TimelineFile);
+  if (document.kind === "none") return { points: [] };
+  if (document.kind === "unreadable") return { problem: document.problem };
   const seconds = now.getTime() / 1000;
   const isOfLastDay = ({ minute }: TimelinePoint): boolean => minute <= seconds && minute > seconds - MOST_POINTS * 60;
-  return { points: parsed.output.points.filter(isOfLastDay).slice(-MOST_POINTS) };
+  return { points: document.value.points.filter(isOfLastDay).slice(-MOST_POINTS) };
 }
 
 /** Gives what went wrong: a timeline that cannot be kept is a pity and nothing more. */

@@ -29,11 +29,23 @@ export function renderHistory({ records, problems }: History, table: HistoryTabl
   const lines = records.length === 0 ? ["unghost has not changed anything on this node."] : renderRows(records, table);
   const undoable = records.filter(isUndoable).length;
   if (undoable > 0) lines.push(`${count(undoable, "file")} in quarantine; unghost undo ID puts one back.`);
-  if (problems.length > 0) lines.push("", `${count(problems.length, "line")} of the journal could not be read:`);
-  for (const { file, line, reason } of problems) {
+  lines.push(...problemLines(problems));
+  return `${lines.join("\n")}\n`;
+}
+
+function problemLines(problems: readonly JournalProblem[]): readonly string[] {
+  const newer = problems.filter(({ code }) => code === "newer-version");
+  const others = problems.filter(({ code }) => code !== "newer-version");
+  const lines: string[] = [];
+  if (newer.length > 0) {
+    const version = "written by a newer version of unghost. They stay as they are; that version lists and undoes them";
+    lines.push("", `${count(newer.length, "line")} of the journal ${newer.length === 1 ? "is" : "are"} ${version}.`);
+  }
+  if (others.length > 0) lines.push("", `${count(others.length, "line")} of the journal could not be read:`);
+  for (const { file, line, reason } of others) {
     lines.push(`  ${printable(file)}${line === undefined ? "" : `, line ${line}`}: ${printable(reason)}`);
   }
-  return `${lines.join("\n")}\n`;
+  return lines;
 }
 
 const COLUMNS: readonly Column[] = [

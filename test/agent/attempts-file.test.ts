@@ -163,7 +163,7 @@ describe("a file that says nothing", () => {
 
     const kept = open(stateDir);
 
-    expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("budgets begin again")]]);
+    expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("retry budgets start again")]]);
   });
 
   test("is told and begins again: too large, a directory, a file for a state directory", () => {

@@ -65,7 +65,8 @@ const entry = v.variant("event", [
     event: v.literal("begin"),
     id: journalId,
     ...stamp,
-    by: v.optional(v.picklist(ACTORS)),
+    // A newer version may know others: who started a run decides nothing.
+    by: v.fallback(v.optional(v.picklist(ACTORS)), undefined),
     finding: v.string(),
     class: v.string(),
     subject,
@@ -103,9 +104,18 @@ export type JournalAction = v.InferOutput<typeof action>;
 export type JournalSubject = v.InferOutput<typeof subject>;
 export type FileState = v.InferOutput<typeof fileState>;
 
+/**
+ * - `newer-version`: a whole entry in the journal's own form, with content that only a newer version knows.
+ * - `damaged`: anything else.
+ */
+export type UnreadableCode = "newer-version" | "damaged";
+
 export type ParsedLine =
   | { readonly ok: true; readonly entry: JournalEntry }
-  | { readonly ok: false; readonly reason: string };
+  | { readonly ok: false; readonly code: UnreadableCode; readonly reason: string; readonly id?: JournalId };
+
+/** What every version writes into every entry. */
+const envelope = v.looseObject({ event: v.string(), id: v.optional(journalId), ...stamp });
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -115,15 +125,22 @@ export function parseEntry(line: Uint8Array): ParsedLine {
   try {
     json = JSON.parse(strictUtf8.decode(line));
   } catch {
-    return { ok: false, reason: "not a complete JSON object" };
+    return { ok: false, code: "damaged", reason: "not a complete JSON object" };
   }
   const parsed = v.safeParse(entry, json);
   if (parsed.success) return { ok: true, entry: parsed.output };
-  const issue = parsed.issues[0];
-  return {
-    ok: false,
-    reason: `not an entry this version knows (${v.getDotPath(issue) ?? "object"}: ${issue.message})`,
-  };
+  const { id, ...problem } = unreadable(json, parsed.issues[0]);
+  return { ok: false, ...problem, ...(id !== undefined && { id }) };
+}
+
+function unreadable(
+  json: unknown,
+  issue: v.BaseIssue<unknown>,
+): { readonly code: UnreadableCode; readonly reason: string; readonly id?: JournalId | undefined } {
+  const where = `${v.getDotPath(issue) ?? "object"}: ${issue.message}`;
+  const framed = v.safeParse(envelope, json);
+  if (!framed.success) return { code: "damaged", reason: `not a journal entry (${where})` };
+  return { code: "newer-version", reason: `written by a newer version of unghost (${where})`, id: framed.output.id };
 }
 
 export function formatEntry(value: JournalEntry): string {

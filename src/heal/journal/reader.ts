@@ -2,14 +2,18 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { describeError, errorCode } from "../system-error.ts";
-import { type JournalEntry, parseEntry } from "./entry.ts";
+import { type JournalEntry, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
+import type { JournalId } from "./id.ts";
 import { type RawLine, splitLines } from "./lines.ts";
 
 /** A line or a file of the journal that could not be understood. Reported, never fatal. */
 export interface JournalProblem {
   readonly file: string;
   readonly line?: number;
+  readonly code: UnreadableCode | "unreadable-file";
   readonly reason: string;
+  /** Of an entry that a newer version wrote. */
+  readonly id?: JournalId;
 }
 
 export type JournalItem =
@@ -52,7 +56,7 @@ export async function* interpretLines(
   let doubtful: JournalProblem | undefined;
   for await (const line of lines) {
     if (line.bytes?.length === 0) continue;
-    const parsed = line.bytes === undefined ? ({ ok: false, reason: "too long" } as const) : parseEntry(line.bytes);
+    const parsed = line.bytes === undefined ? TOO_LONG : parseEntry(line.bytes);
     if (parsed.ok && parsed.entry.event === "resumed") {
       doubtful = undefined;
       continue;
@@ -60,10 +64,15 @@ export async function* interpretLines(
     if (doubtful !== undefined) yield { type: "problem", problem: doubtful };
     doubtful = undefined;
     if (parsed.ok) yield { type: "entry", entry: parsed.entry };
-    else if (line.terminated) doubtful = { file, line: line.number, reason: parsed.reason };
+    else if (line.terminated) {
+      const { ok: _ok, ...problem } = parsed;
+      doubtful = { file, line: line.number, ...problem };
+    }
   }
   if (doubtful !== undefined) yield { type: "problem", problem: doubtful };
 }
+
+const TOO_LONG: ParsedLine = { ok: false, code: "damaged", reason: "too long" };
 
 /** `journal.3` → 3, `journal` → 0, anything else → undefined. */
 export function journalNumber(journalPath: string, name: string): number | undefined {
@@ -93,10 +102,11 @@ async function openNewestFirst(journalPath: string): Promise<OpenedFiles> {
       const identity = `${stats.dev}:${stats.ino}`;
       if (stats.isFile() && !seen.has(identity)) files.push({ path, handle });
       else await handle.close();
-      if (!stats.isFile()) problems.push({ file: path, reason: "not a regular file" });
+      if (!stats.isFile()) problems.push({ file: path, code: "unreadable-file", reason: "not a regular file" });
       seen.add(identity);
     } catch (thrown) {
-      if (errorCode(thrown) !== "ENOENT") problems.push({ file: path, reason: describeError(thrown) });
+      if (errorCode(thrown) !== "ENOENT")
+        problems.push({ file: path, code: "unreadable-file", reason: describeError(thrown) });
     }
   }
   return { files, problems };

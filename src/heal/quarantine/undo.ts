@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import type { HealContext } from "../execution/heal-context.ts";
 import { hasContent, lookAt } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
+import type { StateDir } from "../files/state-dir.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
 import type { JournalId } from "../journal/id.ts";
 import type { QuarantineAction } from "../journal/settle-quarantine.ts";
@@ -17,9 +19,12 @@ export type UndoOutcome =
 
 /** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been settled before. */
 export async function undo(context: HealContext, target: { readonly id: string } | "last"): Promise<UndoOutcome> {
-  const { records } = await readHistory(context.stateDir.journal);
+  const { records, problems } = await readHistory(context.stateDir.journal);
   const record = target === "last" ? records.findLast(isUndoable) : records.find(({ id }) => id === target.id);
-  if (record === undefined) return refused(noSuchEntry(target));
+  if (record === undefined) {
+    const isNewer = target !== "last" && problems.some(({ id }) => id === target.id);
+    return refused(isNewer ? ofNewerVersion(context.stateDir, target.id) : noSuchEntry(target));
+  }
   const { id, action } = record;
   if (action.kind !== "quarantine-file") return refused(notAFile(record), id);
   if (record.state === "undone") return { outcome: "already-undone", id, path: action.path };
@@ -98,6 +103,13 @@ function noSuchEntry(target: { readonly id: string } | "last"): Refusal {
     return { message: "The journal names no file that is in quarantine.", next: "See unghost history." };
   }
   return { message: `The journal has no entry ${target.id}.`, next: "See unghost history for the ids there are." };
+}
+
+function ofNewerVersion({ quarantine }: StateDir, id: string): Refusal {
+  return {
+    message: `Entry ${id} was written by a newer version of unghost, which this one cannot read.`,
+    next: `Run unghost undo with that version. What the entry moved stays in ${join(quarantine, id)}.`,
+  };
 }
 
 function notAFile(record: HistoryRecord): Refusal {

@@ -102,7 +102,7 @@ describe("Journal", () => {
 
     expect(records).toHaveLength(2);
     expect(problems).toEqual([
-      { file: shop.stateDir.journal, line: 3, reason: expect.stringContaining("JSON") as unknown },
+      { file: shop.stateDir.journal, line: 3, code: "damaged", reason: expect.stringContaining("JSON") as unknown },
     ]);
   });
 
