@@ -15,6 +15,7 @@ export default defineConfig({
             "test/cluster/**",
             "test/multus/**",
             "test/release/**",
+            "test/sessions/**",
             "test/systemd/**",
           ],
           isolate: false,
@@ -33,6 +34,18 @@ export default defineConfig({
           // Each file starts nodes of its own; more than two at once only make each other slow.
           maxWorkers: 2,
           testTimeout: 180_000,
+          hookTimeout: 600_000,
+          globalSetup: ["test/support/lab-tools.ts"],
+        },
+      },
+      {
+        test: {
+          // Started by `make sessions` alone: each width breaks and heals a node of its own.
+          name: "sessions",
+          sequence: { groupOrder: 2 },
+          include: ["test/sessions/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 900_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
         },

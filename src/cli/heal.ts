@@ -14,6 +14,7 @@ import { healingReport, planReport } from "../report/healing.ts";
 import { type PlanOptions, planSubject, renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
+import { inLines } from "../report/text.ts";
 import { selectedWords } from "../report/verdict-line.ts";
 import { askYesNo } from "./ask.ts";
 import { checkClassNames } from "./class-names.ts";
@@ -142,8 +143,8 @@ async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOn
     await showReport(report, settings, io);
     io.stdout("Nothing to heal.\n");
   } else if (isDryRun) {
-    const next = plan.actions.length === 0 ? "" : ` To heal: ${command}   Evidence: ${command} --dry-run -v`;
-    io.stdout(`Dry run: nothing was changed.${next}\n`);
+    const next = plan.actions.length === 0 ? [] : [`To heal: ${command}`, `Evidence: ${command} --dry-run -v`];
+    io.stdout(`${inLines(["Dry run: nothing was changed.", ...next], io.columns).join("\n")}\n`);
   }
 }
 

@@ -7,7 +7,8 @@ export type LeftAloneReason =
   | { readonly code: "paused" }
   | { readonly code: "opted-out" }
   | { readonly code: "untreatable"; readonly why: string }
-  | { readonly code: "needs-consent"; readonly steps: readonly string[] }
+  /** `allow`: the class that may be healed once somebody consents; missing where only a person can act. */
+  | { readonly code: "needs-consent"; readonly steps: readonly string[]; readonly allow?: string }
   | { readonly code: "nothing-to-end" }
   | { readonly code: "over-cap"; readonly cap: number }
   | { readonly code: "own-pod" }
@@ -39,7 +40,9 @@ export function planReasonInWords(reason: PlanReason): string {
     case "untreatable":
       return reason.why;
     case "needs-consent":
-      return `needs a person: ${reason.steps.join(" ")}`;
+      return reason.allow === undefined
+        ? `manual: ${reason.steps.join(" ")}`
+        : `manual (to allow it: unghost heal --only ${reason.allow}, or agent.classes.${reason.allow}: heal): ${reason.steps.join(" ")}`;
     case "nothing-to-end":
       return "nothing was found that could be ended: restarting the runtime clears it, which a person decides";
     case "over-cap":
@@ -77,6 +80,6 @@ export function planReasonInWords(reason: PlanReason): string {
     case "no-container":
       return "it holds no container";
     case "died-with-node":
-      return "it died with the node, and there is neither API nor kubelet to ask";
+      return "it died with the node, and neither API server nor kubelet can be asked";
   }
 }

@@ -119,7 +119,8 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   if (node) return { leave: OPTED_OUT };
   if (finding.untreatable !== undefined) return { leave: { code: "untreatable", why: finding.untreatable } };
   if (!finding.treatment.automatic && !isConsentedTo(finding, policy)) {
-    return { leave: { code: "needs-consent", steps: finding.treatment.steps } };
+    const allow = finding.cure.length > 0 ? { allow: finding.class } : {};
+    return { leave: { code: "needs-consent", steps: finding.treatment.steps, ...allow } };
   }
   const about = "sandboxId" in subject && subject.sandboxId !== undefined ? view.about(subject.sandboxId) : undefined;
   // A sandbox in the making is not listed yet, but its record has the pod's labels.

@@ -1,12 +1,17 @@
 import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
+import { count } from "./text.ts";
+
 /** What a healed action has done, for events and records. */
 export function doneInWords(
   { steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">,
   undone: readonly Step[] = [],
 ): string {
-  const done = [...steps, ...afterwards].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
+  const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
+  // What follows a removal only verifies that nothing is left behind.
+  const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
+  const done = [...decisive, ...afterwards].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
   return done.length === 0 ? "healed without a change" : [...new Set(done)].join(", ");
 }
 
@@ -39,9 +44,10 @@ function pastOf(step: Step): string | undefined {
       return `deleted the VolumeAttachment ${step.name}`;
     case "kick-pod":
       return `restarted ${step.namespace}/${step.name}`;
+    case "release-addresses":
+      return `released ${count(step.leases.length, "IP address", "IP addresses")}`;
     case "await-kubelet":
     case "await-socket":
-    case "release-addresses":
       return undefined;
   }
 }

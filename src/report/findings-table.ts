@@ -47,16 +47,20 @@ export function renderFindings(findings: readonly ReportedFinding[], table: Find
   );
 }
 
-/** Everything in one line, however long that gets: for wide screens and for `cut` and `awk`. */
+/** Everything in one line: whole in a pipe, for `cut` and `awk`; fitted to the screen on a terminal. */
 export function renderWide(findings: readonly ReportedFinding[], table: FindingsTable): readonly string[] {
-  const more = ["SANDBOX", "SUBJECT", "EVIDENCE"].map((heading) => ({ heading }));
+  const more: readonly Column[] = [
+    { heading: "SANDBOX" },
+    { heading: "SUBJECT", shorten: { keep: "middle", comfortable: 40, least: 16 } },
+    { heading: "EVIDENCE", drop: "early" },
+  ];
   const rows = inTableOrder(findings).map((finding) => [
     ...cellsOf(finding, table),
     { text: printable(finding.subject.sandboxId?.slice(0, ID_CHARACTERS) ?? NONE) },
     { text: printable(placeOf(finding)) },
     { text: String(finding.evidence.length) },
   ]);
-  return layOut([SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, { ...table, width: Infinity });
+  return layOut([SEV, POD, CLASS, AGE, BLOCKS, lastColumn(table), ...more], rows, table);
 }
 
 /** How many groups are shown: a screen holds 24 lines. */

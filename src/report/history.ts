@@ -54,8 +54,8 @@ const COLUMNS: readonly Column[] = [
   { heading: "BY", drop: "early" },
   { heading: "RUN", drop: "early" },
   { heading: "OUTCOME" },
-  { heading: "ACTION" },
-  { heading: "ON", shorten: { keep: "middle", comfortable: 24, least: 12 } },
+  { heading: "ACTION", shorten: { keep: "start", comfortable: 18, least: 12 } },
+  { heading: "ON", shorten: { keep: "middle", comfortable: 24, least: 10 } },
   { heading: "CLASS", shorten: { keep: "start", comfortable: 16, least: 10 }, drop: "late" },
   { heading: "UNDO", drop: "late" },
 ];
@@ -76,7 +76,7 @@ function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
     record.run.slice(-RUN_CHARACTERS),
     outcomeOf(record),
     record.action.kind,
-    targetOf(record),
+    podOrTarget(record),
     record.class,
     isUndoable(record) ? "yes" : "-",
   ];
@@ -111,6 +111,12 @@ export function renderEntry(record: HistoryRecord, quarantine: string): string {
     text === undefined ? [] : [`${label}:`.padEnd(13) + printable(text)],
   );
   return `${shown.join("\n")}\n`;
+}
+
+/** In a table the pod is what people know it by; the entry whole has the rest. */
+export function podOrTarget(record: HistoryRecord): string {
+  const { pod } = record.subject;
+  return pod === undefined ? targetOf(record) : `${pod.namespace}/${pod.name}`;
 }
 
 function holdsFiles(record: HistoryRecord): boolean {

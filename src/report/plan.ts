@@ -117,11 +117,11 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
 
 export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
-  // What follows a removal only looks whether the runtime has left anything behind.
+  // What follows a removal only verifies that the runtime has left nothing behind.
   const words =
     removal < 0
       ? steps.map(stepInWords)
-      : [...steps.slice(0, removal + 1).map(stepInWords), "see that its network is released"];
+      : [...steps.slice(0, removal + 1).map(stepInWords), "check that its network is released"];
   return [...new Set([...words, ...afterwardsInWords(afterwards)])].join(", then ");
 }
 
@@ -147,7 +147,7 @@ function stepInWords(step: Step): string {
         ? "move what is left of its cache to quarantine"
         : "move the broken file to quarantine (undo puts it back)";
     case "await-kubelet":
-      return "watch kubelet finish by itself";
+      return "let kubelet finish by itself";
     case "stop-sandbox":
       return "stop the sandbox through the runtime";
     case "remove-sandbox":
@@ -161,7 +161,7 @@ function stepInWords(step: Step): string {
     case "restart-daemon":
       return `stop the daemon's container, so that kubelet starts it again, and see that it answers on ${step.socket}`;
     case "release-addresses":
-      return "give back what addresses it still holds";
+      return "release the IP addresses it still holds";
     case "replay-del":
       return "call DEL with the cached configuration";
     case "drop-empty-lease":

@@ -39,7 +39,8 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
 function nameOf({ finding: { subject, class: classId } }: PlannedAction): string {
   const pod =
     "pod" in subject && subject.pod !== undefined ? `${subject.pod.namespace}/${subject.pod.name}` : undefined;
-  return `${printable(pod ?? subjectInWords(subject))}  ${classId}`;
+  const path = "path" in subject ? subject.path : undefined;
+  return `${printable(pod ?? path ?? subjectInWords(subject))}  ${classId}`;
 }
 
 /** `stopped and removed the sandbox (0.4s); logs saved to /var/lib/unghost/quarantine/…` */

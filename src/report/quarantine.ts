@@ -2,7 +2,7 @@ import { isUndoable } from "../heal/journal/history.ts";
 import type { KeepCode, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import type { KeptEntry, Pruned } from "../heal/quarantine/prune.ts";
 import { type Column, layOut } from "./columns.ts";
-import { targetOf } from "./history.ts";
+import { podOrTarget, targetOf } from "./history.ts";
 import { shortAge } from "./short-age.ts";
 import { count, printable } from "./text.ts";
 
@@ -42,7 +42,7 @@ function cellsOf({ id, since, bytes, record }: QuarantineEntry, now: Date): read
     shortAge(since.toISOString(), now.toISOString()),
     sizeInWords(bytes),
     record === undefined ? "unknown" : contentOf(record.action.kind),
-    record === undefined ? "-" : targetOf(record),
+    record === undefined ? "-" : podOrTarget(record),
     record?.class ?? "-",
     record !== undefined && isUndoable(record) ? "yes" : "-",
   ];

@@ -2,7 +2,7 @@ import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
-import { count, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { count, inLines, paint, printable, type TextOptions, wrap } from "./text.ts";
 import { selectedWords } from "./verdict-line.ts";
 
 const MOST_FAILING = 5;
@@ -39,7 +39,7 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
     if (expect !== undefined) lines.push(wrap(`  ${printable(expect)}`, columns, "    "));
   if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
   const undoable = actions.flatMap(({ undo = [] }) => undo).length;
-  const undo = undoable === 0 ? "" : `   ${count(undoable, "file")} can be put back: unghost undo ID`;
-  lines.push(ink.dim(wrap(`What was done: unghost history${undo}`, columns, "  ")));
+  const undo = undoable === 0 ? [] : [`${count(undoable, "file")} can be put back: unghost undo ID`];
+  lines.push(...inLines(["What was done: unghost history", ...undo], columns).map(ink.dim));
   return `${lines.join("\n")}\n`;
 }

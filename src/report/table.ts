@@ -6,7 +6,7 @@ import { keptLine, keptOnPurpose } from "./kept-line.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
-import { count, type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { count, inLines, type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
 import { headLines } from "./verdict-line.ts";
 
 export interface TableOptions extends TextOptions {
@@ -104,18 +104,6 @@ function notes(report: NodeReport, isGrouped: boolean, columns: number): readonl
   if (details.length > 0) next.push(`${details.join(", ")}: unghost scan -v`);
   const parts = [...(kept === undefined ? [] : [kept]), ...next];
   return inLines(parts, columns);
-}
-
-/** Side by side where they fit, three spaces apart; no command is broken. */
-function inLines(parts: readonly string[], columns: number): readonly string[] {
-  const lines: string[] = [];
-  for (const part of parts) {
-    const last = lines.at(-1);
-    const joined = `${last}   ${part}`;
-    if (last !== undefined && joined.length <= columns) lines[lines.length - 1] = joined;
-    else lines.push(part.length > columns ? wrap(part, columns, "  ") : part);
-  }
-  return lines;
 }
 
 function keptDetails(report: NodeReport, ink: Paint, columns: number): string {

@@ -51,6 +51,18 @@ export function wrap(text: string, columns: number, indent = ""): string {
   return [...lines, line].join("\n");
 }
 
+/** Side by side where they fit, three spaces apart; no command is broken. */
+export function inLines(parts: readonly string[], columns: number): readonly string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    const joined = `${last}   ${part}`;
+    if (last !== undefined && joined.length <= columns) lines[lines.length - 1] = joined;
+    else lines.push(part.length > columns ? wrap(part, columns, "  ") : part);
+  }
+  return lines;
+}
+
 export function visibleLength(text: string): number {
   const [plain = "", ...styled] = text.split(ESCAPE);
   return styled.reduce((length, part) => length + part.length - part.indexOf("m") - 1, plain.length);

@@ -89,7 +89,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     const { stdout, code } = await unghostIn(node, ["heal", "--yes", ...AT_ONCE]);
 
     expect(code).toBe(1);
-    for (const words of ["Left alone (2)", "needs a person", "block every restart of the runtime", CNI_CONF_FILE]) {
+    for (const words of ["Left alone (2)", "manual", "block every restart of the runtime", CNI_CONF_FILE]) {
       expect(stdout.replaceAll(/\s+/g, " ")).toContain(words);
     }
     expect(await node.check(["ctr", "-n", "k8s.io", "containers", "ls", "-q"])).toContain(duplicate.sandboxId);

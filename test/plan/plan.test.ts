@@ -169,7 +169,11 @@ describe("what a plan leaves to others", () => {
   test("ends a leaked shim only when that class alone is named", () => {
     const parts = { shims: [shimOf("a")] };
 
-    expect(reasons(planFor(parts))).toEqual([expect.stringMatching(/^needs a person: /)]);
+    expect(reasons(planFor(parts))).toEqual([
+      expect.stringMatching(
+        /^manual \(to allow it: unghost heal --only shim-leak, or agent\.classes\.shim-leak: heal\): /,
+      ),
+    ]);
     expect(steps(planFor(parts, { only: ["shim-leak"] }))).toEqual(["end-process"]);
     expect(planFor(parts, { only: ["shim-leak", "netns-and-veth-leak"] }).actions).toEqual([]);
   });

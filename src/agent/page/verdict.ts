@@ -55,7 +55,7 @@ export function standingInWords(sightings: readonly WireSighting[]): string {
     [standing.healing, "being healed"],
     [standing.waiting, "waiting to be healed"],
     [standing.observed, "observed only"],
-    [standing["given-up"], standing["given-up"] === 1 ? "given up: needs a person" : "given up: need a person"],
+    [standing["given-up"], "given up"],
   ]);
 }
 

@@ -98,7 +98,7 @@ function detect(view: NodeView): readonly Detected[] {
       {
         severity: "warning",
         subject: { type: "file", path: first.path, sandboxId: id },
-        summary: `${addresses} on network ${first.network} ${leases.length === 1 ? "is" : "are"} taken by a sandbox that no longer exists: nobody will ever give ${leases.length === 1 ? "it" : "them"} back`,
+        summary: `${addresses} on network ${first.network} ${leases.length === 1 ? "is" : "are"} leased to a sandbox that no longer exists, so nothing releases ${leases.length === 1 ? "it" : "them"}`,
         evidence: [
           { source: "cni", fact: `${first.path} names ${id}` },
           ...evidenceOfAbsence(view),

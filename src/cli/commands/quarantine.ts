@@ -33,11 +33,11 @@ export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context
       kind: "array",
       parameter: {
         parse: String,
-        brief: "list (the default), or prune [ID]...: old entries, or the named ones",
-        placeholder: "list|prune",
+        brief: "With prune: delete these entries, whatever their age",
+        placeholder: "ID",
       },
     },
-    aliases: { o: "output" },
+    aliases: { o: "output", y: "yes" },
   },
   func: async function (flags, action = "list", ...ids) {
     const settings = await resolveSettings(nodeFlagsIn(flags), this.io);

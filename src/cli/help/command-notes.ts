@@ -2,6 +2,8 @@
 export interface CommandNotes {
   readonly group: "Find and heal" | "Run unattended" | "Review" | "Set up";
   readonly summary: string;
+  /** The arguments of its usage line, where the parameters do not show them. */
+  readonly usage?: string;
   /** A command line and what it is for. */
   readonly examples: readonly (readonly [command: string, purpose: string])[];
   readonly exits: string;
@@ -119,6 +121,7 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
     {
       group: "Review",
       summary: "List or delete files and logs that healing moved to quarantine",
+      usage: "[list | prune [ID]...]",
       examples: [
         ["unghost quarantine list", "what is there, and for how long"],
         ["unghost quarantine prune --older-than 7d", "asks, then deletes for good"],
@@ -177,6 +180,19 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
         ["unghost uninstall --purge --yes", "journal and quarantine, too"],
       ],
       exits: `0 removed, 1 incomplete, 3 refused, ${USAGE}`,
+    },
+  ],
+  [
+    "withdraw",
+    {
+      group: "Set up",
+      summary: "Remove node conditions and leases that agents left in the cluster",
+      examples: [
+        ["unghost withdraw", "after the last agent is gone"],
+        ["unghost withdraw --namespace unghost", "of agents in that namespace"],
+        ["unghost withdraw --kubeconfig FILE", "with other credentials"],
+      ],
+      exits: `0 removed, 1 something is left, ${USAGE}`,
     },
   ],
   [

@@ -38,7 +38,8 @@ export function renderCommandHelp(name: string, command: Command<Context>, colum
   const own = flags.filter(({ isCommon }) => !isCommon);
   const common = flags.filter(({ isCommon }) => isCommon);
   const args = argumentEntries(command);
-  const usage = ["unghost", name, ...(flags.length > 0 ? ["[flags]"] : []), ...args.map(({ usage: text }) => text)];
+  const words = notes?.usage === undefined ? args.map(({ usage: text }) => text) : [notes.usage];
+  const usage = ["unghost", name, ...(flags.length > 0 ? ["[flags]"] : []), ...words];
   const lines = [
     wrap(`${notes?.summary ?? command.brief}.`, width),
     "",

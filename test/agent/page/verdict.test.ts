@@ -33,7 +33,7 @@ describe("the verdict in one glance", () => {
     [
       "a ghost that it has given up",
       ghostState([sighting(), sighting({ pod: "web-1", standing: GIVEN_UP })]),
-      { tone: "bad", headline: "2 ghosts", detail: "1 waiting to be healed, 1 given up: needs a person" },
+      { tone: "bad", headline: "2 ghosts", detail: "1 waiting to be healed, 1 given up" },
     ],
     [
       "a critical one that nobody heals",
