@@ -40,6 +40,6 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
   const undoable = actions.flatMap(({ undo = [] }) => undo).length;
   const undo = undoable === 0 ? [] : [`${count(undoable, "file")} can be put back: unghost undo ID`];
-  lines.push(...inLines(["What was done: unghost history", ...undo], columns).map(ink.dim));
+  lines.push(...inLines(["What was done: unghost history", ...undo], columns).map((line) => ink.dim(line)));
   return `${lines.join("\n")}\n`;
 }

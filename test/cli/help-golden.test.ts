@@ -22,7 +22,7 @@ async function helpOf(args: readonly string[], columns: number): Promise<string>
 }
 
 test.each(WIDTHS)("the overview at %i columns", async (columns) => {
-  await expect(await helpOf(["--help"], columns)).toMatchFileSnapshot(`golden/help.${columns}.txt`);
+  await expect(await helpOf(["--help"], columns)).toMatchFileSnapshot(`golden/overview.${columns}.txt`);
 });
 
 test.each(COMMAND_NAMES.flatMap((name) => WIDTHS.map((columns) => [name, columns] as const)))(

@@ -42,8 +42,8 @@ Plan: heal 2 ghosts on edge-7
 SEV   POD  CLASS             AGE  BLOCKS  ACTION
 crit  -    dead-after-crash  -    -       remove
 crit  -    dead-after-crash  -    -       remove
-dead-after-crash (2): save its logs and remove it through the runtime, then see that its network is
-  released. Reason: it holds no container
+dead-after-crash (2): save its logs and remove it through the runtime, then check that its network
+  is released. Reason: it holds no container
 `);
   });
 

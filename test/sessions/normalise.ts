@@ -10,7 +10,7 @@ export function normalised(screen: string): string {
       // Journal ids, and the end of one that names a run.
       .replace(/\b[0-9a-z]{9}-[0-9a-z]{4}\b/g, "journalid-0000")
       .replace(/\b(?:cli|agent|boot) {2,}[0-9a-z]{4} {2}/g, (whole) => `${whole.slice(0, -6)}0000  `)
-      .replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "00000000-0000-0000-0000-000000000000")
+      .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "00000000-0000-0000-0000-000000000000")
       // Sandbox ids, whole, short, or cut by an ellipsis.
       .replace(/[0-9a-f]{8,}/g, same)
       .replace(/(?<=…)[0-9a-f]{6,}|[0-9a-f]{6,}(?=…)/g, same)
