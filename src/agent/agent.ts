@@ -9,7 +9,7 @@ import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
 import { unfinishedRemovals } from "../heal/journal/unfinished.ts";
 import { runPipeline, type Scanned } from "../heal/pipeline.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { openAttempts } from "./attempts-file.ts";
 import { stampNow } from "./attempts-time.ts";

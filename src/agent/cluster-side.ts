@@ -1,6 +1,6 @@
 import type { BreakerState } from "../fleet/breaker.ts";
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../kube/cluster-credentials.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { clusterOpener, type OpenCluster } from "../kube/open-cluster.ts";

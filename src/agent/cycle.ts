@@ -4,7 +4,7 @@ import type { Healing } from "../heal/execution/heal-node.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { Outcome, Refusal } from "../heal/outcome.ts";
 import type { PipelineOptions, Planned, Scanned } from "../heal/pipeline.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import { buildReport } from "../report/build.ts";
 import { withOwnHealing } from "./being-healed.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import { describeError } from "../heal/system-error.ts";
 import { valueOr } from "../host/source.ts";
+import { describeError } from "../host/system-error.ts";
 import { type Keeper, openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";

@@ -1,4 +1,4 @@
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import type { Pace } from "./pace.ts";
 import type { Store } from "./store.ts";
 

@@ -5,7 +5,7 @@ import { findStateDir } from "../heal/files/state-dir.ts";
 import { timeOf } from "../heal/journal/id.ts";
 import { quarantineIds } from "../heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../heal/quarantine/prune.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 
 export interface RetentionOptions {

@@ -1,6 +1,6 @@
 import { open, rename } from "node:fs/promises";
 import { unlinkIfThere } from "../heal/files/unlink-if-there.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
 import type { Watched } from "./store.ts";
 

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeDurably } from "../heal/files/write-durably.ts";
-import { describeError } from "../heal/system-error.ts";
 import { valueOr } from "../host/source.ts";
-import { openCri } from "../runtime/cri.ts";
+import { describeError } from "../host/system-error.ts";
+import { answersCri } from "../runtime/cri.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { type BootReport, readBootReport } from "./boot-report.ts";
@@ -36,6 +36,8 @@ type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
 
 /** Time kept back from the deadline for stopping what was started and writing the report. */
 const CLOSING_MS = 2000;
+/** A runtime that is up answers at once. */
+const PROBE_MS = 1000;
 /** The last of it, for writing the report. */
 const REPORT_MS = 300;
 
@@ -114,7 +116,7 @@ async function healBeforeStart(
   if (found.kind === "refused") {
     return { outcome: "failed", reason: `${found.message}. ${found.next}`, healed: 0, left: [] };
   }
-  if (found.kind === "found" && (await answersAt(found.path)))
+  if (found.kind === "found" && (await answersCri(found.path, { timeoutMs: PROBE_MS })))
     return await healAfterStart(options, remainingMs, deadline);
   if (files.kind === "none") return await withoutRuntime(options, files.reason);
   const objected = await objection?.answer;
@@ -205,19 +207,6 @@ async function healAfterStart(options: BootOptions, remainingMs: () => number, d
     await sleep(RETRY_MS);
   }
   return { ...summary(last), healed };
-}
-
-async function answersAt(path: string): Promise<boolean> {
-  const cri = openCri(path);
-  try {
-    await cri.version({ timeoutMs: 1000 });
-    return true;
-  } catch {
-    // Nobody there, or nobody who speaks CRI: then the runtime is not up, which is what was asked.
-    return false;
-  } finally {
-    cri.close();
-  }
 }
 
 function unlessTooLate(healing: Promise<HealedOnce>, deadline: AbortSignal): Promise<HealedOnce> {

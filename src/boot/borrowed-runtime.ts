@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
 import { readTail } from "../host/tail.ts";
 import { provePath } from "../host/trusted-path.ts";
+import type { CallOptions } from "../runtime/call.ts";
 import { openContainerd } from "../runtime/containerd.ts";
-import { openCri } from "../runtime/cri.ts";
+import { answersCri } from "../runtime/cri.ts";
 import { borrowedConfig } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
@@ -116,20 +117,23 @@ async function answers(
 ): Promise<"answers" | "too late"> {
   const call = { timeoutMs: 2000, signal: deadline };
   while (!deadline.aborted) {
-    const cri = openCri(socket);
-    const containerd = openContainerd(socket);
-    try {
-      await (borrowedWith === "cri" ? cri.version(call) : containerd.listTasks(call));
-      return "answers";
-    } catch {
-      // Not up yet: asked again until the deadline, and its own end is watched beside this.
-      await sleep(POLL_MS);
-    } finally {
-      cri.close();
-      containerd.close();
-    }
+    if (await (borrowedWith === "cri" ? answersCri(socket, call) : listsTasks(socket, call))) return "answers";
+    // Not up yet: asked again until the deadline, and its own end is watched beside this.
+    await sleep(POLL_MS);
   }
   return "too late";
+}
+
+async function listsTasks(socket: string, call: CallOptions): Promise<boolean> {
+  const containerd = openContainerd(socket);
+  try {
+    await containerd.listTasks(call);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    containerd.close();
+  }
 }
 
 function lastWords(logPath: string): string {

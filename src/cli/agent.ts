@@ -5,7 +5,7 @@ import { logEvents, openLog } from "../agent/log.ts";
 import { openStore } from "../agent/store.ts";
 import { readTimeline } from "../agent/timeline-file.ts";
 import { acquireAgentLock } from "../heal/locks/agent-lock.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { Context } from "./commands/context.ts";
 import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { errorCode } from "../host/system-error.ts";
 import type { ParsedConfig } from "./config/parse.ts";
 import { SettingsError } from "./settings-error.ts";
 
@@ -48,8 +49,8 @@ function readSource(path: string, required: boolean): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = errorCode(error);
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
-    throw new SettingsError(`cannot read the configuration file ${path} (${String(code ?? error)})`);
+    throw new SettingsError(`cannot read the configuration file ${path} (${code ?? String(error)})`);
   }
 }

@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import { printable } from "../report/text.ts";
+import { printable } from "../host/printable.ts";
 import type { Context } from "./commands/context.ts";
 import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";
 import { effectiveConfig } from "./config/effective.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
 import type { Recovery } from "../heal/journal/recover.ts";
-import { printable } from "../report/text.ts";
+import { printable } from "../host/printable.ts";
 import type { Io } from "./io.ts";
 import type { NodeSettings } from "./node-settings.ts";
 import { sessionOptions } from "./state.ts";

@@ -5,16 +5,16 @@ import { classById, classes } from "../classes/index.ts";
 import { type Group, grouper } from "../explain/group.ts";
 import { explainText, recordReader } from "../explain/lines.ts";
 import type { Match } from "../explain/recognise.ts";
-import { splitLines } from "../explain/split-lines.ts";
+import { printable } from "../host/printable.ts";
+import { splitLines } from "../host/split-lines.ts";
 import { renderClass, renderClassList, renderGroups, type Style } from "../report/explain.ts";
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
-import { printable } from "../report/text.ts";
 import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { onOff } from "./flag-kinds.ts";
 import { type Io, wantsColour } from "./io.ts";
-import { journalLines } from "./journal.ts";
+import { journaldLines } from "./journald.ts";
 import { nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
 
@@ -60,6 +60,8 @@ export interface ExplainOptions {
 
 /** Nobody reads further; programs that want every line can cut their input themselves. */
 const MAX_RECORDS = 5_000;
+/** What a log has to say about a sandbox stands within the first megabyte of a line. */
+const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_FILE_BYTES = 512 * 1024 * 1024;
 
 /** 0 when something was recognised (or a manual page was printed), 1 when not, 64 for wrong usage. */
@@ -120,7 +122,7 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   keep(explainArguments(words));
   if (readsStdin) await readLines(io.stdin(), keep);
   if (options.journal) {
-    const problem = await journalLines(io.env, (chunks) => readLines(chunks, keep));
+    const problem = await journaldLines(io.env, (chunks) => readLines(chunks, keep));
     if (problem !== undefined) io.stderr(`${problem}\n`);
   }
   if (options.output !== "table" && records > MAX_RECORDS) {
@@ -160,7 +162,9 @@ async function readLines(
   keep: (found: readonly (readonly Match[])[]) => void,
 ): Promise<void> {
   const reader = recordReader();
-  for await (const line of splitLines(chunks)) keep(reader.push(line));
+  for await (const { bytes } of splitLines(chunks, MAX_LINE_BYTES)) {
+    keep(reader.push(Buffer.from(bytes).toString("utf8").replace(/\r$/, "")));
+  }
   keep(reader.end());
 }
 

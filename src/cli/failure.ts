@@ -1,4 +1,4 @@
-import { printable } from "../report/text.ts";
+import { printable } from "../host/printable.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { SettingsError } from "./settings-error.ts";
 

@@ -8,7 +8,7 @@ import type { HookSettings } from "../boot/install/hook-command.ts";
 import { hostFiles } from "../boot/install/host-files.ts";
 import { type InstallPlan, planInstall } from "../boot/install/install-plan.ts";
 import { installCommands, uninstallCommands } from "../boot/install/service-manager.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { onOff, positive, text } from "./flag-kinds.ts";

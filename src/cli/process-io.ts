@@ -1,5 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
-import { printable } from "../report/text.ts";
+import { printable } from "../host/printable.ts";
+import { errorCode } from "../host/system-error.ts";
 import type { Io } from "./io.ts";
 
 const STDIN = 0;
@@ -58,7 +59,7 @@ function writeAll(fd: number, text: string): void {
     try {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? error.code : undefined;
+      const code = errorCode(error);
       // A pipe that is full for the moment, and a reader such as `head` that has seen enough.
       if (code === "EAGAIN") continue;
       if (code === "EPIPE") return;

@@ -1,7 +1,7 @@
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selected, type Selection, select, type TargetProblem } from "../diagnose/select.ts";
+import { printable } from "../host/printable.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import { printable } from "../report/text.ts";
 import { SettingsError } from "./settings-error.ts";
 
 /** `scan|heal [TARGET]... [-n NAMESPACE]`, as the command line gives it. */

@@ -4,9 +4,9 @@ import { openHealSession, type SessionOptions } from "../heal/execution/session.
 import { findStateDir } from "../heal/files/state-dir.ts";
 import type { Recovery } from "../heal/journal/recover.ts";
 import { type UndoOutcome, undo } from "../heal/quarantine/undo.ts";
+import { printable } from "../host/printable.ts";
 import { formatDocument } from "../report/format.ts";
 import type { OutputFormat } from "../report/output-format.ts";
-import { printable } from "../report/text.ts";
 import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { onOff } from "./flag-kinds.ts";

@@ -7,7 +7,7 @@ import { hostFiles } from "../boot/install/host-files.ts";
 import { uninstallCommands } from "../boot/install/service-manager.ts";
 import { mayPurge } from "../boot/install/state-dir-purge.ts";
 import { planUninstall, type UninstallPlan } from "../boot/install/uninstall-plan.ts";
-import { describeError } from "../heal/system-error.ts";
+import { describeError } from "../host/system-error.ts";
 import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { onOff } from "./flag-kinds.ts";

@@ -1,6 +1,6 @@
 import type { Finding } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { printable } from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
 import type { PodEvent } from "../snapshot/types.ts";
 
 const MOST_QUOTED = 2;

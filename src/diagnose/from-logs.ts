@@ -7,7 +7,7 @@ import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evi
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
-import { printable } from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
 import type { LogLine } from "../snapshot/types.ts";
 
 /** What was seen, and the class that it is of. */

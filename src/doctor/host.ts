@@ -2,8 +2,8 @@ import { accessSync, closeSync, constants, existsSync, openSync, statSync } from
 import { delimiter, dirname, join } from "node:path";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { procLink } from "../host/proc-fs.ts";
-import { errorCode } from "../host/safe-fs.ts";
-import { journalDirectory } from "../snapshot/journald.ts";
+import { errorLabel } from "../host/system-error.ts";
+import { journaldDirectory } from "../snapshot/journald.ts";
 import { comparePidNamespace, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
 import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
 
@@ -25,7 +25,7 @@ export function checkHost({ hostRoot, cniCacheDir, stateDir, env }: HostPlaces):
     checkWritable("state directory", stateDir, "the journal: without it nothing is changed"),
     checkWritable("agent lock", resolveOnHost(hostRoot, "/run/unghost", "follow"), "noticing a second agent"),
     checkReadable("kernel log", resolveOnHost(hostRoot, "/dev/kmsg", "follow"), "kernel stalls and hung tasks"),
-    checkJournal(hostRoot, env),
+    checkJournald(hostRoot, env),
   ];
 }
 
@@ -53,7 +53,7 @@ function checkWritable(id: string, path: string, neededFor: string): Check {
     accessSync(there, constants.W_OK | constants.X_OK);
     return ok(id, there === path ? `${path} is writable` : `${path} can be created`);
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     const why = code === "EROFS" ? "is mounted read-only" : `is not writable (${code})`;
     return missing(id, `${there} ${why}`, neededFor, `Mount ${path} writable.`);
   }
@@ -68,15 +68,15 @@ function checkReadable(id: string, path: string, neededFor: string): Check {
   } catch (error) {
     return missing(
       id,
-      `${path} is not readable (${errorCode(error)})`,
+      `${path} is not readable (${errorLabel(error)})`,
       neededFor,
       "Only a privileged container may open it; the host itself may.",
     );
   }
 }
 
-function checkJournal(hostRoot: string, env: HostPlaces["env"]): Check {
-  const directory = journalDirectory(hostRoot);
+function checkJournald(hostRoot: string, env: HostPlaces["env"]): Check {
+  const directory = journaldDirectory(hostRoot);
   if (directory === undefined) return absentCheck("journald", "this node keeps none; logs are read from files");
   const program = (env["PATH"] ?? "").split(delimiter).find((dir) => existsSync(join(dir, "journalctl")));
   if (program !== undefined) return ok("journald", `${directory}, read by journalctl`);

@@ -1,4 +1,5 @@
-import { count, paint, printable, sentence, type TextOptions, wrap } from "../report/text.ts";
+import { printable } from "../host/printable.ts";
+import { count, paint, sentence, type TextOptions, wrap } from "../report/text.ts";
 import type { Check, DoctorReport } from "./doctor-report.ts";
 
 /** What is missing first, each with what it is needed for; then what works, in one line each. */

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
-import { errorCode } from "./safe-fs.ts";
+import { errorLabel } from "./system-error.ts";
 
 /** Reads below /proc, where sizes are unknown beforehand and processes end while they are read. */
 
@@ -92,7 +92,7 @@ export function procText(path: string): string {
 }
 
 function procError(error: unknown): ProcRead {
-  const code = errorCode(error);
+  const code = errorLabel(error);
   if (code === "ENOENT" || code === "ESRCH") return { kind: "gone" };
   return code === "EACCES" || code === "EPERM" ? { kind: "denied" } : { kind: "unreadable", code };
 }

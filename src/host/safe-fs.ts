@@ -9,7 +9,9 @@ import {
   readSync,
   type Stats,
 } from "node:fs";
+import { printable } from "./printable.ts";
 import { failed, type Source } from "./source.ts";
+import { errorLabel } from "./system-error.ts";
 
 /** Reads of directories and files that may hold anything: links, pipes, devices, huge files, names in any bytes. */
 
@@ -76,7 +78,7 @@ function readEntries(path: string, maxEntries: number): Listing {
 }
 
 function listingError(error: unknown): Listing {
-  const code = errorCode(error);
+  const code = errorLabel(error);
   if (code === "ENOENT") return { kind: "absent" };
   if (code === "EACCES" || code === "EPERM") {
     return { kind: "refused", reason: `may not be read (${code})`, next: RUN_AS_ROOT };
@@ -129,7 +131,7 @@ function readOpenFile(fd: number, maxBytes: number): FileRead {
 }
 
 function openError(path: string, error: unknown): FileRead {
-  const code = errorCode(error);
+  const code = errorLabel(error);
   if (code === "ENOENT") return { kind: "gone" };
   if (code === "ELOOP") return { kind: "notRegular", reason: "is a symlink" };
   if (code === "ENXIO") return { kind: "notRegular", reason: "is a socket or a device" };
@@ -173,18 +175,4 @@ const KIND_WORDS = {
 
 export function describeKind(kind: EntryKind): string {
   return KIND_WORDS[kind];
-}
-
-/** ENOENT and its like; the class of anything that is no system error. */
-export function errorCode(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown error";
-  return "code" in error && typeof error.code === "string" ? error.code : error.name;
-}
-
-/** A name for people: characters that could command their terminal, or hide in it, are written as escapes. */
-export function printable(name: string): string {
-  return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\uFFFD]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
-  });
 }

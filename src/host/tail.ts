@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { errorCode } from "./safe-fs.ts";
+import { errorLabel } from "./system-error.ts";
 
 export type Tail =
   | { readonly kind: "text"; readonly text: string }
@@ -12,7 +12,7 @@ export function readTail(path: string, maxBytes: number): Tail {
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     return code === "ENOENT" ? { kind: "absent" } : { kind: "unreadable", reason: `cannot be opened (${code})` };
   }
   try {
@@ -25,7 +25,7 @@ export function readTail(path: string, maxBytes: number): Tail {
     const isCut = length < stats.size;
     return { kind: "text", text: isCut ? text.slice(text.indexOf("\n") + 1) : text };
   } catch (error) {
-    return { kind: "unreadable", reason: `cannot be read (${errorCode(error)})` };
+    return { kind: "unreadable", reason: `cannot be read (${errorLabel(error)})` };
   } finally {
     closeSync(fd);
   }

@@ -1,7 +1,8 @@
 import { lstatSync, readlinkSync, type Stats, statfsSync, statSync } from "node:fs";
 import { posix } from "node:path";
 import { hostPath } from "./host-paths.ts";
-import { errorCode, printable } from "./safe-fs.ts";
+import { printable } from "./printable.ts";
+import { errorLabel } from "./system-error.ts";
 
 /**
  * Whether a path of the node is root's: the file itself, every directory above it, and every link on the way. What
@@ -83,7 +84,7 @@ function statsAt(read: () => Stats | undefined): Seen {
   try {
     return read() ?? "missing";
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     return code === "ENOENT" || code === "ENOTDIR" ? "missing" : { errorCode: code };
   }
 }

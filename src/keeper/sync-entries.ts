@@ -1,6 +1,6 @@
 import { close, constants, fstat, fsync, lstat, open } from "node:fs";
 import { promisify } from "node:util";
-import { errorCode } from "../host/safe-fs.ts";
+import { errorLabel } from "../host/system-error.ts";
 
 /** What became of the entries of one directory. Nothing is ever written: files are opened for reading and fsynced. */
 export interface SyncedDirectory {
@@ -68,7 +68,7 @@ async function syncEntry(dirFd: number, name: string): Promise<Entry> {
     if (!stats.isFile()) return "passed";
     fd = await openFile(path, FILE);
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     // Removed, or replaced by a link or a socket: whatever came in its place has a notification of its own.
     return ["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(code) ? "passed" : { code };
   }
@@ -88,7 +88,7 @@ async function syncOpen(fd: number): Promise<string | undefined> {
     await syncFd(fd);
     return undefined;
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     return code === "EINVAL" ? undefined : code;
   }
 }

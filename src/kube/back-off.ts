@@ -1,8 +1,33 @@
-const FIRST_MS = 500;
-const LONGEST_MS = 30_000;
+import type { KubeError } from "./kube-error.ts";
 
-/** How long to leave a server alone after so many failures in a row: twice as long each time, never all clients at once. */
-export function backOffMs(failures: number, retryAfterSeconds: number = 0): number {
-  const longest = Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
-  return retryAfterSeconds * 1000 + longest * (0.5 + Math.random() / 2);
+interface BackOff {
+  readonly firstMs: number;
+  readonly longestMs: number;
+  /** The part of a pause that is left to chance. */
+  readonly jitter: number;
+}
+
+/** Of a watch that ended: without it the agent is blind. */
+const WATCH: BackOff = { firstMs: 500, longestMs: 30_000, jitter: 0.5 };
+/** Of what the agent publishes: it can wait. */
+const PUBLISH: BackOff = { firstMs: 6250, longestMs: 375_000, jitter: 0.2 };
+/** Credentials that may not do it seldom learn it. */
+const FORBIDDEN_MS = 30 * 60_000;
+
+type Refusal = Pick<KubeError, "kind" | "retryAfterSeconds">;
+
+/** How long to leave the API alone before another watch, after so many failures in a row. */
+export function watchBackOffMs(failures: number, refusal?: Refusal): number {
+  return backOffMs(failures, WATCH, refusal, Math.random);
+}
+
+/** How long to leave the API alone before another write, after so many failures in a row. */
+export function publishBackOffMs(failures: number, refusal: Refusal, random: () => number): number {
+  return refusal.kind === "forbidden" ? FORBIDDEN_MS : backOffMs(failures - 1, PUBLISH, refusal, random);
+}
+
+/** Twice as long each time, after any Retry-After, never all clients at once. */
+function backOffMs(failures: number, backOff: BackOff, refusal: Refusal | undefined, random: () => number): number {
+  const longest = Math.min(backOff.firstMs * 2 ** failures, backOff.longestMs);
+  return (refusal?.retryAfterSeconds ?? 0) * 1000 + longest * (1 - backOff.jitter * (1 - random()));
 }

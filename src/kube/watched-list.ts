@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
 import type { Api } from "./api.ts";
-import { backOffMs } from "./back-off.ts";
+import { watchBackOffMs } from "./back-off.ts";
 import { KubeError, orKubeError } from "./kube-error.ts";
 import { listWithVersion } from "./list.ts";
 import { METADATA_LIST, METADATA_WATCH, type Resource } from "./resources.ts";
@@ -150,8 +150,7 @@ export function watchList<Parsed, Item>(
         if (isExpired || error.kind === "unreadable") version = undefined;
         begun.resolve();
       }
-      const retryAfter = error instanceof KubeError ? error.retryAfterSeconds : undefined;
-      await pause(backOffMs(failures, retryAfter), stop.signal);
+      await pause(watchBackOffMs(failures, error instanceof KubeError ? error : undefined), stop.signal);
     }
   }
 

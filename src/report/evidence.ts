@@ -1,5 +1,6 @@
 import type { Evidence } from "../evidence/finding.ts";
-import { type Paint, printable, wrap } from "./text.ts";
+import { printable } from "../host/printable.ts";
+import { type Paint, wrap } from "./text.ts";
 
 export function evidenceLines(evidence: readonly Evidence[], ink: Paint, columns: number): readonly string[] {
   return evidence.map(({ source, fact }) => ink.dim(wrap(`    ${source}: ${printable(fact)}`, columns, "      ")));

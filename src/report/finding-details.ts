@@ -1,8 +1,9 @@
+import { printable } from "../host/printable.ts";
 import { evidenceLines } from "./evidence.ts";
 import { inTableOrder } from "./findings-table.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { type Paint, printable, sentence, wrap } from "./text.ts";
+import { type Paint, sentence, wrap } from "./text.ts";
 
 export interface DetailOptions {
   readonly columns: number;

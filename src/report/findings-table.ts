@@ -1,8 +1,9 @@
+import { printable } from "../host/printable.ts";
 import { type Cell, type Column, type Layout, layOut } from "./columns.ts";
 import { naturalOrder } from "./natural-order.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { shortAge } from "./short-age.ts";
-import { count, type Paint, printable } from "./text.ts";
+import { count, type Paint } from "./text.ts";
 
 /** What was found, in the order and the columns in which scan and heal show it. */
 export interface FindingsTable extends Layout {

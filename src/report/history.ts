@@ -1,9 +1,10 @@
 import { stringify } from "../heal/journal/entry.ts";
 import { type History, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
 import type { JournalProblem } from "../heal/journal/reader.ts";
+import { printable } from "../host/printable.ts";
 import { type Column, layOut } from "./columns.ts";
 import { shortAge } from "./short-age.ts";
-import { count, printable } from "./text.ts";
+import { count } from "./text.ts";
 
 export interface HistoryDocument {
   readonly apiVersion: "unghost.dev/v1";

@@ -1,6 +1,7 @@
 import { isFailing } from "../evidence/pending.ts";
+import { printable } from "../host/printable.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
-import { count, printable } from "./text.ts";
+import { count } from "./text.ts";
 
 /** node-problem-detector cuts a plugin's message after this many bytes, wherever that may be. */
 const MOST_BYTES = 80;

@@ -1,7 +1,7 @@
 import type { Pending, PodCreation, WaitsFor } from "../evidence/pending.ts";
+import { printable } from "../host/printable.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { NodeReport, ReportedPending } from "./node-report.ts";
-import { printable } from "./text.ts";
 
 /** Also as the status page has it, where nothing can be changed. */
 type Shown = Omit<Readonly<ReportedPending>, "reported"> & {

@@ -1,6 +1,7 @@
 import { classById } from "../classes/index.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
+import { printable } from "../host/printable.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
@@ -10,7 +11,7 @@ import type { NodeReport } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { type Paint, paint, type TextOptions, wrap } from "./text.ts";
 import { countByKind } from "./verdict-line.ts";
 
 /** What the plan is for, and what it rests on. */

@@ -1,5 +1,6 @@
+import { printable } from "../host/printable.ts";
 import type { NodeReport } from "./node-report.ts";
-import { fullStop, paint, printable, sentence, type TextOptions, wrap } from "./text.ts";
+import { fullStop, paint, sentence, type TextOptions, wrap } from "./text.ts";
 
 /** How many are named before the rest is counted. */
 const NAMED = 10;

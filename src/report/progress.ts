@@ -1,8 +1,9 @@
 import type { ActionResult } from "../heal/execution/run-action.ts";
+import { printable } from "../host/printable.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "./done-words.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { paint, printable, wrap } from "./text.ts";
+import { paint, wrap } from "./text.ts";
 
 export interface Progress {
   report(result: ActionResult): void;

@@ -1,10 +1,11 @@
 import { isUndoable } from "../heal/journal/history.ts";
 import type { KeepCode, QuarantineEntry } from "../heal/quarantine/inventory.ts";
 import type { KeptEntry, Pruned } from "../heal/quarantine/prune.ts";
+import { printable } from "../host/printable.ts";
 import { type Column, layOut } from "./columns.ts";
 import { podOrTarget, targetOf } from "./history.ts";
 import { shortAge } from "./short-age.ts";
-import { count, printable } from "./text.ts";
+import { count } from "./text.ts";
 
 const KEPT_BECAUSE: Readonly<Record<KeepCode, string>> = {
   unfinished: "an unfinished run or undo needs it; the next unghost heal or undo finishes it",

@@ -1,8 +1,9 @@
 import { isFailing } from "../evidence/pending.ts";
+import { printable } from "../host/printable.ts";
 import type { NodeReport } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
-import { count, inLines, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { count, inLines, paint, type TextOptions, wrap } from "./text.ts";
 import { selectedWords } from "./verdict-line.ts";
 
 const MOST_FAILING = 5;

@@ -1,4 +1,5 @@
 import { isFailing } from "../evidence/pending.ts";
+import { printable } from "../host/printable.ts";
 import { shortened } from "./columns.ts";
 import { findingDetails } from "./finding-details.ts";
 import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
@@ -6,7 +7,7 @@ import { keptLine, keptOnPurpose } from "./kept-line.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { pendingLine } from "./pending.ts";
 import { renderProblems } from "./problems.ts";
-import { count, inLines, type Paint, paint, printable, type TextOptions, wrap } from "./text.ts";
+import { count, inLines, type Paint, paint, type TextOptions, wrap } from "./text.ts";
 import { headLines } from "./verdict-line.ts";
 
 export interface TableOptions extends TextOptions {

@@ -1,8 +1,9 @@
 import type { Selection } from "../diagnose/select.ts";
 import { isFailing } from "../evidence/pending.ts";
+import { printable } from "../host/printable.ts";
 import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { creationWords } from "./pending.ts";
-import { count, type Paint, printable, visibleLength, wrap } from "./text.ts";
+import { count, type Paint, visibleLength, wrap } from "./text.ts";
 
 /** The verdict and what it rests on. That no pod can start is what people must read first. */
 export function headLines(report: NodeReport, ink: Paint, columns: number): string {

@@ -112,3 +112,16 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
       callStream(channel, path, methods.getContainerEvents, {}, { ...options, limits: ENDLESS }),
   };
 }
+
+/** Whether somebody speaks CRI there. Whoever does not, for whatever reason, cannot be asked anything else either. */
+export async function answersCri(path: string, call: CallOptions): Promise<boolean> {
+  const cri = openCri(path);
+  try {
+    await cri.version(call);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    cri.close();
+  }
+}

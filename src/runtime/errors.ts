@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { errorCode } from "../host/system-error.ts";
 import { AnswerLimitError } from "./answer-limits.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { ProtocolError } from "./http2/protocol.ts";
@@ -111,13 +112,9 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
   }
 }
 
-function systemCodeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
 function unreachable(failed: FailedCall, cause: unknown): RuntimeError {
   const path = failed.socketPath;
-  const systemCode = systemCodeOf(cause);
+  const systemCode = errorCode(cause);
   const seen = lookAt(path);
   function because(text: string, next: string): RuntimeError {
     return new RuntimeError("unreachable", failed.call, text, next, cause);
@@ -157,7 +154,7 @@ function lookAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socke
   try {
     return statSync(path).isSocket() ? "socket" : "not-a-socket";
   } catch (error) {
-    const code = systemCodeOf(error);
+    const code = errorCode(error);
     return code === "EACCES" || code === "EPERM" ? "forbidden" : "missing";
   }
 }

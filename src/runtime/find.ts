@@ -1,8 +1,9 @@
 import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { SOCKETS } from "../distributions/index.ts";
+import { errorCode } from "../host/system-error.ts";
 import { configuredEndpoint, type Doubt, type EndpointSources, type SaidEndpoint } from "./configured-endpoint.ts";
-import { openCri } from "./cri.ts";
+import { answersCri } from "./cri.ts";
 import { parseEndpoint } from "./endpoint.ts";
 
 export interface FindOptions extends EndpointSources {
@@ -72,7 +73,9 @@ async function probe(options: FindOptions): Promise<Found> {
   }
   if (present.length === 1) return { kind: "found", path: first, because: "the only runtime socket here" };
 
-  const answers = await Promise.all(present.map((path) => speaksCri(path, timeoutMs)));
+  const answers = await Promise.all(
+    present.map((path) => answersCri(path, { timeoutMs: Math.min(timeoutMs, LONGEST_PROBE_MS) })),
+  );
   const answering = present.filter((_, index) => answers[index]);
   const [only] = answering;
   if (only === undefined) {
@@ -124,23 +127,10 @@ function look(path: string): Stats | "missing" | "hidden" {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? "missing";
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = errorCode(error);
     return code === "EACCES" || code === "EPERM" ? "hidden" : "missing";
   }
 }
 
 /** A probe beside others may not use up the time of the scan itself. */
 const LONGEST_PROBE_MS = 2000;
-
-async function speaksCri(path: string, timeoutMs: number): Promise<boolean> {
-  const cri = openCri(path);
-  try {
-    await cri.version({ timeoutMs: Math.min(timeoutMs, LONGEST_PROBE_MS) });
-    return true;
-  } catch {
-    // Whatever the reason, this is not the runtime to ask: a containerd without its CRI plugin, a dead socket.
-    return false;
-  } finally {
-    cri.close();
-  }
-}

@@ -1,8 +1,9 @@
 import { lstatSync } from "node:fs";
 import { basename } from "node:path/posix";
 import { resolveOnHost } from "../host/host-paths.ts";
-import { errorCode, failedListing, listDirectory } from "../host/safe-fs.ts";
+import { failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, type Oddity, read, type Source } from "../host/source.ts";
+import { errorLabel } from "../host/system-error.ts";
 import { driversOf, readRegistrations } from "./csi-registrations.ts";
 import type { CsiSocket } from "./csi-socket.ts";
 
@@ -73,7 +74,7 @@ export async function stateOfSocket(path: string, signal: AbortSignal): Promise<
     };
     socket.once("connect", () => end("listening"));
     socket.once("error", (error) => {
-      const code = errorCode(error);
+      const code = errorLabel(error);
       end(code === "ECONNREFUSED" ? "dead" : code === "ENOENT" ? "missing" : "unknown");
     });
   });

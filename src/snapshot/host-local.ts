@@ -1,12 +1,12 @@
 import { IP_REGEX } from "valibot";
 import { resolveOnHost } from "../host/host-paths.ts";
+import { printable } from "../host/printable.ts";
 import {
   describeKind,
   failedListing,
   type Listing,
   listDirectory,
   MAX_ENTRIES,
-  printable,
   readRegularFile,
 } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";

@@ -13,17 +13,17 @@ const LONGEST_MS = 60_000;
 const PLACES = ["/var/log/journal", "/run/log/journal"] as const;
 
 /** Where the journal of a node lies that is mounted below `root`. */
-export function journalDirectory(root: string): string | undefined {
+export function journaldDirectory(root: string): string | undefined {
   return PLACES.map((path) => resolveOnHost(root, path, "follow")).find((path) => existsSync(path));
 }
 
 /** The newest lines of some units of this boot, as far as the services themselves wrote them. */
-export async function readJournal(
+export async function readJournald(
   root: string,
   units: readonly string[],
   signal: AbortSignal,
 ): Promise<{ readonly lines: readonly string[] } | { readonly reason: string }> {
-  const directory = root === "/" ? undefined : journalDirectory(root);
+  const directory = root === "/" ? undefined : journaldDirectory(root);
   if (root !== "/" && directory === undefined) return { reason: `its files are not to be seen below ${root}` };
   const where = directory === undefined ? [] : ["--directory", directory];
   const what = ["--output=json", "--output-fields=MESSAGE,_COMM,_UID", `--lines=${LINES}`];

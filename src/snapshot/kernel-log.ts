@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { resolveOnHost } from "../host/host-paths.ts";
-import { errorCode } from "../host/safe-fs.ts";
 import { absent, read, type Source } from "../host/source.ts";
+import { errorCode, errorLabel } from "../host/system-error.ts";
 import type { KernelFacts, KernelSign } from "./kernel-facts.ts";
 import { eachPaced } from "./pace.ts";
 
@@ -52,7 +52,7 @@ export async function readKernelLog({
   try {
     fd = openSync(resolveOnHost(root, KMSG, "keep"), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    return absent(`${KMSG} cannot be opened (${errorCode(error)})`);
+    return absent(`${KMSG} cannot be opened (${errorLabel(error)})`);
   }
   try {
     const stats = fstatSync(fd);

@@ -1,5 +1,6 @@
 import { resolveOnHost } from "../host/host-paths.ts";
-import { describeKind, failedListing, listDirectory, printable } from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
+import { describeKind, failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { type PodUid, podUid } from "./ids.ts";

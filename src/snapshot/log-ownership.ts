@@ -1,7 +1,8 @@
 import { lstatSync, type Stats } from "node:fs";
 import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
-import { errorCode, printable } from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
+import { errorLabel } from "../host/system-error.ts";
 
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
@@ -34,7 +35,7 @@ function objectionTo(root: string, entry: string): string | undefined {
   try {
     stats = lstatSync(hostPath(root, entry));
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     return code === "ENOENT" || code === "ENOTDIR" ? undefined : `could not be checked (${code})`;
   }
   // While unghost itself is not root, its own user gains nothing by deceiving it.

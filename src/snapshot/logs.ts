@@ -42,8 +42,8 @@ export async function readLogs({ root, sources, signal, isRelevantLine }: LogPla
   }
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
     // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
-    const { readJournal } = await import("./journald.ts");
-    const journals = await Promise.all(writers(sources.units).map((units) => readJournal(root, units, signal)));
+    const { readJournald } = await import("./journald.ts");
+    const journals = await Promise.all(writers(sources.units).map((units) => readJournald(root, units, signal)));
     for (const journal of journals) {
       if ("reason" in journal) {
         oddities.push({ path: "journal", reason: journal.reason });

@@ -1,8 +1,8 @@
 import { lstatSync } from "node:fs";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { readProcFile } from "../host/proc-fs.ts";
-import { errorCode } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
+import { errorLabel } from "../host/system-error.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
 import { readCpuLimit } from "./cpu-limit.ts";
 import { type ContainerId, containerId } from "./ids.ts";
@@ -77,7 +77,7 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
     socket.once("connect", () => socket.write(REQUEST));
     socket.once("data", (chunk: Buffer) => end(chunk.toString("latin1").startsWith("HTTP/1.") ? "answers" : "unknown"));
     socket.once("error", (error) => {
-      const code = errorCode(error);
+      const code = errorLabel(error);
       if (code === "ECONNREFUSED") end("dead");
       else if (code === "ENOENT") end("missing");
       // Its queue of connections is full: so many wait already.

@@ -1,15 +1,9 @@
 import { lstatSync, statfsSync } from "node:fs";
 import { resolveOnHost } from "../host/host-paths.ts";
-import {
-  type DirEntry,
-  describeKind,
-  errorCode,
-  failedListing,
-  listDirectory,
-  MAX_ENTRIES,
-  printable,
-} from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
+import { type DirEntry, describeKind, failedListing, listDirectory, MAX_ENTRIES } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
+import { errorLabel } from "../host/system-error.ts";
 import { eachPaced } from "./pace.ts";
 import type { NetnsEntry } from "./types.ts";
 
@@ -58,6 +52,6 @@ function readEntry(dir: string, opened: string, { name, kind }: DirEntry): Netns
     const mounted = statfsSync(`${opened}/${name}`).type === NSFS_MAGIC;
     return { path, name, inode: mounted ? stats.ino : undefined, modifiedAt: stats.mtime };
   } catch (error) {
-    return errorCode(error) === "ENOENT" ? undefined : { path, reason: `could not be read (${errorCode(error)})` };
+    return errorLabel(error) === "ENOENT" ? undefined : { path, reason: `could not be read (${errorLabel(error)})` };
   }
 }

@@ -1,5 +1,5 @@
 import { hostPath } from "../host/host-paths.ts";
-import { printable } from "../host/safe-fs.ts";
+import { printable } from "../host/printable.ts";
 import { failed, type Oddity, read, type Source, valueOr } from "../host/source.ts";
 import { containerIdsOf, isOtherEngines } from "./cgroup-path.ts";
 import { isFullId, podUid, sandboxId } from "./ids.ts";

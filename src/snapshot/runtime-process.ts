@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import { hostPath } from "../host/host-paths.ts";
 import { readProcFile, readProcLink } from "../host/proc-fs.ts";
-import { errorCode } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
+import { errorLabel } from "../host/system-error.ts";
 import { canonicalOnHost, nameOnHost } from "./our-socket.ts";
 import { eachPaced } from "./pace.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
@@ -93,7 +93,7 @@ function holdsSocket(fdDir: string, links: ReadonlySet<string>): boolean | "deni
   try {
     names = readdirSync(fdDir);
   } catch (error) {
-    const code = errorCode(error);
+    const code = errorLabel(error);
     return code === "EACCES" || code === "EPERM" ? "denied" : false;
   }
   return names.some((name) => {

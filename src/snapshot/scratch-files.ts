@@ -1,4 +1,5 @@
 import { resolveOnHost } from "../host/host-paths.ts";
+import { printable } from "../host/printable.ts";
 import {
   type DirEntry,
   describeKind,
@@ -6,7 +7,6 @@ import {
   listDirectory,
   MAX_ENTRIES,
   MAX_FILE_BYTES,
-  printable,
   readRegularFile,
 } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";

@@ -2,8 +2,9 @@ import { readdirSync, type Stats, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { readProcLink } from "../host/proc-fs.ts";
-import { errorCode, listDirectory } from "../host/safe-fs.ts";
+import { listDirectory } from "../host/safe-fs.ts";
 import { failed, read, type Source } from "../host/source.ts";
+import { errorLabel } from "../host/system-error.ts";
 import { eachPaced } from "./pace.ts";
 import type { ProcessTable } from "./process-table.ts";
 
@@ -58,7 +59,7 @@ export async function readVolumeDevices(where: {
         }
       }
     } catch (error) {
-      const code = errorCode(error);
+      const code = errorLabel(error);
       if (code !== "ENOENT" && code !== "ESRCH") unread ??= `the open files of process ${pid} cannot be read (${code})`;
     }
   });

@@ -2,7 +2,9 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { errorCode, listDirectory, printable, readRegularFile } from "../../src/host/safe-fs.ts";
+import { printable } from "../../src/host/printable.ts";
+import { listDirectory, readRegularFile } from "../../src/host/safe-fs.ts";
+import { errorLabel } from "../../src/host/system-error.ts";
 import { asNobody, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
 
 describe("listDirectory", () => {
@@ -150,7 +152,7 @@ describe("printable", () => {
 });
 
 test("errorCode names anything that can be thrown", () => {
-  expect(errorCode(Object.assign(new Error("x"), { code: "EIO" }))).toBe("EIO");
-  expect(errorCode(new TypeError("x"))).toBe("TypeError");
-  expect(errorCode("x")).toBe("unknown error");
+  expect(errorLabel(Object.assign(new Error("x"), { code: "EIO" }))).toBe("EIO");
+  expect(errorLabel(new TypeError("x"))).toBe("TypeError");
+  expect(errorLabel("x")).toBe("unknown error");
 });

@@ -1,7 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { paint, printable, sentence, wrap } from "../../src/report/text.ts";
+import { printable } from "../../src/host/printable.ts";
+import { paint, sentence, wrap } from "../../src/report/text.ts";
 
 describe("wrap", () => {
   test.each([

@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import { describeError } from "../../heal/system-error.ts";
+import { describeError } from "../../host/system-error.ts";
 
 /** A file that somebody replaces while the agent runs: a mounted secret, a renewed certificate. */
 export interface ChangingFile {

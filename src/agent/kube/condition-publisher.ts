@@ -1,9 +1,9 @@
 import type { Timing } from "../../fleet/timing.ts";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
+import { publishBackOffMs } from "../../kube/back-off.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import type { OpenCluster } from "../../kube/open-cluster.ts";
-import { backOffMs } from "./back-off.ts";
 import type { Condition } from "./condition.ts";
 import { patchCondition, readNode } from "./node-condition.ts";
 
@@ -88,7 +88,7 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
     write: async (wanted) => {
       const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => publish(api, wanted)));
       failures = outcome instanceof KubeError ? failures + 1 : 0;
-      notBeforeMs = outcome instanceof KubeError ? clock() + backOffMs(outcome, failures, random) : 0;
+      notBeforeMs = outcome instanceof KubeError ? clock() + publishBackOffMs(failures, outcome, random) : 0;
       return outcome instanceof KubeError ? outcome : undefined;
     },
   };

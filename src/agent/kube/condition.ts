@@ -1,6 +1,7 @@
 import { isFailing } from "../../evidence/pending.ts";
+import { printable } from "../../host/printable.ts";
 import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
-import { count, printable } from "../../report/text.ts";
+import { count } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";
 
 /** Content of the node's condition `GhostSandboxes`. As in node-problem-detector, True is bad. */

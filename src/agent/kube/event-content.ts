@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { podGone } from "../../classes/left-behind/pod-gone.ts";
-import { count, fullStop, printable, sentence } from "../../report/text.ts";
+import { printable } from "../../host/printable.ts";
+import { count, fullStop, sentence } from "../../report/text.ts";
 import type { AgentEvent, HealRecord, RefusalReason, Sighting } from "../state.ts";
 import { apiTime } from "./api-time.ts";
 import { byClass, degradedMessage } from "./condition.ts";

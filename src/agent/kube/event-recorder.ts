@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
+import { publishBackOffMs } from "../../kube/back-off.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/kube-error.ts";
 import type { AgentEvent } from "../state.ts";
-import { backOffMs } from "./back-off.ts";
 import type { PublisherOptions } from "./condition-publisher.ts";
 import {
   type Draft,
@@ -98,7 +98,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
       settle();
       const outcome = await orKubeError(writeDue());
       failures = outcome instanceof KubeError ? failures + 1 : 0;
-      notBeforeMs = outcome instanceof KubeError ? clock() + backOffMs(outcome, failures, random) : 0;
+      notBeforeMs = outcome instanceof KubeError ? clock() + publishBackOffMs(failures, outcome, random) : 0;
       return outcome instanceof KubeError ? outcome : undefined;
     },
   };

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
-import { type CriClient, openCri } from "../../runtime/cri.ts";
+import { answersCri, type CriClient, openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { TaskExit } from "../../runtime/gen/containerd/events.ts";
 import { ContainerEventType } from "../../runtime/gen/runtime/v1/cri.ts";
@@ -29,25 +29,12 @@ const STREAM_MS = 3_600_000;
 export async function followRuntime({ findSocket, onHint, signal }: RuntimeEventsOptions): Promise<void> {
   while (!signal.aborted) {
     const path = await findSocket();
-    if (path !== undefined && (await answers(path, signal))) {
+    if (path !== undefined && (await answersCri(path, { timeoutMs: PROBE_MS, signal }))) {
       onHint({ from: "runtime answers", urgency: "now" });
       await followUntilItEnds(path, onHint, signal);
       if (!signal.aborted) onHint({ from: "runtime gone", urgency: "soon" });
     }
     await sleep(RETRY_MS, undefined, { signal }).catch(ignoreAbort);
-  }
-}
-
-async function answers(path: string, signal: AbortSignal): Promise<boolean> {
-  const cri = openCri(path);
-  try {
-    await cri.version({ timeoutMs: PROBE_MS, signal });
-    return true;
-  } catch (error) {
-    if (error instanceof RuntimeError) return false;
-    throw error;
-  } finally {
-    cri.close();
   }
 }
 
@@ -59,7 +46,11 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
     if (await hasEnded(followContainerd(containerd, onHint, signal))) return;
     if (await hasEnded(followCri(cri, onHint, signal))) return;
     // A runtime without any stream: its end is noticed all the same, even when it is back before the next scan.
-    while (!signal.aborted && (await answers(path, signal)) && socketIdentity(path) === socket) {
+    while (
+      !signal.aborted &&
+      (await answersCri(path, { timeoutMs: PROBE_MS, signal })) &&
+      socketIdentity(path) === socket
+    ) {
       await sleep(PROBE_MS, undefined, { signal }).catch(ignoreAbort);
     }
   } finally {

@@ -4,7 +4,7 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import { watchDirectories } from "./directories.ts";
-import { followJournal } from "./journal.ts";
+import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { followRuntime } from "./runtime-events.ts";
 import type { OnHint } from "./trigger.ts";
@@ -31,7 +31,7 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   const stop = new AbortController();
   const directories = watchDirectories(onHint);
   const logs = watchLogFiles(onHint);
-  const journal = followJournal({ hostRoot: where.hostRoot, onHint, warn, onLost });
+  const journal = followJournald({ hostRoot: where.hostRoot, onHint, warn, onLost });
   followRuntime({ findSocket, onHint, signal: stop.signal }).catch(onLost);
   return {
     saw: (snapshot) => {

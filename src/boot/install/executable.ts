@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { sha256 } from "../../heal/files/sha256.ts";
-import { errorCode } from "../../heal/system-error.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { errorCode } from "../../host/system-error.ts";
 
 const CHUNK = 1024 * 1024;
 

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { errorCode } from "../../heal/system-error.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { errorCode } from "../../host/system-error.ts";
 
 /** The host's files as installing needs to see them. Paths are the host's own; nothing is changed through this. */
 export interface HostFiles {

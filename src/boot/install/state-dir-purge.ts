@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { findStateDir } from "../../heal/files/state-dir.ts";
 import { type Outcome, ok, refuse } from "../../heal/outcome.ts";
-import { errorCode } from "../../heal/system-error.ts";
+import { errorCode } from "../../host/system-error.ts";
 
 /** One of these is in every state directory that was ever used. Without one, somebody has named the wrong directory. */
 const TELLTALE = ["journal", "quarantine", "boot.json", "attachments.json"];

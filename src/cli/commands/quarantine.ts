@@ -158,7 +158,7 @@ async function mayDelete(question: string, { yes }: QuarantineFlags, io: Io): Pr
 async function readEntries(settings: NodeSettings, io: Io) {
   const { findStateDir } = await import("../../heal/files/state-dir.ts");
   const { listQuarantine } = await import("../../heal/quarantine/inventory.ts");
-  const { describeError } = await import("../../heal/system-error.ts");
+  const { describeError } = await import("../../host/system-error.ts");
   const { stateDirOf } = await import("../state.ts");
   const root = stateDirOf(settings);
   const found = await findStateDir(root, process.getuid?.() ?? 0);

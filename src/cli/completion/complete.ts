@@ -1,6 +1,6 @@
 import { stateDirLayout } from "../../heal/files/state-dir.ts";
 import { readHistory } from "../../heal/journal/history.ts";
-import { printable } from "../../report/text.ts";
+import { printable } from "../../host/printable.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { resolveSettings } from "../settings.ts";

@@ -1,5 +1,5 @@
+import { printable } from "../../host/printable.ts";
 import { formatDocument } from "../../report/format.ts";
-import { printable } from "../../report/text.ts";
 import type { EffectiveValue } from "./effective.ts";
 
 /** A configuration file that says the same, with who said it behind each line. */

@@ -1,5 +1,6 @@
 import { type BigIntStats, type FSWatcher, statSync, watch } from "node:fs";
 import { dirname } from "node:path";
+import { errorCode } from "../../host/system-error.ts";
 
 export interface WatchTiming {
   /** A file is written in several steps: quiet for this long, it is whole. */
@@ -62,6 +63,6 @@ function identityOf(path: string): string {
     const { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats = statSync(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
   } catch (error) {
-    return error instanceof Error && "code" in error ? String(error.code) : String(error);
+    return errorCode(error) ?? String(error);
   }
 }

@@ -1,4 +1,4 @@
-import { printable } from "../../host/safe-fs.ts";
+import { printable } from "../../host/printable.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { readNodeReadiness } from "../../kube/node-readiness.ts";

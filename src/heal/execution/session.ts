@@ -1,3 +1,4 @@
+import { describeError } from "../../host/system-error.ts";
 import { ensureRoom, type RoomNeeded } from "../files/disk-space.ts";
 import { openStateDir } from "../files/state-dir.ts";
 import type { Actor } from "../journal/entry.ts";
@@ -7,7 +8,6 @@ import { type Recovery, recoverOpenEntries } from "../journal/recover.ts";
 import type { ProcessIdentity } from "../locks/process-identity.ts";
 import { acquireRunLock } from "../locks/run-lock.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import type { HealContext } from "./heal-context.ts";
 
 export interface SessionOptions {

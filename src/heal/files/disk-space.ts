@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { open, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError, errorCode } from "../system-error.ts";
 import { unlinkIfThere } from "./unlink-if-there.ts";
 
 export interface RoomNeeded {

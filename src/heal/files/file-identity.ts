@@ -1,8 +1,8 @@
 import { type BigIntStats, constants, lstatSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { errorCode } from "../../host/system-error.ts";
 import type { FileState } from "../journal/entry.ts";
 import { chunksOf } from "../journal/reader.ts";
-import { errorCode } from "../system-error.ts";
 import { sha256 } from "./sha256.ts";
 
 /** One file in one state: another file under the same name, or the same file rewritten, differs. */

@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError, errorCode } from "../system-error.ts";
 import { syncDescriptor } from "./sync-directory.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
+import { describeError } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import { type FileIdentity, kindInWords, lookAt } from "./file-identity.ts";
 import { holdDirectory } from "./held-directory.ts";
 import { canonicalPath } from "./host-path.ts";

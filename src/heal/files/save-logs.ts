@@ -1,10 +1,10 @@
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/heal-context.ts";
 import type { JournalId } from "../journal/id.ts";
 import type { Intent } from "../journal/journal.ts";
 import { type Outcome, ok, type Refusal } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import { copyTail } from "./copy-tail.ts";
 import { canonicalPath } from "./host-path.ts";
 import { findLogs, type LogDirectory, type LogFile, pathOf } from "./log-files.ts";

@@ -1,8 +1,8 @@
 import type { Stats } from "node:fs";
 import { chmod, lstat, mkdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError, errorCode } from "../system-error.ts";
 import { syncDirectory } from "./sync-directory.ts";
 
 /** Where unghost keeps what it must remember between runs. Rotated journals lie beside the journal: journal.1, … */

@@ -1,5 +1,5 @@
 import { unlink } from "node:fs/promises";
-import { errorCode } from "../system-error.ts";
+import { errorCode } from "../../host/system-error.ts";
 
 export async function unlinkIfThere(path: string): Promise<void> {
   try {

@@ -25,7 +25,7 @@ export async function findLiveRun(stateDir: string, uid: number, own: ProcessIde
  */
 export async function sandboxesUnderWay({ run, pid, journal }: LiveRun): Promise<ReadonlyMap<string, UnderWay>> {
   const ofRun = Buffer.from(JSON.stringify({ run }).slice(1, -1));
-  const lines = readJournal(journal, ({ bytes }) => bytes !== undefined && Buffer.from(bytes).includes(ofRun));
+  const lines = readJournal(journal, ({ bytes, isCut }) => !isCut && Buffer.from(bytes).includes(ofRun));
   const treated = new Map<string, UnderWay>();
   for (const record of (await foldHistory(lines)).records) {
     const sandboxId = sandboxOf(record);

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { describeError } from "../../host/system-error.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import { syncDirectory } from "../files/sync-directory.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import {
   type Actor,
   type DoneOutcome,

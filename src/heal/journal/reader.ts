@@ -1,10 +1,13 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { describeError, errorCode } from "../system-error.ts";
+import { type RawLine, splitLines } from "../../host/split-lines.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import { type JournalEntry, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
 import type { JournalId } from "./id.ts";
-import { type RawLine, splitLines } from "./lines.ts";
+
+/** The longest entry names a few dozen log files; anything beyond this is damage, and must not fill the memory. */
+export const MAX_LINE_BYTES = 256 * 1024;
 
 /** A line or a file of the journal that could not be understood. Reported, never fatal. */
 export interface JournalProblem {
@@ -32,7 +35,7 @@ export async function* readJournal(
   try {
     for (const problem of opened.problems) yield { type: "problem", problem };
     for (const { path, handle } of opened.files.toReversed()) {
-      yield* interpretLines(path, wantedOf(splitLines(chunksOf(handle)), isWanted));
+      yield* interpretLines(path, wantedOf(splitLines(chunksOf(handle), MAX_LINE_BYTES), isWanted));
     }
   } finally {
     for (const { handle } of opened.files) await handle.close();
@@ -55,8 +58,8 @@ export async function* interpretLines(
 ): AsyncGenerator<JournalItem> {
   let doubtful: JournalProblem | undefined;
   for await (const line of lines) {
-    if (line.bytes?.length === 0) continue;
-    const parsed = line.bytes === undefined ? TOO_LONG : parseEntry(line.bytes);
+    if (line.bytes.length === 0) continue;
+    const parsed = line.isCut ? TOO_LONG : parseEntry(line.bytes);
     if (parsed.ok && parsed.entry.event === "resumed") {
       doubtful = undefined;
       continue;

@@ -1,6 +1,6 @@
+import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/heal-context.ts";
 import { removeMarker } from "../quarantine/remove-marker.ts";
-import { describeError } from "../system-error.ts";
 import type { JournalAction } from "./entry.ts";
 import { type HistoryRecord, isOpen } from "./history.ts";
 import type { JournalId } from "./id.ts";

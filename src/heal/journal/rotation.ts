@@ -1,12 +1,12 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { splitLines } from "../../host/split-lines.ts";
+import { errorCode } from "../../host/system-error.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import { syncDirectory } from "../files/sync-directory.ts";
-import { errorCode } from "../system-error.ts";
 import { isOpen, readHistory } from "./history.ts";
-import { splitLines } from "./lines.ts";
-import { chunksOf } from "./reader.ts";
+import { chunksOf, MAX_LINE_BYTES } from "./reader.ts";
 
 /**
  * Moves journal to journal.1, journal.1 to journal.2 and so on. What falls off the end is dropped, except for entries
@@ -48,8 +48,8 @@ async function mergeIntoOldest(stateDir: StateDir, keep: number): Promise<void> 
 }
 
 async function appendKept(from: FileHandle, to: FileHandle, ids: ReadonlySet<string>): Promise<void> {
-  for await (const line of splitLines(chunksOf(from))) {
-    if (line.bytes === undefined) continue;
+  for await (const line of splitLines(chunksOf(from), MAX_LINE_BYTES)) {
+    if (line.isCut) continue;
     const id = looseId(line.bytes);
     if (id !== undefined && ids.has(id)) await to.writeFile(Buffer.concat([line.bytes, Buffer.from("\n")]));
   }

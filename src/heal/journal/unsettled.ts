@@ -1,12 +1,11 @@
 import { parseJson } from "../../host/json.ts";
+import type { RawLine } from "../../host/split-lines.ts";
 import { foldHistory, type HistoryRecord } from "./history.ts";
-import type { RawLine } from "./lines.ts";
 import { readJournal } from "./reader.ts";
 
 /** As the journal writes every entry that has an id. A line of any other form is understood in full. */
 const HEAD = /^\{"event":"([a-z]{1,12})","id":"([0-9a-z-]{1,20})"/;
 const HEAD_BYTES = 64;
-const NOTHING = new Uint8Array();
 const ENDS: ReadonlySet<string> = new Set(["done", "undone", "pruned"]);
 
 /**
@@ -26,12 +25,12 @@ export async function readUnsettled(journalPath: string): Promise<readonly Histo
 }
 
 /** The end of a line may have been torn off, and then it says nothing. */
-function isWhole({ bytes = NOTHING }: RawLine): boolean {
-  return parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
+function isWhole({ bytes, isCut }: RawLine): boolean {
+  return !isCut && parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
 }
 
-function headOf({ bytes }: RawLine): { readonly event: string; readonly id: string } | undefined {
-  if (bytes === undefined) return undefined;
+function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } | undefined {
+  if (isCut) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, HEAD_BYTES)).toString("latin1");
   const [, event, id] = HEAD.exec(text) ?? [];
   return event === undefined || id === undefined ? undefined : { event, id };

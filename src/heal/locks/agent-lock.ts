@@ -1,8 +1,8 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { describeError } from "../../host/system-error.ts";
 import { type Outcome, refuse } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import { ownIdentity } from "./process-identity.ts";
 import { acquireLock, type RunLock } from "./run-lock.ts";
 

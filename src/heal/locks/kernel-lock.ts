@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openLibc } from "../../child/libc.ts";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { flockCommand, LOCK_BUSY, type LockMode, systemCallEnv, tryFlock } from "../../child/system-call.ts";
-import { describeError, errorCode } from "../system-error.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
 
 /**
  * - `held`: until `release`, or until this process ends in whatever way.

@@ -1,6 +1,6 @@
 import { readFileSync, readlinkSync } from "node:fs";
+import { errorCode } from "../../host/system-error.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
-import { errorCode } from "../system-error.ts";
 
 /** Names one process forever: pids are reused, a pid with its start time in one boot is not. */
 export interface ProcessIdentity {

@@ -1,9 +1,9 @@
 import { ftruncateSync, readFileSync, writeSync } from "node:fs";
 import * as v from "valibot";
 import { parseJson } from "../../host/json.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { describeError, errorCode } from "../system-error.ts";
 import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
 import { livenessOf, type ProcessIdentity } from "./process-identity.ts";
 

@@ -1,5 +1,5 @@
 import { link, unlink } from "node:fs/promises";
-import { errorCode } from "../system-error.ts";
+import { errorCode } from "../../host/system-error.ts";
 
 /**
  * Puts a file under a name that must be free; false when it is not. link() refuses an existing name, where rename()

@@ -1,9 +1,9 @@
 import { mkdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { errorCode } from "../../host/system-error.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import { syncDirectory } from "../files/sync-directory.ts";
 import type { JournalId } from "../journal/id.ts";
-import { errorCode } from "../system-error.ts";
 
 /** Where the file of one journal entry lies, before and after. */
 export interface Places {

@@ -1,4 +1,5 @@
 import { basename, dirname } from "node:path";
+import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/heal-context.ts";
 import {
   type FileIdentity,
@@ -15,7 +16,6 @@ import type { JournalId } from "../journal/id.ts";
 import type { Intent } from "../journal/journal.ts";
 import { type QuarantineAction, settleQuarantine } from "../journal/settle-quarantine.ts";
 import { type Outcome, ok, type Refusal, refuse } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import { moveAway } from "./move-away.ts";
 import { placesOf } from "./place.ts";
 

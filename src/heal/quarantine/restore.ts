@@ -1,10 +1,10 @@
 import { link, unlink } from "node:fs/promises";
+import { errorCode } from "../../host/system-error.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import type { HeldDirectory } from "../files/held-directory.ts";
 import { syncDirectory } from "../files/sync-directory.ts";
 import { unlinkIfThere } from "../files/unlink-if-there.ts";
 import type { FileState } from "../journal/entry.ts";
-import { errorCode } from "../system-error.ts";
 import { giveBack } from "./give-back.ts";
 import { type Places, removeEntryDirectory } from "./place.ts";
 

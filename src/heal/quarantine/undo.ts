@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/heal-context.ts";
 import { hasContent, lookAt } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
@@ -8,7 +9,6 @@ import type { JournalId } from "../journal/id.ts";
 import type { QuarantineAction } from "../journal/settle-quarantine.ts";
 import { settleUndo } from "../journal/settle-undo.ts";
 import type { Refusal } from "../outcome.ts";
-import { describeError } from "../system-error.ts";
 import { type Places, placesOf } from "./place.ts";
 import { restoreFile } from "./restore.ts";
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { valueOr } from "../../host/source.ts";
+import { errorCode } from "../../host/system-error.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
@@ -9,7 +10,6 @@ import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Sleep, Waits } from "../execution/waits.ts";
-import { errorCode } from "../system-error.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface EndProcessTools extends JournalTools {

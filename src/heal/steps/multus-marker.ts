@@ -6,6 +6,7 @@ import { multusVariant } from "../../evidence/multus-variants.ts";
 import type { Step } from "../../evidence/step.ts";
 import { MULTUS } from "../../evidence/versions/multus.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
 import type { CniConfig } from "../../snapshot/types.ts";
@@ -16,7 +17,6 @@ import { healReasonInWords } from "../heal-reason.ts";
 import type { Journal } from "../journal/journal.ts";
 import { multusMajor } from "../network/multus-version.ts";
 import { removeMarker } from "../quarantine/remove-marker.ts";
-import { describeError, errorCode } from "../system-error.ts";
 import { reasonFor, refused, type StepResult } from "./step-result.ts";
 
 export interface MultusMarkerTools extends ProofTools {

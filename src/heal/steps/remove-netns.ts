@@ -5,10 +5,10 @@ import { systemCallEnv, unmountCommand } from "../../child/system-call.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
+import { describeError } from "../../host/system-error.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Waits } from "../execution/waits.ts";
 import type { HealReason } from "../heal-reason.ts";
-import { describeError } from "../system-error.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface RemoveNetnsTools extends JournalTools {

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { errorCode } from "../../host/safe-fs.ts";
+import { errorLabel } from "../../host/system-error.ts";
 import type { ByteSource, ReadFailure } from "./byte-source.ts";
 import { transactionsIn } from "./meta.ts";
 
@@ -68,13 +68,13 @@ function readExactly(fd: number, offset: number, length: number): Uint8Array | R
       done += count;
     }
   } catch (error) {
-    return { failure: `cannot be read from the disk (${errorCode(error)})` };
+    return { failure: `cannot be read from the disk (${errorLabel(error)})` };
   }
   return bytes;
 }
 
 function openError(error: unknown): StableReading<never> {
-  const code = errorCode(error);
+  const code = errorLabel(error);
   if (code === "ENOENT" || code === "ENOTDIR") return { kind: "absent" };
   if (code === "EACCES" || code === "EPERM") {
     return { kind: "refused", reason: `may not be read (${code})`, next: "run unghost as root" };

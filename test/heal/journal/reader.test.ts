@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { formatEntry, type JournalEntry } from "../../../src/heal/journal/entry.ts";
 import { foldHistory } from "../../../src/heal/journal/history.ts";
 import { isJournalId, type JournalId } from "../../../src/heal/journal/id.ts";
-import { MAX_LINE_BYTES, splitLines } from "../../../src/heal/journal/lines.ts";
-import { interpretLines, type JournalItem } from "../../../src/heal/journal/reader.ts";
+import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
+import { splitLines } from "../../../src/host/split-lines.ts";
 import { STOP, WHY } from "../workshop.ts";
 
 const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-1", boot: "boot-1" };
@@ -19,7 +19,7 @@ function idOf(text: string): JournalId {
 async function itemsOf(...chunks: (string | Uint8Array)[]): Promise<readonly JournalItem[]> {
   const bytes = chunks.map((chunk) => (typeof chunk === "string" ? Buffer.from(chunk) : chunk));
   const items: JournalItem[] = [];
-  for await (const item of interpretLines("journal", splitLines(bytes))) items.push(item);
+  for await (const item of interpretLines("journal", splitLines(bytes, MAX_LINE_BYTES))) items.push(item);
   return items;
 }
 

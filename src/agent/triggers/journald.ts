@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts";
 import { couldConcernSandboxes } from "../../classes/log-filter.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
-import { journalDirectory } from "../../snapshot/journald.ts";
+import { journaldDirectory } from "../../snapshot/journald.ts";
 import type { OnHint } from "./trigger.ts";
 
 export interface JournalOptions {
@@ -16,7 +16,7 @@ export interface JournalOptions {
 }
 
 /** Follows what systemd units write to the journal, where there is one. */
-export interface JournalWatch {
+export interface JournaldWatch {
   /** Which units to follow. Cheap: called after every scan. */
   refresh(units: readonly string[]): void;
   close(): void;
@@ -36,7 +36,7 @@ const LONGEST_PAUSE_MS = 300_000;
 const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 
-export function followJournal({ warn, onLost, ...options }: JournalOptions): JournalWatch {
+export function followJournald({ warn, onLost, ...options }: JournalOptions): JournaldWatch {
   let followed = "";
   let stop = new AbortController();
   let reported: string | undefined;
@@ -89,7 +89,7 @@ function placeOf(hostRoot: string): Place {
   const isThere = existsSync(resolveOnHost(hostRoot, "/run/systemd/journal", "follow"));
   if (!isThere) return { kind: "none", message: "there is none on this node" };
   if (hostRoot === "/") return { kind: "here", args: [] };
-  const directory = journalDirectory(hostRoot);
+  const directory = journaldDirectory(hostRoot);
   if (directory === undefined) return { kind: "none", message: `its files are not to be seen below ${hostRoot}` };
   return { kind: "here", args: [`--directory=${directory}`] };
 }

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { until } from "../../../lab/poll.ts";
-import { followJournal, type JournalWatch } from "../../../src/agent/triggers/journal.ts";
+import { followJournald, type JournaldWatch } from "../../../src/agent/triggers/journald.ts";
 import { tempDir } from "../../snapshot/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
@@ -11,7 +11,7 @@ const TROUBLE = 'level=error msg="StopPodSandbox for \\"abc\\" failed" error="fa
 const UNITS = ["k3s", "k3s-agent"];
 
 interface Followed {
-  readonly watch: JournalWatch;
+  readonly watch: JournaldWatch;
   readonly seen: Hints;
   readonly warnings: readonly string[];
   readonly root: string;
@@ -40,7 +40,7 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
   vi.stubEnv("PATH", bin);
   const seen = hints();
   const warnings: string[] = [];
-  const watch = followJournal({
+  const watch = followJournald({
     hostRoot: root,
     onHint: seen.onHint,
     warn: (...parts) => warnings.push(parts.join(": ")),

@@ -4,6 +4,11 @@ export function errorCode(thrown: unknown): string | undefined {
   return typeof thrown.code === "string" ? thrown.code : undefined;
 }
 
+/** The code, or the class of anything that is no system error. */
+export function errorLabel(thrown: unknown): string {
+  return errorCode(thrown) ?? (thrown instanceof Error ? thrown.name : "unknown error");
+}
+
 const PLAIN_WORDS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
   EDQUOT: "the disk quota is used up",

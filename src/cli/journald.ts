@@ -8,7 +8,7 @@ const LAST_MS = 5000;
 /**
  * Hands the newest lines of the journal to `read`. Returns what went wrong, for people, or undefined.
  */
-export async function journalLines(
+export async function journaldLines(
   env: Readonly<Record<string, string | undefined>>,
   read: (chunks: AsyncIterable<Uint8Array>) => Promise<void>,
 ): Promise<string | undefined> {
