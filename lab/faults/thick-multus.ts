@@ -70,7 +70,10 @@ export async function killRuntimeMidAdd(node: LabNode, count: number): Promise<H
   await node.killRuntime();
   await hung.answered;
   await restartDelegateDaemon(node);
-  await until("no plugin is at work any more", FIND_MS, () => addsUnderWay(node).size === 0 || undefined);
+  // Also the DELs with which multus rolls back: a sandbox that a plugin works on counts as in-flight.
+  const isQuiet = (): true | undefined =>
+    !processesOf(node).some(({ environment }) => environment.has("CNI_COMMAND")) || undefined;
+  await until("no plugin process runs", FIND_MS, isQuiet);
   await node.startRuntime();
   return { ...hung, fault: "killed-mid-add", did: `killed containerd with ${count} pods in the making` };
 }
