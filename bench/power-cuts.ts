@@ -23,6 +23,8 @@ export interface PowerCutsOptions {
   readonly onCut?: (result: CutResult) => void;
 }
 
+const OLD_MS = 2000;
+
 /** Power cuts at random moments while pods are made and deleted, on an ext4 loop device. */
 export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result> {
   const { unghost, runtime, helper, cuts, seed } = options;
@@ -46,20 +48,27 @@ export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result>
   } finally {
     await node.destroy();
   }
-  const sum = (key: keyof CutResult): number => results.reduce((total, result) => total + result[key], 0);
+  const sum = (key: "pods" | "lost"): number => results.reduce((total, result) => total + result[key], 0);
+  const ages = results.flatMap(({ tornAgesMs }) => tornAgesMs).toSorted((one, other) => one - other);
+  const old = ages.filter((age) => age > OLD_MS).length;
   const isKept = helper !== "nobody";
   return {
     title,
     rows: [],
     bars: [
-      ...(isKept ? [{ name: "torn files older than 2 s", value: sum("tornOld"), most: 0 }] : []),
+      ...(isKept ? [{ name: "torn files older than 2 s", value: old, most: 0 }] : []),
       ...(helper === "agent" ? [{ name: "pods that did not come back", value: sum("lost"), most: 0 }] : []),
     ],
     notes: [
-      `${sum("torn")} torn files, ${sum("tornOld")} of them older than 2 s; ` +
+      `${ages.length} torn files, ${old} of them older than 2 s${describeAges(ages)}; ` +
         `${sum("lost")} of ${sum("pods")} pods did not come back`,
     ],
   };
+}
+
+function describeAges(ages: readonly number[]): string {
+  if (ages.length === 0) return "";
+  return ` (age: median ${ages[Math.floor(ages.length / 2)]} ms, oldest ${ages.at(-1)} ms)`;
 }
 
 const WORDS: Readonly<Record<Helper, string>> = {

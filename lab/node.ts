@@ -70,6 +70,8 @@ export interface LabNode {
   kill(pid: number, signal?: LabSignal): Promise<void>;
   /** Everything in the node is gone at once; disks stay, on a loop device with what had reached them. */
   powerCut(): Promise<void>;
+  /** Date.now() of the last cut: from then on nothing reached a loop device. */
+  readonly cutAtMs: number;
   /** Boots under a new boot id. */
   powerOn(options?: { readonly runtime?: boolean }): Promise<void>;
   /** kill -9 of containerd alone: shims and containers live on. */
@@ -126,11 +128,13 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   }
 
   let loopDisk: LoopDisk | undefined;
+  let cutAtMs = 0;
 
   async function powerCut(): Promise<void> {
     if (!power.powered) return;
     // First of all: what the processes still write while they are killed must not count.
     await loopDisk?.freeze();
+    cutAtMs = Date.now();
     runtime.closeClient();
     await power.cut();
     await loopDisk?.remount();
@@ -168,6 +172,9 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     check,
     kill,
     powerCut,
+    get cutAtMs() {
+      return cutAtMs;
+    },
     powerOn,
     killRuntime: () => runtime.end("KILL"),
     stopRuntime: () => runtime.end("TERM"),
