@@ -4,6 +4,7 @@ import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
 import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
 import { syncEntries } from "./sync-entries.ts";
 import { waitingFiles } from "./waiting-files.ts";
+import { SETTLE_MS, writebackQueue } from "./writeback-queue.ts";
 import { youngFiles } from "./young-files.ts";
 
 export interface KeeperOptions {
@@ -16,6 +17,7 @@ export interface KeeperOptions {
   /** It has ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
   readonly sync?: typeof syncEntries;
+  readonly watch?: typeof watchDirectories;
 }
 
 /** Makes durable what CNI plugins write and do not sync. It only ever reads and calls fsync. */
@@ -27,8 +29,6 @@ export interface Keeper {
   close(): void;
 }
 
-/** A new file is noticed before its content is there: plugins write and close within this time. */
-const SETTLE_MS = 5;
 /** Under churn one commit serves all files of this time, and the disk is everybody else's for some of it. */
 const LEAST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 200;
@@ -53,28 +53,46 @@ export function openKeeper(options: KeeperOptions): Keeper {
   let isClosed = false;
   let wake: () => void = () => undefined;
 
-  const watch = watchDirectories((dir, name) => {
+  const writeback = writebackQueue();
+  /** Directories of which something was heard since the last refresh, and the times of change of all at that refresh. */
+  const heardOf = new Set<string>();
+  let lastChanges: ReadonlyMap<string, number> = new Map();
+
+  const watch = (options.watch ?? watchDirectories)((dir, name) => {
+    heardOf.add(dir);
     if (name === undefined) refreshAtMs = 0;
-    if (name === undefined || !waiting.notice(dir, name)) toSweep.add(dir);
+    if (name !== undefined && waiting.notice(dir, name)) writeback.notice(dir, name);
+    else toSweep.add(dir);
     wake();
   });
 
   function refresh(): void {
     refreshAtMs = performance.now() + REFRESH_MS;
-    const { paths, hasMore } = findDirectories(options.roots());
-    const { fresh, unwatched } = watch.refresh(paths);
-    directories = paths.length;
-    for (const dir of [...fresh, ...unwatched]) toSweep.add(dir);
+    const { changedAtMs, hasMore } = findDirectories(options.roots());
+    const { fresh, unwatched } = watch.refresh([...changedAtMs.keys()]);
+    directories = changedAtMs.size;
+    for (const dir of [...fresh, ...unwatched, ...changedUnheard(changedAtMs)]) toSweep.add(dir);
     for (const dir of sweptAt.keys()) {
       if (!unwatched.includes(dir)) sweptAt.delete(dir);
     }
     for (const dir of unwatched) sweptAt.set(dir, sweptAt.get(dir) ?? 0);
     forgetProblems((problem) => {
       if (problem.kind === "too-many" || problem.kind === "unwatched") return true;
-      return !paths.includes(problem.dir);
+      return !changedAtMs.has(problem.dir);
     });
-    if (hasMore) setProblem({ kind: "too-many", kept: paths.length });
+    if (hasMore) setProblem({ kind: "too-many", kept: directories });
     for (const dir of unwatched) setProblem({ kind: "unwatched", dir });
+  }
+
+  /** A watch can stop reporting without an error. */
+  function changedUnheard(changedAtMs: ReadonlyMap<string, number>): readonly string[] {
+    const unheard = [...changedAtMs].filter(([dir, changed]) => {
+      const before = lastChanges.get(dir);
+      return before !== undefined && before !== changed && !heardOf.has(dir);
+    });
+    lastChanges = changedAtMs;
+    heardOf.clear();
+    return unheard.map(([dir]) => dir);
   }
 
   async function sweep(): Promise<void> {
@@ -178,6 +196,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
     close: () => {
       isClosed = true;
       watch.close();
+      writeback.close();
       wake();
     },
   };

@@ -9,7 +9,8 @@ export interface KeptRoot {
 }
 
 export interface KeptDirectories {
-  readonly paths: readonly string[];
+  /** Each with the time of its last change. */
+  readonly changedAtMs: ReadonlyMap<string, number>;
   /** There are more than are watched. */
   readonly hasMore: boolean;
 }
@@ -40,21 +41,23 @@ export function directoryFinder(most: number = MOST_DIRECTORIES): FindDirectorie
   }
 
   return (roots) => {
-    const found = new Map<string, number>();
+    const depths = new Map<string, number>();
+    const changedAtMs = new Map<string, number>();
     const open = [...roots];
     for (let root = open.shift(); root !== undefined; root = open.shift()) {
       const { path, depth } = root;
-      const reached = found.get(path) ?? -1;
+      const reached = depths.get(path) ?? -1;
       const stats = reached >= depth ? undefined : statsOf(path);
       if (stats?.isDirectory() !== true) continue;
-      if (found.size === most && reached < 0) return { paths: [...found.keys()], hasMore: true };
-      found.set(path, depth);
+      if (depths.size === most && reached < 0) return { changedAtMs, hasMore: true };
+      depths.set(path, depth);
+      changedAtMs.set(path, stats.mtimeMs);
       if (depth > 0) open.push(...directoriesIn(path, stats).map((below) => ({ path: below, depth: depth - 1 })));
     }
     for (const path of known.keys()) {
-      if (!found.has(path)) known.delete(path);
+      if (!depths.has(path)) known.delete(path);
     }
-    return { paths: [...found.keys()], hasMore: false };
+    return { changedAtMs, hasMore: false };
   };
 }
 

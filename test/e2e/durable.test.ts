@@ -1,12 +1,15 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
-import { whyNoLoopDisk } from "../../lab/loop-disk.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createLoopDisk, unmountBelow, whyNoLoopDisk } from "../../lab/loop-disk.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { type Service, service } from "../../lab/service.ts";
 import { tornFiles } from "../../lab/torn-files.ts";
+import { startWriteback } from "../../src/keeper/start-writeback.ts";
+import { scratchDir } from "../keeper/scratch-dir.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { UNGHOST } from "./unghost.ts";
 
@@ -33,6 +36,23 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
 
       expect(tornFiles(node)).toEqual([]);
       expect(results(node)).toHaveLength(PODS);
+    });
+
+    test("have their content on disk before their names once writeback was started, without a sync of theirs", async () => {
+      const dir = scratchDir();
+      onTestFinished(() => unmountBelow(dir));
+      const disk = await createLoopDisk(dir, "ext4");
+      // Not by Node: as plugins write, without a truncation, which would make the file system write at the close.
+      execFileSync("sh", ["-c", "printf content >plain && printf content >started"], { cwd: `${dir}/disk` });
+      await startWriteback(`${dir}/disk`, ["started"]);
+      // Somebody else's sync commits the names of both.
+      execFileSync("sh", ["-c", "echo other >other && sync other"], { cwd: `${dir}/disk` });
+
+      await disk.freeze();
+      await disk.remount();
+
+      const contents = ["plain", "started"].map((name) => readFileSync(`${dir}/disk/${name}`, "utf8"));
+      expect(contents).toEqual(["", "content"]);
     });
 
     test("are whole with unghost keep", async () => {

@@ -4,6 +4,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
+import type { DirectoryWatch } from "../../src/keeper/directory-watch.ts";
 import { type Keeper, type KeeperOptions, openKeeper } from "../../src/keeper/keeper.ts";
 import { syncEntries } from "../../src/keeper/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
@@ -80,6 +81,18 @@ describe("the keeper", () => {
       await wasSynced(`results/${round}`);
       writeFileSync(join(dir, `results/${round}-later`), "content");
       await wasSynced(`results/${round}-later`);
+    }
+  });
+
+  test("finds what was written in a directory whose watch is dead and does not tell so", async () => {
+    const dir = scratchDir();
+    const watch = (): DirectoryWatch => ({ refresh: () => ({ fresh: [], unwatched: [] }), close: () => undefined });
+    const { keeper, wasSynced } = keep(dir, { watch });
+    await keeper.started;
+
+    for (const name of ["one", "two"]) {
+      writeFileSync(join(dir, name), "content");
+      await wasSynced(name);
     }
   });
 

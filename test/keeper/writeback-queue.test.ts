@@ -1,0 +1,46 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { until } from "../../lab/poll.ts";
+import { writebackQueue } from "../../src/keeper/writeback-queue.ts";
+
+/** Only against hanging. */
+const GUARD_MS = 30_000;
+
+function recordingQueue(first: Promise<void>) {
+  const started: string[][] = [];
+  const queue = writebackQueue(async (dir, names) => {
+    started.push([...names].map((name) => `${dir}/${name}`));
+    if (started.length === 1) await first;
+  });
+  onTestFinished(() => queue.close());
+  const hasStarted = (count: number) => until(`${count} started`, GUARD_MS, () => started.length >= count || undefined);
+  return { queue, started, hasStarted };
+}
+
+describe("writebackQueue", () => {
+  test("starts each noticed file once, and what is noticed meanwhile afterwards", async () => {
+    const first = Promise.withResolvers<void>();
+    const { queue, started, hasStarted } = recordingQueue(first.promise);
+
+    for (const name of ["a", "a", "b"]) queue.notice("/results", name);
+    await hasStarted(1);
+    queue.notice("/results", "a");
+    queue.notice("/networks", "c");
+    first.resolve();
+    await hasStarted(3);
+
+    expect(started).toEqual([["/results/a", "/results/b"], ["/results/a"], ["/networks/c"]]);
+  });
+
+  test("holds no more than it has to while the disk hangs", async () => {
+    const first = Promise.withResolvers<void>();
+    const { queue, started, hasStarted } = recordingQueue(first.promise);
+    queue.notice("/results", "first");
+    await hasStarted(1);
+
+    for (let count = 0; count < 5000; count++) queue.notice("/results", `${count}`);
+    first.resolve();
+    await hasStarted(2);
+
+    expect(started[1]).toHaveLength(1024);
+  });
+});
