@@ -38,7 +38,7 @@ export const MODULES: readonly MutatedModule[] = [
       "src/evidence/candidates.ts",
       "src/evidence/cluster-holds.ts",
       "src/evidence/kubelet-alive.ts",
-      "src/evidence/pod-truth.ts",
+      "src/evidence/pod-presence.ts",
       "src/evidence/recovering.ts",
       "src/heal/execution/probe-gate.ts",
       "src/heal/execution/storm-brake.ts",

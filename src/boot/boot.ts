@@ -73,7 +73,7 @@ const TOO_LATE: Done = {
   left: [],
 };
 
-/** What the work gives, or `otherwise` once the time is up; the work is then left to itself, and its error to nobody. */
+/** The result of the work, or `otherwise` on timeout; the work then goes on alone, and its error is ignored. */
 async function atMost<T>(milliseconds: number, work: Promise<T>, otherwise: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<T>((resolve) => {
@@ -104,13 +104,13 @@ async function healBeforeStart(
 ): Promise<Done> {
   const { hostRoot, timeoutMs } = options.heal.observe;
   const last = readBootReport(join(options.stateDir, "boot.json"));
-  // What failed in this boot may be tried again; the live pods are looked for in any case.
+  // What failed in this boot may be tried again; live pods are checked for in any case.
   const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
   // Its answer takes as long as the rest of what has to be known before a runtime is borrowed.
   using objection = files.kind === "none" ? undefined : startObjection(files.files, options, deadline);
   const fresh = await proveNewBoot(hostRoot, { current: bootId, last: seen }, deadline);
-  if (!fresh.isNew) return nothing(fresh.because);
+  if (!fresh.isNew) return nothing(fresh.message);
   const endpoint = options.heal.observe.runtimeEndpoint;
   const found = await findNodeRuntime({ endpoint, env: options.env, hostRoot, timeoutMs });
   if (found.kind === "refused") {
@@ -147,7 +147,7 @@ function healOptions(
 }
 
 /**
- * Asks whether anything speaks against borrowing; disposing gives the question up. To ask for the version runs the
+ * Checks whether borrowing is allowed; disposing cancels the check. To ask for the version runs the
  * program: only one that is root's is asked, and borrowRuntime refuses another.
  */
 function startObjection(
@@ -160,7 +160,7 @@ function startObjection(
   const isTrusted = doubtOf(files) === undefined;
   const query = { files, hostRoot: heal.observe.hostRoot, stateDir, signal };
   const answer = isTrusted ? objectionToBorrowing(query) : Promise.resolve(undefined);
-  // Whoever gives the question up does not wait for the answer.
+  // A cancelled check is not waited for.
   answer.catch(() => undefined);
   return { answer, [Symbol.dispose]: () => giveUp.abort() };
 }

@@ -17,8 +17,8 @@ export interface BorrowQuery {
 }
 
 /**
- * Why a containerd must not be started over these records: it is older than what wrote them, or that cannot be told. An
- * older one leaves what it does not know and says that all is well. Undefined where nothing speaks against it.
+ * Why a containerd must not be started over these records: it is older than what wrote them, or that is unknown. An
+ * older one ignores what it does not know and reports success. Undefined where borrowing is allowed.
  */
 export async function objectionToBorrowing({
   files,
@@ -30,15 +30,15 @@ export async function objectionToBorrowing({
   const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
   const answer = await asked;
   const version = failureOf(answer) === undefined ? versionIn(answer.stdout) : undefined;
-  // A person who names the program answers for it, unless it is known to be too old.
-  const mustBeTold = files.toldBy !== "person";
+  // An operator who names the program vouches for it, unless it is known to be too old.
+  const mustBeKnown = files.namedBy !== "operator";
   if (version === undefined) {
-    return mustBeTold
-      ? `the version of ${files.binary} cannot be told (--version ${failureOf(answer) ?? "prints none"})`
+    return mustBeKnown
+      ? `the version of ${files.binary} is unknown (--version ${failureOf(answer) ?? "prints none"})`
       : undefined;
   }
-  if (metadata.status === "failed" && mustBeTold) {
-    return `which containerd wrote the records cannot be told: ${metadata.error.message}`;
+  if (metadata.status === "failed" && mustBeKnown) {
+    return `the containerd version that wrote the records is unknown: ${metadata.error.message}`;
   }
   const usesSandboxStore = metadata.status === "read" && metadata.value.sandboxes.length > 0;
   if (usesSandboxStore && compareVersions(version, SANDBOX_STORE_SINCE) < 0) {

@@ -20,7 +20,7 @@ export type BorrowedConfig = { readonly text: string } | { readonly problem: str
 
 /**
  * The distribution's own configuration without what would make it listen where the real one does. Without CRI,
- * containerd starts whatever its records say.
+ * containerd starts whatever its records contain.
  */
 export function borrowedConfig(config: string, path: string, cri: "with-cri" | "without-cri"): BorrowedConfig {
   const parsed = parseToml(config);

@@ -28,7 +28,7 @@ const ORDERLY_TENTHS = 50;
 const STOP_GRACE_MS = 1000;
 const LOG_TAIL_BYTES = 4096;
 
-/** With CRI, to heal through it; without, to mend the records that keep it from starting. */
+/** With CRI, to heal through it; without, to repair the records that keep it from starting. */
 export type BorrowedWith = "cri" | "records-only";
 
 /** Starts it and waits until it answers, it dies, or the time is up. Whatever happens, nothing is left running. */
@@ -139,6 +139,6 @@ async function listsTasks(socket: string, call: CallOptions): Promise<boolean> {
 function lastWords(logPath: string): string {
   const tail = readTail(logPath, LOG_TAIL_BYTES);
   const lines = tail.kind === "text" ? tail.text.trim().split("\n") : [];
-  const telling = lines.findLast((line) => /fatal|panic|error/i.test(line)) ?? lines.at(-1);
-  return telling ? `: ${telling}` : "";
+  const relevant = lines.findLast((line) => /fatal|panic|error/i.test(line)) ?? lines.at(-1);
+  return relevant ? `: ${relevant}` : "";
 }

@@ -13,7 +13,7 @@ export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "conc
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly policy: HealPolicy;
   readonly remainingMs: () => number;
-  /** Nothing is begun after it, and what is under way is given up. */
+  /** Nothing is started after it, and what is in flight is abandoned. */
   readonly deadline: AbortSignal;
 }
 
@@ -98,7 +98,7 @@ function needsAgent(snapshot: Snapshot): string | undefined {
 /** A second of difference is a busy machine, not a clock step. */
 const SLACK_MS = 60_000;
 
-/** Whether the wall clock is before what the runtime's own records say has already happened. */
+/** Whether the wall clock is before the newest time in the runtime's own records. */
 function clockIsInsane(snapshot: Snapshot): boolean {
   const now = snapshot.observedAt.getTime();
   if (now < EARLIEST_SANE.getTime()) return true;

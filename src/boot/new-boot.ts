@@ -1,7 +1,7 @@
 import { readProcessTable } from "../snapshot/process-table.ts";
 import { readProcesses } from "../snapshot/processes.ts";
 
-export type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly because: string };
+export type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly message: string };
 
 /**
  * Whether nothing of an earlier life of the runtime is left: a restart of the service runs the same hook while pods
@@ -13,18 +13,18 @@ export async function proveNewBoot(
   deadline: AbortSignal,
 ): Promise<NewBoot> {
   if (boot.current !== "" && boot.current === boot.last) {
-    return { isNew: false, because: "this boot has been seen before: the service restarts, the machine did not" };
+    return { isNew: false, message: "this boot was handled before: the service restarted, the machine did not" };
   }
   const table = await readProcessTable({ root, signal: deadline });
   const processes = await readProcesses({ root, table, signal: deadline });
   if (processes.status !== "read")
-    return { isNew: false, because: "the process table cannot be read, so pods may be alive" };
+    return { isNew: false, message: "the process table cannot be read, so pods may be alive" };
   const { shims, byContainer } = processes.value;
   const [shim] = shims;
-  if (shim !== undefined) return { isNew: false, because: `pods are alive: pid ${shim.pid} is the shim of ${shim.id}` };
+  if (shim !== undefined) return { isNew: false, message: `pods are alive: pid ${shim.pid} is the shim of ${shim.id}` };
   const [container] = byContainer;
   if (container !== undefined) {
-    return { isNew: false, because: `containers are alive: pid ${container[1][0]} runs in ${container[0]}` };
+    return { isNew: false, message: `containers are alive: pid ${container[1][0]} runs in ${container[0]}` };
   }
   return { isNew: true };
 }

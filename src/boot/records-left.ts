@@ -8,8 +8,8 @@ export type RecordsLeft =
   | { readonly kind: "unknown"; readonly reason: string };
 
 /**
- * Looks into the database itself, once the borrowed runtime has stopped: sandboxes that it did not list and that have a
- * record all the same are seen by nobody else.
+ * Reads the database itself, once the borrowed runtime has stopped: sandboxes that it did not list and that have a
+ * record all the same are visible only there.
  */
 export function recordsLeft(files: RuntimeFiles, hostRoot: string, listed: readonly string[]): RecordsLeft {
   const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });

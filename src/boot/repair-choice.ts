@@ -12,7 +12,7 @@ export interface ChosenRecord {
   readonly id: string;
   readonly store: "containers" | "sandboxes";
   readonly class: string;
-  readonly because: string;
+  readonly reason: string;
 }
 
 export type Choice =
@@ -21,7 +21,7 @@ export type Choice =
 
 /**
  * Of every name one record stays: the one that lives, else one that the 2.x sandbox store knows, too, else the newest.
- * Where two live, a person has to choose. What goes, goes from both stores: containerd 2.x reads either back.
+ * Where two live, an operator has to choose. A record is removed from both stores: containerd 2.x reads either back.
  */
 export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
   const remove: ChosenRecord[] = [];
@@ -39,7 +39,7 @@ export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts
         id,
         store: "containers",
         class: of,
-        because: `${keeper} has the same name, ${group.name}, and stays`,
+        reason: `${keeper} has the same name, ${group.name}, and stays`,
       });
     }
   }
@@ -47,7 +47,7 @@ export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts
   for (const { id, sandbox } of file.sandboxes) {
     if (sandbox !== undefined || known.has(id)) continue;
     if (livenessOfStored(id, file, processes).state !== "dead") continue;
-    remove.push({ id, store: "sandboxes", class: recoverMissingMetadata.id, because: "it has no metadata" });
+    remove.push({ id, store: "sandboxes", class: recoverMissingMetadata.id, reason: "it has no metadata" });
   }
   return { kind: "chosen", remove };
 }

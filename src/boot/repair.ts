@@ -25,7 +25,7 @@ export type RepairPlan =
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "plan"; readonly metadataPath: string; readonly remove: readonly ChosenRecord[] };
 
-/** Looks at the records without containerd and says which of them keep it from starting. Changes nothing. */
+/** Reads the records without containerd and returns those that keep it from starting. Changes nothing. */
 export async function planRepair(options: RepairOptions): Promise<RepairPlan> {
   const facts = await offlineFacts(options);
   if (facts.metadata.status === "absent") return { kind: "nothing", reason: facts.metadata.reason };
@@ -69,17 +69,17 @@ export async function repair(plan: RepairPlan & { readonly kind: "plan" }, optio
     const containerd = openContainerd(borrowed.runtime.endpoint.replace("unix://", ""));
     try {
       for (const record of plan.remove) {
-        const begun = await journal.begin({
+        const entry = await journal.begin({
           finding: `${record.class}/${record.id}`,
           class: record.class,
           subject: { type: "record", name: record.id },
           action: { kind: "delete-record", record: record.id, copy },
         });
-        if (!begun.ok) return { kind: "failed", reason: begun.refusal.message };
+        if (!entry.ok) return { kind: "failed", reason: entry.refusal.message };
         const call = { timeoutMs: CALL_MS };
         if (record.store === "containers") await containerd.deleteContainer(record.id, call);
         else await containerd.deleteSandbox(record.id, call);
-        await journal.done(begun.value, "healed");
+        await journal.done(entry.value, "healed");
       }
     } finally {
       containerd.close();

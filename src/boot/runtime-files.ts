@@ -12,8 +12,8 @@ export interface RuntimeFiles {
   readonly binary: string;
   readonly config: string;
   readonly root: string;
-  /** Who says that this is the program: a person, the service that starts it, or the place where it lies. */
-  readonly toldBy: "person" | "service" | "place";
+  /** What names the program: an operator, the service that starts it, or its default path. */
+  readonly namedBy: "operator" | "service" | "path";
 }
 
 /** Where packages and people put it; the latter is in front in every PATH. */
@@ -30,19 +30,19 @@ export type FoundFiles =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * What the person said, completed by what the service manager will start, completed by where things lie. A configuration
+ * What the operator named, completed by what the service manager will start, completed by default paths. A configuration
  * that names its root is believed.
  */
 export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | undefined): FoundFiles {
   const there = (file: string): boolean => existsSync(resolveOnHost(hostRoot, file, "follow"));
   const embedded = OWN_CONTAINERDS.find((files) => there(files.binary) && there(files.config));
   const started = embedded === undefined ? serviceCommand(PLAIN_CONTAINERD.service, hostFiles(hostRoot)) : undefined;
-  if (started?.kind === "untold" && asked.binary === undefined) return none(started.reason, "--containerd-bin");
+  if (started?.kind === "unknown" && asked.binary === undefined) return none(started.reason, "--containerd-bin");
   const service = started?.kind === "command" ? started : undefined;
   const wrapper = service !== undefined && !basename(service.program).startsWith("containerd") ? service : undefined;
   if (wrapper !== undefined && asked.binary === undefined) {
     return none(
-      `${wrapper.from} starts ${wrapper.program}, and which containerd that starts cannot be told`,
+      `${wrapper.from} starts ${wrapper.program}, and which containerd that starts is unknown`,
       "--containerd-bin",
     );
   }
@@ -64,11 +64,11 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   const { root: configured } = parsed.table;
   const rootInFile = typeof configured === "string" && configured !== "" ? configured : undefined;
   const root = asked.root ?? flags.root ?? rootInFile ?? embedded?.root ?? PLAIN_CONTAINERD.root;
-  const toldBy = asked.binary !== undefined ? "person" : service !== undefined ? "service" : "place";
-  return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, toldBy } };
+  const namedBy = asked.binary !== undefined ? "operator" : service !== undefined ? "service" : "path";
+  return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, namedBy } };
 }
 
-/** What its command line says; it wins over the configuration file. */
+/** From its command line; it wins over the configuration file. */
 function optionsIn(args: readonly string[]): { readonly config?: string; readonly root?: string } {
   const value = (...names: readonly string[]): string | undefined => {
     for (const [index, word] of args.entries()) {

@@ -4,11 +4,11 @@ import { type UnitSettings, unitSettings } from "./unit-settings.ts";
 /**
  * What the service manager will start.
  * - `none`: no service manager knows such a service.
- * - `untold`: there is a service, and what it starts cannot be told from its files.
+ * - `unknown`: there is a service, and its files do not show what it starts.
  */
 export type ServiceCommand =
   | { readonly kind: "none" }
-  | { readonly kind: "untold"; readonly reason: string }
+  | { readonly kind: "unknown"; readonly reason: string }
   | { readonly kind: "command"; readonly from: string; readonly program: string; readonly args: readonly string[] };
 
 /** systemd's own search path for a program that is named without a directory. */
@@ -22,13 +22,13 @@ export function serviceCommand(service: string, files: HostFiles): ServiceComman
 function unitCommand(unit: UnitSettings, files: HostFiles): ServiceCommand {
   const { from } = unit;
   const [line, ...more] = unit.list("ExecStart");
-  if (line === undefined) return { kind: "untold", reason: `${from} has no ExecStart=` };
-  if (more.length > 0) return { kind: "untold", reason: `${from} has more than one ExecStart=` };
+  if (line === undefined) return { kind: "unknown", reason: `${from} has no ExecStart=` };
+  if (more.length > 0) return { kind: "unknown", reason: `${from} has more than one ExecStart=` };
   for (const key of ["RootDirectory", "RootImage", "ExecSearchPath"]) {
-    if (unit.list(key).length > 0) return { kind: "untold", reason: `${from} sets ${key}=` };
+    if (unit.list(key).length > 0) return { kind: "unknown", reason: `${from} sets ${key}=` };
   }
   const words = wordsIn(line.replace(/^[-:+!|]*@?[-:+!|]*/, ""));
-  if (words === undefined) return { kind: "untold", reason: `ExecStart= of ${from} has an open quote` };
+  if (words === undefined) return { kind: "unknown", reason: `ExecStart= of ${from} has an open quote` };
   // With the prefix @ the second word is argv[0] of the program.
   const isRenamed = /^[-:+!|]*@/.test(line);
   const [program = "", ...args] = isRenamed ? words.toSpliced(1, 1) : words;
@@ -46,7 +46,7 @@ function command(
     ? program
     : PROGRAM_DIRS.map((dir) => `${dir}/${program}`).find((place) => files.kind(place) !== "absent");
   if (path === undefined || /[$%`]/.test(path)) {
-    return { kind: "untold", reason: `the program that ${from} starts (${program}) cannot be told from the file` };
+    return { kind: "unknown", reason: `the program that ${from} starts (${program}) is unknown from the file` };
   }
   const expanded = args.flatMap((word) => expand(word, environment));
   return { kind: "command", from, program: path, args: expanded };
@@ -96,7 +96,7 @@ function initScriptCommand(service: string, files: HostFiles): ServiceCommand {
   const value = settings.get("command") ?? shellVariables(script).get("command");
   const [, name, fallback] = /^\$\{(\w+):-([^}]*)\}$/.exec(value ?? "") ?? [];
   const program = name === undefined ? (value ?? "") : (settings.get(name) ?? fallback ?? "");
-  if (program === "") return { kind: "untold", reason: `${from} does not say which program it starts` };
+  if (program === "") return { kind: "unknown", reason: `${from} does not name the program that it starts` };
   return command(program, [], from, new Map(), files);
 }
 

@@ -12,7 +12,7 @@ export const ATTACHMENTS = "attachments.json";
 
 /**
  * Writes down, synced, which sandboxes had their network set up: libcni itself syncs nothing, so after a power cut its
- * files may be empty, and this says which of them had been whole.
+ * files may be empty, and this records which of them were complete.
  */
 export async function recordAttachments(
   stateDir: string,

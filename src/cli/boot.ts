@@ -181,7 +181,7 @@ async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): 
     return ExitCode.refused;
   }
   io.stdout(`${plan.metadataPath} will be copied aside, and these records removed from it through containerd:\n`);
-  for (const { id, class: of, because } of plan.remove) io.stdout(`  ${printable(id)}  ${of}: ${printable(because)}\n`);
+  for (const { id, class: of, reason } of plan.remove) io.stdout(`  ${printable(id)}  ${of}: ${printable(reason)}\n`);
   if (flags.yes !== true) {
     io.stderr("Nothing was touched: run it with --yes. The runtime must be down, and stay down until it is done.\n");
     return ExitCode.refused;

@@ -130,7 +130,7 @@ function findHost({ hostRoot }: HookOptions, chosen: Choice | undefined, io: Hoo
     io.stderr(
       found.kind === "several"
         ? `This host could be any of ${found.names.join(", ")}. Say which with --distribution.\n`
-        : `No Kubernetes distribution was found: looked for its services in ${found.looked}. ` +
+        : `No Kubernetes distribution was found: searched for its services in ${found.searched}. ` +
             `Say which will run here with --distribution (${CHOICES.join(", ")}).\n`,
     );
   } catch (thrown) {

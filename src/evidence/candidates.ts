@@ -8,7 +8,7 @@ import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, w
 import type { Evidence, Kept } from "./finding.ts";
 import type { KeptReason } from "./kept-reason.ts";
 import { isKubeletAlive } from "./kubelet-alive.ts";
-import { finishedPhase, isStatic, podTruth } from "./pod-truth.ts";
+import { finishedPhase, isStatic, podPresence } from "./pod-presence.ts";
 import { removalReports } from "./removal-reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
@@ -28,7 +28,7 @@ export interface Sorted {
   readonly kept: readonly Kept[];
 }
 
-/** Tells the sandboxes that may be ghosts from those that are out of the question. */
+/** Separates the sandboxes that may be ghosts from those that cannot be. */
 export function sortSandboxes(view: NodeView): Sorted {
   const candidates: Candidate[] = [];
   const kept: Kept[] = [];
@@ -110,29 +110,29 @@ function isDelAlone({ plugins }: AboutId): boolean {
 }
 
 function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptReason | undefined {
-  // Kubelet wants it gone and cannot get it done: whoever deleted the pod waits for that.
+  // Kubelet fails to remove it, and the deletion of the pod waits for that.
   if (removalReports(sandbox, view).length > 0) return undefined;
   const successor = runningSuccessor(sandbox, view);
   if (successor !== undefined) return { code: "successor-running", attempt: successor.pod.attempt };
-  // Nobody can ask for the logs of a pod that the cluster no longer has.
-  if (view.snapshot.kubernetes.source === "api" && podTruth(sandbox, view) === "gone") return undefined;
-  // The API hears of a static pod from kubelet alone, and nobody but kubelet starts it again.
-  if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podTruth(sandbox, view) !== "gone") {
+  // The logs of a pod that the cluster no longer has cannot be requested.
+  if (view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone") return undefined;
+  // The API knows a static pod only from kubelet, and only kubelet starts it again.
+  if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podPresence(sandbox, view) !== "gone") {
     return { code: "static-pod" };
   }
   if (endedInOrder(about)) return { code: "containers-finished" };
   if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
   const phase = finishedPhase(sandbox, view);
   if (phase !== undefined) return { code: "pod-finished", phase, hasContainers: about.containers.length > 0 };
-  const truth = podTruth(sandbox, view);
-  if (truth === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
+  const presence = podPresence(sandbox, view);
+  if (presence === "gone" || about.containers.length === 0 || wasNeverCreated(sandbox)) return undefined;
   if (!networkReleased(about, view)) return undefined;
-  if (truth === "known") return { code: "pod-known" };
+  if (presence === "known") return { code: "pod-known" };
   return isKubeletAlive(view) ? { code: "left-to-kubelet" } : undefined;
 }
 
 /**
- * Tells of a sandbox whether its removal is known to fail: the runtime or kubelet reports that it has, or a file that it
+ * Whether the removal of a sandbox is known to fail: the runtime or kubelet reports that it has, or a file that it
  * has to read cannot be read. In a storm of retries a plugin is at work on such a sandbox at almost any moment, and never
  * with success.
  */

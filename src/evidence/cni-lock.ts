@@ -14,7 +14,7 @@ export interface LockState {
   readonly statusHangsMs: number;
   /** The calls that are running: each holds the lock for reading. Oldest first. */
   readonly holders: readonly PluginProcess[];
-  /** Whether the configuration directory was changed after the oldest of them started; undefined where nobody knows. */
+  /** Whether the configuration directory was changed after the oldest of them started; undefined where unknown. */
   readonly confChangedSince: boolean | undefined;
 }
 

@@ -30,7 +30,7 @@ export function quarantineStep(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
 }
 
-/** Whether the runtime's libcni fails DEL on a cached result that it cannot parse; no for a runtime that nobody looked at. */
+/** Whether the runtime's libcni fails DEL on a cached result that it cannot parse; no for an unknown runtime. */
 function corruptResultBlocks({ name, version }: Pick<Runtime, "name" | "version">): boolean {
   if (name.startsWith("containerd")) return containerdBehaviour(version)?.corruptResultBlocks === true;
   if (name.startsWith("cri-o")) return crioBehaviour(version)?.corruptResultBlocks === true;

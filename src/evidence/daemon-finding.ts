@@ -12,7 +12,7 @@ import type { NodeView } from "./view.ts";
 const START_SECONDS = 120;
 /** One call may hang for a reason of its own. */
 const FEWEST_CALLS = 2;
-/** A call takes seconds; one that takes this long while nobody has complained yet is worth a finding with others like it. */
+/** A call takes seconds; one that takes this long without a reported error is a finding together with others like it. */
 const LONG_CALL_SECONDS = 60;
 const MOST_NAMED = 5;
 
@@ -29,7 +29,7 @@ export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): r
       severity: "critical",
       subject: { type: "node", path: daemon.socket },
       summary: isDown
-        ? `nobody listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
+        ? `no process listens on ${daemon.socket}, the socket of ${daemon.plugins.join(", ")}: pods neither start nor stop until its daemon is back`
         : `${calls.length} calls of ${daemon.plugins.join(", ")} wait for the daemon on ${daemon.socket}, which accepts connections and does not answer: pods neither start nor stop until it is restarted`,
       evidence: [stateEvidence(daemon, view), ...calls.slice(0, MOST_NAMED).map(callEvidence), ...quoted(failures)],
       blocks: pods.length === 0 ? [] : [podsInWords(pods)],

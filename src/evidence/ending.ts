@@ -25,7 +25,7 @@ export function endedInOrder({ containers }: AboutId): boolean {
   );
 }
 
-/** Nobody could tell how some of them ended, and none is known to be lost. */
+/** How some of them ended is unknown, and none is known to be lost. */
 export function mayHaveEndedInOrder({ containers }: AboutId): boolean {
   const isUnread = containers.some(({ state, exit }) => state === "exited" && exit === undefined);
   return isUnread && !containers.some(endWasLost);
@@ -62,7 +62,7 @@ export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "ma
  */
 export function networkStillHeld(about: AboutId, view: NodeView): string | undefined {
   const [own] = runtimesResults(about, view);
-  // The shim of thick multus answers DEL with success whatever its delegates say: what they left is a leak.
+  // The shim of thick multus answers DEL with success even when its delegates fail: what they left is a leak.
   const isReleasedForRuntime = own === undefined && isDelAlwaysAnswered(view);
   const [lease] = isReleasedForRuntime ? [] : about.leases;
   if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
@@ -97,7 +97,7 @@ export function lostItsNetns(about: AboutId, view: NodeView): boolean {
 
 /**
  * Whether the runtime has taken its network down: libcni drops the result it cached for the runtime only after a DEL
- * that succeeded. What delegates cached below multus' own directory says nothing about that.
+ * that succeeded. What delegates cached below multus' own directory is no evidence for that.
  */
 export function networkReleased(about: AboutId, view: NodeView): boolean {
   return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
@@ -120,7 +120,7 @@ export function failsWithoutResult({ metadata }: AboutId, { snapshot: { runtime 
 
 /**
  * Stopped in an orderly way: it had a network, nothing of that is left, and no container was lost. That the runtime was
- * restarted afterwards does not make it a victim of that.
+ * restarted later does not make it a victim of that.
  */
 export function wasTakenDown(about: AboutId, view: NodeView): boolean {
   const hadNetwork = about.metadata?.hasCniResult === true;

@@ -21,11 +21,11 @@ export interface Finding {
   readonly cure: readonly Step[];
   /** What helps those who suffered from it, once it is healed. */
   readonly afterwards?: readonly Step[];
-  /** Sockets of CSI drivers that nobody serves because of it: its pod is the drivers' node plugin. */
+  /** Sockets of CSI drivers that have no server because of it: its pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
   /** What happens by itself once it is healed, and how long that takes. */
   readonly aftermath?: string;
-  /** Why nothing can be done about it here, also when a person asks for it. */
+  /** Why it cannot be healed here, not even by an attended run. */
   readonly untreatable?: string;
 }
 
@@ -42,7 +42,7 @@ export interface Detected {
   /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
   readonly explains?: readonly SandboxId[];
   readonly untreatable?: string;
-  /** What a person has to agree to first, in a class that is otherwise treated without asking. */
+  /** What needs consent first, in a class that is otherwise automatic. */
   readonly attended?: readonly string[];
 }
 
@@ -93,7 +93,7 @@ export function subjectKey(subject: Subject): string {
 }
 
 export interface Evidence {
-  /** Which source said so: cri, containerd, cni, netns, processes, logs, kubernetes, boot. */
+  /** The source of the fact: cri, containerd, cni, netns, processes, logs, kubernetes, boot. */
   readonly source: string;
   readonly fact: string;
 }
@@ -113,7 +113,7 @@ export interface Kept {
 
 export type PodName = Pick<PodRef, "namespace" | "name">;
 
-/** Those of which kubelet or the API told the name. */
+/** Those that kubelet or the API named. */
 export function namedPods(
   pods: readonly { readonly namespace: string | undefined; readonly name: string | undefined }[],
 ): readonly PodName[] {

@@ -9,7 +9,7 @@ import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
 import type { NodeView } from "./view.ts";
 
-/** A sandbox whose creation has begun and not ended: it holds its name, and the runtime does not list it yet. */
+/** A sandbox whose creation has started and not ended: it holds its name, and the runtime does not list it yet. */
 export interface Creation {
   readonly id: SandboxId;
   readonly ageMs: number;

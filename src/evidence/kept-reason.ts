@@ -42,13 +42,13 @@ export function keptInWords(reason: KeptReason): string {
     case "container-ends-unread":
       return "how its containers ended could not be read: it may be a finished pod";
     case "pod-finished": {
-      const logs = reason.hasContainers ? "kubectl logs still reads its containers" : "nobody asks for its name";
+      const logs = reason.hasContainers ? "kubectl logs still reads its containers" : "no pod waits for its name";
       return `a finished pod: Kubernetes calls it ${reason.phase}, and ${logs}`;
     }
     case "pod-known":
       return "Kubernetes still knows the pod, and its network is released; kubectl logs still reads its containers";
     case "left-to-kubelet":
-      return "nobody was asked about its pod, and its network is released; the rest is left to kubelet, which is alive";
+      return "its pod is unknown (no API server, no kubelet directory), and its network is released; the rest is left to kubelet, which runs";
     case "not-stuck":
       return "dead, but nothing shows that it is stuck: kubelet removes it when it gets to it";
     case "class-not-selected":

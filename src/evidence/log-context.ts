@@ -1,4 +1,4 @@
-/** Words that show that a line speaks of a pod's network or sandbox: ordinary programs share many phrases with CNI plugins. */
+/** Words that show that a line is about a pod's network or sandbox: ordinary programs share many phrases with CNI plugins. */
 export const cniContext =
   /pod ?sandbox|(?:for|of|stop) sandbox|sandbox (?:container|[0-9a-f]{8})|plugin type=|networkplugin cni|multus|delegate(?:add|del)|conflist(?:add|del)|(?:add|del)network|cmd(?:add|del)\b|cni (?:add|del|request|network)|failed \((?:add|delete)\)|(?:from|to) network \S|cni\.go|clusterinformation/;
 

@@ -5,7 +5,7 @@ const LOGRUS = /^(?:\{.{0,2000}?"time":|time=)"(\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z
 /** kubelet with --logging-format=json. */
 const KLOG_JSON = /^\{"ts":(\d{10,13}(?:\.\d{1,6})?),/;
 
-/** When a line was written, as its writer says. */
+/** The time in a line, as its writer recorded it. */
 export function lineTime(line: string, now: Date): Date | undefined {
   const klog = KLOG.exec(line);
   if (klog !== null) return klogTime(klog, now);

@@ -10,19 +10,19 @@ export interface MissingPlugin {
 }
 
 /**
- * Plugins of the chain that have no program. CRI-O does not tell where it looks for them, and the usual place is then a
+ * Plugins of the chain that have no program. CRI-O does not report where it searches for them, and the usual place is then a
  * guess: what is not there may well be elsewhere, unless a log names that very place as the one that was searched.
  */
 export function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin[] {
   const missing = conf.plugins.filter(({ binaryFound }) => !binaryFound).map(({ type }) => type);
-  const saysItsDirs = valueOr(view.snapshot.cri, undefined)?.cniDirs !== undefined;
-  if (saysItsDirs || missing.length === 0) return missing.map((type) => ({ type, evidence: [] }));
-  const searched = searchedInVain(view);
-  const lookedIn = new Set([...conf.binDirs, conf.multus?.binDir].map((dir) => withoutSlash(dir ?? "")));
+  const reportsDirs = valueOr(view.snapshot.cri, undefined)?.cniDirs !== undefined;
+  if (reportsDirs || missing.length === 0) return missing.map((type) => ({ type, evidence: [] }));
+  const searched = failedSearches(view);
+  const known = new Set([...conf.binDirs, conf.multus?.binDir].map((dir) => withoutSlash(dir ?? "")));
   return missing.flatMap((type) => {
-    const search = searched.find((one) => one.type === type && one.dirs.every((dir) => lookedIn.has(dir)));
+    const search = searched.find((one) => one.type === type && one.dirs.every((dir) => known.has(dir)));
     if (search === undefined) return [];
-    const fact = `${search.place}: the runtime itself looked for ${type} in ${search.dirs.join(", ")}, in vain`;
+    const fact = `${search.place}: the runtime itself did not find ${type} in ${search.dirs.join(", ")}`;
     return [{ type, evidence: [{ source: "logs", fact }] }];
   });
 }
@@ -33,12 +33,12 @@ interface Search {
   readonly dirs: readonly string[];
 }
 
-const SEARCHED_IN_VAIN = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
+const NOT_FOUND = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
 
 /** As the runtime reports it at the end of its own error. */
-function searchedInVain({ snapshot }: NodeView): readonly Search[] {
+function failedSearches({ snapshot }: NodeView): readonly Search[] {
   return runtimeReports(snapshot).flatMap((report) => {
-    const [, type, path] = "error" in report ? (SEARCHED_IN_VAIN.exec(report.error) ?? []) : [];
+    const [, type, path] = "error" in report ? (NOT_FOUND.exec(report.error) ?? []) : [];
     if (type === undefined || path === undefined) return [];
     return [{ place: report.line.place, type, dirs: [...new Set(path.split(" ").map(withoutSlash))] }];
   });

@@ -8,7 +8,7 @@ export interface MultusVariant {
   readonly name: "thin" | "thick";
   /**
    * Whether the runtime learns that a delegate's DEL failed, and so insists on it. The thick shim answers DEL with
-   * success from 4.0.2 on, whatever the daemon says: nothing is in the way of a removal, and what the delegates held
+   * success from 4.0.2 on, whatever the daemon reports: nothing is in the way of a removal, and what the delegates held
    * leaks.
    */
   readonly failedDelBlocksRemoval: boolean;

@@ -1,6 +1,6 @@
 import type { SandboxState } from "../snapshot/types.ts";
 
-/** What is known about Y when the runtime says that a name is reserved for Y. */
+/** What is known about Y when the runtime reports that a name is reserved for Y. */
 export interface HolderFacts {
   readonly listed: SandboxState | undefined;
   readonly recorded: boolean;

@@ -3,12 +3,12 @@ import type { SandboxId } from "../snapshot/ids.ts";
 /**
  * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.
  *
- * - `creation-in-flight`: RunPodSandbox runs, and nobody has complained about it yet.
+ * - `creation-in-flight`: RunPodSandbox runs, and no error about it was reported yet.
  * - `creation-overdue`: RunPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
  * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
  * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
  * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
- * - `removal-in-flight`: StopPodSandbox runs, and nobody has complained about it yet.
+ * - `removal-in-flight`: StopPodSandbox runs, and no error about it was reported yet.
  * - `removal-overdue`: StopPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
  * - `removal-failing`: kubelet's attempts to stop the sandbox fail.
  * - `runtime-status-hanging`: the runtime answers lists and not Status; kubelet sets the node NotReady.
@@ -31,7 +31,7 @@ export interface Pending {
   /** Missing where the runtime as a whole is pending. */
   readonly pod?: PendingPod;
   readonly sandboxId?: SandboxId;
-  /** Derived from the monotonic clock where a process tells its age. */
+  /** Derived from the monotonic clock where the age of a process is known. */
   readonly since: Date;
   readonly waitsFor?: WaitsFor;
   /** What kubelet, the runtime or the API server reported about this very attempt, newest first; bounded. */
@@ -54,7 +54,7 @@ export type WaitsFor =
   | { readonly kind: "volume"; readonly message: string }
   | { readonly kind: "runtime" };
 
-/** What went wrong with one call, as whoever made or answered it reported. */
+/** What went wrong with one call, as its caller or its server reported. */
 export interface Reported {
   readonly by: "kubelet" | "runtime" | "kubernetes";
   readonly code: ReportedCode;

@@ -1,4 +1,4 @@
-/** What the person asked for, as far as it changes what counts as a finding. */
+/** Options of the run that change what counts as a finding. */
 export interface DiagnosisPolicy {
   readonly minAgeMs: number;
   /** For a creation or removal of which nothing is known but its age. */

@@ -1,6 +1,6 @@
 import { valueOr } from "../host/source.ts";
 import type { Candidate } from "./candidates.ts";
-import { podTruth } from "./pod-truth.ts";
+import { podPresence } from "./pod-presence.ts";
 import type { NodeView } from "./view.ts";
 
 /**
@@ -10,7 +10,7 @@ import type { NodeView } from "./view.ts";
  */
 export function isRecovering({ sandbox }: Pick<Candidate, "sandbox">, view: NodeView): boolean {
   const kubelet = valueOr(view.snapshot.processes, undefined)?.kubelet;
-  if (kubelet === undefined || podTruth(sandbox, view) === "gone") return false;
+  if (kubelet === undefined || podPresence(sandbox, view) === "gone") return false;
   const { boot, runtime } = view.snapshot;
   if (boot.status !== "read") return true;
   const started = Math.max(kubelet.startedSecondsAfterBoot, runtime.process?.startedSecondsAfterBoot ?? 0);

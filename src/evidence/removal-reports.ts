@@ -6,7 +6,7 @@ import type { NodeView } from "./view.ts";
 
 /**
  * What kubelet or the cluster lately reported about stopping this sandbox, unless its network has been released since.
- * Not the runtime's word: a stop that somebody tried by hand is nobody's wish any more.
+ * Not the runtime's own reports: a manual stop that failed is not retried by anything.
  */
 export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: NodeView): readonly CallReport[] {
   const { namespace, name, uid } = pod;

@@ -6,7 +6,7 @@ import type { PendingPod, Reported, ReportedCode } from "./pending.ts";
 import { type FailedOperation, runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
-/** One failed call that kubelet, the runtime or the API server reported, and whom it concerns. */
+/** One failed call that kubelet, the runtime or the API server reported, and its subject. */
 export interface CallReport extends Reported {
   readonly pod?: PendingPod;
   readonly sandboxId?: string;
@@ -97,7 +97,7 @@ function reportInEvent({ namespace, pod, uid, reason, message, count, at }: PodE
 
 const HOLDER = /^failed to reserve sandbox name "([^"\\]{1,600})": .{1,700} is reserved for "([0-9a-f]{64})"$/;
 
-/** What the runtime itself says comes first in its answer; a deadline is the last word of whoever waited. */
+/** The runtime's own error comes first in its answer; the caller's deadline comes last. */
 const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
   [/^failed to reserve sandbox name /, "name-reserved"],
   [
@@ -142,7 +142,7 @@ function shortened(text: string): string {
   return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
 }
 
-/** Nobody answered in time. Kubelet's deadline shows as such or as a canceled stream, and ends the plugin. */
+/** No answer in time. Kubelet's deadline shows as such or as a canceled stream, and ends the plugin. */
 export function isTimeout({ code }: Pick<Reported, "code">): boolean {
   return code === "deadline-exceeded" || code === "canceled" || code === "plugin-killed";
 }

@@ -12,7 +12,7 @@ export interface UnknownId {
 }
 
 /**
- * Ids left behind by sandboxes that are gone. Empty where it cannot be told: without the runtime's records an id that
+ * Ids left behind by sandboxes that are gone. Empty where that is unknown: without the runtime's records an id that
  * is not listed may belong to a sandbox in the making. Other tools share the directories under ids of other forms
  * (nerdctl: `<namespace>-<id>`), and theirs are theirs.
  */
@@ -51,7 +51,7 @@ export function recordsComeFirst({ snapshot }: NodeView): boolean {
   return containerdBehaviour(version)?.recordsBeforeAdd === true;
 }
 
-/** Where records do not come first, only age can tell. Nor do they where a daemon goes on after the runtime gave up. */
+/** Where records do not come first, only age can show it. Nor do they where a daemon goes on after the runtime gave up. */
 function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
   if (recordsComeFirst(view) && !daemonMayWriteLate(about, view)) return false;
   const { snapshot, policy } = view;

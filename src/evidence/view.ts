@@ -31,7 +31,7 @@ export interface NodeView {
   readonly runtimeUpSeconds: number | undefined;
 }
 
-/** All that the sources say about one sandbox id. */
+/** All facts about one sandbox id. */
 export interface AboutId {
   readonly sandbox?: Sandbox;
   readonly containers: readonly Container[];

@@ -1,4 +1,4 @@
-/** How to reach an API server, and as whom. */
+/** How to reach an API server, and with which identity. */
 export interface ApiAccess {
   readonly server: URL;
   readonly tls: ApiTls;
@@ -24,13 +24,13 @@ export interface ClientCertificate {
 
 /**
  * A bearer token is all that somebody needs to be us: it goes only to a server whose certificate was verified, never
- * over plain HTTP, and never where the verification was switched off, whoever chose that.
+ * over plain HTTP, and never where the verification is switched off.
  */
 export function isTokenSafe({ server, tls }: Pick<ApiAccess, "server" | "tls">): boolean {
   return server.protocol === "https:" && !tls.insecure;
 }
 
-/** What a file says. How it is found and how much is read of it is the caller's affair: the host may be mounted elsewhere. */
+/** The content of a file. The caller decides how it is found and how much is read: the host may be mounted elsewhere. */
 export type FileText =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "missing" }

@@ -6,8 +6,8 @@ import { KubeError, type KubeErrorKind } from "./kube-error.ts";
 import { type WatchEvent, watchEvents } from "./watch-events.ts";
 
 /**
- * Speaks with one API server until a deadline that all its requests share. What changes something is asked once and never
- * again: whoever writes says on which version of the object, and decides what a conflict means.
+ * A client of one API server, with one deadline for all its requests. Writes are never retried:
+ * the caller names the version of the object, and decides what a conflict means.
  */
 export interface Api {
   /** What it receives is counted against the budget, where there is one. */
@@ -28,7 +28,7 @@ export interface ByteBudget {
 
 export interface WatchOptions {
   readonly accept?: string;
-  /** Told when the server has taken the watch: on a quiet one the first event may be minutes away. */
+  /** Called when the server has accepted the watch: on a quiet one the first event may be minutes away. */
   readonly onOpen?: () => void;
 }
 
@@ -99,7 +99,7 @@ interface Deadline {
 
 const BACK_OFF_MS = 300;
 
-/** A server that is overloaded or starting up says so: it is asked once more, after as long as it wants or a moment. */
+/** A server that is overloaded or starting up reports that: one retry, after its Retry-After or a moment. */
 async function patiently(connection: Connection, asked: Asked, deadline: Deadline): Promise<Answer> {
   const first = await connection.ask(asked, deadline.signal);
   if (first.status !== 429 && first.status < 500) return first;
@@ -123,9 +123,9 @@ function understand(answer: Answer, path: string, access: ApiAccess): unknown {
 }
 
 function refusal({ status, body, retryAfter }: Answer, path: string, access: ApiAccess): KubeError {
-  const said = statusMessage(body);
+  const detail = statusMessage(body);
   const hint = status === 401 || status === 403 ? `${expiryHint(access)}${withheldHint(access)}` : "";
-  const message = `${nameOf(access)} answered ${status} to ${pathOf(path)}${said ? `: ${said}` : ""}${hint}`;
+  const message = `${nameOf(access)} answered ${status} to ${pathOf(path)}${detail ? `: ${detail}` : ""}${hint}`;
   return new KubeError(kindOf(status), message, undefined, retryAfter);
 }
 

@@ -29,7 +29,7 @@ export interface NodeVolume {
 /** The attachments of one node, undefined where there is no need to ask. */
 export type ReadAttachments = (api: Api, question: AttachmentQuestion) => Promise<NodeAttachments | undefined>;
 
-/** For whoever asks once: all of them, since one that hangs in its deletion may have no pod any more. */
+/** For a single scan: all of them, since one that hangs in its deletion may have no pod any more. */
 export const readOnce: ReadAttachments = (api, { node }) => listNodeAttachments(api, node);
 
 /** Without a sign that something hangs, this often is enough. */
@@ -41,7 +41,7 @@ const SMALL_CLUSTER = 500;
 const MOST_NAMES = 20;
 
 /**
- * For whoever asks again and again. A list of a small cluster is one page, and is asked for whenever something waits. In
+ * For repeated scans. A list of a small cluster is one page, and is asked for whenever something waits. In
  * a large one lists are rare, the rarer the longer they are; in between those are asked for by name of which the Node's
  * status or the last list shows that they are on their way.
  */

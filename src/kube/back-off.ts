@@ -16,12 +16,12 @@ const FORBIDDEN_MS = 30 * 60_000;
 
 type Refusal = Pick<KubeError, "kind" | "retryAfterSeconds">;
 
-/** How long to leave the API alone before another watch, after so many failures in a row. */
+/** How long to leave the API alone before another watch, after this many failures in a row. */
 export function watchBackOffMs(failures: number, refusal?: Refusal): number {
   return backOffMs(failures, WATCH, refusal, Math.random);
 }
 
-/** How long to leave the API alone before another write, after so many failures in a row. */
+/** How long to leave the API alone before another write, after this many failures in a row. */
 export function publishBackOffMs(failures: number, refusal: Refusal, random: () => number): number {
   return refusal.kind === "forbidden" ? FORBIDDEN_MS : backOffMs(failures - 1, PUBLISH, refusal, random);
 }

@@ -17,7 +17,7 @@ export interface ClusterCredentials {
   readonly readText: ReadText;
 }
 
-/** undefined where nobody gave us credentials, which is ordinary. */
+/** undefined without credentials, which is ordinary. */
 export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): ClusterCredentials | undefined {
   const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
   const readOwn = (path: string): string => {
@@ -29,7 +29,7 @@ export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): Cl
   return { credentials, readText: credentials.kind === "kubelet" ? readProvenBelow(root) : readTextBelow("/") };
 }
 
-/** Whom a kubelet may let in: itself, as it was started or where its distribution has it, else our service account. */
+/** Credentials that a kubelet may accept: its own, as it was started or where its distribution has it, else our service account. */
 export function credentialsForKubelet(
   { root, env }: Pick<ClusterPlaces, "root" | "env">,
   own: string | undefined,
@@ -41,7 +41,7 @@ export function credentialsForKubelet(
   return found?.credentials.kind === "service-account" ? found : undefined;
 }
 
-/** Nobody chose the kubelet's files for us: what others than root could write there, or name in there, is not read. */
+/** The kubelet's files were not chosen by the operator: what others than root could write there, or name in there, is not read. */
 function readProvenBelow(root: string): ReadText {
   const readText = readTextBelow(root);
   return (path) => {

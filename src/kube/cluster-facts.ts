@@ -3,7 +3,7 @@ import type { PodEvent } from "./events.ts";
 import type { PodState } from "./pod-state.ts";
 import type { UnattachedVolume } from "./unattached-volumes.ts";
 
-/** What the cluster says about one node and its pods. */
+/** The cluster's state of one node and its pods. */
 export interface ClusterFacts {
   /** What the cluster calls the node. */
   readonly nodeName: string;
@@ -13,7 +13,7 @@ export interface ClusterFacts {
   readonly ignoredNamespaces: readonly string[];
   /** Missing where nothing was wrong, or they may not be read. */
   readonly events?: readonly PodEvent[];
-  /** Volumes that this node waits for; missing where nobody waits, or they could not be asked for. */
+  /** Volumes that this node waits for; missing where no pod waits, or they could not be read. */
   readonly unattached?: readonly UnattachedVolume[];
   /** What could not be asked, and what is not known because of that. */
   readonly gaps: readonly string[];

@@ -16,7 +16,7 @@ export async function readCsiDrivers(api: Api, node: string): Promise<readonly s
 }
 
 /**
- * Pods that mount a driver's directory as its node plugin would, of which nothing says that they register it: a plugin
+ * Pods that mount a driver's directory as its node plugin would, without a sign that they register it: a plugin
  * may do so itself, without a sidecar of that name and through a mount of the whole of kubelet's directory.
  */
 export function mayBePlugins(pods: readonly ApiPod[]): readonly ApiPod[] {
@@ -26,7 +26,7 @@ export function mayBePlugins(pods: readonly ApiPod[]): readonly ApiPod[] {
   );
 }
 
-/** The same pods, of which those are node plugins whose driver is registered here and that nobody else registers. */
+/** The same pods, of which those are node plugins whose driver is registered here and that no other pod registers. */
 export function withPlugins(pods: readonly ApiPod[], drivers: readonly string[]): readonly ApiPod[] {
   const candidates = new Set(mayBePlugins(pods));
   return pods.map((pod) => {

@@ -8,14 +8,14 @@ export interface PodEvent {
   readonly pod: string;
   readonly reason: string;
   readonly message: string;
-  /** How often it was said. */
+  /** How often it was reported. */
   readonly count: number;
   readonly uid?: string;
-  /** When it was last said. */
+  /** When it was last reported. */
   readonly at?: Date;
 }
 
-/** The reasons that speak of sandboxes and volumes. */
+/** The reasons about sandboxes and volumes. */
 const REASONS: ReadonlySet<string> = new Set([
   "FailedCreatePodSandBox",
   "FailedKillPod",
@@ -24,7 +24,7 @@ const REASONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A selector knows "and" alone, so the reasons cannot be asked for by name. Those that fill a sick cluster's list can be
+ * A selector knows "and" alone, so the reasons cannot be asked for by name. Those that fill an unhealthy cluster's list can be
  * left out by name, and the server does it.
  */
 const NOISE = ["BackOff", "Unhealthy", "Failed", "FailedScheduling", "DNSConfigForming", "NodeNotReady", "Evicted"];
@@ -50,7 +50,7 @@ const EventSchema = v.object({
 
 const EventListSchema = v.object({ items: v.nullish(v.array(EventSchema)) });
 
-/** What was lately said about these pods, the last word for each pod and reason. */
+/** Recent events about these pods, the last one for each pod and reason. */
 export async function readEvents(
   api: Api,
   pods: readonly { readonly namespace: string; readonly name: string }[],
@@ -58,19 +58,19 @@ export async function readEvents(
   const here = new Set(pods.map(({ namespace, name }) => `${namespace}/${name}`));
   const query = new URLSearchParams({ fieldSelector: SELECTOR, limit: String(MOST_EVENTS) });
   const list = v.safeParse(EventListSchema, await api.get(`/api/v1/events?${query.toString()}`));
-  if (!list.success) throw new KubeError("unreadable", "the API server's list of events is not what a list looks like");
+  if (!list.success) throw new KubeError("unreadable", "the API server's list of events has no list structure");
   const last = new Map<string, PodEvent>();
   for (const item of list.output.items ?? []) {
     const { involvedObject, reason, message, count, series } = item;
     const { namespace, name, uid } = involvedObject;
     if (!namespace || !name || !reason || !REASONS.has(reason) || !here.has(`${namespace}/${name}`)) continue;
-    const said = (message ?? "").slice(0, LONGEST_MESSAGE);
+    const text = (message ?? "").slice(0, LONGEST_MESSAGE);
     const at = lastTime(item);
     const event = {
       namespace,
       pod: name,
       reason,
-      message: said,
+      message: text,
       count: series?.count ?? count ?? 1,
       ...(uid ? { uid } : {}),
       ...(at === undefined ? {} : { at }),

@@ -32,7 +32,7 @@ export class KubeError extends Error {
   }
 }
 
-/** For whoever goes on with what else there is to know. */
+/** For callers that continue without the answer. */
 export async function orKubeError<T>(asking: Promise<T>): Promise<T | KubeError> {
   try {
     return await asking;

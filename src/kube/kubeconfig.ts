@@ -38,7 +38,7 @@ type Kubeconfig = v.InferOutput<typeof KubeconfigSchema>;
 type Cluster = v.InferOutput<typeof ClusterSchema>;
 type User = v.InferOutput<typeof UserSchema>;
 
-/** The cluster and the user of a kubeconfig's current context. Everything in it that stands in the way is said by name. */
+/** The cluster and the user of a kubeconfig's current context. An error names each field that prevents its use. */
 export async function kubeconfigAccess(path: string, readText: ReadText): Promise<ApiAccess> {
   const file = readText(path);
   if (file.kind !== "text") {

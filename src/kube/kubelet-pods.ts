@@ -21,7 +21,7 @@ export interface KubeletQuestion {
 export interface ServingCertificate {
   /** The certificate and what it is signed with, where that is with it. */
   readonly pem: string;
-  /** A name that it was made out for: nobody makes one out for 127.0.0.1. */
+  /** A name in the certificate: none is issued for 127.0.0.1. */
   readonly name?: string;
 }
 
@@ -31,7 +31,7 @@ export interface KubeletAnswer {
   readonly problem?: string;
 }
 
-/** The pods that the kubelet works on, by its own word; none where it does not say. */
+/** The pods that the kubelet works on, as it reports them; none without an answer. */
 export async function askKubelet({ urls, credentials, serving, timeoutMs }: KubeletQuestion): Promise<KubeletAnswer> {
   let problem: string | undefined;
   for (const url of urls) {
@@ -91,7 +91,7 @@ async function podsFrom(
   const token = own?.token;
   const api = openApi(
     // The connection itself keeps a token back that is not safe on it.
-    { server, tls, from: own?.from ?? "nobody's credentials", ...(token === undefined ? {} : { token }) },
+    { server, tls, from: own?.from ?? "no credentials", ...(token === undefined ? {} : { token }) },
     { timeoutMs },
   );
   try {

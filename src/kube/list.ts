@@ -46,7 +46,7 @@ export async function listWithVersion<Item>(api: Api, request: ListRequest<Item>
 /** A part of a list, in the server's order. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Objects that are still to come; the server may not say. 0 on the last page. */
+  /** Objects that are still to come; the server may omit it. 0 on the last page. */
   readonly remaining: number | undefined;
   readonly resourceVersion: string;
 }
@@ -71,8 +71,7 @@ export async function* pagesOf<Item>(api: Api, request: ListRequest<Item>): Asyn
     const from = next === "" ? firstPage(request) : { limit: String(pageSize), continue: next };
     const parameters = new URLSearchParams({ ...query, ...from });
     const result = v.safeParse(schema, await api.get(`${path}?${parameters.toString()}`, accept, budget));
-    if (!result.success)
-      throw new KubeError("unreadable", `the API server's list ${path} is not what a list looks like`);
+    if (!result.success) throw new KubeError("unreadable", `the API server's list ${path} has no list structure`);
     const { items, metadata } = result.output;
     next = metadata?.continue ?? "";
     const remaining = next === "" ? 0 : (metadata?.remainingItemCount ?? undefined);

@@ -14,11 +14,11 @@ import { MOST_LOOKUPS } from "./unattached-volumes.ts";
 import type { ApiVolume } from "./volumes.ts";
 import { type WatchedList, watchList } from "./watched-list.ts";
 
-/** The cluster's truth about this node for whoever runs long: listed once, then watched. */
+/** The cluster's state of this node for the agent: listed once, then watched. */
 export interface ClusterMirror {
   /** As askCluster answers, mostly without asking anybody. */
   ask(question: { readonly hasDeadSandboxes?: Promise<boolean> }): Promise<ClusterAnswer>;
-  /** Called when what the cluster says of this node has changed. Gives back how to stop. */
+  /** Called when the cluster's state of this node has changed. Returns a function to unsubscribe. */
   onChange(listener: () => void): () => void;
   close(): void;
 }
@@ -32,25 +32,25 @@ export interface MirrorOptions {
   readonly trust?: Trust;
 }
 
-/** For how long what was heard is believed. */
+/** For how long watched data is trusted. */
 export interface Trust {
-  /** A watch that breaks is back within this, as a rule; what it said so far holds meanwhile. */
+  /** A watch that breaks is back within this, as a rule; its data stays valid meanwhile. */
   readonly brokenMs: number;
   /** A watch may have died without a word: what was not confirmed for this long is asked for again. */
   readonly silentMs: number;
   /** The same where something is dead: there a pod that is missing here counts as gone. */
-  readonly silentWhileSickMs: number;
+  readonly silentWhileUnhealthyMs: number;
 }
 
-const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileSickMs: 5_000 };
+const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileUnhealthyMs: 5_000 };
 
 /** A server that is well answers from its cache at once: healing must not wait for one that hangs, or is starting. */
 const ANSWER_MS = 1500;
-/** It is not asked again by each look that follows. */
+/** It is not queried again by each following scan. */
 const UNCONFIRMED_MS = 15_000;
-/** What one look may cost the API server; the first one may cost more. */
-const REQUESTS_A_LOOK = 3;
-/** No server has events in its cache: on a sick cluster every list of them is work. Evidence may be this old. */
+/** Requests to the API server per scan; the first scan may send more. */
+const REQUESTS_PER_SCAN = 3;
+/** No server has events in its cache: on an unhealthy cluster every list of them is expensive. Evidence may be this old. */
 const EVENTS_MS = 30_000;
 const MOST_VOLUMES = 1000;
 
@@ -69,17 +69,17 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
   const nodes = watchList(NODES, watching);
   const volumes = new Map<string, ApiVolume>();
   let namespaces: WatchedList<string> | undefined;
-  let events: { readonly said: readonly PodEvent[]; readonly until: number } = {
-    said: [],
+  let events: { readonly items: readonly PodEvent[]; readonly until: number } = {
+    items: [],
     until: Number.NEGATIVE_INFINITY,
   };
   let drivers: readonly string[] = [];
   let unconfirmed: { readonly error: KubeError; readonly until: number } | undefined;
-  let looks = 0;
+  let scans = 0;
   const attachments = attachmentReader();
 
   async function current<Item>(list: WatchedList<Item>): Promise<readonly Item[]> {
-    await Promise.race([list.begun, sleep(ANSWER_MS, undefined, { ref: false })]);
+    await Promise.race([list.started, sleep(ANSWER_MS, undefined, { ref: false })]);
     const items = list.items(trust.brokenMs);
     if (items instanceof KubeError) throw items;
     return items;
@@ -99,7 +99,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     return {
       pods: async () => {
         const known = await current(pods);
-        const longest = (await hasDeadSandboxes) ? trust.silentWhileSickMs : trust.silentMs;
+        const longest = (await hasDeadSandboxes) ? trust.silentWhileUnhealthyMs : trust.silentMs;
         if (pods.silentMs() < longest) return known;
         return await confirm(api, name);
       },
@@ -111,9 +111,9 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
       ignoredNamespaces: async () => (namespaces === undefined ? [] : await current(namespaces)),
       events: async (waiting) => {
         if (performance.now() > events.until) {
-          events = { said: await readEvents(api, waiting), until: performance.now() + EVENTS_MS };
+          events = { items: await readEvents(api, waiting), until: performance.now() + EVENTS_MS };
         }
-        return events.said;
+        return events.items;
       },
       csiDrivers: async () => {
         // Drivers come and go with their installation: what was true last time does while a request is wanted elsewhere.
@@ -125,8 +125,8 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
 
   async function ask(hasDeadSandboxes: Promise<boolean>): Promise<ClusterAnswer> {
     const { access, api, node: name } = await converse();
-    looks += 1;
-    const budgeted = withBudget(api, looks === 1 ? MOST_LOOKUPS : REQUESTS_A_LOOK);
+    scans += 1;
+    const budgeted = withBudget(api, scans === 1 ? MOST_LOOKUPS : REQUESTS_PER_SCAN);
     // No kubelet may read them.
     if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MOST_VOLUMES) volumes.clear();

@@ -74,7 +74,7 @@ export function isIgnored({ labels, annotations }: Marked): boolean {
   return labels?.["unghost.dev/ignore"] === "true" || annotations?.["unghost.dev/ignore"] === "true";
 }
 
-/** `unghost.dev/paused` with any value but "false": whoever wants everything stopped should not have to spell it right. */
+/** `unghost.dev/paused` with any value but "false": an operator who wants everything stopped need not spell it right. */
 export function isPaused({ labels, annotations }: Marked): boolean {
   return [labels, annotations].some((marks) => (marks?.["unghost.dev/paused"] ?? "false") !== "false");
 }

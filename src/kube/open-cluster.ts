@@ -1,7 +1,7 @@
 import type { Api } from "./api.ts";
 import { type ClusterPlaces, clusterCredentials } from "./cluster-credentials.ts";
 
-/** A conversation with the cluster that the node was looked up in; undefined where there are no credentials for any. */
+/** A client of the node's cluster; undefined without credentials. */
 export type OpenCluster = (timeoutMs: number) => Promise<Api | undefined>;
 
 export function clusterOpener(places: ClusterPlaces): OpenCluster {

@@ -21,7 +21,7 @@ export interface Surroundings {
 
 /**
  * What was asked for counts, then what the pod was given, then what the node itself uses. The ServiceAccount `default` is
- * what a pod gets that was given none (`kubectl debug node`): there the node's own come first. The KUBECONFIG of whoever runs
+ * what a pod gets that was given none (`kubectl debug node`): there the node's own come first. The KUBECONFIG of the user who runs
  * unghost is left out on purpose: it may well be another cluster's, and that one would call every pod here gone.
  */
 export function findCredentials(surroundings: Surroundings): CredentialsPlace | undefined {

@@ -5,7 +5,7 @@ import type { PodSchema } from "./objects.ts";
  * What a pod may do with its volumes by its status.
  * - `waiting`: none of its containers was ever started. Kubelet starts none before all volumes are mounted.
  * - `finished`: its phase is final and no container runs any more.
- * - `active`: everything else, a status that says nothing included.
+ * - `active`: everything else, including an empty status.
  */
 export type PodStage = "waiting" | "active" | "finished";
 

@@ -22,7 +22,7 @@ export interface PodState {
 export interface Crash {
   /** One of them does not run now. */
   readonly down: boolean;
-  /** When the last one ended; missing where kubelet does not say. */
+  /** When the last one ended; missing where kubelet does not report it. */
   readonly endedAt?: Date;
 }
 

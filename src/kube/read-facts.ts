@@ -11,7 +11,7 @@ export interface Standing {
   node(): Promise<ApiNode>;
   ignoredNamespaces(): Promise<readonly string[]>;
   events(pods: readonly ApiPod[]): Promise<readonly PodEvent[]>;
-  /** Asked only where a pod may be a node plugin and nothing else tells. */
+  /** Requested only where a pod may be a node plugin and nothing else shows it. */
   csiDrivers(): Promise<readonly string[]>;
 }
 
@@ -24,7 +24,7 @@ export interface FactsQuestion {
   readonly following: Following;
 }
 
-/** All that the cluster says of a node, of which only what matters now is asked for. */
+/** The cluster's state of a node; only what matters now is requested. */
 export async function readFacts(api: Api, standing: Standing, question: FactsQuestion): Promise<ClusterFacts> {
   const { name, isKubelet, hasDeadSandboxes, following } = question;
   const [pods, node] = await Promise.all([standing.pods(), orKubeError(standing.node())]);
@@ -44,10 +44,10 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
     if (pods.length === 0) {
       throw new KubeError(
         node.kind,
-        `the cluster lists no pod of a node "${name}" and cannot confirm that there is one: ${node.message}; say with --node what the cluster calls this machine`,
+        `the cluster lists no pod of a node "${name}" and cannot confirm that there is one: ${node.message}; pass the cluster's name of this machine with --node`,
       );
     }
-    gaps.push(`whether unghost is paused or told to ignore this node is not known: ${node.message}`);
+    gaps.push(`whether unghost is paused or ignores this node is unknown: ${node.message}`);
   }
   if (namespaces instanceof KubeError) gaps.push(`which namespaces to ignore is not known: ${namespaces.message}`);
   const ofNode = { name, ...(node instanceof KubeError ? {} : { volumes: node.volumes ?? NO_VOLUMES }) };
@@ -68,7 +68,7 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
 
 const NO_VOLUMES = { attached: [], inUse: [] };
 
-/** Something that should be up is not: then the cluster may have said why. */
+/** Something that should be up is not: then an event may explain it. */
 function isWaiting({ phase, terminating, waiting, crash }: ApiPod): boolean {
   return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined || crash?.down === true;
 }

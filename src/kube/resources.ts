@@ -11,7 +11,7 @@ export interface Resource<Parsed, Item> {
   /** Names and marks alone, which the server strips the rest off for. */
   readonly metadataOnly: boolean;
   readonly schema: v.GenericSchema<unknown, Parsed>;
-  /** What tells one from the other as long as they exist. */
+  /** What distinguishes them as long as they exist. */
   readonly keyOf: (object: Parsed) => string;
   /** Undefined for what is of no interest, whatever the server selected. */
   readonly reduce: (object: Parsed, node: string) => Item | undefined;
@@ -82,6 +82,6 @@ function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
   });
 }
 
-/** For whoever wants names and marks alone: a server that knows it strips the rest off, any other gives all. */
+/** For callers that need metadata alone: a server that supports it strips the rest, any other returns all. */
 export const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 export const METADATA_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";

@@ -25,7 +25,7 @@ export const MOST_LOOKUPS = 2 * MOST_FOLLOWED;
 export interface Following {
   /** Requests that may be made for single objects; asked when the first is wanted. */
   readonly most: () => number;
-  /** Volumes that were looked up before: whose claim one is does not change while it is wanted anywhere. */
+  /** Volumes that were read before: the claim of a volume does not change while it is in use. */
   readonly volumes: Map<string, ApiVolume>;
   readonly attachments: ReadAttachments;
 }
@@ -59,8 +59,8 @@ export async function readUnattached(
     .slice(0, MOST_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
   const ask = withinBudget(following.most());
-  // Volumes come first: what was learnt of them is kept, and the next look has its requests for the leases.
-  const volumes = await lookUp(
+  // Volumes come first: what was learnt of them is kept, and the next scan has its requests for the leases.
+  const volumes = await readEach(
     here.flatMap(({ volume }) => volume ?? []),
     async (name) => {
       const volume = following.volumes.get(name) ?? (await ask(() => getVolume(api, name)));
@@ -68,7 +68,7 @@ export async function readUnattached(
       return volume;
     },
   );
-  const leases = await lookUp(
+  const leases = await readEach(
     here.map(({ attacher }) => attacher),
     (attacher) => ask(() => attacherLease(api, attacher, { fresh: false })),
   );
@@ -81,14 +81,14 @@ export async function readUnattached(
       attachedTo: (one.volume === undefined ? undefined : known.elsewhere.get(one.volume)) ?? [],
       ...(lease === undefined || lease instanceof KubeError ? {} : { lease }),
       unknown: [
-        ...(volume instanceof KubeError ? [`whose claim it is cannot be told: ${volume.message}`] : []),
-        ...(lease instanceof KubeError ? [`whether its attacher works cannot be told: ${lease.message}`] : []),
+        ...(volume instanceof KubeError ? [`its claim is unknown: ${volume.message}`] : []),
+        ...(lease instanceof KubeError ? [`whether its attacher works is unknown: ${lease.message}`] : []),
       ],
     };
   });
 }
 
-async function lookUp<T>(
+async function readEach<T>(
   names: readonly string[],
   one: (name: string) => Promise<T | KubeError>,
 ): Promise<ReadonlyMap<string, T | KubeError>> {

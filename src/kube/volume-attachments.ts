@@ -47,7 +47,7 @@ export async function listAttachments(api: Api): Promise<readonly ApiAttachment[
   return (await listAll(api, { path: PATH, item: AttachmentSchema, fresh: true })).map(toAttachment);
 }
 
-/** The same, a page at a time, for whoever keeps little of it. */
+/** The same, a page at a time, for callers that keep little of it. */
 export async function* attachmentPages(api: Api): AsyncGenerator<Page<ApiAttachment>> {
   for await (const page of pagesOf(api, { path: PATH, item: AttachmentSchema, fresh: true }))
     yield { ...page, items: page.items.map(toAttachment) };
@@ -60,7 +60,7 @@ export function attachmentName(handle: string, driver: string, node: string): st
   return `csi-${createHash("sha256").update(`${handle}${driver}${node}`).digest("hex")}`;
 }
 
-/** As it is right now, with the whole object for whoever wants to keep it; undefined when there is none. */
+/** As it is right now, with the whole object for callers that keep it; undefined when there is none. */
 export async function getAttachment(
   api: Api,
   name: string,

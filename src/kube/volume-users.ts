@@ -26,7 +26,7 @@ export interface InlineVolume {
   readonly attributes: readonly string[];
 }
 
-/** What the API says about one volume of one node, all of it past the server's cache. */
+/** The API's state of one volume on one node, read past the server's cache. */
 export interface VolumeUsers {
   /** Every PersistentVolume of the cluster. */
   readonly volumes: readonly ApiVolume[];

@@ -17,7 +17,7 @@ export interface ClaimName {
   readonly name: string;
 }
 
-/** What a PersistentVolume says about who claims it and what its driver calls it. */
+/** The claim and the driver's handle of a PersistentVolume. */
 export interface ApiVolume {
   readonly name: string;
   readonly claim?: ClaimName;

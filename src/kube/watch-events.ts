@@ -44,7 +44,7 @@ function parse(line: string): WatchEvent {
     const event = v.safeParse(WatchEventSchema, JSON.parse(line));
     if (event.success) return event.output;
   } catch {
-    // Not JSON: said below, as of any other line that is no event.
+    // Not JSON: reported below, like any other line that is no event.
   }
   throw new KubeError("unreadable", "the watch sent a line that is no event");
 }

@@ -8,15 +8,15 @@ import { listWithVersion } from "./list.ts";
 import { METADATA_LIST, METADATA_WATCH, type Resource } from "./resources.ts";
 import type { WatchEvent } from "./watch-events.ts";
 
-/** What a list says, kept up to date by a watch. Only the reduced items are kept, never the objects. */
+/** A list, kept up to date by a watch. Only the reduced items are kept, never the objects. */
 export interface WatchedList<Item> {
   /** Resolves when it has been listed, or could not be. */
-  readonly begun: Promise<void>;
+  readonly started: Promise<void>;
   /** The items; or why there are none to be trusted, once it has been out of touch for longer than that. */
   items(graceMs: number): readonly Item[] | KubeError;
-  /** The last version that was heard of. */
+  /** The last version that was received. */
   version(): string | undefined;
-  /** Milliseconds since the server was last heard. */
+  /** Milliseconds since the last message of the server. */
   silentMs(): number;
   close(): void;
 }
@@ -45,19 +45,19 @@ export function watchList<Parsed, Item>(
 ): WatchedList<Item> {
   const kept = new Map<string, Item>();
   const stop = new AbortController();
-  const begun = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
   let version: string | undefined;
-  let heardAt = Number.NEGATIVE_INFINITY;
+  let receivedAt = Number.NEGATIVE_INFINITY;
   let trouble: { readonly since: number; readonly error: KubeError } | undefined = {
     since: Number.NEGATIVE_INFINITY,
     error: new KubeError("unreachable", `${resource.path} has not been listed yet`),
   };
 
-  function heard(): void {
-    const isBack = trouble !== undefined && Number.isFinite(heardAt);
-    heardAt = performance.now();
+  function received(): void {
+    const isBack = trouble !== undefined && Number.isFinite(receivedAt);
+    receivedAt = performance.now();
     trouble = undefined;
-    begun.resolve();
+    started.resolve();
     // The same as before, but it may be believed again.
     if (isBack) onChange();
   }
@@ -82,7 +82,7 @@ export function watchList<Parsed, Item>(
     for (const key of [...kept.keys()].filter((one) => !now.has(one))) keep(key, undefined);
     for (const [key, item] of now) keep(key, item);
     version = listed.resourceVersion;
-    heard();
+    received();
   }
 
   async function follow(api: Api, node: string): Promise<void> {
@@ -95,14 +95,14 @@ export function watchList<Parsed, Item>(
     const onOpen = (): void => {
       clearTimeout(timer);
       timer = setTimeout(giveUp, seconds * 1000 + OVERTIME_MS);
-      heard();
+      received();
     };
     const options = { onOpen, ...(resource.metadataOnly ? { accept: METADATA_WATCH } : {}) };
     const signal = AbortSignal.any([stop.signal, late.signal]);
     try {
       for await (const event of api.watch(`${resource.path}?${parameters.toString()}`, signal, options)) {
         version = take(event, node) ?? version;
-        heard();
+        received();
       }
     } finally {
       clearTimeout(timer);
@@ -143,12 +143,12 @@ export function watchList<Parsed, Item>(
       const isForgotten = isExpired && isTakenUp;
       failures = isForgotten || performance.now() - startedAt > STEADY_MS ? 0 : failures + 1;
       if (error instanceof KubeError) {
-        // It takes the watch before it says so: what is kept is as old as the watch before that one.
+        // It accepts the watch before it responds: the kept items are as old as the previous watch.
         const since = isExpired ? Number.NEGATIVE_INFINITY : (trouble?.since ?? performance.now());
         trouble = { since, error };
-        // What happened in between can no longer be told, or not be understood: only a new list knows.
+        // The changes in between are lost or unreadable: a new list is needed.
         if (isExpired || error.kind === "unreadable") version = undefined;
-        begun.resolve();
+        started.resolve();
       }
       await pause(watchBackOffMs(failures, error instanceof KubeError ? error : undefined), stop.signal);
     }
@@ -157,14 +157,14 @@ export function watchList<Parsed, Item>(
   // A mistake of ours: what is kept must not be believed forever because of it.
   run().catch((error: unknown) => {
     trouble = { since: Number.NEGATIVE_INFINITY, error: new KubeError("unusable", String(error), error) };
-    begun.resolve();
+    started.resolve();
   });
   return {
-    begun: begun.promise,
+    started: started.promise,
     items: (graceMs) =>
       trouble === undefined || performance.now() - trouble.since < graceMs ? [...kept.values()] : trouble.error,
     version: () => version,
-    silentMs: () => performance.now() - heardAt,
+    silentMs: () => performance.now() - receivedAt,
     close: () => stop.abort(),
   };
 }

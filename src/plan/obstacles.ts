@@ -2,7 +2,7 @@ import { isBroken, quarantineStep } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { multusVariant } from "../evidence/multus-variants.ts";
-import { podTruth } from "../evidence/pod-truth.ts";
+import { podPresence } from "../evidence/pod-presence.ts";
 import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -35,7 +35,7 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
   const multus = valueOr(conf, undefined)?.multus;
   if (multus === undefined || !multusVariant(multus).failedDelBlocksRemoval || about.multus !== undefined) return [];
   const hadNetwork = about.metadata?.hasCniResult === true && !about.metadata.hostNetwork;
-  if (!hadNetwork || networkStillHeld(about, view) === undefined || podTruth(sandbox, view) === "gone") return [];
+  if (!hadNetwork || networkStillHeld(about, view) === undefined || podPresence(sandbox, view) === "gone") return [];
   const dir = valueOr(cache, undefined)?.dir ?? multus.cniDir;
   return [{ kind: "multus-marker", sandboxId: sandbox.id, dir }];
 }

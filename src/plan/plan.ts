@@ -9,7 +9,7 @@ import type { Finding } from "../evidence/finding.ts";
 import { keptInWords } from "../evidence/kept-reason.ts";
 import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
 import { namesHeldInLogs } from "../evidence/name-locks.ts";
-import { isStatic, podTruth } from "../evidence/pod-truth.ts";
+import { isStatic, podPresence } from "../evidence/pod-presence.ts";
 import { isRecovering } from "../evidence/recovering.ts";
 import { runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
@@ -187,7 +187,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
     obstacle: finding.cure.length > 0 || failsToStop(finding, sandbox, known),
     kubeletAlive: isKubeletAlive(view),
     outlastedMinAge: !isRecovering({ sandbox }, view),
-    pod: podTruth(sandbox, view),
+    pod: podPresence(sandbox, view),
     controlPlane: isControlPlane(sandbox, about),
     neverCreated: wasNeverCreated(sandbox),
     holdsBlockedName: known.heldNames.has(sandbox.id),

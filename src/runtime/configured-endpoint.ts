@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** An endpoint that somebody wrote down, and who. */
-export interface SaidEndpoint {
+export interface ConfiguredEndpoint {
   readonly text: string;
   readonly by: string;
   /** Whether the path is meant as the host sees it, which may be mounted elsewhere (`--host-root`). */
   readonly inHost: boolean;
 }
 
-/** Why a path is not root's alone, and how to mend that. */
+/** Why a path is not root's alone, and how to fix that. */
 export interface Doubt {
   readonly detail: string;
   readonly next: string;
@@ -36,7 +36,7 @@ export function configuredEndpoint({
   env,
   hostRoot,
   doubtOf,
-}: EndpointSources): SaidEndpoint | DoubtedEndpoint | undefined {
+}: EndpointSources): ConfiguredEndpoint | DoubtedEndpoint | undefined {
   if (endpoint) return { text: endpoint, by: "--runtime-endpoint", inHost: false };
   const fromEnv = env["CONTAINER_RUNTIME_ENDPOINT"];
   if (fromEnv) return { text: fromEnv, by: "CONTAINER_RUNTIME_ENDPOINT", inHost: false };
@@ -71,7 +71,7 @@ export function settingIn(file: string, key: EndpointKey): string | undefined {
   try {
     return PATTERNS[key].exec(readFileSync(file, "utf8"))?.[1];
   } catch {
-    // No such file, or none that we may read: then it says nothing, and the next place is asked.
+    // No such file, or not readable: the next place is tried.
     return undefined;
   }
 }

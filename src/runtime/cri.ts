@@ -9,7 +9,7 @@ export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
 export type PodSandboxFilter = api.DeepPartial<api.PodSandboxFilter>;
 export type ContainerFilter = api.DeepPartial<api.ContainerFilter>;
 
-/** The Container Runtime Interface, as far as unghost speaks it. Every method throws RuntimeError and nothing else. */
+/** The Container Runtime Interface, as far as unghost uses it. Every method throws RuntimeError and nothing else. */
 export interface CriClient {
   readonly path: string;
   version(options: CallOptions): Promise<api.VersionResponse>;

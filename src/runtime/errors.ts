@@ -5,9 +5,9 @@ import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { ProtocolError } from "./http2/protocol.ts";
 
 /**
- * What went wrong in a call to the runtime, as callers need to tell it apart.
+ * What went wrong in a call to the runtime, as callers need to distinguish it.
  *
- * - `unreachable`: nobody answered: no socket, no permission, no server behind it.
+ * - `unreachable`: no answer: no socket, no permission, no server behind it.
  * - `deadline`: somebody accepted the call and did not answer in time. The call may still take effect.
  * - `cancelled`: we gave up ourselves.
  * - `not-found`: the runtime knows no such sandbox, container or record.
@@ -32,7 +32,7 @@ export class RuntimeError extends Error {
   readonly call: string;
   /** The runtime's own words, without code or prefix. Diagnosis reads it; never reword it. */
   readonly text: string;
-  /** What the person at the keyboard can do about it. */
+  /** What the operator can do about it. */
   readonly next: string;
 
   constructor(kind: RuntimeErrorKind, call: string, text: string, next: string, cause?: unknown) {
@@ -44,7 +44,7 @@ export class RuntimeError extends Error {
   }
 }
 
-/** What the caller knows about a call that failed, and the thrown value does not tell. */
+/** What the caller knows about a failed call beyond the thrown value. */
 export interface FailedCall {
   readonly call: string;
   readonly socketPath: string;
@@ -60,37 +60,37 @@ export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeErro
   }
   if (!(thrown instanceof GrpcError)) return unreachable(failed, thrown);
   const text = thrown.message;
-  function because(kind: RuntimeErrorKind, next: string): RuntimeError {
+  function errorOf(kind: RuntimeErrorKind, next: string): RuntimeError {
     return new RuntimeError(kind, failed.call, text, next, thrown);
   }
   switch (thrown.status) {
-    // Without a text it is our own doing. With one, the server has counted our deadline, too, and was first to say so -
-    // or it passes on what happened to a plugin, and has more to tell.
+    // Without a text we cancelled it ourselves. With one, the server noticed our deadline first,
+    // or it forwards a plugin's error, which has more detail.
     case GrpcStatus.deadlineExceeded:
-      if (text === "" || failed.timedOut) return because("deadline", slowNext(failed.socketPath));
-      return because("refused", "Look into the runtime's log for the same moment.");
+      if (text === "" || failed.timedOut) return errorOf("deadline", slowNext(failed.socketPath));
+      return errorOf("refused", "Check the runtime's log for the same moment.");
     case GrpcStatus.cancelled:
-      if (failed.timedOut) return because("deadline", slowNext(failed.socketPath));
-      return text === "" ? because("cancelled", "Run it again.") : because("refused", EXPLAIN);
+      if (failed.timedOut) return errorOf("deadline", slowNext(failed.socketPath));
+      return text === "" ? errorOf("cancelled", "Run it again.") : errorOf("refused", EXPLAIN);
     case GrpcStatus.notFound:
-      return because("not-found", "It is gone; scan again.");
+      return errorOf("not-found", "It is gone; scan again.");
     case GrpcStatus.unimplemented:
-      return because("unsupported", "unghost does without it on this runtime.");
+      return errorOf("unsupported", "unghost does without it on this runtime.");
     case GrpcStatus.resourceExhausted:
       // A full disk is reported under the same code.
       return text.includes("larger than")
-        ? because("overflow", "unghost reads the list in parts.")
-        : because("refused", EXPLAIN);
+        ? errorOf("overflow", "unghost reads the list in parts.")
+        : errorOf("refused", EXPLAIN);
     case GrpcStatus.unavailable:
       if (text !== "") return notServing(failed, text, thrown);
       // grpc-go ends a call whose time is up by resetting its stream.
-      return failed.timedOut ? because("deadline", slowNext(failed.socketPath)) : hungUp(failed, thrown);
+      return failed.timedOut ? errorOf("deadline", slowNext(failed.socketPath)) : hungUp(failed, thrown);
     default:
-      return because("refused", EXPLAIN);
+      return errorOf("refused", EXPLAIN);
   }
 }
 
-const EXPLAIN = "`unghost explain` says what this text means.";
+const EXPLAIN = "`unghost explain` explains this message.";
 
 function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
   switch (kind) {
@@ -115,30 +115,30 @@ function sentence(kind: RuntimeErrorKind, call: string, text: string): string {
 function unreachable(failed: FailedCall, cause: unknown): RuntimeError {
   const path = failed.socketPath;
   const systemCode = errorCode(cause);
-  const seen = lookAt(path);
-  function because(text: string, next: string): RuntimeError {
+  const seen = fileAt(path);
+  function errorOf(text: string, next: string): RuntimeError {
     return new RuntimeError("unreachable", failed.call, text, next, cause);
   }
   if (seen === "missing") {
-    return because(
+    return errorOf(
       `no runtime socket at ${path}`,
       "Start the runtime, or name another socket with --runtime-endpoint.",
     );
   }
   if (seen === "forbidden" || systemCode === "EACCES" || systemCode === "EPERM") {
-    return because(`no permission to reach the runtime socket ${path}`, "Run unghost as root.");
+    return errorOf(`no permission to reach the runtime socket ${path}`, "Run unghost as root.");
   }
   if (seen === "not-a-socket") {
-    return because(`${path} is not a socket`, "Name the runtime's socket with --runtime-endpoint.");
+    return errorOf(`${path} is not a socket`, "Name the runtime's socket with --runtime-endpoint.");
   }
   if (cause instanceof ProtocolError) {
-    return because(`what answers at ${path} does not speak gRPC`, "Name the runtime's socket with --runtime-endpoint.");
+    return errorOf(`the server at ${path} is not a gRPC server`, "Name the runtime's socket with --runtime-endpoint.");
   }
-  if (systemCode === "ECONNREFUSED") return because(`nobody listens at ${path} any more`, DOWN);
+  if (systemCode === "ECONNREFUSED") return errorOf(`connection refused at ${path}: no process listens`, DOWN);
   return hungUp(failed, cause);
 }
 
-const DOWN = "The runtime is down or restarting: look at its service and log, then scan again.";
+const DOWN = "The runtime is down or restarting: check its service and log, then scan again.";
 
 function hungUp(failed: FailedCall, cause: unknown): RuntimeError {
   return new RuntimeError("unreachable", failed.call, `the runtime at ${failed.socketPath} hung up`, DOWN, cause);
@@ -150,7 +150,7 @@ function notServing(failed: FailedCall, text: string, cause: unknown): RuntimeEr
   return new RuntimeError("unreachable", failed.call, words, DOWN, cause);
 }
 
-function lookAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socket" {
+function fileAt(path: string): "missing" | "forbidden" | "not-a-socket" | "socket" {
   try {
     return statSync(path).isSocket() ? "socket" : "not-a-socket";
   } catch (error) {
@@ -164,5 +164,5 @@ function endlessNext(path: string): string {
 }
 
 function slowNext(path: string): string {
-  return `The runtime behind ${path} hangs: look at its log, at disk and CPU pressure, then try a longer --timeout.`;
+  return `The runtime behind ${path} does not answer in time: check its log, disk and CPU pressure, then try a longer --timeout.`;
 }

@@ -2,7 +2,12 @@ import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { SOCKETS } from "../distributions/index.ts";
 import { errorCode } from "../host/system-error.ts";
-import { configuredEndpoint, type Doubt, type EndpointSources, type SaidEndpoint } from "./configured-endpoint.ts";
+import {
+  type ConfiguredEndpoint,
+  configuredEndpoint,
+  type Doubt,
+  type EndpointSources,
+} from "./configured-endpoint.ts";
 import { answersCri } from "./cri.ts";
 import { parseEndpoint } from "./endpoint.ts";
 
@@ -13,13 +18,13 @@ export interface FindOptions extends EndpointSources {
 }
 
 export interface KubeletsEndpoint {
-  readonly endpoint: SaidEndpoint | undefined;
+  readonly endpoint: ConfiguredEndpoint | undefined;
   /** Processes that call themselves kubelet and are not proven to be one, with the reason. */
   readonly notBelieved: readonly string[];
 }
 
 export type Found =
-  | { readonly kind: "found"; readonly path: string; readonly because: string }
+  | { readonly kind: "found"; readonly path: string; readonly reason: string }
   | { readonly kind: "none"; readonly message: string; readonly next: string }
   /** Somebody other than root owns the socket, the file that names it, or a directory above them. */
   | { readonly kind: "refused"; readonly message: string; readonly next: string }
@@ -27,21 +32,26 @@ export type Found =
 
 /**
  * Finds the runtime without configuration. An endpoint that is named explicitly wins and no other is tried; but a socket
- * that somebody other than root could have made or replaced is refused, whoever names it.
+ * that somebody other than root could have made or replaced is refused even when it is named explicitly.
  */
 export async function findRuntime(options: FindOptions): Promise<Found> {
-  const said = configuredEndpoint(options);
-  if (said === undefined) return await probe(options);
-  if ("doubt" in said) return refusing(`the endpoint in ${said.by}`, said.doubt);
-  return asSaid(said, options);
+  const configured = configuredEndpoint(options);
+  if (configured === undefined) return await probe(options);
+  if ("doubt" in configured) return refusing(`the endpoint in ${configured.by}`, configured.doubt);
+  return useConfigured(configured, options);
 }
 
-function asSaid(said: SaidEndpoint, { hostRoot, doubtOf }: FindOptions): Found {
-  const parsed = parseEndpoint(said.text);
-  if (!parsed.ok) return { kind: "none", message: `${said.by}: ${parsed.message}`, next: "Correct it and scan again." };
-  const doubt = doubtOf(parsed.path, said.inHost);
-  if (doubt !== undefined) return refusing(`the runtime socket ${parsed.path} (${said.by})`, doubt);
-  return { kind: "found", path: said.inHost ? onHost(hostRoot, parsed.path) : parsed.path, because: said.by };
+function useConfigured(configured: ConfiguredEndpoint, { hostRoot, doubtOf }: FindOptions): Found {
+  const parsed = parseEndpoint(configured.text);
+  if (!parsed.ok)
+    return { kind: "none", message: `${configured.by}: ${parsed.message}`, next: "Correct it and scan again." };
+  const doubt = doubtOf(parsed.path, configured.inHost);
+  if (doubt !== undefined) return refusing(`the runtime socket ${parsed.path} (${configured.by})`, doubt);
+  return {
+    kind: "found",
+    path: configured.inHost ? onHost(hostRoot, parsed.path) : parsed.path,
+    reason: configured.by,
+  };
 }
 
 function refusing(what: string, { detail, next }: Doubt): Found {
@@ -57,21 +67,21 @@ const NAME_ONE = "name its socket with --runtime-endpoint.";
 
 async function probe(options: FindOptions): Promise<Found> {
   const { timeoutMs } = options;
-  const { places, present, hidden, doubts } = lookFor(options);
+  const { places, present, hidden, doubts } = findSockets(options);
   const [first] = present;
   const [doubted] = doubts;
   if (first === undefined && doubted !== undefined) {
     return refusing(`the runtime socket ${doubted.path}`, doubted.doubt);
   }
   if (first === undefined && hidden.length > 0) {
-    const message = `no container runtime found: no permission to look for a socket at ${hidden.join(", ")}`;
+    const message = `no container runtime found: no permission to search for a socket at ${hidden.join(", ")}`;
     return { kind: "none", message, next: "Run unghost as root." };
   }
   if (first === undefined) {
     const message = `no container runtime found: no socket at ${places.join(", ")}`;
     return { kind: "none", message, next: `Start the runtime, or ${NAME_ONE}` };
   }
-  if (present.length === 1) return { kind: "found", path: first, because: "the only runtime socket here" };
+  if (present.length === 1) return { kind: "found", path: first, reason: "the only runtime socket here" };
 
   const answers = await Promise.all(
     present.map((path) => answersCri(path, { timeoutMs: Math.min(timeoutMs, LONGEST_PROBE_MS) })),
@@ -80,16 +90,16 @@ async function probe(options: FindOptions): Promise<Found> {
   const [only] = answering;
   if (only === undefined) {
     const message = `no container runtime answers: tried ${present.join(", ")}`;
-    return { kind: "none", message, next: `Look at the runtime's service and log, or ${NAME_ONE}` };
+    return { kind: "none", message, next: `Check the runtime's service and log, or ${NAME_ONE}` };
   }
-  if (answering.length === 1) return { kind: "found", path: only, because: "the only runtime that answers here" };
+  if (answering.length === 1) return { kind: "found", path: only, reason: "the only runtime that answers here" };
   const { endpoint, notBelieved } = await options.runningKubelet();
-  if (endpoint !== undefined) return asSaid(endpoint, options);
+  if (endpoint !== undefined) return useConfigured(endpoint, options);
   const impostors = notBelieved.length === 0 ? "" : ` (not believed: ${notBelieved.join("; ")})`;
   return {
     kind: "ambiguous",
     paths: answering,
-    message: `${answering.length} container runtimes answer and no kubelet says which one is Kubernetes'${impostors}: ${answering.join(", ")}`,
+    message: `${answering.length} container runtimes answer and no kubelet names the one it uses${impostors}: ${answering.join(", ")}`,
     next: "Name one with --runtime-endpoint.",
   };
 }
@@ -101,8 +111,8 @@ interface Places {
   readonly doubts: readonly { readonly path: string; readonly doubt: Doubt }[];
 }
 
-/** Two paths may lead to one socket: people link k3s' to where every other tool looks for it. */
-function lookFor({ hostRoot, doubtOf }: FindOptions): Places {
+/** Two paths may lead to one socket: people link k3s' to where every other tool expects it. */
+function findSockets({ hostRoot, doubtOf }: FindOptions): Places {
   const places: string[] = [];
   const present = new Map<string, string>();
   const hidden: string[] = [];
@@ -110,7 +120,7 @@ function lookFor({ hostRoot, doubtOf }: FindOptions): Places {
   for (const socket of SOCKETS) {
     const path = join(hostRoot, socket);
     places.push(path);
-    const seen = look(path);
+    const seen = statSocket(path);
     if (seen === "missing") continue;
     const doubt = seen === "hidden" ? undefined : doubtOf(socket, true);
     if (seen === "hidden") hidden.push(path);
@@ -123,7 +133,7 @@ function lookFor({ hostRoot, doubtOf }: FindOptions): Places {
   return { places, present: [...present.values()], hidden, doubts };
 }
 
-function look(path: string): Stats | "missing" | "hidden" {
+function statSocket(path: string): Stats | "missing" | "hidden" {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? "missing";
   } catch (error) {

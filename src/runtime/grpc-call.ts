@@ -18,7 +18,7 @@ export interface StreamBounds extends CallBounds {
 
 /** One request on its way. Its answer goes to `onBytes`; how it ended is known by `ended` alone. */
 export class Call implements StreamListener {
-  /** Resolves when the server says OK, rejects with why it does not. Only the first reason counts. */
+  /** Resolves when the server returns OK, rejects with its error otherwise. Only the first result counts. */
   readonly ended: Promise<void>;
   readonly #connection: Connection;
   readonly #stream: Stream;
@@ -27,7 +27,7 @@ export class Call implements StreamListener {
   readonly #onAbort = (): void => this.giveUp(abortError(this.#signal?.reason));
   readonly #timer: NodeJS.Timeout;
   readonly #settled = Promise.withResolvers<void>();
-  #said: ReturnType<typeof statusIn>;
+  #status: ReturnType<typeof statusIn>;
 
   constructor(
     connection: Connection,
@@ -55,13 +55,13 @@ export class Call implements StreamListener {
     this.#connection.cancel(this.#stream);
   }
 
-  /** Of the answer's bytes, so many need no place any more. */
+  /** This many bytes of the answer are consumed. */
   consumed(bytes: number): void {
     this.#connection.consumed(this.#stream, bytes);
   }
 
   onHeaders(headers: Headers): void {
-    this.#said ??= statusIn(headers);
+    this.#status ??= statusIn(headers);
   }
 
   onData(bytes: Uint8Array): void {
@@ -73,7 +73,7 @@ export class Call implements StreamListener {
   }
 
   onEnd(end: StreamEnd): void {
-    this.#settle(this.#said ?? failureOf(end));
+    this.#settle(this.#status ?? failureOf(end));
   }
 
   #settle(outcome: unknown): void {

@@ -110,7 +110,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
       }
     },
     sent: async () => {
-      await Promise.all([...connections].map(({ begun }) => begun));
+      await Promise.all([...connections].map(({ settings }) => settings));
     },
     close: () => {
       for (const connection of connections) connection.close();

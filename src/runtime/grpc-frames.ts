@@ -3,7 +3,7 @@ import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 /** containerd sends 16 MiB at most by default; CRI-O and tuned nodes send more. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 
-/** One byte that says whether the message is compressed, four that say how long it is. */
+/** One byte for the compression flag, four for the length. */
 const HEADER_BYTES = 5;
 
 export function frame(message: Uint8Array): Uint8Array {

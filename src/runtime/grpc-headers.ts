@@ -1,6 +1,6 @@
 import { encodeHeaders } from "./http2/hpack-encode.ts";
 
-/** As much of a method as its headers tell. */
+/** The part of a method that goes into its headers. */
 export interface MethodHead {
   readonly path: string;
   /** Beside those of every call. */
@@ -8,7 +8,7 @@ export interface MethodHead {
 }
 
 /**
- * What the calls of each method have said: many say the same. Callers have few methods, and few deadlines for each.
+ * Encoded headers of each method: most calls repeat them. Callers have few methods, and few deadlines for each.
  */
 const remembered = new WeakMap<MethodHead, Map<number, Uint8Array>>();
 const MOST_REMEMBERED = 8;
@@ -22,7 +22,7 @@ export function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
     [":method", "POST"],
     [":scheme", "http"],
     [":path", method.path],
-    // Nobody looks it up: the connection goes to the socket. Go servers want a plain name here.
+    // Not resolved: the connection goes to the socket. Go servers require a plain name here.
     [":authority", "localhost"],
     ["content-type", "application/grpc"],
     ["te", "trailers"],

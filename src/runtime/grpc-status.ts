@@ -1,6 +1,6 @@
 import type { Headers } from "./http2/hpack-decode.ts";
 
-/** The codes of gRPC that callers tell apart. */
+/** The codes of gRPC that callers distinguish. */
 export const GrpcStatus = {
   ok: 0,
   cancelled: 1,
@@ -24,7 +24,7 @@ export class GrpcError extends Error {
   }
 }
 
-/** What headers or trailers say about the call; undefined when they leave it open. */
+/** The status in headers or trailers; undefined when they have none. */
 export function statusIn(headers: Headers): "ok" | GrpcError | undefined {
   const status = headers.get("grpc-status");
   if (status !== undefined) {

@@ -30,7 +30,7 @@ function mountProc(root: string): string {
 
 /**
  * Seconds since the kernel started, on the clock that also counts the start times of processes. In an LXC container
- * /proc/uptime tells the age of the container instead; the kernel cannot be younger than this very process.
+ * /proc/uptime is the age of the container instead; the kernel cannot be younger than this very process.
  */
 export function readUptime(root: string): number | undefined {
   const uptime = readProcFile(hostPath(root, "/proc/uptime"));

@@ -21,7 +21,7 @@ export function parseCgroup(text: string): ReadonlyMap<string, string> {
 
 /**
  * The groups below the node's own: a node may itself be a container (kind, k3d), and the container that its first
- * process is in says nothing about the others. Equal paths are taken together: a node has hundreds of processes.
+ * process is in is no evidence about the others. Equal paths are taken together: a node has hundreds of processes.
  */
 export function groupsBelow(
   paths: ReadonlyMap<string, string>,
@@ -47,7 +47,7 @@ function segmentsBelow(path: string, init: string): readonly string[] {
 
 /**
  * The ids of the containers that a process is in, by the FIRST id on each path: the runtime made that group, and
- * whoever is in it may make more below it under any name. Users name the groups of their own sessions.
+ * its processes may create more below it under any name. Users name the groups of their own sessions.
  */
 export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] {
   const ids = paths.flatMap(({ segments }) => {
@@ -62,7 +62,7 @@ export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] 
 const OTHER_ENGINE = /^(?:docker|libpod|nerdctl|buildkit|machine\.slice|lxc)/;
 
 /**
- * A container of Docker, podman or the like that is no pod's. Those of pods are below kubelet's groups, whoever runs them
+ * A container of Docker, podman or the like that is no pod's. Those of pods are below kubelet's groups, whichever runtime runs them
  * (cri-dockerd).
  */
 export function isOtherEngines(paths: readonly CgroupPath[]): boolean {

@@ -191,7 +191,7 @@ function daemonOf(plugin: object): Pick<MultusConfig, "thick" | "socket"> {
 }
 
 function isInstalled(root: string, binDirs: readonly string[], type: string): boolean {
-  // libcni refuses such a type before it looks for a file.
+  // libcni refuses such a type before it searches for a file.
   if (type.includes("/") || type === "." || type === "..") return false;
   return binDirs.some((dir) => isExecutable(resolveOnHost(root, posix.join("/", dir, type), "follow")));
 }

@@ -104,7 +104,7 @@ function pluginsIn(conf: unknown, depth: number): readonly DialingPlugin[] {
   return own === undefined || typeof type !== "string" ? nested : [{ type, socket: own }, ...nested];
 }
 
-/** kube-ovn says `server_socket`, multus `daemonSocketDir`; others have it where they always have it. */
+/** kube-ovn configures `server_socket`, multus `daemonSocketDir`; others use a fixed path. */
 function socketOf(type: string, conf: object): string | undefined {
   const named = property(conf, "server_socket");
   if (typeof named === "string" && named.startsWith("/")) return named;

@@ -12,7 +12,7 @@ export interface CniPlaces {
   readonly root: string;
   readonly cacheDir: string;
   readonly multusDir: string | undefined;
-  /** What the runtime says of its network; its files are read while it makes up its answer. */
+  /** What the runtime reports about its network; its files are read while that call is in flight. */
   readonly network: Promise<{ readonly cniDirs: CniDirs; readonly isContainerd: boolean }>;
   /** Missing where nothing is known to run. */
   readonly table?: Promise<Source<ProcessTable>>;

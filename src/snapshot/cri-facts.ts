@@ -23,21 +23,21 @@ import type {
 } from "./types.ts";
 
 /**
- * Calls under way at once for per-container questions. CRI-O looks for seconds after each container that it has lost:
+ * Concurrent calls for per-container questions. CRI-O searches for seconds for each container that it has lost:
  * those must not wait for one another.
  */
 const STATUS_CONCURRENCY = 64;
 /** CRI-O takes just under four seconds for each of those, however often it is asked. */
 const SLOW_STATUS_MS = 8000;
 
-/** Said where the runtime's list was too long for one answer and had to be put together. */
+/** Set where the runtime's list was too long for one answer and had to be put together. */
 const OVERFLOWED = {
   path: "ListPodSandbox",
   reason:
     "the list overflows one message; it was put together pod by pod, and a pod that nothing else names is missing",
 };
 
-/** Who answers, and what it says of itself. */
+/** Which runtime answers, and what it reports about itself. */
 export interface RuntimeInfo {
   readonly name: string;
   readonly version: string;
@@ -47,7 +47,7 @@ export interface RuntimeInfo {
   readonly statusHangsMs?: number;
 }
 
-/** undefined when nobody answers: readCri() then meets the same error and tells of it. */
+/** undefined without an answer: readCri() then gets the same error and reports it. */
 export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Promise<RuntimeInfo | undefined> {
   try {
     const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
@@ -84,7 +84,7 @@ async function statusOrDeadline(
   }
 }
 
-/** Reads all that CRI says about the node. Throws RuntimeError; the caller turns that into a fact. */
+/** Reads the node's state from CRI. Throws RuntimeError; the caller turns that into a fact. */
 export async function readCri(
   cri: CriClient,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
@@ -164,7 +164,7 @@ function statusCall({ timeoutMs }: CallOptions): CallOptions {
 
 const LATE = "the runtime did not answer in time; how this container ended is not known";
 
-/** undefined where it was removed between list and status: then it has no say any more. */
+/** undefined where it was removed between list and status: then it no longer counts. */
 async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | "late" | undefined> {
   try {
     const { status } = await cri.containerStatus(id, options);

@@ -9,7 +9,7 @@ import type { CniDirs } from "./types.ts";
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 /**
- * CRI-O does not tell over CRI where its CNI configurations and plugins are, only in its own configuration: one file, and
+ * CRI-O does not report over CRI where its CNI configurations and plugins are. Its own configuration has it: one file, and
  * drop-ins that win over it in the order of their names. Programs are run as root from what it names, so a single file
  * that is not root's makes all of it a matter of defaults.
  */

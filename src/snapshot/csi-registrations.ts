@@ -9,7 +9,7 @@ import { askPluginInfo } from "../runtime/plugin-registration.ts";
 export interface Registration {
   /** By the socket's file name, as node-driver-registrar makes it: `<driver>-reg.sock`. */
   readonly fileName: string;
-  /** As the plugin itself says; missing where nobody answers. */
+  /** As the plugin itself reports; missing without an answer. */
   readonly driver?: string;
   /** The directory of the driver's own socket, on the node. */
   readonly dir?: string;
@@ -30,7 +30,7 @@ export async function readRegistrations(root: string, kubeletRoot: string): Prom
     listing.entries.slice(0, MOST_ASKED).map(async ({ name, kind }): Promise<Registration> => {
       const fileName = name.replace(SUFFIX, "");
       const path = `${registry}/${name}`;
-      // Whoever could replace the socket could answer in the driver's name.
+      // A user who can replace the socket could answer in the driver's name.
       if (kind !== "other" || provePath(root, path).kind !== "trusted") return { fileName };
       return { fileName, ...(await infoOf(resolveOnHost(root, path, "keep"))) };
     }),
@@ -49,7 +49,7 @@ async function infoOf(path: string): Promise<Pick<Registration, "driver" | "dir"
   }
 }
 
-/** The drivers of these directories, where they can be told: by answer, by name, or because only one is left. */
+/** The drivers of these directories, where known: by answer, by name, or because only one is left. */
 export function driversOf(
   dirs: readonly string[],
   registrations: readonly Registration[],

@@ -3,7 +3,7 @@ export interface CsiSocket {
   readonly driver: string;
   readonly dir: string;
   readonly path: string;
-  /** `dead`: the file is there, and nobody listens. */
+  /** `dead`: the file exists, and no process listens. */
   readonly state: "listening" | "dead" | "missing";
   /** Its registrar has left its socket for kubelet: one whose driver was uninstalled has taken it along. */
   readonly registered: boolean;

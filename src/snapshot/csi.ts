@@ -34,7 +34,7 @@ export async function readCsi(where: {
       const state = await stateOfSocket(resolveOnHost(where.root, path, "keep"), where.signal);
       const { driver, registered } = known.get(dir) ?? { driver: basename(dir), registered: false };
       if (state !== "unknown") return { driver, dir, path, state, registered };
-      oddities.push({ path, reason: "whether anybody listens on it could not be told" });
+      oddities.push({ path, reason: "whether a process listens on it is unknown" });
       return undefined;
     }),
   );
@@ -58,8 +58,8 @@ function namesIn(root: string, dir: string): readonly string[] {
 }
 
 /**
- * A file alone proves nothing: after a power cut it is still there. /proc/net/unix would not tell either, for it has the
- * path as the plugin's own container sees it. Whoever listens takes a connection; nothing is sent on it.
+ * A file alone proves nothing: after a power cut it is still there. /proc/net/unix is no proof either: it has the
+ * path as the plugin's own container sees it. A listening process accepts a connection; nothing is sent on it.
  */
 export async function stateOfSocket(path: string, signal: AbortSignal): Promise<CsiSocket["state"] | "unknown"> {
   const stats = lstatSync(path, { throwIfNoEntry: false });

@@ -5,8 +5,8 @@ import { isRuntimeName } from "./runtime-process.ts";
 const MAX_GENERATIONS = 64;
 
 /**
- * Whether one process descends from another, which nobody can claim for himself: the kernel keeps the chain of parents,
- * and where a parent has ended, the session. Nobody joins a session but by being born into it.
+ * Whether one process descends from another, which cannot be forged: the kernel keeps the chain of parents,
+ * and where a parent has ended, the session. A process joins a session only by being forked in it.
  */
 export function descentIn(processes: readonly ProcessStat[]): (child: ProcessStat, ancestor: ProcessStat) => boolean {
   const byPid = new Map(processes.map((stat) => [stat.pid, stat]));

@@ -1,4 +1,4 @@
-/** Strings that look alike and must not be mixed up carry a brand; each has one function that makes it. */
+/** Strings of similar form that must not be mixed up carry a brand; each has one function that makes it. */
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
 
@@ -20,7 +20,7 @@ export function fullIdsIn(text: string): readonly string[] {
   return text.match(FULL_IDS) ?? [];
 }
 
-/** What the runtime says is a sandbox id, whatever its form (cri-dockerd and the simulated runtime may differ). */
+/** A sandbox id as reported by the runtime, whatever its form (cri-dockerd and the simulated runtime may differ). */
 export function sandboxId(text: string): SandboxId {
   return text as SandboxId;
 }

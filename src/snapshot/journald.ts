@@ -6,7 +6,7 @@ import { parseJson, property } from "../host/json.ts";
 const LINES = 5000;
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** Whoever asks gives up earlier; this is for a caller without a deadline. */
+/** Callers usually have a shorter deadline; this is for one without. */
 const LONGEST_MS = 60_000;
 
 /** Kept on the disk, or in memory alone. */
@@ -39,7 +39,7 @@ export async function readJournald(
 const SERVICE = /^\.?(?:containerd(?!-shim)|kubelet|kubelite|k3s|rke2|k0s|crio|dockerd|cri-dockerd|hyperkube)/;
 
 /**
- * A unit's journal also has what its other processes write: network plugins, which print what pods' annotations say,
+ * A unit's journal also has what its other processes write: network plugins, which print the content of pods' annotations,
  * and shims. journald notes the writer of each entry in fields that only journald sets.
  */
 function ownMessageIn(line: string): readonly string[] {

@@ -1,4 +1,4 @@
-/** Trouble that the kernel's own log tells of. */
+/** Problems reported in the kernel's own log. */
 export interface KernelFacts {
   /** Processors that made no progress: RCU stalls and soft lock-ups. */
   readonly stalls: KernelSign;

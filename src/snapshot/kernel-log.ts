@@ -37,10 +37,10 @@ const SIGNS: readonly Sign[] = [
 
 const LONGEST_QUOTE = 300;
 
-/** `priority,sequence,microseconds,flags;text`. Lines that begin with a blank say more about the one before. */
+/** `priority,sequence,microseconds,flags;text`. Lines that begin with a blank continue the previous one. */
 const RECORD = /^\d+,(\d+),(\d+),[^;\n]*;(.*)$/m;
 
-/** What of trouble the kernel's own log has told since boot. Cheap, and absent where we may not read it. */
+/** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
 export async function readKernelLog({
   root,
   signal,

@@ -18,14 +18,14 @@ export interface KubeletPod extends KnownPod {
 const POD_UID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$/;
 
 /**
- * The pods that the kubelet itself remembers, by its directories: the truth about pods when the API cannot be asked. A
+ * The pods that the kubelet itself remembers, by its directories: the source of pods when the API does not answer. A
  * pod without one is gone for the kubelet; one that has one may be on its way out.
  */
 export function readKubeletDirs(where: {
   readonly root: string;
   /** The first that is there counts. */
   readonly kubeletRoots: readonly string[];
-  /** `<namespace>_<pod>_<uid>` below tell what the UIDs are called. */
+  /** `<namespace>_<pod>_<uid>` below map UIDs to names. */
   readonly podLogs: string;
 }): Source<readonly KubeletPod[]> {
   for (const kubeletRoot of where.kubeletRoots) {
@@ -34,7 +34,7 @@ export function readKubeletDirs(where: {
     const listing = listDirectory(opened);
     if (listing.kind === "absent") continue;
     if (listing.kind === "refused") return failedListing(dir, listing);
-    // A pod without a directory is gone: nobody but root may take one away.
+    // A pod without a directory is gone: only root can remove one.
     const trust = provePath(where.root, dir);
     if (trust.kind === "refused") return failed(`the kubelet's ${dir} is not used: ${trust.detail} (${trust.next})`);
 
@@ -57,7 +57,7 @@ export function readKubeletDirs(where: {
     }
     return read(pods, oddities);
   }
-  return absent(`no kubelet has a directory of pods here: looked for ${where.kubeletRoots.join(", ")}`);
+  return absent(`no kubelet has a directory of pods here: searched ${where.kubeletRoots.join(", ")}`);
 }
 
 function partsOf(podDir: string): { readonly hasVolumes: boolean; readonly hasContainers: boolean } {

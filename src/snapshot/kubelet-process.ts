@@ -22,7 +22,7 @@ export interface RunningKubelet {
 export interface Kubelets {
   /** Proven to be the node's own, embedded ones too: one, as a rule. */
   readonly trusted: readonly RunningKubelet[];
-  /** Processes that go by the name. Anybody can start one: nothing of what they say is used. */
+  /** Processes with the name. Any user can start one: none of their arguments is used. */
   readonly refused: readonly (RunningKubelet & { readonly refusal: ProcessRefusal })[];
 }
 
@@ -77,7 +77,7 @@ function endpointIn(argv: readonly string[], root: string): string | undefined {
 }
 
 /**
- * The configuration file that a kubelet was given, where it is root's all the way up. Whoever embeds a kubelet means
+ * The configuration file that a kubelet was given, where it is root's all the way up. A program that embeds a kubelet means
  * something else by that flag.
  */
 export function configOf(argv: readonly string[], root: string): string | undefined {

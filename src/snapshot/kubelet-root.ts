@@ -7,8 +7,8 @@ import type { ProcessTable } from "./process-table.ts";
 
 /** The root directory that a kubelet was started with. It is a flag alone: its configuration file has no such field. */
 export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {
-  const said = flagOf(argv, "root-dir") ?? embeddedRootDir(argv);
-  return said?.startsWith("/") ? said.replace(/(?<=.)\/+$/, "") : undefined;
+  const configured = flagOf(argv, "root-dir") ?? embeddedRootDir(argv);
+  return configured?.startsWith("/") ? configured.replace(/(?<=.)\/+$/, "") : undefined;
 }
 
 /** k3s and rke2 hand kubelet's flags on: `--kubelet-arg=root-dir=/data/kubelet`. */
@@ -33,8 +33,8 @@ export async function runningKubeletRoot(where: {
 }
 
 /**
- * Every directory where a kubelet of this node may keep its records: those of the kubelets that run, and where none says
- * otherwise the usual places that are there.
+ * Every directory where a kubelet of this node may keep its records: those of the kubelets that run, and where none is configured
+ * otherwise, the usual places that exist.
  */
 export async function readKubeletRoots(where: {
   readonly root: string;
@@ -43,9 +43,9 @@ export async function readKubeletRoots(where: {
 }): Promise<readonly string[]> {
   const { root, runtimePath, signal } = where;
   const { trusted } = await runningKubelets(root, signal);
-  const said = trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? []);
+  const configured = trusted.flatMap((kubelet) => rootDirOf(kubelet) ?? []);
   const usual = [placesAt(runtimePath).kubeletRoot, ...KUBELET_ROOTS];
-  return [...new Set([...said, ...usual.filter((path) => isThere(root, path))])];
+  return [...new Set([...configured, ...usual.filter((path) => isThere(root, path))])];
 }
 
 function isThere(root: string, path: string): boolean {

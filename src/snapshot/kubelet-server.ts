@@ -49,8 +49,8 @@ function sharesOurNetwork(root: string, pid: number): boolean {
 }
 
 function portOf({ argv }: RunningKubelet, root: string, flag: string, setting: string): number | undefined {
-  const said = flagOf(argv, flag) ?? settingOf(configOf(argv, root), setting);
-  return said === undefined ? undefined : Number(said);
+  const value = flagOf(argv, flag) ?? settingOf(configOf(argv, root), setting);
+  return value === undefined ? undefined : Number(value);
 }
 
 function listeningPorts(root: string, pid: number): ReadonlySet<number> {

@@ -40,7 +40,7 @@ function nameIn(leaf: string): string | undefined {
     const { X509Certificate } = process.getBuiltinModule("node:crypto");
     return /DNS:([^,\s]+)/.exec(new X509Certificate(leaf).subjectAltName ?? "")?.[1];
   } catch {
-    // Not a certificate after all: the verification against it fails, and says so.
+    // Not a certificate after all: the verification against it fails with an error.
     return undefined;
   }
 }

@@ -20,11 +20,11 @@ export interface KubernetesPlaces {
   readonly timeoutMs: number;
   /** Whether the runtime shows anything dead: on a well node less is asked. */
   readonly hasDeadSandboxes?: Promise<boolean>;
-  /** Of whoever runs long: asked instead of the API server. */
+  /** The agent's watched copy, used instead of the API server. */
   readonly mirror?: ClusterMirror;
 }
 
-/** Which pods Kubernetes wants here, from whoever can be asked: the API server, else the kubelet and its directories. */
+/** Which pods Kubernetes wants here, from the API server, else the kubelet and its directories. */
 export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
   if (places.noKube) return { source: "none" };
   const asking = askApi(places);
@@ -33,8 +33,8 @@ export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernet
     kubeletRoots: [await places.kubeletRoot],
     podLogs: DEFAULT_POD_LOGS,
   });
-  const [api, spoken] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);
-  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, spoken, api?.reason);
+  const [api, listed] = await Promise.all([asking, askKubeletInstead(asking, dirs, places)]);
+  return api?.kind === "answered" ? fromApi(api.facts, dirs) : fromKubelet(dirs, listed, api?.reason);
 }
 
 /**
@@ -45,14 +45,14 @@ async function askKubeletInstead(
   asking: Promise<ClusterAnswer | undefined>,
   dirs: Source<readonly KubeletPod[]>,
   { root, env, timeoutMs }: KubernetesPlaces,
-): Promise<KubeletsWord> {
+): Promise<ListedPods> {
   if (dirs.status !== "read") return { pods: [] };
   const half = timeoutMs / 2;
   const early = await Promise.race([asking, sleep(half, undefined, { ref: false })]);
   return early?.kind === "answered" ? { pods: [] } : await readKubeletPods({ root, env, timeoutMs: half });
 }
 
-/** undefined where nobody gave us credentials, which is ordinary. */
+/** undefined without credentials, which is ordinary. */
 async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefined> {
   const { root, kubeconfig, env, node, timeoutMs, mirror } = places;
   const hasDeadSandboxes = soonKnown(places.hasDeadSandboxes ?? Promise.resolve(true), timeoutMs);
@@ -100,7 +100,7 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
 /** A static pod's uid is the hash of its manifest, not a UUID. */
 const MANIFEST_HASH = /^[0-9a-f]{32}$/;
 
-/** Kubelet runs static pods before, and without, telling the API of them: its directories have the last word there. */
+/** Kubelet runs static pods before, and without, reporting them to the API: there its directories decide. */
 function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KubeletPod[]>): readonly KnownPod[] {
   if (dirs.status !== "read") return [];
   const mirrored = new Set(known.map(({ uid }) => uid));
@@ -109,16 +109,16 @@ function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readon
 
 function fromKubelet(
   dirs: Source<readonly KubeletPod[]>,
-  spoken: KubeletsWord,
+  listed: ListedPods,
   apiProblem: string | undefined,
 ): Kubernetes {
-  const known = [apiProblem, spoken.problem].filter((problem) => problem !== undefined);
-  const because = known.length === 0 ? {} : { error: known.join("; ") };
+  const known = [apiProblem, listed.problem].filter((problem) => problem !== undefined);
+  const withError = known.length === 0 ? {} : { error: known.join("; ") };
   switch (dirs.status) {
     case "read":
-      return { source: "kubelet", pods: joined(dirs.value, spoken.pods), ...because };
+      return { source: "kubelet", pods: joined(dirs.value, listed.pods), ...withError };
     case "absent":
-      return { source: "none", ...because };
+      return { source: "none", ...withError };
     case "failed": {
       const problems = [apiProblem, dirs.error.message].filter((problem) => problem !== undefined);
       return { source: "none", error: problems.join("; ") };
@@ -126,24 +126,24 @@ function fromKubelet(
   }
 }
 
-/** What the kubelet says of a pod is more than its directory tells. */
-function joined(dirs: readonly KubeletPod[], spoken: readonly KnownPod[]): readonly KnownPod[] {
-  const said = new Set(spoken.map(({ uid }) => uid));
-  return [...spoken, ...dirs.filter(({ uid }) => !said.has(uid))];
+/** The kubelet's list has more about a pod than its directory. */
+function joined(dirs: readonly KubeletPod[], listed: readonly KnownPod[]): readonly KnownPod[] {
+  const uids = new Set(listed.map(({ uid }) => uid));
+  return [...listed, ...dirs.filter(({ uid }) => !uids.has(uid))];
 }
 
-interface KubeletsWord {
+interface ListedPods {
   readonly pods: readonly KnownPod[];
   /** Why it could not be asked as it should have been. */
   readonly problem?: string;
 }
 
-/** The pods that the running kubelet says it works on; none where it does not run, or lets nobody in. */
+/** The pods that the running kubelet lists; none where it does not run, or refuses us. */
 async function readKubeletPods({
   root,
   env,
   timeoutMs,
-}: Pick<ClusterPlaces, "root" | "env"> & { readonly timeoutMs: number }): Promise<KubeletsWord> {
+}: Pick<ClusterPlaces, "root" | "env"> & { readonly timeoutMs: number }): Promise<ListedPods> {
   const server = await findKubeletServer(root, AbortSignal.timeout(timeoutMs));
   if (server === undefined) return { pods: [] };
   // Loaded only when there is a kubelet to ask.

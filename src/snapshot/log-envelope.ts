@@ -105,7 +105,7 @@ function parseKlog(line: string): LogEnvelope | undefined {
   return { format: "klog", level, message: text, ...(error === undefined ? {} : { error }), fields: read.values };
 }
 
-/** Both can be told to write JSON: containerd `{"level":…,"msg":…,"time":…}`, kubelet `{"ts":…,"caller":…,"msg":…}`. */
+/** Both can be configured to write JSON: containerd `{"level":…,"msg":…,"time":…}`, kubelet `{"ts":…,"caller":…,"msg":…}`. */
 function parseJsonLine(line: string): LogEnvelope | undefined {
   const values = textValuesOf(line);
   const message = values?.get("msg");

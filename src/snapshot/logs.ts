@@ -10,11 +10,11 @@ export interface LogPlaces {
   readonly root: string;
   readonly sources: Pick<SocketPlaces, "units" | "logFiles">;
   readonly signal: AbortSignal;
-  /** Cheap: whether a line may say anything about a sandbox. The rest is not kept. */
+  /** Cheap: whether a line may be about a sandbox. The rest is not kept. */
   readonly isRelevantLine: (line: string) => boolean;
 }
 
-/** A flood of errors fills this in seconds; what is older than that says nothing new. */
+/** A flood of errors fills this in seconds; older lines only repeat them. */
 const TAIL_BYTES = 4 * 1024 * 1024;
 /** Per source: a chatty kubelet must not push out what the runtime wrote. */
 const KEPT_LINES = 2000;

@@ -7,7 +7,7 @@ import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
 import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";
 
-/** What containerd's database says, read without containerd. */
+/** Content of containerd's database, read without containerd. */
 export interface MetadataFile extends StoredRecords {
   /** As the node calls it. */
   readonly path: string;

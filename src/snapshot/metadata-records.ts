@@ -5,7 +5,7 @@ import { parseSandboxMetadata } from "./containerd-facts.ts";
 import { parseGoTime } from "./go-time.ts";
 import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types.ts";
 
-/** A record of containerd with what its file tells beyond the types of a running one. */
+/** A record of containerd with what its file has beyond the types of the API. */
 export interface StoredContainer extends ContainerRecord {
   /** Of a container record, where its metadata could be decoded. */
   readonly container?: { readonly name: string; readonly sandboxId: string };

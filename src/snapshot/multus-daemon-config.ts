@@ -12,7 +12,7 @@ const CONFIG_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Where the daemon of thick multus keeps its caches. What its own configuration says replaces what the shim sends it. In
+ * Where the daemon of thick multus keeps its caches. Its own configuration overrides what the shim sends it. In
  * upstream's manifest that file is a ConfigMap that only the daemon's container sees, so it is read through the daemon,
  * which is proven by the socket that it holds; where none runs, from the node's disk.
  */

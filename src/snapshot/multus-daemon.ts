@@ -50,7 +50,7 @@ function descriptorsOf(fdDir: string): ReadonlySet<string> {
     const links = readdirSync(fdDir).map((name) => readProcLink(`${fdDir}/${name}`));
     return new Set(links.flatMap((link) => (link.kind === "content" ? [link.text] : [])));
   } catch {
-    // Ended, or not ours to look into: then it is not proven.
+    // Ended, or permission denied: then it is not proven.
     return new Set();
   }
 }

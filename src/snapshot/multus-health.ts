@@ -63,7 +63,7 @@ function isRoots(root: string, pid: number): boolean {
 async function healthOf(path: string): Promise<MultusDaemon["state"]> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return "missing";
-  // Whoever else could have made the socket could answer in the daemon's name.
+  // Another user who could have made the socket could answer in the daemon's name.
   if (!stats.isSocket() || stats.uid !== 0 || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
   return await new Promise((resolve) => {
     const socket = process.getBuiltinModule("node:net").connect({ path });
@@ -72,7 +72,7 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
       socket.destroy();
       resolve(state);
     };
-    // Also for a connection that nobody accepts: the kernel queues it for a stopped process.
+    // Also for a connection that is not accepted: the kernel queues it for a stopped process.
     const deadline = setTimeout(() => end("silent"), ANSWER_MS);
     socket.once("connect", () => socket.write(REQUEST));
     socket.once("data", (chunk: Buffer) => end(chunk.toString("latin1").startsWith("HTTP/1.") ? "answers" : "unknown"));
@@ -80,7 +80,7 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
       const code = errorLabel(error);
       if (code === "ECONNREFUSED") end("dead");
       else if (code === "ENOENT") end("missing");
-      // Its queue of connections is full: so many wait already.
+      // Its queue of connections is full.
       else end(code === "EAGAIN" ? "silent" : "unknown");
     });
     socket.once("close", () => end("unknown"));

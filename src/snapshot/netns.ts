@@ -16,7 +16,7 @@ export interface NetnsDir {
   readonly signal?: AbortSignal;
 }
 
-/** NSFS_MAGIC of the kernel: what statfs says of a namespace that is mounted on a file. */
+/** NSFS_MAGIC of the kernel: the statfs type of a namespace that is mounted on a file. */
 const NSFS_MAGIC = 0x6e736673;
 
 /** The named network namespaces of the node: `cni-…` of containerd, UUIDs of CRI-O, and whatever others keep there. */

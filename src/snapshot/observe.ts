@@ -29,7 +29,7 @@ import { findRuntimeProcess } from "./runtime-process.ts";
 import type { CniDirs, ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
 
 export interface ObserveOptions {
-  /** Which log lines are kept: the catalogue of failure classes says. */
+  /** Which log lines are kept: the catalogue of failure classes decides. */
   readonly isRelevantLine: (line: string) => boolean;
   readonly node: string;
   readonly runtimeEndpoint: string | undefined;
@@ -39,9 +39,9 @@ export interface ObserveOptions {
   readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
-  /** Nobody is going to read what the kernel said, and a full ring takes 4 ms to read. */
+  /** The caller does not use the kernel log, and a full ring takes 4 ms to read. */
   readonly withoutKernelLog?: boolean;
-  /** Of whoever looks again and again: what the cluster says, kept by watching it. */
+  /** The agent's copy of the cluster's state, kept current by watches. */
   readonly mirror?: ClusterMirror;
 }
 
@@ -74,7 +74,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const call = callWithin(timeoutMs);
     const runtimeInfo = fetchRuntimeInfo(cri, call);
     const runtime = readRuntime(cri, containerd, runtimeInfo, call);
-    // The runtime makes up its answers while everything else is read, but only once it has heard the questions.
+    // The runtime makes up its answers while everything else is read, but only once it has received the requests.
     // The runtimeInfo has a deadline, and this must not outlast it.
     await Promise.race([channel.sent(), runtimeInfo]);
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
@@ -86,7 +86,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
   }
 }
 
-/** Asked only where something waits or fails: a well node is spared the look at every process's sockets. */
+/** Read only where something waits or fails: a healthy node is spared the scan of every process's sockets. */
 async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
   const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
@@ -116,24 +116,24 @@ async function observeWith(
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
   const observedAt = new Date();
-  // At the same moment: what the one says later than the other would shift the time of boot.
+  // Both at the same moment: a delay between them would shift the time of boot.
   const boot = readBoot({ root, now: observedAt });
   const signal = AbortSignal.timeout(options.timeoutMs);
   const places = placesAt(path);
   const table = readProcessTable({ root, signal });
 
-  const network = runtimeInfo.then(async (said) => {
+  const network = runtimeInfo.then(async (info) => {
     const defaults = { conf: places.cniConfDir, bin: places.cniBinDirs };
-    const isCrio = said === undefined ? places.names.includes("cri-o") : said.name === "cri-o";
+    const isCrio = info === undefined ? places.names.includes("cri-o") : info.name === "cri-o";
     return {
-      cniDirs: said?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
-      isContainerd: said?.name.startsWith("containerd") ?? true,
+      cniDirs: info?.cniDirs ?? { ...defaults, ...(isCrio ? await crioCniDirs(root) : {}) },
+      isContainerd: info?.name.startsWith("containerd") ?? true,
     };
   });
 
   async function kernelFacts() {
     return options.withoutKernelLog === true
-      ? absent<KernelFacts>("nobody asked")
+      ? absent<KernelFacts>("not requested")
       : await readKernelLog({ root, signal });
   }
 
@@ -152,13 +152,13 @@ async function observeWith(
   });
   const [kubernetes, csi, netns, processes, kernel, logs, cni, runtime, facts, multusDaemon] = await Promise.all([
     readKubernetes({ ...options, root, kubeletRoot, env, hasDeadSandboxes }),
-    Promise.all([hasDeadSandboxes, kubeletRoot]).then(([sick, where]) =>
-      sick ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
+    Promise.all([hasDeadSandboxes, kubeletRoot]).then(([isUnhealthy, where]) =>
+      isUnhealthy ? readCsi({ root, kubeletRoot: where, signal }) : absent<readonly CsiSocket[]>("nothing is dead"),
     ),
     readNetns({ root, dir: DEFAULT_NETNS_DIR, signal }),
     table.then((processTable) => {
       const cniBinDirs = network.then(({ cniDirs }) => cniDirs.bin);
-      const isContainerd = network.then((said) => said.isContainerd);
+      const isContainerd = network.then((info) => info.isContainerd);
       return readProcesses({
         root,
         table: processTable,
@@ -217,7 +217,7 @@ async function readRuntime(
     });
   const facts = asSource(readCri(cri, runtimeInfo, hints, call));
   const [containerdSource, criSource] = await Promise.all([containerd, facts]);
-  // One broken socket is one problem, and CRI's is the one to tell of.
+  // One broken socket is one problem, and CRI's is the one to report.
   const isOneProblem = criSource.status === "failed" && containerdSource.status === "failed";
   return { cri: flat(criSource), containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
 }

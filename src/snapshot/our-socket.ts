@@ -17,7 +17,7 @@ export function canonicalOnHost(root: string, path: string): string {
 }
 
 /**
- * Whether an address that a process was given is the socket of the runtime that is looked at, as that very process sees
+ * Whether an address that a process was given is the socket of the scanned runtime, as that very process sees
  * it: a second containerd in a mount namespace of its own may have its socket under the same name.
  */
 export function socketComparer(root: string, socketPath: string): (pid: number, address: string) => boolean {

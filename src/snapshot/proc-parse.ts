@@ -11,7 +11,7 @@ export interface ProcessStat {
   /** R, S, D (uninterruptible), Z (zombie) … */
   readonly state: string;
   readonly parentPid: number;
-  /** The session that it was born into, or has opened; nobody can join another. */
+  /** The session that it was forked in, or has created; a process cannot join another. */
   readonly session: number;
   readonly kernelThread: boolean;
   readonly startedSecondsAfterBoot: number;

@@ -16,14 +16,14 @@ export interface ProcessTraces {
   readonly netns: bigint | "denied" | undefined;
   /** The CNI call it belongs to; never set for a shim. */
   readonly cni: CniEnviron | undefined;
-  /** What it says it watches over, when it goes by the name of a shim. */
+  /** The id in its arguments, when it has the name of a shim. */
   readonly shim: ShimArguments | undefined;
   readonly argv: readonly string[];
   /** Why its environment stayed unknown, where it did. */
   readonly hidden: "denied" | "timeout" | undefined;
 }
 
-/** More than a plugin gets; others may have as much as they like, and the part beyond is not looked at. */
+/** More than a plugin gets; others may have as much as they like, and the part beyond is not read. */
 const MAX_ENVIRON_BYTES = 128 * 1024;
 
 /** For one process in uninterruptible sleep. There are few, and those that lock their memory do so for long. */
@@ -47,7 +47,7 @@ async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTrace
   const environ = await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES);
   // A disk under load puts everybody to sleep like this, for moments.
   if (isLate(environ) && !isAsleep(dir)) return readAwake(dir, stat);
-  // Whoever keeps the one back keeps the other back, and every read that hangs takes a thread out of a small pool.
+  // When one read hangs, so does the other, and every hung read takes a thread of a small pool.
   const cmdline =
     environ.kind === "content"
       ? await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES)

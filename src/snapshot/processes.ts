@@ -14,7 +14,7 @@ import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";
 import { isRootsService, type ProcessProver, processProver } from "./trusted-process.ts";
 import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types.ts";
 
-/** The runtime whose sandboxes are looked at: what belongs to any other on the same machine is left alone. */
+/** The runtime whose sandboxes are scanned: what belongs to any other on the same machine is left alone. */
 export interface OurRuntime {
   /** As this process opens it. */
   readonly socketPath: string;
@@ -32,7 +32,7 @@ export interface ProcessesQuery {
   readonly signal?: AbortSignal;
 }
 
-/** What the node's processes say about sandboxes. */
+/** What the node's processes show about sandboxes. */
 export async function readProcesses(query: ProcessesQuery): Promise<Source<ProcessFacts>> {
   const { table, signal } = query;
   if (table.status !== "read") return table;
@@ -47,12 +47,12 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
     else found.push(traces);
   });
   const traces = [...found, ...(await Promise.all(sleepers))].filter((trace) => trace !== undefined);
-  if (!finished) return failed(`the ${processes.length} processes in ${proc} were not all looked into in time`);
+  if (!finished) return failed(`the ${processes.length} processes in ${proc} were not all read in time`);
 
   const hidden = traces.filter((trace) => trace.hidden !== undefined);
   if (isBlindToPlugins(hidden, traces)) {
     return failed(
-      `${hidden.length} of ${traces.length} processes may not be looked into: a hung network plugin would not be seen`,
+      `${hidden.length} of ${traces.length} processes: permission denied; a hung network plugin would not be found`,
       "run unghost as root, or give it CAP_SYS_PTRACE and the capabilities of the runtime",
     );
   }
@@ -62,7 +62,7 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
   );
 }
 
-/** Plugins inherit from the runtime what decides who may look into them. Most others hidden: this is not root. */
+/** Plugins inherit from the runtime what decides who may read them. Most others hidden: this is not root. */
 function isBlindToPlugins(hidden: readonly ProcessTraces[], all: readonly ProcessTraces[]): boolean {
   const denied = hidden.filter((trace) => trace.hidden === "denied");
   return denied.length * 2 > all.length || denied.some(({ stat }) => isRuntimeName(stat.comm));
@@ -71,7 +71,9 @@ function isBlindToPlugins(hidden: readonly ProcessTraces[], all: readonly Proces
 function oddityOf(proc: string, { stat, hidden }: ProcessTraces): Oddity {
   const name = `${printable(stat.comm)} (pid ${stat.pid})`;
   const why =
-    hidden === "timeout" ? "is in uninterruptible sleep and holds its memory locked" : "may not be looked into";
+    hidden === "timeout"
+      ? "is in uninterruptible sleep and holds its memory locked"
+      : "cannot be read: permission denied";
   return { path: `${proc}/${stat.pid}`, reason: `${name} ${why}` };
 }
 
@@ -153,7 +155,7 @@ async function provenPlugins(
 
 type ShimTraces = ProcessTraces & { readonly shim: NonNullable<ProcessTraces["shim"]> };
 
-/** Proven shims. What merely goes by the name of one, as anything in a pod may, is no sign of anything. */
+/** Proven shims. A process that merely has the name of one, as anything in a pod may, proves nothing. */
 function sortShims(
   traces: readonly ProcessTraces[],
   { root, runtime }: ProcessesQuery,

@@ -7,10 +7,10 @@ import type { ContainerdFacts, Snapshot } from "./types.ts";
 
 /**
  * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
- * Where a file or a shim names an id that the runtime does not know, the runtime is asked once more and the file or shim
- * looked for once more: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
+ * Where a file or a shim names an id that the runtime does not know, the runtime is asked again and the file or shim
+ * checked again: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
  * there before the second question, and is still there, with no record after it, was left behind. Files of sandboxes
- * that are not ready are looked for once more as well: those may just have been stopped.
+ * that are not ready are checked again as well: those may just have been stopped.
  */
 export async function rescan(
   snapshot: Snapshot,
@@ -52,7 +52,7 @@ export async function rescan(
   };
 }
 
-/** Whether a file is still there, by the names in its directory: one reading tells of thousands. */
+/** Whether a file is still there, by the names in its directory: one listing covers thousands. */
 function presence(root: string): (file: { readonly path: string }) => boolean {
   const namesIn = new Map<string, ReadonlySet<string>>();
   return ({ path }) => {

@@ -58,7 +58,8 @@ export async function findRuntimeProcess(query: {
     }
     if (!finished) return failed(`the process behind ${socketPath} was not found in time`);
   }
-  if (denied) return failed(`the process behind ${socketPath} may not be looked for`, "run unghost as root");
+  if (denied)
+    return failed(`the process behind ${socketPath} cannot be searched for: permission denied`, "run unghost as root");
   return absent(`the process behind ${socketPath} is not one of this pid namespace`);
 }
 
@@ -70,7 +71,7 @@ function listeningInodes(root: string, socketPath: string): ReadonlySet<string> 
     const name = nameOnHost(root, socketPath);
     const wanted = canonicalOnHost(root, name);
     const listening = parseListeningSockets(list.text).filter(
-      // Few share the last part of the name, and only theirs are looked up on the disk.
+      // Few share the last part of the name, and only theirs are resolved on disk.
       ({ path: bound }) => LAST.exec(bound)?.[0] === LAST.exec(name)?.[0] && canonicalOnHost(root, bound) === wanted,
     );
     return new Set(listening.map(({ inode }) => `socket:[${inode}]`));

@@ -38,7 +38,7 @@ export type Judgement =
   | { readonly health: "corrupt" }
   | { readonly health: "odd"; readonly reason: string };
 
-/** What else a sound file says, for the formats that have it. */
+/** Further content of an intact file, for the formats that have it. */
 type Details = Pick<ResultFile, "addresses" | "hasConfig"> & Pick<MultusFile, "isMarker" | "strippedKeys">;
 
 export const OK = { health: "ok" } satisfies Judgement;

@@ -15,7 +15,7 @@ import { type ProcessStat, parseStat } from "./proc-parse.ts";
 import type { ProcessTraces } from "./process-traces.ts";
 
 /**
- * Whom a process belongs to. Its name, arguments and environment are whatever its owner likes; what is proven here is
+ * The owner of a process. Its name, arguments and environment are whatever its owner likes; what is proven here is
  * what only the kernel and root decide.
  */
 export type ProcessTrust = { readonly kind: "trusted" } | ProcessRefusal;
@@ -53,7 +53,7 @@ export interface ProcessProver {
 
 /**
  * Whether it is a service that root runs on the node itself, even if its executable lies where others can write. Enough
- * to say that it is there, not to believe what it says.
+ * to report that it exists, not to trust its data.
  */
 export function isRootsService(trust: ProcessTrust): boolean {
   return trust.kind === "trusted" || trust.code === "executable-not-roots";
@@ -74,11 +74,11 @@ const OTHER_PID_NAMESPACE = refused("other-pid-namespace", "is in another pid na
 /** Proves processes of one /proc. "The node" is that of its process 1, which may itself run in namespaces of its own. */
 export function processProver(root: string): ProcessProver {
   const proc = hostPath(root, "/proc");
-  // Of a simulated node, whose /proc is plain files that whoever named it with --host-root vouches for: what is not
-  // recorded there cannot be checked. Nobody but root can put anything else in the place of a kernel's /proc.
+  // Of a simulated node, whose /proc is plain files that the operator who passed --host-root vouches for: what is not
+  // recorded there cannot be checked. Only root can replace a kernel's /proc.
   const isRecorded = !isProcfs(proc);
   const initCgroup = parseCgroup(procText(`${proc}/1/cgroup`));
-  // Where root may not look into init (no CAP_SYS_PTRACE), our own: it is there that paths are looked up.
+  // Where root may not read init (no CAP_SYS_PTRACE), our own: paths are resolved there.
   const initMountNs = procLink(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? procLink("/proc/self/ns/mnt") : undefined);
   const provenDirs = new Map<string, PathTrust>();
   /** Files that only root can replace: another process that runs the same file runs what root put there. */
@@ -93,7 +93,7 @@ export function processProver(root: string): ProcessProver {
   function proveOwner(pid: number, status: string = statusOf(pid)): ProcessTrust {
     const uids = /^Uid:\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)/m.exec(status)?.slice(1);
     if (uids === undefined) return unreadable("status");
-    // All four: a set-uid program runs as root with the arguments and the environment of whoever started it.
+    // All four: a set-uid program runs as root with the arguments and the environment of the user who started it.
     const foreign = uids.find((uid) => !isTrustedUid(Number(uid)));
     return foreign === undefined ? TRUSTED : refused("not-root", `runs as uid ${foreign}, not as root`);
   }
@@ -203,7 +203,7 @@ function isProcfs(proc: string): boolean {
   try {
     return statfsSync(proc).type === PROCFS;
   } catch {
-    // No /proc at all: then there is nobody to prove anything of, and nobody is taken on trust.
+    // No /proc at all: then no process can be proven, and none is trusted.
     return true;
   }
 }
@@ -212,7 +212,7 @@ function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path);
   } catch {
-    // Ended, or not ours to look into: then it is not proven, whatever the reason.
+    // Ended, or permission denied: then it is not proven, whatever the reason.
     return undefined;
   }
 }

@@ -4,7 +4,7 @@ import type { ContainerId, PodRef, PodUid, SandboxId } from "./ids.ts";
 import type { KernelFacts } from "./kernel-facts.ts";
 import type { UnattachedVolume } from "./unattached-volume.ts";
 
-/** Everything unghost knows about a node at one moment. Built once by observe(), never changed afterwards. */
+/** Everything unghost knows about a node at one moment. Built once by observe(), never changed later. */
 export interface Snapshot {
   readonly node: string;
   readonly observedAt: Date;
@@ -15,17 +15,17 @@ export interface Snapshot {
   readonly cni: CniFacts;
   readonly netns: Source<readonly NetnsEntry[]>;
   readonly processes: Source<ProcessFacts>;
-  /** Whether the pids in `processes` may be signalled; missing where nobody looked. */
+  /** Whether the pids in `processes` may be signalled; missing where it was not checked. */
   readonly pidNamespace?: PidNamespace;
   readonly logs: Source<LogFacts>;
   readonly kubernetes: Kubernetes;
-  /** Missing where no plugin is slow and nobody reports one that failed. */
+  /** Missing where no plugin is slow and no failed one is reported. */
   readonly cniDaemons?: Source<readonly CniDaemon[]>;
   /** The daemon of thick multus; missing where multus is not the network, or is thin. */
   readonly multusDaemon?: MultusDaemon;
-  /** Missing where there was no reason to look. */
+  /** Missing where there was no reason to check. */
   readonly csi?: Source<readonly CsiSocket[]>;
-  /** Absent on a node where nothing is dead or restarts: nobody would ask. */
+  /** Absent on a node where nothing is dead or restarts: it is not needed there. */
   readonly kernel?: Source<KernelFacts>;
 }
 
@@ -93,7 +93,7 @@ export interface Container {
   readonly state: ContainerState;
   readonly createdAt: bigint;
   readonly labels: Readonly<Record<string, string>>;
-  /** How it ended. Read only for containers of sandboxes that are not ready: nobody asks it of the others. */
+  /** How it ended. Read only for containers of sandboxes that are not ready: it is not needed for the others. */
   readonly exit?: ContainerExit;
   /** It should have been read and was not: a ghost may hide behind it. */
   readonly endUnread?: true;
@@ -124,7 +124,7 @@ export interface ContainerRecord {
   readonly sandbox?: SandboxMetadata;
 }
 
-/** What the CRI plugin stores with a sandbox: its reserved name and what its network looked like. */
+/** What the CRI plugin stores with a sandbox: its reserved name and its network. */
 export interface SandboxMetadata {
   readonly name: string;
   readonly netnsPath: string;
@@ -156,7 +156,7 @@ export interface CniDaemon {
   readonly socket: string;
   /** Types of the plugins that dial it. */
   readonly plugins: readonly string[];
-  /** `dead`: the file is there, and nobody listens. `listening` does not mean that requests are answered. */
+  /** `dead`: the file exists, and no process listens. `listening` does not mean that requests are answered. */
   readonly state: "listening" | "dead" | "missing" | "unknown";
   /** When the socket's file was made: since then somebody has listened. */
   readonly since?: Date;
@@ -204,7 +204,7 @@ export interface MultusConfig {
 /** The daemon that does the work of every multus shim on the node. */
 export interface MultusDaemon {
   readonly socket: string;
-  /** `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file is there, and nobody listens. */
+  /** `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file exists, and no process listens. */
   readonly state: "answers" | "silent" | "dead" | "missing" | "unknown";
   readonly process?: {
     readonly pid: number;
@@ -300,7 +300,7 @@ export interface ProcessFacts {
   readonly byContainer: ReadonlyMap<string, readonly number[]>;
   /**
    * Sandboxes and containers of other runtimes that are alive on this machine (Docker, a second containerd), where there
-   * are any. They are nobody's ghosts here, and files with their ids are theirs.
+   * are any. They are not ghosts, and files with their ids are theirs.
    */
   readonly othersIds?: ReadonlySet<string>;
   /** Inodes of all network namespaces some process lives in. */
@@ -359,7 +359,7 @@ export interface LogLine {
  */
 export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
 
-/** Which truth about pods could be had. In this order of trust: the API server, kubelet and its directories, nothing. */
+/** The source of the pods. In this order of trust: the API server, kubelet and its directories, nothing. */
 export type Kubernetes =
   | {
       readonly source: "api";
@@ -376,13 +376,13 @@ export type Kubernetes =
       /** What of the rest could not be asked. */
       readonly error?: string;
     }
-  /** `error` says why the API could not be asked; missing where there was none to ask. */
+  /** `error`: why the API did not answer; missing where there is none. */
   | { readonly source: "kubelet"; readonly pods: readonly KnownPod[]; readonly error?: string }
   | { readonly source: "none"; readonly error?: string };
 
 /** What people wrote on the cluster's objects to hold unghost back. Pods carry their own mark. */
 export interface Holds {
-  /** `unghost.dev/paused` on the node: look, and touch nothing. */
+  /** `unghost.dev/paused` on the node: scan, and change nothing. */
   readonly paused: boolean;
   /** `unghost.dev/ignore` on the node. */
   readonly node: boolean;
@@ -390,7 +390,7 @@ export interface Holds {
   readonly namespaces: readonly string[];
 }
 
-/** A Warning about one pod that speaks of its sandbox or its volumes. */
+/** A Warning event about a pod's sandbox or volumes. */
 export interface PodEvent {
   readonly namespace: string;
   readonly pod: string;
@@ -399,7 +399,7 @@ export interface PodEvent {
   readonly count: number;
   /** Of the pod that it is about; a namesake made later has another. */
   readonly uid?: string;
-  /** When it was last said. */
+  /** When it was last reported. */
   readonly at?: Date;
 }
 
@@ -424,6 +424,6 @@ export interface KnownPod {
   readonly restarts?: number;
   /** Containers of it ended with an error: whether one is down now, and when the last one ended. */
   readonly crash?: { readonly down: boolean; readonly endedAt?: Date };
-  /** It mounts the directories of CSI drivers' sockets; whoever registers a driver is its node plugin. */
+  /** It mounts the directories of CSI drivers' sockets; the pod that registers a driver is its node plugin. */
   readonly csi?: { readonly dirs: readonly string[]; readonly registers: boolean };
 }

@@ -52,7 +52,7 @@ export async function readVolumeDevices(where: {
         // Sockets, pipes and the like have no path.
         if (link.kind !== "content" || !link.text.startsWith("/")) continue;
         const stats = await statWithin(STAT_MS, file);
-        if (stats === "late") unread ??= `what process ${pid} has open at ${link.text} cannot be told`;
+        if (stats === "late") unread ??= `what process ${pid} has open at ${link.text} is unknown`;
         else if (stats?.isBlockDevice()) {
           const path = numbers.get(stats.rdev);
           if (path !== undefined) openers.push({ pid, path });
@@ -96,7 +96,7 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Off the main thread: a file on a server that is away keeps whoever asks for it. */
+/** Off the main thread: a file on an unreachable server blocks the reader. */
 async function statWithin(milliseconds: number, path: string): Promise<Stats | undefined | "late"> {
   const { stat } = await import("node:fs/promises");
   const asked = stat(path).catch(() => undefined);

@@ -72,12 +72,12 @@ describe("the program that a unit starts", () => {
   test.each([
     ["no ExecStart", "Type=simple", /no ExecStart/],
     ["two ExecStart", "ExecStart=/a/containerd\nExecStart=/b/containerd", /more than one/],
-    ["a variable as program", "ExecStart=${BIN}", /cannot be told/],
+    ["a variable as program", "ExecStart=${BIN}", /is unknown/],
     ["another root", "RootDirectory=/x\nExecStart=/usr/bin/containerd", /RootDirectory/],
-  ])("cannot be told from a unit with %s", (_what, lines, reason) => {
+  ])("is unknown from a unit with %s", (_what, lines, reason) => {
     write(UNIT, `[Service]\n${lines}\n`);
 
-    expect(started()).toMatchObject({ kind: "untold", reason: expect.stringMatching(reason) });
+    expect(started()).toMatchObject({ kind: "unknown", reason: expect.stringMatching(reason) });
   });
 
   test("is none where there is no unit, or it is masked", () => {
@@ -111,14 +111,14 @@ describe("the containerd to borrow", () => {
     (program) => {
       write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
 
-      expect(find()).toMatchObject({ files: { binary: program, toldBy: "service", root: "/srv/containerd" } });
+      expect(find()).toMatchObject({ files: { binary: program, namedBy: "service", root: "/srv/containerd" } });
     },
   );
 
-  test("cannot be told where the unit starts something else", () => {
+  test("is unknown where the unit starts something else", () => {
     write(UNIT, "[Service]\nExecStart=/usr/bin/env containerd\n");
 
-    expect(find()).toMatchObject({ kind: "none", reason: expect.stringContaining("cannot be told") });
-    expect(find({ binary: PROGRAM } as never)).toMatchObject({ files: { binary: PROGRAM, toldBy: "person" } });
+    expect(find()).toMatchObject({ kind: "none", reason: expect.stringContaining("is unknown") });
+    expect(find({ binary: PROGRAM } as never)).toMatchObject({ files: { binary: PROGRAM, namedBy: "operator" } });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import { isHeldInCluster, nodeHolds } from "../../src/evidence/cluster-holds.ts";
 import { isKubeletAlive } from "../../src/evidence/kubelet-alive.ts";
-import { finishedPhase, isStatic, isTerminating, podTruth } from "../../src/evidence/pod-truth.ts";
+import { finishedPhase, isStatic, isTerminating, podPresence } from "../../src/evidence/pod-presence.ts";
 import { isRecovering } from "../../src/evidence/recovering.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent, failed } from "../../src/host/source.ts";
@@ -50,7 +50,7 @@ describe("what Kubernetes says of a pod", () => {
     ["the API alone does not know another pod", api([], { kubeletUnread: true }), {}, "gone"],
     ["API and kubelet do not know the static pod", api([]), STATIC, "gone"],
   ])("%s", (_, kubernetes, parts, truth) => {
-    expect(podTruth(sandboxOf("a", parts), view({}, { kubernetes }))).toBe(truth);
+    expect(podPresence(sandboxOf("a", parts), view({}, { kubernetes }))).toBe(truth);
   });
 
   test.each<readonly [Kubernetes, string | undefined]>([

@@ -44,7 +44,7 @@ describe.skipIf(!HAS_MULTUS)(`a multus daemon that does no work${WHY_NO_MULTUS}`
 
     await killMultusDaemon(node);
     const gone = await daemonFinding(node);
-    expect(gone.summary).toContain(`nobody listens on ${MULTUS_SOCKET}`);
+    expect(gone.summary).toContain(`no process listens on ${MULTUS_SOCKET}`);
 
     await startMultusDaemon(node);
     await hung.answered;

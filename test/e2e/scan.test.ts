@@ -92,7 +92,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     ]);
   });
 
-  test("with a socket that a dead runtime left behind says that nobody listens", async () => {
+  test("with a socket that a dead runtime left behind reports connection refused", async () => {
     const node = await start();
     await node.killRuntime();
 
@@ -100,7 +100,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
 
     expect(ran.code).toBe(2);
     expect(problemsOf(reportOf(ran))).toEqual([
-      expect.stringMatching(/^cri: nobody listens at .* \| The runtime is down or restarting/),
+      expect.stringMatching(/^cri: connection refused at .*: no process listens \| The runtime is down or restarting/),
     ]);
   });
 

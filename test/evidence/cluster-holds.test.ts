@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
-import { podTruth } from "../../src/evidence/pod-truth.ts";
+import { podPresence } from "../../src/evidence/pod-presence.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
 import type { Holds, KnownPod, Kubernetes, Sandbox } from "../../src/snapshot/types.ts";
@@ -49,6 +49,6 @@ describe("a pod that the cluster does not list", () => {
   ] as const)("%s", (_what, secondsAgo, truth) => {
     const sandbox = sandboxMade(secondsAgo);
 
-    expect(podTruth(sandbox, viewWith({ source: "api", pods: [], holds: NO_HOLDS }, sandbox))).toBe(truth);
+    expect(podPresence(sandbox, viewWith({ source: "api", pods: [], holds: NO_HOLDS }, sandbox))).toBe(truth);
   });
 });

@@ -192,7 +192,7 @@ describe("what people wrote on node and namespaces", () => {
 
     expect(facts.pods).toHaveLength(1);
     expect(facts.gaps).toEqual([
-      expect.stringMatching(/paused .* is not known: .*403/),
+      expect.stringMatching(/paused .* is unknown: .*403/),
       expect.stringMatching(/which namespaces to ignore is not known: .*403/),
     ]);
   });

@@ -39,7 +39,7 @@ function crowded(store: Store): void {
 describe("110 pods that wait and 5,000 events", () => {
   test.each([
     ["that was just heard of", TRUSTING],
-    ["that has been silent", { ...TRUSTING, silentWhileSickMs: 0 }],
+    ["that has been silent", { ...TRUSTING, silentWhileUnhealthyMs: 0 }],
   ])("cost three requests a look after the first, with a cluster %s", async (_what, trust) => {
     const rig = await mirrorRig({ fill: crowded, trust });
     const first = await rig.facts(true);

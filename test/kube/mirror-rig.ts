@@ -134,7 +134,7 @@ export async function mirrorRig(options: MirrorRigOptions = {}): Promise<MirrorR
 }
 
 /** Believes what it heard for as long as any test takes. */
-export const TRUSTING: Trust = { brokenMs: 60_000, silentMs: 600_000, silentWhileSickMs: 600_000 };
+export const TRUSTING: Trust = { brokenMs: 60_000, silentMs: 600_000, silentWhileUnhealthyMs: 600_000 };
 
 export function putPod(store: Store, name: string, parts: object = {}): void {
   store.put(podPath(name), { ...podObject({ name, uid: `uid-${name}` }), ...parts });

@@ -255,7 +255,7 @@ describe("truth that may be stale", () => {
   });
 
   test("is confirmed where something is dead and the watch has been silent", async () => {
-    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 } });
+    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 } });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
     rig.takeRequests();
@@ -289,7 +289,7 @@ describe("truth that may be stale", () => {
   });
 
   test("is not used where something is dead and a silent server does not confirm it", async () => {
-    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 }, timeoutMs: 500 });
+    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 }, timeoutMs: 500 });
     await rig.facts();
 
     rig.setMood("hang");
@@ -299,7 +299,7 @@ describe("truth that may be stale", () => {
   });
 
   test("keeps nobody waiting for a server that hangs, and not each look again", async () => {
-    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileSickMs: 0 }, timeoutMs: HANG_GUARD_MS });
+    const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 }, timeoutMs: HANG_GUARD_MS });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
     rig.setMood("hang");

@@ -60,10 +60,10 @@ describe("nobody to talk to", () => {
     ["a plain file", plainFile, /plain is not a socket$/],
     ["a directory", () => dir.path, /is not a socket$/],
     ["a path through a file", () => join(plainFile(), "cri.sock"), /^no runtime socket at /],
-    ["a socket that a dead runtime left", staleSocket, /^nobody listens at .*stale\.sock any more$/],
+    ["a socket that a dead runtime left", staleSocket, /^connection refused at .*stale\.sock: no process listens$/],
     ["a server that closes at once", () => raw((socket) => socket.destroy()), /raw\.sock hung up$/],
     ["a server that closes on the first bytes", () => raw(closeOnData), /raw\.sock hung up$/],
-    ["a web server", () => raw(answerHttp1), /^what answers at .*raw\.sock does not speak gRPC$/],
+    ["a web server", () => raw(answerHttp1), /^the server at .*raw\.sock is not a gRPC server$/],
   ];
 
   test.each(places)("%s is unreachable, said in one sentence with the next step", async (_what, place, sentence) => {

@@ -52,7 +52,7 @@ describe("what is said", () => {
     expect(await find({ endpoint: "unix:///run/mine.sock" })).toEqual({
       kind: "found",
       path: "/run/mine.sock",
-      because: "--runtime-endpoint",
+      reason: "--runtime-endpoint",
     });
   });
 
@@ -67,13 +67,13 @@ describe("what is said", () => {
     expect(await find({ endpoint: "/run/flag.sock", env })).toMatchObject({ path: "/run/flag.sock" });
     expect(await find({ env })).toMatchObject({ path: "/run/env.sock" });
     expect(await find({ env: own })).toMatchObject({ path: "/run/own.sock" });
-    expect(await find()).toMatchObject({ path: root.join("/run/crictl.sock"), because: "/etc/crictl.yaml" });
+    expect(await find()).toMatchObject({ path: root.join("/run/crictl.sock"), reason: "/etc/crictl.yaml" });
     write("/etc/crictl.yaml", "timeout: 10\n");
     expect(await find()).toMatchObject({ path: root.join("/run/kubeadm.sock") });
     write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--v=2"\n');
     expect(await find()).toMatchObject({
       path: root.join("/run/kubelet.sock"),
-      because: "/var/lib/kubelet/config.yaml",
+      reason: "/var/lib/kubelet/config.yaml",
     });
   });
 
@@ -149,7 +149,7 @@ describe("by looking", () => {
     expect(await find({ runningKubelet })).toEqual({
       kind: "found",
       path: root.join(CRIO),
-      because: "kubelet (pid 7)",
+      reason: "kubelet (pid 7)",
     });
   });
 

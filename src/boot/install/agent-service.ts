@@ -24,7 +24,7 @@ export function agentUnit(settings: HookSettings): Unit {
     name: AGENT_UNIT,
     intro: [
       WHAT,
-      "The runtime's unit wants it, so that nothing has to be enabled. It does not end with the runtime: it says so when the " +
+      "The runtime's unit wants it, so that nothing has to be enabled. It does not end with the runtime: it reports when the " +
         "runtime is down.",
     ],
     sections: [
@@ -53,7 +53,7 @@ export function agentUnit(settings: HookSettings): Unit {
           {
             key: "RestartPreventExitStatus",
             value: FINAL_CODES,
-            why: "Another agent runs on this node, or the configuration is wrong: the log says which.",
+            why: "Another agent runs on this node, or the configuration is invalid: the log has the reason.",
           },
           {
             key: "KillMode",

@@ -84,7 +84,7 @@ async function writeNew(path: string, content: string, mode: number): Promise<vo
   await finish(path, mode);
 }
 
-/** The umask of whoever runs this must not decide who may read a unit. */
+/** The caller's umask must not decide who may read a unit. */
 async function finish(path: string, mode: number): Promise<void> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

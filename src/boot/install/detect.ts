@@ -12,13 +12,13 @@ export const UNIT_DIRS = [
 ] as const;
 export const INIT_DIR = "/etc/init.d";
 
-/** What a person may name instead of having it found. */
+/** What an operator may name instead of having it detected. */
 export const CHOICES = [...RUNTIME_UNITS.map(({ name }) => name), "nixos", "talos"] as const;
 export type Choice = RuntimeUnitName | "nixos" | "talos";
 
 export type Detection =
   | { readonly kind: "found"; readonly host: Host }
-  | { readonly kind: "none"; readonly looked: string }
+  | { readonly kind: "none"; readonly searched: string }
   | { readonly kind: "several"; readonly names: readonly RuntimeUnitName[] };
 
 /** Finds out what runs Kubernetes here, from files alone: it must work in an image that has never been started. */
@@ -35,7 +35,7 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
   if (picked.kind === "several") return picked;
   // The description of a NixOS host may be written before its k3s is.
   if (manager === "nixos") return { kind: "found", host: { manager, services: [asNamed("k3s-server")] } };
-  return { kind: "none", looked: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") };
+  return { kind: "none", searched: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") };
 }
 
 function asNamed(name: RuntimeUnitName): RuntimeService {
@@ -123,7 +123,7 @@ function servicesOf(files: HostFiles, manager: ServiceManager): readonly Runtime
 function recognise(service: string, text: string): RuntimeUnit | undefined {
   const exact = RUNTIME_UNITS.find((known) => known.service === service);
   if (exact !== undefined) return exact;
-  // k3s may be installed under a name of one's own (INSTALL_K3S_NAME): then its command line tells.
+  // k3s may be installed under a name of one's own (INSTALL_K3S_NAME): then its command line shows it.
   if (!service.startsWith("k3s")) return undefined;
   const plain = text.replace(/\\\n/g, " ");
   const role = /\/k3s["']?\s+["']?(server|agent)\b/.exec(plain) ?? /^command_args=["']?(server|agent)\b/m.exec(plain);
@@ -131,8 +131,8 @@ function recognise(service: string, text: string): RuntimeUnit | undefined {
   return runtimeUnit(role[1] === "agent" ? "k3s-agent" : "k3s-server");
 }
 
-/** Files that say which socket the kubelet talks to, the most telling first. */
-const TELLING = [
+/** Files that name the kubelet's runtime socket, the most specific first. */
+const SOCKET_FILES = [
   "/var/lib/kubelet/kubeadm-flags.env",
   "/var/lib/kubelet/instance-config.yaml",
   "/var/lib/kubelet/config.yaml",
@@ -141,9 +141,9 @@ const TELLING = [
   "/etc/crictl.yaml",
 ];
 
-/** Which of two runtimes on one host is the kubelet's; undefined when none of its files says. */
+/** Which of two runtimes on one host is the kubelet's; undefined when none of its files names it. */
 function kubeletsRuntime(files: HostFiles): RuntimeUnitName | undefined {
-  for (const path of TELLING) {
+  for (const path of SOCKET_FILES) {
     const text = files.read(path) ?? "";
     if (/\/crio\/crio\.sock/.test(text)) return "cri-o";
     if (/\/containerd\/containerd\.sock/.test(text)) return "containerd";

@@ -11,7 +11,7 @@ export function runtimeUnit(name: RuntimeUnitName): RuntimeUnit {
 export interface RuntimeService {
   readonly distribution: RuntimeUnit;
   readonly service: string;
-  /** The file that told. */
+  /** The file that names it. */
   readonly seenAt: string;
 }
 

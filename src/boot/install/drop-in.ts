@@ -7,7 +7,7 @@ import { AFTER_UNIT, BEFORE_UNIT, RECORD_UNIT, unitName } from "./units.ts";
 
 export const DROP_IN = "10-unghost.conf";
 
-/** What the runtime's own unit is told. It survives upgrades, which replace the unit but not what lies beside it. */
+/** Additions to the runtime's own unit. They survive upgrades, which replace the unit but not its drop-ins. */
 export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const { before } = found.distribution;
   const wanted = [...(before === "own-unit" ? [BEFORE_UNIT] : []), AFTER_UNIT];
@@ -40,7 +40,7 @@ export const SWITCH_OFF =
 
 export const CRIO =
   "CRI-O notices a reboot by itself and cleans up before it listens (crio-wipe, and its own restore at start), so nothing " +
-  "runs before it. Only what is left once it is up is looked at.";
+  "runs before it. Once it is up, only what is left is scanned.";
 
 function inUnitStep(settings: HookSettings): Setting {
   return {

@@ -24,7 +24,7 @@ export const HEALING: readonly Setting[] = [
   {
     key: "SystemCallFilter",
     value: "~@clock @cpu-emulation @debug @obsolete @raw-io @reboot @swap",
-    why: "Nobody here sets clocks, reboots or traces. Refused with an error, not with a killed process.",
+    why: "unghost does not set clocks, reboot or trace. Refused with an error, not with a killed process.",
   },
   { key: "SystemCallErrorNumber", value: "EPERM" },
   { key: "RestrictRealtime", value: "yes" },

@@ -37,10 +37,10 @@ export function hostFiles(root: string): HostFiles {
   };
 }
 
-/** What is not there is an answer; what may not be looked at is not. */
-function unlessAbsent<T>(look: () => T, absent: T): T {
+/** Absence is an answer; permission denied is not. */
+function unlessAbsent<T>(read: () => T, absent: T): T {
   try {
-    return look();
+    return read();
   } catch (thrown) {
     const code = errorCode(thrown);
     if (code === "ENOENT" || code === "ENOTDIR") return absent;

@@ -10,7 +10,7 @@ import { authorship } from "./seal.ts";
 /**
  * - `new`, `update`: to be written. `update` replaces what an earlier install wrote.
  * - `unchanged`: there already.
- * - `changed`: ours, changed by a person. `foreign`: not ours. Both are replaced only when asked to.
+ * - `changed`: ours, changed by an operator. `foreign`: not ours. Both are replaced only when asked to.
  * - `obsolete`: ours, and no longer wanted: the host runs another distribution by now.
  */
 export type State = "new" | "update" | "unchanged" | "changed" | "foreign" | "obsolete";
@@ -81,7 +81,7 @@ function stateOf(entry: InstallEntry, files: HostFiles): Exclude<State, "obsolet
   const kind = files.kind(entry.path);
   if (kind === "absent") return "new";
   if (entry.kind === "link") return files.link(entry.path) === entry.target ? "unchanged" : "foreign";
-  // A link here is a person's doing, such as one to /dev/null that switches the file off.
+  // A link here was made by an operator, such as one to /dev/null that disables the file.
   if (kind !== "file") return "foreign";
   const text = files.read(entry.path) ?? "";
   if (text === entry.content) return "unchanged";

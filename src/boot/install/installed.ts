@@ -15,7 +15,7 @@ const OWN_UNIT = /^unghost-[a-z-]+\.service$/;
 const OWN_SCRIPT = /^unghost-[a-z-]+$/;
 
 /**
- * Everything that looks like ours, found by where it lies and not by what the host runs: the distribution may be gone, and
+ * Every file that may be ours, found by its path and not by what the host runs: the distribution may be gone, and
  * its hook must go all the same. What takes effect comes before what it refers to.
  */
 export function findInstalled(files: HostFiles): readonly Installed[] {

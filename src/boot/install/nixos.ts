@@ -40,7 +40,7 @@ function service(name: string, { intro, sections }: Unit): string {
     const others = settings.filter(({ key }) => key !== "Wants");
     const attribute = section === "Unit" ? "unitConfig" : "serviceConfig";
     const set = others.length === 0 ? "" : `    ${attribute} = {\n${attributes(others)}    };\n`;
-    // An option of its own: it joins what the service's module says, where unitConfig would contradict it.
+    // An option of its own: it adds to the service's module, where unitConfig would contradict it.
     return `${wants.map(({ value }) => `    wants = [ ${value.split(" ").map(nixString).join(" ")} ];\n`).join("")}${set}`;
   });
   const why = intro
@@ -55,7 +55,7 @@ function attributes(settings: readonly Setting[]): string {
   return settings
     .map(({ key, value, why }) => {
       const reason = why === undefined ? "" : `${comment(why).replace(/^/gm, "      ")}\n`;
-      // A list joins what the service's module says.
+      // A list adds to the service's module.
       const nix = key === "ExecStartPre" ? `[ ${nixString(value)} ]` : nixString(value);
       return `${reason}      ${key} = ${nix};\n`;
     })

@@ -44,7 +44,7 @@ ${indented(comment("It keeps its own deadline; timeout ends it should it not, be
 `;
 }
 
-/** Looks after the runtime is started, in the background; writes down the attachments when the machine goes down. */
+/** Scans after the runtime is started, in the background; records the attachments when the machine goes down. */
 export function afterScript(services: readonly RuntimeService[], settings: HookSettings): string {
   return `#!/sbin/openrc-run
 ${comment(WHAT)}

@@ -2,7 +2,7 @@ import * as v from "valibot";
 
 /** What install did besides writing text files, for uninstall to take back. It lies as a comment in one of those files. */
 const receiptSchema = v.object({
-  /** Only when install itself put it there: one that a package or a person brought stays. */
+  /** Only when install itself put it there: one that a package or an operator installed stays. */
   executable: v.optional(v.object({ path: v.string(), sha256: v.string() })),
   /** Directories that did not exist before. */
   directories: v.array(v.string()),

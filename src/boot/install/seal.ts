@@ -4,8 +4,8 @@ const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`."
 const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;
 
 /**
- * Adds the line that makes a file ours. Its seal is a checksum of all the rest: it tells a file of an older unghost, which
- * may be replaced, from one that a person has changed, which may not.
+ * Adds the line that makes a file ours. Its seal is a checksum of all the rest: it distinguishes a file of an older unghost, which
+ * may be replaced, from one that an operator has changed, which may not.
  */
 export function sealed(content: string): string {
   // The kernel reads a script's interpreter from its first line only, so that line must end before ours.

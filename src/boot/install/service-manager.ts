@@ -21,7 +21,7 @@ export function installCommands(paths: readonly string[]): ManagerCommands {
   const start = has(RECORD_UNIT) ? [["systemctl", "start", RECORD_UNIT]] : [];
   // An agent that runs already is replaced by the new one.
   const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
-  // The keeper disturbs nobody, and pods that are made before the next boot are worth as much.
+  // The keeper disrupts no pod, and pods created before the next boot need it as much.
   const keep = has(KEEP_UNIT) ? [["systemctl", "restart", KEEP_UNIT]] : [];
   return { before: [], after: [RELOAD, ...start, ...restart, ...keep] };
 }
@@ -36,7 +36,7 @@ function isSystemds(path: string): boolean {
   return path.startsWith("/etc/systemd/");
 }
 
-/** systemd itself says that this is how to tell (sd_booted). */
+/** As documented by systemd (sd_booted). */
 export function systemdRuns(): boolean {
   return existsSync("/run/systemd/system");
 }

@@ -19,7 +19,7 @@ export async function mayPurge(
   const names = await readdir(root);
   if (names.length > 0 && !names.some((name) => TELLTALE.includes(name))) {
     return refuse(
-      `${root} does not look like a state directory of unghost.`,
+      `${root} is not recognised as a state directory of unghost.`,
       "Check --state-dir, or delete it by hand.",
     );
   }

@@ -1,6 +1,6 @@
 import { AFTER_SECONDS, type HookSettings } from "./hook-command.ts";
 
-/** What has to go where, for a person who builds a system extension. */
+/** Which file goes where, for building a system extension. */
 export interface TalosFiles {
   readonly service: string;
   readonly manifest: string;
@@ -41,7 +41,7 @@ depends:
   - path: /run/containerd/containerd.sock
   # Waits for the document below, so that the machine configuration switches it on and off.
   - configuration: true
-# It exits 0 once it has looked, healed or not: one run per boot.
+# It exits 0 after its scan, healed or not: one run per boot.
 restart: untilSuccess
 `,
     manifest: `# manifest.yaml, beside rootfs/ in the extension's image
@@ -62,7 +62,7 @@ apiVersion: v1alpha1
 kind: ExtensionServiceConfig
 name: unghost
 environment:
-  # Said rather than found: the system's own containerd must never be mistaken for it.
+  # Configured rather than detected: the system's own containerd must never be mistaken for it.
   - UNGHOST_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock
 `,
   };

@@ -11,7 +11,7 @@ const WHAT =
   "A ghost is a pod sandbox that died with the machine and still holds its name or its address, so that its pod cannot start " +
   "again. unghost removes the ones that are proven dead. See `unghost history` for what it did.";
 
-const NOBODY_WAITS =
+const NO_WAIT =
   "Nothing requires this unit: the runtime's unit wants it, so that it may fail, hang until its timeout or be deleted, and " +
   "the node comes up all the same. Nothing has to be enabled either.";
 
@@ -26,7 +26,7 @@ export function beforeUnit(services: readonly RuntimeService[], settings: HookSe
       WHAT,
       "This step runs before the container runtime, at every start of it; it does nothing unless the machine was rebooted and no " +
         "pod is alive. It borrows the runtime's own program on a private socket, because the runtime itself is not up yet.",
-      NOBODY_WAITS,
+      NO_WAIT,
     ],
     sections: [
       {
@@ -80,7 +80,7 @@ export function afterUnit(services: readonly RuntimeService[], settings: HookSet
       WHAT,
       "This step waits until the container runtime answers, then heals what could not be healed before, until nothing is left " +
         "or its time is up.",
-      NOBODY_WAITS,
+      NO_WAIT,
     ],
     sections: [
       {
@@ -142,9 +142,9 @@ export function recordUnit(services: readonly RuntimeService[], settings: HookSe
     name: RECORD_UNIT,
     intro: [
       "When the machine goes down in an orderly way, this writes down which pods had their network set up. The next boot then " +
-        "knows that this was no crash, and which of the plug-ins' files ought to be whole (nobody else syncs them to disk).",
+        "knows that this was no crash, and which of the plug-ins' files ought to be whole (nothing else syncs them to disk).",
       "It has nothing to do until it is stopped. A restart of the runtime does not stop it: pods live on then.",
-      NOBODY_WAITS,
+      NO_WAIT,
     ],
     sections: [
       {

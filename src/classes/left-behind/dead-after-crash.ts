@@ -11,7 +11,7 @@ import {
 } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { isKubeletAlive } from "../../evidence/kubelet-alive.ts";
-import { isTerminating } from "../../evidence/pod-truth.ts";
+import { isTerminating } from "../../evidence/pod-presence.ts";
 import { isRecovering } from "../../evidence/recovering.ts";
 import { removalReports } from "../../evidence/removal-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";

@@ -1,5 +1,5 @@
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { podTruth } from "../../evidence/pod-truth.ts";
+import { podPresence } from "../../evidence/pod-presence.ts";
 import { isSettled } from "../../evidence/settled.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
@@ -64,7 +64,7 @@ function detect(view: NodeView): readonly Detected[] {
   return [...listed(view), ...unlisted(view)]
     .filter(({ uid, since, sandbox }) => {
       if (wanted.has(uid) || !isSettled(since, view)) return false;
-      return sandbox === undefined || podTruth(sandbox, view) === "gone";
+      return sandbox === undefined || podPresence(sandbox, view) === "gone";
     })
     .map(({ id, uid, seen, sandbox }) => ({
       severity: "warning",

@@ -1,7 +1,7 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import { wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { podTruth } from "../../evidence/pod-truth.ts";
+import { podPresence } from "../../evidence/pod-presence.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
@@ -49,7 +49,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   if (kubernetes.source !== "api") return [];
   return candidates.flatMap((candidate) => {
     const { sandbox } = candidate;
-    if (candidate.retained !== undefined || podTruth(sandbox, view) !== "gone") return [];
+    if (candidate.retained !== undefined || podPresence(sandbox, view) !== "gone") return [];
     const quietMs = observedAt.getTime() - lastSignOfLife(candidate);
     if (quietMs < view.policy.minAgeMs) return [];
     const { namespace, name, uid } = sandbox.pod;

@@ -2,7 +2,7 @@ import type { Candidate } from "../../evidence/candidates.ts";
 import { failsWithoutResult, networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { multusVariant } from "../../evidence/multus-variants.ts";
-import { podTruth } from "../../evidence/pod-truth.ts";
+import { podPresence } from "../../evidence/pod-presence.ts";
 import { lastEndingFailed } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
@@ -118,7 +118,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     const dir = valueOr(view.snapshot.cni.multus, undefined)?.dir ?? multus.cniDir;
     if (about.multus !== undefined || about.metadata?.hostNetwork === true) return [];
     // With the pod gone from the API multus finds neither cache nor pod, and its DEL succeeds.
-    const pod = podTruth(sandbox, view);
+    const pod = podPresence(sandbox, view);
     if (pod === "gone") return [];
     const halfMade =
       wasNeverCreated(sandbox) || (failsWithoutResult(about, view) && lastEndingFailed(sandbox.id, view.snapshot));

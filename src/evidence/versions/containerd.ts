@@ -46,7 +46,7 @@ export interface ContainerdBehaviour {
   readonly recordsBeforeAdd: boolean;
 }
 
-/** undefined for text that is no version, and for lines older than any that was looked at. */
+/** undefined for text that is no version, and for lines older than any that was checked. */
 export function containerdBehaviour(text: string): ContainerdBehaviour | undefined {
   const version = parseVersion(text);
   if (version === undefined || version.major < 1 || (version.major === 1 && version.minor < 6)) return undefined;

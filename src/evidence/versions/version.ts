@@ -1,4 +1,4 @@
-/** A release number; suffixes of distributions (`~ds1`, `-k3s1`) say nothing about behaviour and are dropped. */
+/** A release number; suffixes of distributions (`~ds1`, `-k3s1`) do not change behaviour and are dropped. */
 export interface Version {
   readonly major: number;
   readonly minor: number;

@@ -20,7 +20,7 @@ import { Stream, type StreamEnd, type StreamListener } from "./stream.ts";
 import { Streams } from "./streams.ts";
 import { openWire, type Wire } from "./wire.ts";
 
-/** What a client says before anything else, and that it can take more than the default at once. */
+/** The client's preface, with a larger receive window than the default. */
 const GREETING = Buffer.concat([
   Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
   OUR_SETTINGS,
@@ -35,7 +35,7 @@ export interface ConnectionOptions {
 /**
  * The client's side of one HTTP/2 connection (RFC 9113) over a unix socket: requests with a body, and their answers.
  * Where the standard ends a single stream for a breach of the protocol, this ends the connection: the server is a
- * runtime on the same machine, and what one that errs says next means nothing.
+ * runtime on the same machine, and after a protocol error nothing that it sends is reliable.
  */
 export class Connection {
   readonly #wire: Wire;
@@ -46,7 +46,7 @@ export class Connection {
   readonly #headerBlocks = new HeaderBlocks();
   readonly #bodies = new BodySender((frame) => this.#outbox.send(frame));
   readonly #window = new ReceiveWindow(WINDOW_BYTES);
-  readonly #begun = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
   /** Unknown until the server's first frame. */
   #settings: PeerSettings | undefined;
   /** Draining: what is under way goes on, and nothing new begins. */
@@ -59,7 +59,7 @@ export class Connection {
     this.#wire = openWire(path, {
       onOpen: () => {
         isOpen = true;
-        this.#begun.resolve();
+        this.#settled.resolve();
       },
       onBytes: (bytes) => this.#read(bytes),
       onEnd: (error) => {
@@ -72,8 +72,8 @@ export class Connection {
   }
 
   /** Resolves when the first requests are on their way, or never will be. */
-  get begun(): Promise<void> {
-    return this.#begun.promise;
+  get settings(): Promise<void> {
+    return this.#settled.promise;
   }
 
   get takesRequests(): boolean {
@@ -137,7 +137,7 @@ export class Connection {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#wire.close();
-    this.#begun.resolve();
+    this.#settled.resolve();
     for (const stream of this.#streams.removeAll()) stream.listener.onEnd(end);
     this.#onClosed();
   }
@@ -166,7 +166,7 @@ export class Connection {
     checkFrame(frame);
     this.#headerBlocks.expect(frame);
     if (this.#settings === undefined && (frame.type !== FrameType.settings || hasFlag(frame, Flag.ack))) {
-      throw new ProtocolError(ErrorCode.protocolError, "the first frame does not tell the server's settings");
+      throw new ProtocolError(ErrorCode.protocolError, "the first frame is not SETTINGS");
     }
     switch (frame.type) {
       case FrameType.data:
@@ -238,7 +238,7 @@ export class Connection {
     const stream = this.#streams.find(streamId);
     if (stream === undefined) return;
     const errorCode = payload.readUInt32BE(0);
-    // It refuses what we could not know it would, and promises that it has not looked at the request.
+    // It refuses a stream beyond a limit that we could not know, and guarantees that it did not process the request.
     if (errorCode === ErrorCode.refusedStream && stream.unasked && this.takesRequests) {
       this.#bodies.drop(stream);
       this.#streams.add(stream);

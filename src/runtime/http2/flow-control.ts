@@ -1,6 +1,6 @@
 import { ErrorCode, LARGEST_31_BITS, ProtocolError } from "./protocol.ts";
 
-/** How much the other side may still send, and how much of what came it has not been told that it may replace. */
+/** How much the other side may still send, and how much of what came is not yet acknowledged by a WINDOW_UPDATE. */
 export class ReceiveWindow {
   readonly #size: number;
   #left: number;

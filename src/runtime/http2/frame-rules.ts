@@ -21,7 +21,7 @@ const RULES: ReadonlyMap<number, FrameRule> = new Map<number, FrameRule>([
   [FrameType.continuation, { name: "CONTINUATION", about: "stream" }],
 ]);
 
-/** Throws where a frame cannot be what it says, whatever went before. Nothing is known about types that we do not know. */
+/** Throws where a frame is invalid on its own. Unknown types are accepted. */
 export function checkFrame({ type, streamId, payload }: Frame): void {
   const rule = RULES.get(type);
   if (rule === undefined) return;

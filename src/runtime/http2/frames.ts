@@ -8,7 +8,7 @@ export interface Frame {
 }
 
 const HEADER_BYTES = 9;
-/** The reserved bit before stream ids and window sizes is not to be looked at. */
+/** The reserved bit before stream ids and window sizes is ignored. */
 const WITHOUT_RESERVED = 0x7fff_ffff;
 const NOTHING: Buffer = Buffer.alloc(0);
 
@@ -29,7 +29,7 @@ export function encodeNumberFrame(type: number, streamId: number, value: number)
   return encodeFrame(type, Flag.none, streamId, payload);
 }
 
-/** That no stream of the server's has been looked at is always true: there are none. */
+/** The last stream id is always 0: the server opens no streams. */
 export function encodeGoAway(errorCode: number): Buffer {
   const payload = Buffer.alloc(8);
   payload.writeUInt32BE(errorCode, 4);
@@ -47,25 +47,25 @@ export function readUint31(bytes: Buffer, at: number): number {
 /** Cuts a stream of bytes into frames, however the network has cut it before. */
 export class FrameReader {
   /** The beginning of a frame whose rest is still to come. */
-  #begun = NOTHING;
+  #partial = NOTHING;
 
   /** Hands on each frame that the next bytes complete, in order, until one of them throws. */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     let at = 0;
-    while (this.#begun.length > 0 && at < chunk.length) {
+    while (this.#partial.length > 0 && at < chunk.length) {
       // Only what it lacks: a chunk can be many times longer than a frame.
-      const part = chunk.subarray(at, at + lacking(this.#begun));
+      const part = chunk.subarray(at, at + lacking(this.#partial));
       at += part.length;
-      const bytes = Buffer.concat([this.#begun, part]);
+      const bytes = Buffer.concat([this.#partial, part]);
       const isWhole = lacking(bytes) === 0;
-      this.#begun = isWhole ? NOTHING : bytes;
+      this.#partial = isWhole ? NOTHING : bytes;
       if (isWhole) onFrame(decodeFrame(bytes));
     }
     while (at < chunk.length) {
       const ahead = chunk.subarray(at);
       if (lacking(ahead) > 0) {
         // A copy lets go of the chunk.
-        this.#begun = Buffer.from(ahead);
+        this.#partial = Buffer.from(ahead);
         return;
       }
       const frame = decodeFrame(ahead);

@@ -13,30 +13,30 @@ const PRIORITY_BYTES = 5;
 
 /** Puts header blocks together. One that goes on in CONTINUATION frames does so without any other frame between them. */
 export class HeaderBlocks {
-  #begun: { readonly head: Frame; readonly parts: Buffer[]; bytes: number } | undefined;
+  #partial: { readonly head: Frame; readonly parts: Buffer[]; bytes: number } | undefined;
 
-  /** Throws where a block that was begun does not go on, or one goes on that was not begun. */
+  /** Throws where a started block is not continued, or a CONTINUATION has no started block. */
   expect({ type, streamId }: Frame): void {
     const goesOn = type === FrameType.continuation;
-    if (this.#begun === undefined ? !goesOn : goesOn && this.#begun.head.streamId === streamId) return;
+    if (this.#partial === undefined ? !goesOn : goesOn && this.#partial.head.streamId === streamId) return;
     throw new ProtocolError(ErrorCode.protocolError, "a header block that is cut and does not go on");
   }
 
   /** Takes HEADERS or CONTINUATION and gives the block that it completes. */
   push(frame: Frame): HeaderBlock | undefined {
-    const begun = this.#begun ?? { head: frame, parts: [], bytes: 0 };
+    const block = this.#partial ?? { head: frame, parts: [], bytes: 0 };
     const part = frame.type === FrameType.headers ? fragmentOf(frame) : frame.payload;
     // Empty ones may come without end.
-    if (part.length > 0) begun.parts.push(part);
-    begun.bytes += part.length;
-    if (begun.bytes > MAX_HEADER_BYTES) {
+    if (part.length > 0) block.parts.push(part);
+    block.bytes += part.length;
+    if (block.bytes > MAX_HEADER_BYTES) {
       throw new ProtocolError(ErrorCode.enhanceYourCalm, `headers of more than ${MAX_HEADER_BYTES} bytes`);
     }
     const isComplete = hasFlag(frame, Flag.endHeaders);
-    this.#begun = isComplete ? undefined : begun;
+    this.#partial = isComplete ? undefined : block;
     if (!isComplete) return undefined;
     const { streamId } = frame;
-    return { streamId, endStream: hasFlag(begun.head, Flag.endStream), bytes: Buffer.concat(begun.parts) };
+    return { streamId, endStream: hasFlag(block.head, Flag.endStream), bytes: Buffer.concat(block.parts) };
   }
 }
 

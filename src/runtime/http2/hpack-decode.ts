@@ -6,7 +6,7 @@ import { type HeaderField, STATIC_TABLE } from "./static-table.ts";
 export type Headers = ReadonlyMap<string, string>;
 
 /**
- * What short blocks have said. A server that is well says the same of each of its answers, and each block can be read by
+ * Cache of short decoded blocks. A healthy server repeats the same headers, and each block can be decoded by
  * itself, so the same bytes mean the same on any connection: reading them again would be a third of a small call.
  */
 const remembered = new Map<string, Headers>();
@@ -25,7 +25,7 @@ export function decodeHeaders(block: Buffer): Headers {
   return headers;
 }
 
-/** Nothing in a block of bounded size is longer than what four bytes after the first can say. */
+/** Nothing in a block of bounded size is longer than four bytes after the first can encode. */
 const LONGEST_INTEGER_BYTES = 4;
 
 class BlockReader {

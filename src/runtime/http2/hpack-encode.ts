@@ -1,8 +1,8 @@
 import { type HeaderField, STATIC_TABLE } from "./static-table.ts";
 
 /**
- * Tells the server's decoder to keep no table of its own for us. Sent with every block, so that no block depends on one
- * before, and that a server that wants a smaller table than the default is obeyed before it says so.
+ * Sets the size of the server's dynamic table to 0. Sent with every block, so that no block depends on one
+ * before, and that it is within any limit that the server announces later.
  */
 const NO_DYNAMIC_TABLE = 0x20;
 const INDEXED = 0x80;

@@ -1,8 +1,8 @@
 import { ErrorCode, ProtocolError } from "./protocol.ts";
 
 /**
- * RFC 7541, appendix B, by length: the code is canonical, which is to say that codes of one length follow each other in
- * the order of their bytes, and longer ones follow on shorter ones. So the lengths say it all.
+ * RFC 7541, appendix B, by length: the code is canonical: codes of one length follow each other in
+ * the order of their bytes, and longer ones follow on shorter ones. So the lengths define the code.
  */
 const CHARACTERS_BY_BITS: readonly (readonly [bits: number, characters: string])[] = [
   [5, "012aceiost"],
@@ -62,7 +62,7 @@ export function huffmanDecoded(bytes: Uint8Array): string {
   while (at < bitsInAll) {
     const ahead = bitsFrom(bytes, at);
     const codes = codesOf(ahead);
-    // The last byte is filled up with ones. So many of them that they are a code by themselves mean the end of the
+    // The last byte is filled up with ones. When they form a code of their own, it is the end-of-string symbol of the
     // string, which may not be in it.
     if (codes === undefined && bitsInAll - at < 8) break;
     if (codes === undefined || at + codes.bits > bitsInAll) {

@@ -27,7 +27,7 @@ export const WINDOW_BYTES = 4 * 1024 * 1024;
 /** Texts of errors travel in headers. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Without a table of earlier headers to keep, a block can be read by itself, and one that nobody waits for skipped. */
+/** Without a table of earlier headers to keep, a block can be read by itself, and one of a closed stream skipped. */
 export const OUR_SETTINGS = encodeSettings([
   [Setting.headerTableSize, 0],
   [Setting.enablePush, 0],
@@ -51,7 +51,7 @@ export interface PeerSettings {
   readonly maxConcurrentStreams: number;
 }
 
-/** What holds as long as a server has said nothing else. */
+/** Defaults until the server's SETTINGS arrive. */
 export const DEFAULT_SETTINGS: PeerSettings = {
   initialWindowSize: DEFAULT_WINDOW,
   maxFrameSize: DEFAULT_FRAME_SIZE,

@@ -5,7 +5,7 @@ import { WINDOW_BYTES } from "./settings.ts";
 /**
  * How a stream ended, other than by our own doing.
  *
- * - `complete`: the server has said all that it wanted to say.
+ * - `complete`: the server has sent END_STREAM.
  * - `reset`: the server gave this stream up.
  * - `lost`: the connection went away.
  * - `failed`: there never was a connection, or the server did not keep to the protocol.
@@ -35,7 +35,7 @@ export class Stream {
   /** Waiting until the server takes one more; only then it has an id. */
   state: "waiting" | "open" | "closed" = "waiting";
   id = 0;
-  /** Opened before the server has said how many it takes. */
+  /** Opened before the server has announced its limit. */
   unasked = false;
   sendWindow = 0;
   sent = 0;

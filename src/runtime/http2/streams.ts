@@ -36,7 +36,7 @@ export class Streams {
     this.#most = most;
   }
 
-  /** Lets it wait, for the first time or once more. */
+  /** Queues it, for the first time or again. */
   add(stream: Stream): void {
     this.#open.delete(stream.id);
     stream.state = "waiting";

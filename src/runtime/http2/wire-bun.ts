@@ -2,7 +2,7 @@ import type { Wire, WireListener } from "./wire.ts";
 
 /** The part of Bun's sockets that is used here. */
 interface BunSocket {
-  /** How many bytes the kernel took, at once; the rest is for whoever hears of `drain`. */
+  /** How many bytes the kernel accepted; the rest is sent on `drain`. */
   write(bytes: Uint8Array): number;
   terminate(): void;
 }
@@ -29,7 +29,7 @@ export function bunWire(unix: string, { onOpen, onBytes, onEnd }: WireListener):
 
   function send(): void {
     for (let next = waiting[0]; socket !== undefined && next !== undefined; next = waiting[0]) {
-      // Less than nothing from a socket that is gone; that is told in its own way.
+      // Less than nothing from a socket that is gone; its end is reported separately.
       const taken = Math.max(0, socket.write(next));
       if (taken < next.length) {
         waiting[0] = next.subarray(taken);
@@ -59,7 +59,7 @@ export function bunWire(unix: string, { onOpen, onBytes, onEnd }: WireListener):
       connectError: (_socket, error) => queueMicrotask(() => onEnd(error)),
     },
   });
-  // The listener has heard of it.
+  // The listener was already notified.
   connecting.catch(() => undefined);
 
   return {

@@ -9,7 +9,7 @@ export interface Wire {
   close(): void;
 }
 
-/** Hears nothing before whoever opens the wire has it. */
+/** Gets no event before the caller has the wire. */
 export interface WireListener {
   /** What was written until now is on its way. */
   readonly onOpen: () => void;

@@ -5,7 +5,7 @@ export interface ByteSource {
   read(offset: number, length: number): Uint8Array | ReadFailure;
 }
 
-/** The file is shorter than it said, or the disk did not give it. */
+/** The file is shorter than its size, or the read failed. */
 export interface ReadFailure {
   readonly failure: string;
 }

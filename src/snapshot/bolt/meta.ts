@@ -1,7 +1,7 @@
 import type { ByteSource } from "./byte-source.ts";
 import { PAGE_HEADER_BYTES, uint64, viewOf } from "./layout.ts";
 
-/** What a meta page says of the whole file. */
+/** Content of a meta page. */
 export interface Meta {
   readonly pageSize: number;
   /** Where the tree of the outermost bucket begins. */
@@ -52,7 +52,7 @@ function bothMetas(source: ByteSource): readonly [Meta | string, Meta | string] 
 
 const META_END = PAGE_HEADER_BYTES + META_BYTES;
 
-/** The size of a page stands only in the meta pages; when the first is gone, the second is looked for where it may be. */
+/** The page size is only in the meta pages; when the first is damaged, the second is searched at every possible offset. */
 function secondMeta(source: ByteSource, pageSize: number | undefined): Meta | string {
   if (pageSize !== undefined) return metaAt(source, pageSize);
   for (let offset = SMALLEST_PAGE; offset <= LARGEST_PAGE; offset *= 2) {

@@ -21,15 +21,15 @@ export interface BoltReading {
 /** Whether the bucket or value at this path of keys is to be kept. Asked only below what is kept itself. */
 export type Wanted = (path: readonly string[]) => boolean;
 
-/** Further places say nothing new about a file that is beyond reading. */
+/** Further damage adds nothing for an unreadable file. */
 export const MAX_DAMAGE = 50;
 
 /** Branches and nested buckets together. A million records make four levels of branches, containerd's buckets six. */
 const MAX_DEPTH = 64;
 
 /**
- * Reads a bolt file from front to end and keeps what is wanted of it. Every page is looked at once, wanted or not, so
- * that damage anywhere is found and the work is bounded by the size of the file, whatever its bytes say.
+ * Reads a bolt file from front to end and keeps what is wanted of it. Every page is read once, wanted or not, so
+ * that damage anywhere is found and the work is bounded by the size of the file, whatever its content.
  */
 export function readBolt(source: ByteSource, wanted: Wanted): BoltReading {
   const root = emptyBucket();
@@ -44,7 +44,7 @@ export function readBolt(source: ByteSource, wanted: Wanted): BoltReading {
   };
   const needed = meta.highWater * meta.pageSize;
   if (needed > source.size) {
-    report({ page: 0, reason: `speaks of ${needed} bytes, and the file ends after ${source.size}` });
+    report({ page: 0, reason: `needs ${needed} bytes, and the file ends after ${source.size}` });
   }
   const pages = pageReader(source, meta, report);
   walkPage({ pages, wanted, report, isFull: () => damage.length >= MAX_DAMAGE }, meta.root, {

@@ -2,10 +2,10 @@ import type { Sandbox } from "../snapshot/types.ts";
 import { isSettled } from "./settled.ts";
 import type { NodeView } from "./view.ts";
 
-/** What Kubernetes says of the sandbox's pod; `unasked` when there was nobody to ask. */
-export type PodTruth = "known" | "gone" | "unasked";
+/** Whether Kubernetes knows the sandbox's pod; `unasked` without an API server and kubelet directories. */
+export type PodPresence = "known" | "gone" | "unasked";
 
-export function podTruth(sandbox: Sandbox, view: NodeView): PodTruth {
+export function podPresence(sandbox: Sandbox, view: NodeView): PodPresence {
   const { pod, createdAt } = sandbox;
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return "unasked";
@@ -13,7 +13,7 @@ export function podTruth(sandbox: Sandbox, view: NodeView): PodTruth {
   // Only the two together know of every static pod: a mirror may be missing, and so may a directory.
   const isHalfAsked = kubernetes.source === "kubelet" || kubernetes.kubeletUnread === true;
   if (isHalfAsked && isStatic(sandbox)) return "unasked";
-  // An API server answers from its cache, which may not have heard of a pod that was made a moment ago.
+  // An API server answers from its cache, which may not have a pod that was created a moment ago.
   return isSettled(new Date(Number(createdAt / 1_000_000n)), view) ? "gone" : "known";
 }
 
@@ -22,7 +22,7 @@ export function finishedPhase({ pod }: Sandbox, { snapshot }: NodeView): "Succee
   const { kubernetes } = snapshot;
   if (kubernetes.source === "none") return undefined;
   const known = kubernetes.pods.find(({ uid }) => uid === pod.uid);
-  // One that is being deleted has nobody left who would read its logs.
+  // The logs of one that is being deleted are no longer needed.
   if (known === undefined || known.terminating === true) return undefined;
   return known.phase === "Succeeded" || known.phase === "Failed" ? known.phase : undefined;
 }
