@@ -32,7 +32,7 @@ export interface FailureClass {
   readonly explanation: string;
   /** How it comes about, for somebody who wants to check it in the source. */
   readonly mechanism: string;
-  /** Made when asked for: a hundred and fifty patterns are dear to a scan that reads no line of any log. */
+  /** Compiled lazily: about 150 regular expressions, which most scans do not need. */
   readonly signatures: () => readonly Signature[];
   /**
    * Lower case. Every line that a signature matches contains one of these, of this class or of another: what contains
@@ -60,7 +60,7 @@ export interface FailureClass {
 }
 
 /**
- * Looks for one class. `candidates` are the dead sandboxes that no earlier class has explained: one cause, one finding.
+ * Detects one class. `candidates` are the dead sandboxes that no earlier class has explained: one cause, one finding.
  */
 export type Detect = (view: NodeView, candidates: readonly Candidate[]) => readonly Detected[];
 
@@ -91,8 +91,8 @@ export interface Signature {
 
 export interface TreatmentInfo {
   /**
-   * - `automatic`: unghost heals it by itself when the gates hold.
-   * - `attended`: unghost prints the steps and checks the gates; a person decides.
+   * - `automatic`: unghost heals it when the gates pass.
+   * - `attended`: unghost prints the steps and checks the gates; an operator decides.
    * - `none`: nothing to do, or nothing unghost could do.
    */
   readonly mode: "automatic" | "attended" | "none";

@@ -8,13 +8,13 @@ function fragmentsPattern(): RegExp {
   return new RegExp([...fragments].map((fragment) => fragment.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"));
 }
 
-/** containerd tells of every sandbox that it makes and removes in good health. */
+/** containerd logs every sandbox that it creates and removes, also without an error. */
 const CHATTER = /level"?[=:]"?info\b/;
 const TROUBLE = /fail|error|not yet finished|panic|reserved|timed out/;
-/** Says that a network could be taken down in the end: every complaint before it is history. */
+/** Reports that a network was torn down in the end: every earlier error is obsolete. */
 const END_OF_TROUBLE = /teardown network for sandbox/;
 
-/** Cheap: may this line concern a sandbox in trouble at all? Readers of large logs ask this before they look closer. */
+/** Cheap: may this line concern a sandbox in trouble at all? Readers of large logs call this before they parse a line. */
 export function couldConcernSandboxes(line: string): boolean {
   const lower = line.toLowerCase();
   if (CHATTER.test(lower) && !TROUBLE.test(lower) && !END_OF_TROUBLE.test(lower)) return false;

@@ -6,7 +6,7 @@ export const clockStepContainerRestartcount: FailureClass = {
   category: "creation-blocked",
   title: "Clock step made the kubelet reuse a restart count",
   explanation:
-    "The kubelet wants to start a container that is already running: after a clock step it looks at an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
+    "The kubelet wants to start a container that is already running: after a clock step it reads an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
   mechanism:
     "The kubelet keeps container statuses by creation time; after a backward step a stale one wins and the restart count is computed from it. The name that results belongs to a container that is often alive.",
   signatures: () => [
@@ -29,7 +29,7 @@ export const clockStepContainerRestartcount: FailureClass = {
   logFragments: ["container name"],
   inSnapshot: {
     visible: false,
-    why: "Not looked for yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
+    why: "Not detected yet. It would show as a second container of the same pod, name and restart count, with creation times out of order.",
   },
   versions: "All kubelets; the upstream change was still open when this was written.",
   treatment: {
@@ -42,7 +42,7 @@ export const clockStepContainerRestartcount: FailureClass = {
     gates: ["The holder does not run.", "It is no static control-plane pod."],
   },
   byHand: [
-    "Look at the holder: crictl inspect <id>.",
+    "Inspect the holder: crictl inspect <id>.",
     "Running: restart the kubelet and touch nothing else. Never started: crictl rm <id>.",
   ],
   danger: "The holder may be the live container of a control-plane pod; removing it takes the API server down.",

@@ -75,7 +75,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     return [
       sandboxDetected(candidate, {
         severity: "critical",
-        summary: `the clock went backwards: attempt ${latest.pod.attempt} of this pod looks newer than attempt ${sandbox.pod.attempt}, so kubelet asks for an attempt number that is taken`,
+        summary: `the clock went backwards: attempt ${latest.pod.attempt} of this pod has a later creation time than attempt ${sandbox.pod.attempt}, so kubelet asks for an attempt number that is taken`,
         evidence: [
           {
             source: "cri",
@@ -87,7 +87,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-/** As kubelets before 1.35 choose: by creation time, whatever the attempt says. */
+/** As kubelets before 1.35 choose: by creation time, whatever the attempt number. */
 function latestByTime(sandboxes: readonly Sandbox[]): Sandbox | undefined {
   let latest: Sandbox | undefined;
   for (const sandbox of sandboxes) {
@@ -101,7 +101,7 @@ function inWords({ createdAt }: Sandbox): string {
   return new Date(Number(createdAt / 1_000_000n)).toISOString();
 }
 
-/** The node's kubelet does not tell its version without credentials, so these are told and not compared. */
+/** The node's kubelet does not report its version without credentials, so these are printed and not compared. */
 const KUBELET = {
   /** From here on sandboxes are ordered by their attempt; before, by creation time, which a clock step turns around. */
   ordersSandboxesByAttemptFrom: "1.35",

@@ -46,7 +46,7 @@ export const containerCreateStatHang: FailureClass = {
     gates: ["A thread of the runtime sleeps on exactly that mount."],
   },
   byHand: [
-    "Find the mount: look for processes in state D and for mounts that df or stat hang on.",
+    "Find the mount: list processes in state D, and mounts on which df or stat hang.",
     "Restore the server, or umount -l the path when its data is not needed any more.",
   ],
   danger: "A lazy unmount loses what was not written yet. Restarting containerd does not help.",

@@ -26,7 +26,7 @@ export const containerInvisibleAfterEnospcRestart: FailureClass = {
   logFragments: ["load container", "sandbox", "checkpoint status"],
   inSnapshot: {
     visible: false,
-    why: "Not told apart yet: a running container that CRI does not list is reported as S2, whatever made it so.",
+    why: "Not distinguished yet: a running container that CRI does not list is reported as S2, whatever made it so.",
   },
   versions: "All containerd releases, main included.",
   treatment: {
@@ -35,13 +35,13 @@ export const containerInvisibleAfterEnospcRestart: FailureClass = {
     steps: [
       "Free disk space.",
       "Restart containerd once, before the kubelet makes duplicates, if no duplicate names exist yet.",
-      "With duplicates present: no restart; remove the copy nobody needs first.",
+      "With duplicates present: no restart; remove the unused copy first.",
     ],
     gates: ["At least 1 GiB and 5 % free below the containerd root.", "No duplicate names among the records."],
   },
   byHand: [
     "Free space on the containerd root (crictl rmi --prune, old logs).",
-    "Look for containers that ctr -n k8s.io tasks ls shows and crictl ps does not.",
+    "Find the containers that ctr -n k8s.io tasks ls lists and crictl ps does not.",
     "Restart containerd only when no two records carry the same name.",
   ],
   danger: "Two copies of one container may be writing to the same volume.",

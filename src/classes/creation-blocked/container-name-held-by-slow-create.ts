@@ -1,7 +1,7 @@
 import type { FailureClass } from "../failure-class.ts";
 
 const decides =
-  "Look at the holder. Not listed and the disk busy: a slow create (this class), wait. Running and healthy: the clock stepped and the kubelet counts restarts wrongly (A4). Hours without end and threads in uninterruptible sleep on a mount: a dead volume (A8).";
+  "Check the holder. Not listed and the disk busy: a slow create (this class), wait. Running and healthy: the clock stepped and the kubelet counts restarts wrongly (A4). Hours without end and threads in uninterruptible sleep on a mount: a dead volume (A8).";
 
 export const containerNameHeldBySlowCreate: FailureClass = {
   id: "container-name-held-by-slow-create",
@@ -11,7 +11,7 @@ export const containerNameHeldBySlowCreate: FailureClass = {
   explanation:
     "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet lost patience after two minutes and asked again; the second request meets the name of the first. It nearly always ends well by itself.",
   mechanism:
-    "CreateContainer reserves the container's name first and prepares the snapshot afterwards. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
+    "CreateContainer reserves the container's name first and prepares the snapshot after that. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
   signatures: () => [
     {
       text: 'failed to reserve container name "<container>_<pod>_<namespace>_<uid>_<n>": name "<same>" is reserved for "<id>"',
@@ -42,7 +42,7 @@ export const containerNameHeldBySlowCreate: FailureClass = {
     gates: [],
   },
   byHand: [
-    "Wait. Look at I/O pressure (/proc/pressure/io) and free space.",
+    "Wait. Check I/O pressure (/proc/pressure/io) and free space.",
     "If it lasts longer than a quarter of an hour, delete the pod; its controller makes one with a new name.",
     "Give the node a faster disk, or make the image smaller.",
   ],

@@ -7,7 +7,7 @@ import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 const decides =
-  "Tearing the network down fails, but this line does not say why. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";
+  "Tearing the network down fails, but this line does not have the cause. The text after the last colon is the plugin's own error; the runtime's log at the same second carries it in full.";
 
 export const failedRollbackUnknownSandbox: FailureClass = {
   id: "failed-rollback-unknown-sandbox",

@@ -6,7 +6,7 @@ const blockedTask = {
   level: "symptom",
   confidence: 0.5,
   decides:
-    "The call trace that follows: copy_net_ns or cleanup_net is this class; nfs_, cifs_ or vfs_statx is a dead mount (A8); a file system or block layer function is a sick disk.",
+    "The call trace that follows: copy_net_ns or cleanup_net is this class; nfs_, cifs_ or vfs_statx is a dead mount (A8); a file system or block layer function is a failing disk.",
 } as const;
 
 export const kernelNetnsHang: FailureClass = {
@@ -49,7 +49,7 @@ export const kernelNetnsHang: FailureClass = {
   logFragments: ["sandbox", "netdevice", "net_ns", "blocked for more than", "cleanup_net"],
   inSnapshot: {
     visible: false,
-    why: "Not looked for yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
+    why: "Not detected yet. It would show as threads of the runtime in uninterruptible sleep; until then the kernel log is the proof.",
   },
   versions: "A kernel defect; any runtime.",
   treatment: {

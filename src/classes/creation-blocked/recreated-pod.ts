@@ -4,10 +4,10 @@ import type { NodeView } from "../../evidence/view.ts";
 import type { PodRef, SandboxId } from "../../snapshot/ids.ts";
 import type { KnownPod } from "../../snapshot/types.ts";
 
-/** A pod made again has another uid, and with it another name: nobody holds that one. */
+/** A recreated pod has another uid, and with it another, free name. */
 export const RECREATE_BY_CONSENT: readonly string[] = [
-  "Delete the pod: its controller makes a new one, whose name nobody holds.",
-  "Say so by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
+  "Delete the pod: its controller creates a new one, whose sandbox name is free.",
+  "Consent by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
 ];
 
 /** Only one that somebody brings back: never a bare pod, a static one, or one that is opted out. */
@@ -20,7 +20,7 @@ export function recreation(pod: PodRef | undefined, holder: SandboxId, view: Nod
   return [{ kind: "kick-pod", namespace, name, uid, node: kubernetes.nodeName ?? node, holder }];
 }
 
-/** Whether the cluster says that this pod is over: then its name may be held for as long as it likes. */
+/** Whether the cluster reports this pod as finished: then its name blocks nothing. */
 export function isNobodysName(pod: PodRef | undefined, view: NodeView): boolean {
   if (pod === undefined || view.snapshot.kubernetes.source !== "api") return false;
   const known = knownPod(pod, view);

@@ -11,7 +11,7 @@ import type { FailureClass } from "../failure-class.ts";
 import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 
 const decides =
-  "Look for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
+  "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
 
 export const sandboxNameHeldByInflightRun: FailureClass = {
   id: "sandbox-name-held-by-inflight-run",
@@ -73,7 +73,7 @@ export const sandboxNameHeldByInflightRun: FailureClass = {
     ],
     gates: [
       "The holder is not listed over CRI.",
-      "The plugin process is older than the in-flight grace (kubelet's four minutes, the rollback's one, and a margin); 30 seconds after kubelet or the runtime reported a timeout or a reserved name for this attempt, because nobody waits for its result any more.",
+      "The plugin process is older than the in-flight grace (kubelet's four minutes, the rollback's one, and a margin); 30 seconds after kubelet or the runtime reported a timeout or a reserved name for this attempt, because no caller waits for its result any more.",
       "The process is not in uninterruptible sleep (then it is class A7).",
     ],
   },
@@ -155,7 +155,7 @@ function evidenceOf(plugin: PluginProcess | undefined, lockedName: string | unde
 }
 
 function recordEvidence(recorded: boolean): Evidence[] {
-  return recorded ? [{ source: "containerd", fact: "its record exists: the creation has begun" }] : [];
+  return recorded ? [{ source: "containerd", fact: "its record exists: the creation has started" }] : [];
 }
 
 function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, name: string | undefined): string {

@@ -23,7 +23,7 @@ export const cniCacheFilesOrphaned: FailureClass = {
     mode: "automatic",
     reversible: true,
     steps: [
-      "Call DEL once more with the cached configuration: the plugins free what they still hold.",
+      "Call DEL again with the cached configuration: the plugins release what they still hold.",
       "Move the file to quarantine.",
     ],
     gates: [
@@ -43,7 +43,7 @@ export const cniCacheFilesOrphaned: FailureClass = {
 
 /**
  * Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. What only has the
- * name of a cache file (too large, somebody else's) is told as a problem, and is not ours to move.
+ * name of a cache file (too large, somebody else's) is reported as a problem and not moved.
  */
 function detect(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {

@@ -45,7 +45,7 @@ function detect(view: NodeView): readonly Detected[] {
           ({
             severity: "warning",
             subject: { type: "file", path: lease.path },
-            summary: `${lease.address} on network ${network.network} is taken by nobody: the file that should name its owner ${lease.size === 0 ? "is empty" : "names none"}, so no DEL can ever match it`,
+            summary: `${lease.address} on network ${network.network} is reserved without an owner: the file that should name its owner ${lease.size === 0 ? "is empty" : "names none"}, so no DEL can ever match it`,
             evidence: [
               { source: "cni", fact: `${lease.path} has ${lease.size} bytes and names no container` },
               { source: "cni", fact: `it was last written ${lease.modifiedAt.toISOString()}` },

@@ -55,7 +55,7 @@ export const hostlocalIpLeakAfterReboot: FailureClass = {
     mode: "automatic",
     reversible: true,
     steps: [
-      "Call DEL for the dead id once more, through the whole chain, where its configuration is still cached.",
+      "Call DEL for the dead id again, through the whole chain, where its configuration is still cached.",
       "Else call host-local's own DEL for the dead id, which frees its addresses under host-local's own lock.",
     ],
     gates: [

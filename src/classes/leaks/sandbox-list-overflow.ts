@@ -6,7 +6,7 @@ export const sandboxListOverflow: FailureClass = {
   category: "leak",
   title: "Too many dead sandboxes to list",
   explanation:
-    "So many dead sandboxes have piled up that the runtime cannot send their list in one message any more. The kubelet goes blind, the node becomes NotReady, and crictl fails as well.",
+    "The list of dead sandboxes has outgrown the largest message that the runtime can send. The kubelet goes blind, the node becomes NotReady, and crictl fails as well.",
   mechanism:
     "A CRI answer may be 16 MiB. When the kubelet's garbage collection is starved, tens of thousands of NotReady sandboxes exceed that.",
   signatures: () => [

@@ -11,8 +11,8 @@ export const shimLeak: FailureClass = {
   category: "leak",
   title: "Shim process without a sandbox",
   explanation:
-    "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still work that nobody sees.",
-  mechanism: "Under I/O pressure the delete call was cancelled before the shim was told to exit.",
+    "A shim is still running for a sandbox that the runtime has forgotten. It costs memory, and with a live container behind it something may still run that no tool lists.",
+  mechanism: "Under I/O pressure the delete call was cancelled before the shim was asked to exit.",
   signatures: () => [
     {
       text: "failed to delete shim / failed to clean up after shim disconnected",

@@ -8,7 +8,7 @@ export const staleHostportRules: FailureClass = {
   explanation:
     "Rules of a pod that is gone still send a host port to its old address. They stand before the new pod's rules, so connections to that port vanish.",
   mechanism:
-    "Chain names are hashed from network name and id. After a lost DEL, or a renamed network, nobody looks for them again.",
+    "Chain names are hashed from network name and id. After a lost DEL, or a renamed network, nothing removes them.",
   signatures: () => [
     {
       text: '-A CNI-HOSTPORT-DNAT … --comment "dnat name: \\"<net>\\" id: \\"<id>\\"" … -j CNI-DN-<hash>',
@@ -27,7 +27,7 @@ export const staleHostportRules: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: false,
-    steps: ["List the CNI-DN chains whose comment names an unknown id; a person removes them."],
+    steps: ["List the CNI-DN chains whose comment names an unknown id; remove them manually."],
     gates: ["The id in the rule's comment is unknown to the runtime."],
   },
   byHand: [

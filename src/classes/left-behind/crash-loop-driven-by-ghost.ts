@@ -1,6 +1,6 @@
 import type { FailureClass } from "../failure-class.ts";
 
-/** Found by diagnose/vicious-circle.ts: only who knows all other findings can say what drives a loop. */
+/** Found by diagnose/vicious-circle.ts: the cause of a loop is among the other findings. */
 export const crashLoopDrivenByGhost: FailureClass = {
   id: "crash-loop-driven-by-ghost",
   code: "S4",
@@ -14,7 +14,7 @@ export const crashLoopDrivenByGhost: FailureClass = {
   logFragments: [],
   inSnapshot: {
     visible: true,
-    how: "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are told with it.",
+    how: "The runtime shows the third attempt or more of a container or a sandbox, made within the last ten minutes, and another finding names its pod as one that it keeps from working. RCU stalls and hung tasks in the kernel log are reported with it.",
   },
   versions: "All.",
   treatment: {

@@ -26,7 +26,7 @@ export const deadAfterCrash: FailureClass = {
   category: "left-behind",
   title: "Sandbox that died with the node",
   explanation:
-    "The node lost power or froze, and this sandbox died with it. The runtime lists it as NotReady, still keeps its name and its address, and nobody has cleaned it up: its pod is gone or lives elsewhere, or no kubelet is there to do it. Nothing prevents its removal.",
+    "The node lost power or froze, and this sandbox died with it. The runtime lists it as NotReady, still keeps its name and its address, and nothing has cleaned it up: its pod is gone or lives elsewhere, or no kubelet is there to do it. Nothing prevents its removal.",
   mechanism:
     "After a restart the runtime rebuilds its list from its database, finds no task, and sets the sandbox NotReady with its name reserved. Result cache and address file survive on disk. RemovePodSandbox frees all three.",
   signatures: () => [],
@@ -92,7 +92,7 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   const evidence: Evidence[] = [];
   const lost = about.containers.filter(endWasLost);
   if (lost.length > 0) {
-    evidence.push({ source: "cri", fact: `nobody saw the end: ${lost.map(containerInWords).join(", ")}` });
+    evidence.push({ source: "cri", fact: `no exit was recorded: ${lost.map(containerInWords).join(", ")}` });
   }
   // A DEL that found a plugin's notes gone leaves the address of a pod that was stopped as it should be.
   if (!endedInOrder(about) && lostItsNetns(about, view)) {

@@ -14,7 +14,7 @@ export const leftoverContainer: FailureClass = {
   explanation:
     "A container runs on this node although the API knows no such pod here. It may be a forgotten copy that still writes to a volume, or the only copy of something that matters. unghost shows it and never removes it.",
   mechanism:
-    "The pod was deleted by force while the node was away, or the record of a running container was lost over a restart and the kubelet never heard of it again.",
+    "The pod was deleted by force while the node was away, or the record of a running container was lost over a restart and the kubelet does not know it any more.",
   signatures: () => [],
   logFragments: [],
   inSnapshot: {
@@ -25,7 +25,7 @@ export const leftoverContainer: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: false,
-    steps: ["Report container, pod, age and mounts; a person decides."],
+    steps: ["Report container, pod, age and mounts; an operator decides."],
     gates: [
       "The API, or kubelet's own directories, were read in full.",
       "It has run for longer than an API server's cache may lag behind.",
@@ -48,7 +48,7 @@ export const leftoverContainer: FailureClass = {
 const POD_UID = "io.kubernetes.pod.uid";
 const CONTAINER_NAME = "io.kubernetes.container.name";
 
-/** Something that runs, by whoever told of it. */
+/** A running container, from any source. */
 interface Running {
   readonly id: string;
   readonly uid: string;

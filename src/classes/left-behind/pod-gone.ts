@@ -60,10 +60,10 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         : `the pod ${namespace}/${name} was made again: its uid is ${namesake.uid} now, not ${uid}`;
     const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
-      // The name has the uid of a pod that will not come back: nobody asks for it again.
+      // The name has the uid of a pod that will not come back: it is not needed again.
       {
         ...sandboxDetected(candidate, {
-          summary: "its pod is gone from this node, and nobody has removed it",
+          summary: "its pod is gone from this node, and the sandbox was not removed",
           evidence: [
             { source: "kubernetes", fact },
             { source: "cri", fact: quiet },

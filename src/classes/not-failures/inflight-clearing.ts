@@ -11,7 +11,7 @@ export const inflightClearing: FailureClass = {
     "A creation under load takes longer than the kubelet waits, then finishes or rolls back in an orderly way.",
   signatures: () => [],
   logFragments: [],
-  inSnapshot: { visible: false, why: "By the time anybody looks it is over; only time separates it from A1 and A2." },
+  inSnapshot: { visible: false, why: "It is over by the time of a scan; only time separates it from A1 and A2." },
   versions: "All.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
   byHand: ["Wait ten minutes before doing anything."],

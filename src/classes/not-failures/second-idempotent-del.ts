@@ -6,7 +6,7 @@ export const secondIdempotentDel: FailureClass = {
   category: "not-a-failure",
   title: "Multus finds nothing left to delete",
   explanation:
-    "The runtime calls the teardown twice by design. The second time multus finds that its notes are already gone and says so. After a first teardown that succeeded this means nothing.",
+    "The runtime calls the teardown twice by design. The second time multus finds that its notes are already gone and logs it. After a first teardown that succeeded this means nothing.",
   mechanism: "StopPodSandbox and RemovePodSandbox both run DEL; multus removed its cache on the first.",
   signatures: () => [
     {
@@ -23,7 +23,7 @@ export const secondIdempotentDel: FailureClass = {
   inSnapshot: { visible: false, why: "It leaves no trace but the line." },
   versions: "multus, all versions.",
   treatment: { mode: "none", reversible: true, steps: [], gates: [] },
-  byHand: ["Look for a successful DEL of the same id just before; then forget the line."],
+  byHand: ["Search for a successful DEL of the same id just before; then ignore the line."],
   danger: "None.",
   links: ["https://github.com/k8snetworkplumbingwg/multus-cni/issues/1446"],
 };

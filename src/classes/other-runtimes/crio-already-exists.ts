@@ -32,6 +32,6 @@ export const crioAlreadyExists: FailureClass = {
     gates: ["The sandbox is dead."],
   },
   byHand: ["crictl pods --name <pod>: crictl rmp the dead one, or restart crio."],
-  danger: "The holder may be running; look before removing it.",
+  danger: "The holder may be running; check before removing it.",
   links: ["https://github.com/cri-o/cri-o/issues/1742", "https://github.com/cri-o/cri-o/issues/497"],
 };

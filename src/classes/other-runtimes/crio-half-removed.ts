@@ -30,8 +30,8 @@ export const crioHalfRemoved: FailureClass = {
     gates: ["DEL works again: other pods of the node are stopped without an error."],
   },
   byHand: [
-    "Find out why DEL failed: the first removal's message in crio's log, which begins with “stop pod network”; unghost explain tells what it means.",
-    "When DEL works again: crictl stopp <id>, with which most releases try DEL once more, whatever they answer; then systemctl restart crio.",
+    "Find out why DEL failed: the first removal's message in crio's log, which begins with “stop pod network”; unghost explain shows what it means.",
+    "When DEL works again: crictl stopp <id>, with which most releases try DEL again, whatever they answer; then systemctl restart crio.",
     "unghost scan shows what the sandbox has left behind.",
   ],
   danger:

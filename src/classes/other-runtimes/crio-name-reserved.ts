@@ -6,7 +6,7 @@ export const crioNameReserved: FailureClass = {
   category: "other-runtime",
   title: "CRI-O: the name is reserved by a creation under way",
   explanation:
-    "CRI-O is still busy with an earlier request for this pod or container and says so. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
+    "CRI-O is still busy with an earlier request for this pod or container and reports that. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
   mechanism:
     "CRI-O reserves the name for the request and keeps it while the request runs. After twenty failed clean-up attempts it gives up and never releases it.",
   signatures: () => [
@@ -35,7 +35,7 @@ export const crioNameReserved: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: false,
-    steps: ["Wait, and look at the stage the message names.", "Stuck after failed clean-ups: restart crio."],
+    steps: ["Wait, and check the stage that the message names.", "Stuck after failed clean-ups: restart crio."],
     gates: ["The message has been repeating for more than ten minutes."],
   },
   byHand: ["Reduce the node's load; read the stage in the message. If nothing moves: systemctl restart crio."],

@@ -17,7 +17,7 @@ export const chainedPluginBinaryMissing: FailureClass = {
   explanation:
     "The network configuration names a plugin whose program is not on the node: a service mesh or SR-IOV add-on was uninstalled, its own pod removed the binary before its sandbox was torn down, or the k3s data directory changed. Every removal, and every new pod, fails until the two agree again.",
   mechanism:
-    "libcni looks the type of each plugin up in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
+    "libcni searches the type of each plugin in the bin directories; “failed to find plugin” is not among the texts that go-cni takes for success.",
   signatures: () => [
     {
       text: 'plugin type="<t>" name="<t>" failed (delete): failed to find plugin "<t>" in path [<dirs>]',
@@ -70,7 +70,7 @@ export const chainedPluginBinaryMissing: FailureClass = {
     "Reinstall the add-on, or copy its binary back into the CNI bin directory.",
     "If it was removed on purpose, remove its entry from the conflist in the CNI configuration directory.",
   ],
-  danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts afterwards.",
+  danger: "Taking a mesh plugin out of the conflist strips traffic redirection from every pod that starts later.",
   links: [
     "https://github.com/istio/istio/issues/59846",
     "https://github.com/istio/istio.io/issues/16748",

@@ -65,7 +65,7 @@ export const cniDaemonSocketDown: FailureClass = {
   logFragments: ["plugin", "grpc", "ovn", "cni", "antrea", "spiderpool", "127.0.0.1:5"],
   inSnapshot: {
     visible: true,
-    how: "The CNI configuration names the agent's socket. Nobody listens on it while kubelet reports that pods fail; or somebody does, and several plugin calls that started after it wait for it.",
+    how: "The CNI configuration names the agent's socket. No process listens on it while kubelet reports that pods fail; or one does, and several plugin calls that started after it wait for it.",
   },
   versions: "Any.",
   treatment: {
@@ -78,7 +78,7 @@ export const cniDaemonSocketDown: FailureClass = {
     ],
     gates: ["After a boot: no removal before the agent's socket exists, or the runtime forgets without freeing."],
   },
-  byHand: ["Restart the network add-on's pod on this node; look at its log if it does not come up."],
+  byHand: ["Restart the network add-on's pod on this node; check its log if it does not come up."],
   danger: "Removing sandboxes while the agent is away leaks their addresses.",
   links: [
     "https://github.com/cozystack/cozystack/issues/452",

@@ -10,7 +10,7 @@ export const cniDelNeedsApiserver: FailureClass = {
   explanation:
     "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circle: the API's service address needs a network that needs the API. It ends by itself once the API is reachable from the host.",
   mechanism:
-    "Calico, multus and others look up pods or cluster settings over the service address on ADD and DEL. While kube-proxy or the network itself is down that address leads nowhere.",
+    "Calico, multus and others read pods or cluster settings over the service address on ADD and DEL. While kube-proxy or the network itself is down that address leads nowhere.",
   signatures: () => [
     {
       text: 'error getting ClusterInformation: Get "https://<service-ip>:443/…": dial tcp …: i/o timeout | connection refused',
@@ -63,7 +63,7 @@ export const cniDelNeedsApiserver: FailureClass = {
   treatment: {
     mode: "none",
     reversible: true,
-    steps: ["Wait for the API; the kubelet's own retry finishes the work afterwards."],
+    steps: ["Wait for the API; the kubelet's own retry then finishes the work."],
     gates: [],
   },
   byHand: [

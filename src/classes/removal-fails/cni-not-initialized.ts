@@ -46,7 +46,7 @@ export const cniNotInitialized: FailureClass = {
       pattern: /waiting for readinessindicatorfile/,
       level: "cause",
       confidence: 0.6,
-      decides: "The named file appears when the default network is up: look at that add-on's pod on this node.",
+      decides: "The named file appears when the default network is up: check that add-on's pod on this node.",
     },
     {
       text: "failed to reload cni configuration after receiving fs change event / cni conf dir is removed, stop watching",
@@ -74,7 +74,7 @@ export const cniNotInitialized: FailureClass = {
     gates: ["The content written is byte for byte the content that was there."],
   },
   byHand: [
-    "ls /etc/cni/net.d (on k3s below /var/lib/rancher/k3s/agent/etc/cni/net.d) and look at the network add-on's pod.",
+    "ls /etc/cni/net.d (on k3s below /var/lib/rancher/k3s/agent/etc/cni/net.d) and check the network add-on's pod.",
     "If the file is there: cp it onto itself (cat f > f.new; cat f.new > f), or restart the runtime.",
   ],
   danger:

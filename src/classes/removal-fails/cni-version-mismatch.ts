@@ -45,10 +45,10 @@ export const cniVersionMismatch: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: true,
-    steps: ["Name the file and the field; a person changes it."],
+    steps: ["Report the file and the field; change it manually."],
     gates: [],
   },
   byHand: ["Put a cniVersion into the configuration that every plugin of the chain supports, and update old plugins."],
-  danger: "The change applies to every pod that starts afterwards.",
+  danger: "The change applies to every pod that starts later.",
   links: ["https://github.com/kubernetes/website/pull/34204", "https://github.com/linkerd/linkerd2/issues/7247"],
 };

@@ -68,7 +68,7 @@ export const containerUnkillable: FailureClass = {
   ],
   inSnapshot: {
     visible: false,
-    why: "Not looked for yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
+    why: "Not detected yet. It would show as a running container whose process is gone or in uninterruptible sleep.",
   },
   versions: "containerd 1.1 to 2.x.",
   treatment: {
@@ -82,7 +82,7 @@ export const containerUnkillable: FailureClass = {
     gates: ["No duplicate names among the records before a restart.", "Enough free disk."],
   },
   byHand: [
-    "Find the pid (crictl inspect), look at its state in /proc/<pid>/status, then restart the runtime or reboot.",
+    "Find the pid (crictl inspect), check its state in /proc/<pid>/status, then restart the runtime or reboot.",
   ],
   danger: "Never remove the record while the process lives: it would go on writing to its volume unseen.",
   links: [

@@ -6,7 +6,7 @@ export const devicePluginCacheMissing: FailureClass = {
   category: "removal-fails",
   title: "A device plugin lost its own notes",
   explanation:
-    "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin says error instead of done.",
+    "The SR-IOV (or a spidernet) plugin keeps a private file for each interface and refuses to remove the pod when that file is gone, as after a reboot. Nothing is left to undo, but the plugin returns an error instead of success.",
   mechanism:
     "The plugin reads <id>-<interface> from its own directory on DEL and returns the read error, against the CNI rule that DEL of something absent succeeds.",
   signatures: () => [
@@ -42,7 +42,7 @@ export const devicePluginCacheMissing: FailureClass = {
     "Upgrade the plugin. Until then kubectl delete pod --force, then crictl rmp <id>.",
     "ip link on the host: the VF must be there again.",
   ],
-  danger: "The virtual function may already serve another pod: look before resetting it.",
+  danger: "The virtual function may already serve another pod: check before resetting it.",
   links: [
     "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/178",
     "https://github.com/k8snetworkplumbingwg/sriov-cni/issues/271",

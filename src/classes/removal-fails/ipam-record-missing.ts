@@ -40,7 +40,7 @@ export const ipamRecordMissing: FailureClass = {
     gates: ["The sandbox is dead."],
   },
   byHand: ["Upgrade the plugin. Until then kubectl delete pod --force, then crictl rmp <id>."],
-  danger: "The other networks of the pod are not told either; their addresses must be swept.",
+  danger: "DEL does not reach the other networks of the pod either; their addresses must be released.",
   links: [
     "https://github.com/k8snetworkplumbingwg/whereabouts/pull/44",
     "https://github.com/k8snetworkplumbingwg/ovs-cni/issues/159",

@@ -12,7 +12,7 @@ export const multusCacheCorrupt: FailureClass = {
   category: "removal-fails",
   title: "Corrupt multus cache",
   explanation:
-    "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without telling the networks, so their addresses leak.",
+    "A power cut damaged the file in which multus remembers which networks it gave to this pod. Old multus then fails every removal; multus 4 reports success without a DEL of the networks, so their addresses leak.",
   mechanism:
     "multus writes /var/lib/cni/multus/<id> without fsync. Up to 3.9 an unreadable file makes DEL fail forever; from 4.0.0 DEL logs it and returns success before any delegate is called.",
   signatures: () => [

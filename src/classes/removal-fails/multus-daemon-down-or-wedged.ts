@@ -177,7 +177,7 @@ function troubleOf(
     return shims.length > 0 || (view.runtimeUpSeconds ?? 0) >= START_SECONDS ? "down" : undefined;
   }
   if (process?.isStopped === true) return "wedged";
-  // An idle daemon that does not answer at once holds nobody up; one that answers waits for its delegates.
+  // An idle daemon that does not answer immediately blocks no pod; one that answers waits for its delegates.
   if (shims.length === 0) return undefined;
   if ((cpu?.throttledPercent ?? 0) >= STARVED_PERCENT) return "starved";
   return state === "silent" ? "wedged" : undefined;
@@ -185,7 +185,7 @@ function troubleOf(
 
 const SUMMARY: Readonly<Record<Trouble, (daemon: MultusDaemon) => string>> = {
   down: ({ socket }) =>
-    `nobody listens on ${socket}: the multus daemon is down, no pod of this node gets a network, and deleted pods leak theirs`,
+    `no process listens on ${socket}: the multus daemon is down, no pod of this node gets a network, and deleted pods leak theirs`,
   wedged: ({ socket, process }) =>
     `the multus daemon ${process === undefined ? "" : `(pid ${process.pid}) `}does not answer on ${socket}: no pod of this node starts or stops until it is restarted`,
   starved: ({ cpu }) =>

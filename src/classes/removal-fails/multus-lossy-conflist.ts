@@ -45,7 +45,7 @@ export const multusLossyConflist: FailureClass = {
     steps: [
       "Move the incomplete cache to quarantine and give multus one it cannot parse: DEL then returns success without calling the delegates, for as long as the sandbox exists.",
       "Let kubelet stop the sandbox, or stop and remove it over CRI.",
-      "Sweep what the delegates had allocated, and tell the operator to change the multus version.",
+      "Release what the delegates had allocated. The operator has to change the multus version.",
     ],
     gates: [
       "The sandbox is dead: NotReady, no container running, no task, no shim.",

@@ -40,7 +40,7 @@ export const shimLost: FailureClass = {
   logFragments: ["sandbox", "runc did not", "controller status", "shim", "ttrpc", "dial unix"],
   inSnapshot: {
     visible: false,
-    why: "Not looked for yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
+    why: "Not detected yet. It would show as a sandbox that CRI calls Ready with no shim carrying its id.",
   },
   versions: "All; containerd 2.2.0 and later retries.",
   treatment: {

@@ -28,7 +28,7 @@ export const vmRuntimeLeft: FailureClass = {
   logFragments: ["kata", "resource busy", "runsc", "/vc/", "gvisor"],
   inSnapshot: {
     visible: false,
-    why: "Processes of virtual machines are not told from others yet.",
+    why: "Processes of virtual machines are not distinguished from others yet.",
   },
   versions: "Reported for kata 2.4; possible with any VM-like runtime.",
   treatment: {

@@ -8,7 +8,7 @@ export const boltCorruption: FailureClass = {
   category: "runtime-down",
   title: "The runtime's database is damaged",
   explanation:
-    "A power cut or a sick disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made again.",
+    "A power cut or a failing disk damaged containerd's own database, and it crashes when it reads it. The node cannot run anything until the database is restored or made again.",
   mechanism: "meta.db is a bbolt file; a torn page makes bbolt panic while opening or walking it.",
   signatures: () => [
     {
@@ -65,7 +65,7 @@ export const boltCorruption: FailureClass = {
     "Otherwise move the containerd root away and let it be made again; images are pulled again.",
   ],
   danger:
-    "After a wipe every old id is unknown: look for surviving processes before sweeping addresses and namespaces.",
+    "After a wipe every old id is unknown: check for surviving processes before sweeping addresses and namespaces.",
   links: [
     "https://github.com/containerd/containerd/issues/4838",
     "https://github.com/containerd/containerd/issues/3347",

@@ -36,7 +36,7 @@ export const cniLockWedge: FailureClass = {
       level: "symptom",
       confidence: 0.45,
       decides:
-        "crictl pods answers while crictl info hangs: this class. Neither answers: the runtime itself is down; look at its own log (D1 to D4).",
+        "crictl pods answers while crictl info hangs: this class. Neither answers: the runtime itself is down; check its own log (D1 to D4).",
     },
     {
       text: "GenericPLEG: Unable to retrieve pods: … DeadlineExceeded",

@@ -54,7 +54,7 @@ export const volumeAttachmentStuck: FailureClass = {
     mode: "attended",
     reversible: false,
     steps: [
-      "See what the attacher says, and where else the volume is attached.",
+      "Check the attacher's log, and where else the volume is attached.",
       "unghost heal --only volume-attachment-stuck deletes it, with a copy in the journal; the cluster makes it again.",
     ],
     gates: [
@@ -66,7 +66,7 @@ export const volumeAttachmentStuck: FailureClass = {
     ],
   },
   byHand: [
-    "kubectl get volumeattachment, and kubectl describe the one of this node: what does its status say?",
+    "kubectl get volumeattachment, and kubectl describe the one of this node: check its status.",
     "kubectl -n <driver's namespace> logs deploy/<controller> -c csi-attacher",
     "Only when the volume is in use nowhere: kubectl delete volumeattachment <name>.",
   ],
@@ -87,7 +87,7 @@ function detect(view: NodeView): readonly Detected[] {
   return (kubernetes.unattached ?? []).flatMap((attachment) => {
     const since = attachment.deletedAt ?? attachment.createdAt;
     const ageMs = observedAt.getTime() - since.getTime();
-    // A time that makes no sense says nothing about how long it has waited.
+    // An invalid time is no evidence of how long it has waited.
     if (!(ageMs >= view.policy.volumeAttachmentAgeMs)) return [];
     const users = podsOf(attachment, kubernetes.pods);
     const pods = users.filter(({ phase }) => phase === "Pending");
@@ -127,9 +127,9 @@ function summaryOf({ volume = "a volume", deleting, attached }: UnattachedVolume
 }
 
 function statusOf({ attacher, attached, error, deleting, finalizers }: UnattachedVolume): string {
-  const says = error === undefined ? "its status gives no reason" : `its status says: ${error}`;
+  const status = error === undefined ? "its status gives no reason" : `its status: ${error}`;
   const ending = deleting ? `; its deletion waits for ${finalizers.join(", ") || "the API server"}` : "";
-  return `attached: ${attached} by ${attacher}; ${says}${ending}`;
+  return `attached: ${attached} by ${attacher}; ${status}${ending}`;
 }
 
 /** Clocks of two machines differ, and a renewal may be late once. */
@@ -138,7 +138,7 @@ const CLOCK_TOLERANCE_SECONDS = 60;
 function attacherHealth({ attacher, lease, unknown }: UnattachedVolume, now: Date): Evidence {
   if (lease !== undefined) return { source: "kubernetes", fact: leaseInWords(lease, attacher, now) };
   const why = unknown.length > 0 ? "" : ": it holds no lease external-attacher-leader-…";
-  return { source: "kubernetes", fact: `whether the attacher ${attacher} works cannot be told${why}` };
+  return { source: "kubernetes", fact: `whether the attacher ${attacher} works is unknown${why}` };
 }
 
 function leaseInWords({ holder, renewedAt, durationSeconds }: AttacherLease, attacher: string, now: Date): string {
