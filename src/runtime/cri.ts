@@ -113,7 +113,7 @@ export function openCri(path: string, channel: GrpcChannel = openChannel(path)):
   };
 }
 
-/** Whether somebody speaks CRI there. Whoever does not, for whatever reason, cannot be asked anything else either. */
+/** Whether a CRI server answers at the socket. */
 export async function answersCri(path: string, call: CallOptions): Promise<boolean> {
   const cri = openCri(path);
   try {
