@@ -120,7 +120,7 @@ describe("dead-after-crash", () => {
     expect(finding?.id).toBe(S1);
     expect(finding?.evidence).toContainEqual({
       source: "cri",
-      fact: "nobody saw the end: main exited (exit 255, Unknown), side exited (exit -1, Error)",
+      fact: "no exit was recorded: main exited (exit 255, Unknown), side exited (exit -1, Error)",
     });
   });
 

@@ -42,8 +42,8 @@ describe("multus-daemon-down-or-wedged", () => {
     ["it is silent for a moment", { state: "silent", process }, 3, undefined],
     ["it is silent while a shim waits", { state: "silent", process }, 30, /pid 143\) does not answer/],
     ["it is stopped", { state: "silent", process: { ...process, isStopped: true } }, undefined, /does not answer/],
-    ["nobody listens", { state: "dead" }, 30, /nobody listens/],
-    ["its socket is gone", { state: "missing" }, undefined, /nobody listens/],
+    ["nobody listens", { state: "dead" }, 30, /no process listens/],
+    ["its socket is gone", { state: "missing" }, undefined, /no process listens/],
     [
       "its CPU limit pauses it most of the time",
       { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 80 } },

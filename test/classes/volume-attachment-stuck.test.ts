@@ -86,7 +86,7 @@ describe("volume-attachment-stuck", () => {
   });
 
   test.each<readonly [string, Partial<UnattachedVolume>, RegExp]>([
-    ["the attacher's own words", { error: "volume is in use" }, /its status says: volume is in use/],
+    ["the attacher's own words", { error: "volume is in use" }, /its status: volume is in use/],
     ["that it gave none", {}, /its status gives no reason/],
     ["where else it is attached", { attachedTo: ["n2"] }, /attached to n2/],
     ["an attacher that works", {}, /driver\.example works: ctrl-1/],
@@ -110,7 +110,7 @@ describe("volume-attachment-stuck", () => {
       PATIENT,
     );
 
-    expect(factsOf(seen)).toMatch(/whether the attacher driver\.example works cannot be told/);
+    expect(factsOf(seen)).toMatch(/whether the attacher driver\.example works is unknown/);
   });
 
   const policy = { ...PATIENT, allDead: false, cap: 10 };

@@ -81,9 +81,7 @@ export const containerUnkillable: FailureClass = {
     ],
     gates: ["No duplicate names among the records before a restart.", "Enough free disk."],
   },
-  byHand: [
-    "Find the pid (crictl inspect), check its state in /proc/<pid>/status, then restart the runtime or reboot.",
-  ],
+  byHand: ["Find the pid (crictl inspect), check its state in /proc/<pid>/status, then restart the runtime or reboot."],
   danger: "Never remove the record while the process lives: it would go on writing to its volume unseen.",
   links: [
     "https://github.com/containerd/containerd/issues/10755",

@@ -51,7 +51,10 @@ export const iptablesPortmap: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: false,
-    steps: ["Stop the sandboxes one at a time, with growing pauses.", "Missing program: report it; nothing else helps."],
+    steps: [
+      "Stop the sandboxes one at a time, with growing pauses.",
+      "Missing program: report it; nothing else helps.",
+    ],
     gates: ["The sandbox is dead.", "No other removal is under way."],
   },
   byHand: [
