@@ -79,7 +79,7 @@ release-test: release image ## the release is reproducible, and runs on the mach
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
 	nice -n 10 node scripts/mutation/main.ts $(MODULES)
 
-demo: setup build ## a power cut under a real node, told as a short story
+demo: setup build ## a power cut under a real node, step by step
 	@node lab/demo.ts
 
 bench: setup build ## speed and memory, side by side with crictl where it can be had

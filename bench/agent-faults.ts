@@ -92,7 +92,7 @@ function hungDel({ node, hangs }: SoakStage): void {
   node.script({ hangs: [...hangs] });
 }
 
-/** Of a sandbox that nobody knows, from before the last boot. */
+/** Of an unknown sandbox, from before the last boot. */
 function orphanedCache({ node }: SoakStage): void {
   const path = resultOf(node, randomBytes(32).toString("hex"));
   writeFileSync(path, JSON.stringify({ kind: "cniCacheV1", result: { cniVersion: "1.0.0" } }));

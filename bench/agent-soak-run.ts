@@ -31,7 +31,7 @@ export interface SoakResult {
 
 /** A version that stumbles over damaged caches, as the simulated one does whatever it claims to be. */
 const DAMAGED_CACHES_FAIL = "1.6.20";
-/** So many faults at once, then everything must be well again. */
+/** This many faults at the same time, then everything must be healthy again. */
 const FAULTS_A_ROUND = 20;
 const COMPANY = 20;
 const WELL_MS = 60_000;
@@ -39,7 +39,7 @@ const WELL_MS = 60_000;
 const LOST_EXIT_CODE = 255;
 const CALL = { timeoutMs: 10_000 };
 
-/** A day of faults takes minutes: nothing waits for an age, and nothing is given up before it could be mended. */
+/** A day of faults takes minutes: nothing waits for an age, and nothing is given up before it could be repaired. */
 const CONFIG = `agent:
   defaults: { minAge: 0s, attempts: 100, coolDown: 1s }
   cap: 10000
@@ -127,7 +127,7 @@ async function readyPods(cri: CriClient): Promise<number> {
 interface SoakedAgent {
   rssMb(): number;
   isAlive(): boolean;
-  /** Asks it to end, and says what was wrong with it. */
+  /** Stops it, and returns what was wrong with it. */
   end(): Promise<readonly string[]>;
   kill(): void;
 }
@@ -156,10 +156,10 @@ function startAgent(unghost: string, { root }: SimulatedNode): SoakedAgent {
     end: async () => {
       child.kill("SIGTERM");
       const [code, signal] = await ended;
-      const said = stderr.trim();
+      const errors = stderr.trim();
       return [
         ...(code === 0 ? [] : [`the agent ended with ${code ?? signal}`]),
-        ...(said === "" ? [] : [`the agent said on stderr: ${said}`]),
+        ...(errors === "" ? [] : [`the agent wrote to stderr: ${errors}`]),
         ...failures,
       ];
     },

@@ -1,5 +1,5 @@
 /**
- * A simulated node with so many sandboxes: `node bench/crowded-node.ts COUNT ready|dead`. It is a program of its own,
+ * A simulated node with COUNT sandboxes: `node bench/crowded-node.ts COUNT ready|dead`. It is a program of its own,
  * because serving in the process that measures would disturb the measuring. Prints where it is, ends with its stdin.
  */
 import { startSimulatedNode } from "../lab/simulated/node.ts";

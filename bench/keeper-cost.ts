@@ -22,7 +22,7 @@ interface Latencies {
   readonly del: number[];
 }
 
-/** What the keeper costs whoever makes and deletes pods: with and without it by turns, on an ext4 loop device. */
+/** What the keeper costs while pods are created and deleted: with and without it by turns, on an ext4 loop device. */
 export async function benchKeeperCost(unghost: string, blocks: number = BLOCKS): Promise<Result> {
   const title = `pods made and deleted at 5 a second, with and without unghost keep, ${blocks} blocks of ${PODS_A_BLOCK} each by turns`;
   const why = await whyNoLoopDisk("ext4");

@@ -28,7 +28,7 @@ const benchmarks = [
   () => benchHeal(unghost, { containers: ["main"] }),
   () => benchAgent(unghost),
   () => benchKeeperCost(unghost),
-  ...powerCuts("nobody"),
+  ...powerCuts("none"),
   ...powerCuts("keep"),
   ...powerCuts("agent"),
 ];

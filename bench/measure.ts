@@ -9,25 +9,25 @@ export interface Run {
   readonly peakMb: number;
 }
 
-const LOOK_MS = 1;
+const SAMPLE_MS = 1;
 
-/** The kernel keeps a process's peak only as long as it lives, and Node gives none for a child: so it is looked at often. */
+/** The kernel keeps a process's peak only as long as it lives, and Node gives none for a child: so it is sampled often. */
 export function measure(command: readonly string[], env: Readonly<Record<string, string>>): Promise<Run> {
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
     const child = spawn(file, args, { env, stdio: ["ignore", "pipe", "ignore"] });
     let peakMb = 0;
-    const look = (): void => {
+    const sample = (): void => {
       peakMb = Math.max(peakMb, peakOf(child.pid));
     };
-    const looking = setInterval(look, LOOK_MS);
+    const sampling = setInterval(sample, SAMPLE_MS);
     // The report is printed at the very end, when everything it is made of is still in memory.
-    child.stdout.on("data", look);
+    child.stdout.on("data", sample);
     child.once("error", reject);
     child.once("exit", (code) => {
       const ms = performance.now() - startedAt;
-      clearInterval(looking);
+      clearInterval(sampling);
       resolve({ ms, code, peakMb });
     });
   });
@@ -38,7 +38,7 @@ function peakOf(pid: number | undefined): number {
     const [, kilobytes = "0"] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
     return Number(kilobytes) / 1024;
   } catch {
-    // It has ended between two looks: what was seen before counts.
+    // It has ended between two samples: the last one counts.
     return 0;
   }
 }

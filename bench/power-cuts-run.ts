@@ -7,7 +7,7 @@ import type { RuntimeVersion } from "../lab/runtime-config.ts";
 import { benchPowerCuts, type Helper } from "./power-cuts.ts";
 import { isMissed, render } from "./result.ts";
 
-const [cuts = "30", seed = "1", helpers = "nobody,keep,agent", runtimes = "1.6,2.3"] = process.argv.slice(2);
+const [cuts = "30", seed = "1", helpers = "none,keep,agent", runtimes = "1.6,2.3"] = process.argv.slice(2);
 const unghost = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
 
 for (const runtime of runtimes.split(",") as RuntimeVersion[]) {

@@ -6,10 +6,10 @@ import type { RuntimeVersion } from "../lab/runtime-config.ts";
 import { service } from "../lab/service.ts";
 import type { Result } from "./result.ts";
 
-/** Who looks after the node while pods are made, and after it has booted. */
-export type Helper = "nobody" | "keep" | "agent";
+/** What runs on the node while pods are created, and after it has booted. */
+export type Helper = "none" | "keep" | "agent";
 
-const COMMANDS: Readonly<Record<Exclude<Helper, "nobody">, readonly string[]>> = {
+const COMMANDS: Readonly<Record<Exclude<Helper, "none">, readonly string[]>> = {
   keep: ["keep"],
   agent: ["agent", "--no-kube", "--listen", ""],
 };
@@ -51,7 +51,7 @@ export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result>
   const sum = (key: "pods" | "lost"): number => results.reduce((total, result) => total + result[key], 0);
   const ages = results.flatMap(({ tornAgesMs }) => tornAgesMs).toSorted((one, other) => one - other);
   const old = ages.filter((age) => age > OLD_MS).length;
-  const isKept = helper !== "nobody";
+  const isKept = helper !== "none";
   return {
     title,
     rows: [],
@@ -72,12 +72,12 @@ function describeAges(ages: readonly number[]): string {
 }
 
 const WORDS: Readonly<Record<Helper, string>> = {
-  nobody: "without unghost",
+  none: "without unghost",
   keep: "with unghost keep",
   agent: "with the agent",
 };
 
 async function startHelper(node: LabNode, unghost: string, helper: Helper): Promise<void> {
-  if (helper === "nobody") return;
+  if (helper === "none") return;
   await service(node, helper, `/var/log/${helper}.log`, [unghost, ...COMMANDS[helper]]).start();
 }

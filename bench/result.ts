@@ -26,8 +26,8 @@ export function render({ title, rows, bars, notes }: Result): string {
     return `  ${name.padEnd(widest)}  ${cells(numbers)}`;
   });
   const verdicts = bars.map((bar) => {
-    const said = isMissed(bar) ? "MISSED" : "ok";
-    return `  ${bar.name.padEnd(widest)}  ${bar.value.toFixed(2)} (at most ${bar.most})  ${said}`;
+    const verdict = isMissed(bar) ? "MISSED" : "ok";
+    return `  ${bar.name.padEnd(widest)}  ${bar.value.toFixed(2)} (at most ${bar.most})  ${verdict}`;
   });
   return [title, ...head, ...lines, ...verdicts, ...notes.map((note) => `  ${note}`), "", ""].join("\n");
 }

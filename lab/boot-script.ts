@@ -2,7 +2,7 @@
  * What runs first in a node's fresh namespaces: builds the node's root from tmpfs, its disks and read-only views of
  * the machine's programs, moves into it, and stays as its init. Everything it mounts exists in the node alone.
  *
- * As init it waits for its input to end, which happens when whoever started the node dies, however that comes about.
+ * As init it waits for its input to end, which happens when the process that started the node dies, for whatever reason.
  * A shell that waits reaps every orphan, as an init must.
  */
 export const BOOT_SCRIPT = `

@@ -44,7 +44,7 @@ exec ${UNSHARE} "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
 
 /**
  * For an init that does not watch its input: the launcher stays and ends the node when its own input ends, which happens
- * when whoever started it dies. It stays outside of the node's cgroups, which a power cut empties.
+ * when the process that started it dies. It stays outside of the node's cgroups, which a power cut empties.
  */
 export const WATCHING_LAUNCH_SCRIPT = `
 exec 3<&0 </dev/null
@@ -100,19 +100,19 @@ export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity)
 /** The boot script reports its pid when the node is up. */
 function reportedInit(child: ChildProcessWithoutNullStreams): Promise<ProcessIdentity> {
   return new Promise((up, failed) => {
-    let said = "";
-    let heard = "";
+    let errors = "";
+    let output = "";
     const fail = (why: string) => {
       clearTimeout(timer);
-      failed(new Error(`the lab node did not boot: ${why}. ${said.trim()}`));
+      failed(new Error(`the lab node did not boot: ${why}. ${errors.trim()}`));
     };
-    const timer = setTimeout(() => fail(`nothing heard of it within ${BOOT_MS} ms`), BOOT_MS);
+    const timer = setTimeout(() => fail(`no answer within ${BOOT_MS} ms`), BOOT_MS);
     child.stderr.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
+      errors += chunk.toString();
     });
     child.stdout.on("data", (chunk: Buffer) => {
-      heard += chunk.toString();
-      const match = /^up (\d+)\n/m.exec(heard);
+      output += chunk.toString();
+      const match = /^up (\d+)\n/m.exec(output);
       if (match === null) return;
       clearTimeout(timer);
       const init = identify(Number(match[1]));

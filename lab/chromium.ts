@@ -47,7 +47,7 @@ function libraryDirs(root: string): readonly string[] {
 }
 
 async function unpackChromium(dir: string): Promise<void> {
-  // Also where it is installed: what belongs to the browser is looked for beside it.
+  // Also where it is installed: the browser's files are expected beside it.
   const packages = new Set([NAME, `${NAME}-common`, ...(await missingPackages())]);
   await unpackDebianPackages([...packages], dir);
   await writeFile(join(dir, FONTS_CONF), fontsConf());

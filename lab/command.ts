@@ -69,13 +69,13 @@ export function run(command: readonly string[], options: CommandOptions = {}): P
   });
 }
 
-/** As run(), for commands that must succeed: anything else throws with what was said on stderr. */
+/** As run(), for commands that must succeed: anything else throws with its stderr. */
 export async function runOrThrow(command: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   const result = await run(command, options);
   if (result.code === 0) return result;
-  const said = (result.stderr.trim() || result.stdout.trim()).slice(-2000);
+  const output = (result.stderr.trim() || result.stdout.trim()).slice(-2000);
   const how = result.timedOut ? `did not end within ${options.timeoutMs} ms` : `ended with code ${result.code}`;
-  throw new Error(`${command.join(" ").slice(0, 200)} ${how}: ${said}`);
+  throw new Error(`${command.join(" ").slice(0, 200)} ${how}: ${output}`);
 }
 
 function killGroup(pid: number | undefined): void {

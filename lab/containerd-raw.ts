@@ -6,7 +6,7 @@ export function containerdCall(node: LabNode, method: string, message: Uint8Arra
   return rawUnary(node.socket, `/containerd.services.${method}`, message, { "containerd-namespace": "k8s.io" });
 }
 
-/** A protobuf message whose only field is the first one, a string: what most requests about one id look like. */
+/** A protobuf message whose only field is the first one, a string: the form of most requests about one id. */
 export function idMessage(id: string): Buffer {
   const text = Buffer.from(id);
   if (text.length > 127) throw new Error(`an id of ${text.length} bytes does not fit a one-byte length`);

@@ -17,7 +17,7 @@ export const CSI_PLUGIN = {
 
 export interface CsiDriver {
   readonly socket: string;
-  /** What the API says of its node plugin. */
+  /** The API's objects of its node plugin. */
   readonly plugin: PodObjectParts;
   /** A sidecar in a pod of its own, as Longhorn's attacher is, that crashes for want of the socket. */
   readonly sidecar: PodObjectParts;

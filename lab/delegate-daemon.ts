@@ -11,7 +11,7 @@ import { until } from "./poll.ts";
 export const DELEGATE = "lab-ovn";
 export const DELEGATE_SOCKET = "/run/openvswitch/kube-ovn-daemon.sock";
 
-/** What the daemon does with a request: answer, accept and never answer, or answer after so many milliseconds. */
+/** What the daemon does with a request: answer, accept and never answer, or answer after this many milliseconds. */
 export type DelegateMood = "well" | "hang" | `slow ${number}`;
 
 const MOOD_FILE = "/var/lib/lab-ovn/mood";
@@ -61,7 +61,7 @@ require("node:net").createServer((socket) => {
 }).listen("${DELEGATE_SOCKET}", () => writeFileSync("${PID_FILE}", String(process.pid)));
 `;
 
-/** Puts the plugin where CNI looks for it. It asks the daemon only where its configuration says so. */
+/** Puts the plugin into CNI's bin directory. It asks the daemon only where it is configured to. */
 export function installDelegate(node: LabNode): Promise<void> {
   return node.writeFile(`${CNI_BIN_DIR}/${DELEGATE}`, PLUGIN, 0o755);
 }
@@ -93,7 +93,7 @@ export async function stopDelegateDaemon(node: LabNode, socketFile: "stays" | "g
   if (socketFile === "goes") await rm(node.livePath(DELEGATE_SOCKET), { force: true });
 }
 
-/** A new daemon that works: whoever waited for the old one gets its end of file. */
+/** A new daemon that works: callers that waited for the old one get an end of file. */
 export async function restartDelegateDaemon(node: LabNode): Promise<void> {
   await stopDelegateDaemon(node);
   await setDelegateMood(node, "well");

@@ -1,4 +1,4 @@
-/** `make demo`: a power cut under a node, told as a short story. Leaves nothing behind, however it ends. */
+/** `make demo`: a power cut under a node, step by step. Leaves nothing behind, however it ends. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { wantsColour } from "../src/cli/io.ts";

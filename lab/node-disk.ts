@@ -44,7 +44,7 @@ export async function createDisk(nodeDir: string, hostname: string, tools: Tools
   }
   await writeFile(diskPath(nodeDir, "etc/hostname"), `${hostname}\n`);
   await writeFile(diskPath(nodeDir, "etc/hosts"), `127.0.0.1 localhost ${hostname}\n::1 localhost\n`);
-  // Empty on purpose: containerd copies it into every sandbox, and nothing in the lab may look for a name server.
+  // Empty on purpose: containerd copies it into every sandbox, and nothing in the lab may query a name server.
   await writeFile(diskPath(nodeDir, "etc/resolv.conf"), "");
   await writeFile(diskPath(nodeDir, "etc/machine-id"), `${randomBytes(16).toString("hex")}\n`);
   for (const plugin of readdirSync(tools.cniBinDir)) {

@@ -30,7 +30,7 @@ function clearAll(): void {
   standing.clear();
 }
 
-/** Ends by the same signal again, now that nobody listens: whoever started us sees how we died. */
+/** Ends by the same signal again, now without a handler: the parent process sees the signal. */
 function clearAndDie(signal: NodeJS.Signals): void {
   clearAll();
   disarm();

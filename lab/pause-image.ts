@@ -6,7 +6,7 @@ export const PAUSE_IMAGE = "unghost.lab/pause:1";
 
 const LINKS = ["sh", "sleep", "cat", "echo", "true", "false", "ls", "kill", "ps"];
 
-/** An OCI image in one archive, as `ctr images import` takes it: a static busybox that sleeps unless told otherwise. */
+/** An OCI image in one archive, as `ctr images import` takes it: a static busybox that sleeps by default. */
 export function pauseImage(busybox: Uint8Array): Buffer {
   const layer = tar([
     { type: "directory", path: "bin/", mode: 0o755 },

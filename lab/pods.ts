@@ -41,7 +41,7 @@ export interface LabPod {
   readonly containerIds: readonly ContainerId[];
 }
 
-const RUN_FOR_EVER = ["sleep", "1000000000"] as const;
+const SLEEP_FOREVER = ["sleep", "1000000000"] as const;
 
 const CALL_MS = 120_000;
 const AT_ONCE = 4;
@@ -131,7 +131,7 @@ async function runContainer(
   const config = {
     metadata: { name: spec.name, attempt },
     image: { image: PAUSE_IMAGE },
-    command: [...(spec.command ?? RUN_FOR_EVER)],
+    command: [...(spec.command ?? SLEEP_FOREVER)],
     mounts: [...(spec.mounts ?? [])],
     labels: {
       "io.kubernetes.container.name": spec.name,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const STEP_MS = 20;
 
-/** Waits until `probe` gives something, and says what was waited for when that takes too long. */
+/** Waits until `probe` returns a value; the timeout error names what was waited for. */
 export async function until<T>(
   what: string,
   timeoutMs: number,

@@ -6,7 +6,7 @@ export type RuntimeVersion = "1.6" | "2.1" | "2.3";
 
 const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4" } as const;
 
-/** One containerd as a node runs it: where its programs are and what its configuration says. */
+/** One containerd as a node runs it: its programs and its configuration. */
 export interface RuntimeSetup {
   readonly version: RuntimeVersion;
   /** Directories of containerd, its shim, ctr and runc, in the order of PATH. */

@@ -51,7 +51,7 @@ export function apiHas(node: LabNode, address: string, object: object): Promise<
   return node.writeFile(`${STATE_DIR}/objects${address}.json`, JSON.stringify(object));
 }
 
-/** Where an object lies, for whoever plays a controller. */
+/** The path of an object, for tests that act as a controller. */
 export function objectFile(node: LabNode, address: string): string {
   return node.path(`${STATE_DIR}/objects${address}.json`);
 }
@@ -90,7 +90,7 @@ export function apiForgets(node: LabNode, pod: PodRef): Promise<void> {
   return rm(node.path(`${STATE_DIR}/objects${podAddress(pod)}.json`), { force: true });
 }
 
-/** What the API was asked since it was last looked at: method, path and query, one line each. */
+/** Requests since the last call: method, path and query, one line each. */
 export async function askedOfApi(node: LabNode): Promise<readonly string[]> {
   const file = node.path(`${STATE_DIR}/requests`);
   if (!existsSync(file)) return [];

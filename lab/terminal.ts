@@ -7,7 +7,7 @@ import { unpackDebianPackages } from "./debian-packages.ts";
 import type { LabNode } from "./node.ts";
 import { until } from "./poll.ts";
 
-/** A terminal of a given width, as a person sees it: tmux, with a server of its own. */
+/** A terminal of a given width, as a user sees it: tmux, with a server of its own. */
 export interface Terminal {
   /** What is on the screen once the command has ended. `answers` are typed when their question is there. */
   show(

@@ -30,7 +30,7 @@ export function watchVerdicts(program: string): CommandWatch {
     const unseen = stillWaiting(before, await waitingPods(node), healedAt.get(node));
     if (unseen.length === 0) return result;
     const pods = unseen.map(({ pod, since }) => `${pod} (kubelet gave up at ${since.toISOString()})`).join(", ");
-    throw new Error(`${command.slice(1).join(" ")} says healthy while pods wait for their sandboxes: ${pods}`);
+    throw new Error(`${command.slice(1).join(" ")} reports healthy while pods wait for their sandboxes: ${pods}`);
   };
 }
 
@@ -40,7 +40,7 @@ export async function expectWaitsSeen(node: LabNode, program: string): Promise<v
   await node.exec([program, "scan", "--timeout", "30s", "-o", "json"], { timeoutMs: SCAN_MS });
 }
 
-/** With kubelet's earlier attempts gone, a heal leaves the next one to kubelet: what failed before says nothing about it. */
+/** With kubelet's earlier attempts gone, a heal leaves the next one to kubelet: earlier failures are no evidence about it. */
 function stillWaiting(
   before: readonly WaitingPod[],
   after: readonly WaitingPod[],

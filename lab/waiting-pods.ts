@@ -21,8 +21,8 @@ const CALL = { timeoutMs: 30_000 } as const;
 const MS_PER_TICK = 10;
 
 /**
- * The truth that a verdict is measured by, without unghost's help: the processes of the node, the log of its kubelet (or
- * of whoever stands in for one), kubelet's pod directories and the runtime's list.
+ * The reference for a verdict, without unghost's help: the processes of the node, the log of its kubelet (or
+ * of the stand-in for one), kubelet's pod directories and the runtime's list.
  */
 export async function waitingPods(node: LabNode): Promise<readonly WaitingPod[]> {
   if (!node.powered) return [];
@@ -43,7 +43,7 @@ function isSandboxOf({ metadata, state, createdAt }: PodSandbox, { uid, since, h
   return state === PodSandboxState.SANDBOX_READY || (!hangs && createdAt > BigInt(since.getTime()) * 1_000_000n);
 }
 
-/** By its program, or by the script that goes by its name. */
+/** By its program, or by the script of its name. */
 function isKubelet({ command }: NodeProcess): boolean {
   return command.slice(0, 2).some((word) => word.endsWith("/kubelet"));
 }

@@ -6,7 +6,8 @@ import { globSync, readFileSync } from "node:fs";
 
 /** What is checked. Generated files repeat their sources. */
 const CHECKED: readonly string[] = [
-  "scripts/**/*",
+  "{bench,lab,scripts}/**/*",
+  "Makefile",
   "src/{boot,child,classes,distributions,doctor,evidence,explain,fleet,host,keeper,kube,liveness,runtime,snapshot}/**/*",
   "src/agent/*.ts",
   "src/agent/{http,kube,metrics,policy,triggers}/**/*",

@@ -15,7 +15,7 @@ import type { LabPod } from "../pods.ts";
 import { hostileEntry } from "./hostile-entry.ts";
 import type { Random } from "./random.ts";
 
-/** What a fault is injected into: pods that died, pods that run, and names and addresses that nobody else has. */
+/** What a fault is injected into: pods that died, pods that run, and names and addresses that are free. */
 export interface Stage {
   readonly node: LabNode;
   readonly random: Random;
@@ -25,10 +25,10 @@ export interface Stage {
   readonly newAddress: () => string;
 }
 
-/** A fault, and what must be mended before healing can succeed, if anything. */
+/** A fault, and what must be repaired before healing can succeed, if anything. */
 export interface Fault {
   readonly did: string;
-  readonly mend?: () => Promise<void>;
+  readonly repair?: () => Promise<void>;
   /** A pod that waits for its sandbox, and of which kubelet has reported so. */
   readonly waiting?: PodRef;
 }
@@ -51,11 +51,11 @@ const ANYWHERE: readonly Injector[] = [
   async ({ node, newName }) => {
     const name = newName();
     const left = await failedRollback(node, { name });
-    return { did: left?.did ?? `made ADD and roll-back of ${name} fail`, mend: () => liftOrder(node, "DEL", name) };
+    return { did: left?.did ?? `made ADD and roll-back of ${name} fail`, repair: () => liftOrder(node, "DEL", name) };
   },
   ({ node }) => (node.runtime !== "1.6" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
   ({ node, random }) => hostileEntry(node, random.pick(["symlink", "fifo", "directory", "sparse"])),
-  // A pod that runs with a broken cache is in trouble later; today nobody may touch it.
+  // A pod that runs with a broken cache is in trouble later; now it must not be touched.
   ({ node, random, ready }) => emptyResultCache(node, random.pick(ready)),
 ];
 
@@ -65,7 +65,7 @@ const ON_GHOSTS: readonly Injector[] = [
   async ({ node, random, ghosts }) => {
     const pod = random.pick(ghosts);
     const { did } = await refusingDel(node, pod);
-    return { did, mend: () => acceptDel(node, pod) };
+    return { did, repair: () => acceptDel(node, pod) };
   },
 ];
 

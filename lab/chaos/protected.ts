@@ -4,7 +4,7 @@ import { bridgeNetwork } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";
 
-/** A pod that no healing may harm, and what it looked like before. */
+/** A pod that no healing may harm, and its state before. */
 export type Protected =
   | { readonly kind: "ready"; readonly pod: LabPod; readonly pid: number; readonly address: string }
   | { readonly kind: "finished"; readonly pod: LabPod; readonly logs: ReadonlyMap<string, string> };

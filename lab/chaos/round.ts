@@ -20,7 +20,7 @@ export interface Arena {
 }
 
 export interface RoundResult {
-  /** What happened, for whoever has to find out why. */
+  /** What happened, to find the cause of a failure. */
   readonly story: readonly string[];
   /** What should not have happened; empty when all is well. */
   readonly complaints: readonly string[];
@@ -61,15 +61,15 @@ export async function chaosRound(arena: Arena): Promise<RoundResult> {
 
   const newAddress = () => `10.88.201.${arena.names++ % 250}`;
   const faults = await someFaults({ node, random, ghosts, ready, newName, newAddress }, story);
-  const mends = faults.flatMap(({ mend }) => (mend === undefined ? [] : [mend]));
+  const repairs = faults.flatMap(({ repair }) => (repair === undefined ? [] : [repair]));
   const waiting = faults.flatMap((fault) => (fault.waiting === undefined ? [] : [fault.waiting]));
   const complaints: string[] = [...(await unseenWaits(node, arena.unghost, waiting))];
   if (random.chance(0.3)) await killedHeal(arena, story);
   const first = await heal(arena);
   story.push(`healed: ${outcomes(first.report)}`);
   complaints.push(...(await allHarm(node, guarded, "after the heal")));
-  for (const mend of mends) await mend();
-  const last = mends.length > 0 ? await heal(arena) : first;
+  for (const repair of repairs) await repair();
+  const last = repairs.length > 0 ? await heal(arena) : first;
   complaints.push(...leftOver(last), ...(await allHarm(node, guarded, "at the end")), ...(await unaccountedFor(node)));
   await clearAway(arena, ready, story);
   return { story, complaints };
@@ -124,7 +124,7 @@ async function heal({ node, unghost }: Arena): Promise<Healed> {
   }
 }
 
-/** A pod that runs with a broken cache is nobody's ghost; whatever else is left was not healed. */
+/** A pod that runs with a broken cache is not a ghost; whatever else is left was not healed. */
 function leftOver({ code, report, stderr }: Healed): readonly string[] {
   if (code === 0) return [];
   const why = new Map(report.actions?.map(({ finding, outcome, reason }) => [finding, `${outcome}, ${reason ?? ""}`]));

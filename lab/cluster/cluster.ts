@@ -13,7 +13,7 @@ import { ensureClusterTools } from "./tools.ts";
 export interface ClusterOptions {
   /** Defaults to containerd 1.6. */
   readonly runtime?: RuntimeVersion;
-  /** One where nothing is said. */
+  /** One by default. */
   readonly nodes?: number;
   readonly kubelet?: KubeletSettings;
   /** Sees every command that is run in a node. */
@@ -31,7 +31,7 @@ export interface Cluster {
   /** As `kubectl apply -f -`. */
   apply(objects: readonly object[] | string, options?: ExecOptions): Promise<void>;
   pods(namespace?: string): Promise<readonly PodObject[]>;
-  /** Waits until exactly so many pods are there and each of them is as asked. */
+  /** Waits until exactly this many pods exist and each of them fulfils the condition. */
   waitForPods(count: number, isIt: (pod: PodObject) => boolean, timeoutMs?: number): Promise<readonly PodObject[]>;
   condition(node: ClusterNode, type: string): Promise<Condition | undefined>;
   waitForCondition(node: ClusterNode, type: string, isIt: (condition: Condition) => boolean): Promise<Condition>;

@@ -26,7 +26,7 @@ export interface ControlPlane {
   tryKubectl(args: readonly string[]): Promise<CommandResult>;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   helm(args: readonly string[]): Promise<string>;
-  /** As whoever these credentials belong to; gives what became of it. */
+  /** With these credentials; returns the result. */
   kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** Starts the API server again after it was ended, and waits until it is ready. */
   startApiServer(): Promise<void>;

@@ -5,7 +5,7 @@ import type { Tools } from "../tools.ts";
 /** The cluster's own Ethernet: a bridge in the control plane's network namespace. Nothing of it is on this machine. */
 export const CONTROL_PLANE_IP = "192.168.77.1";
 
-/** The Service `kubernetes`: without kube-proxy its address is one of the control plane's own, at the port that pods are told. */
+/** The Service `kubernetes`: without kube-proxy its address is one of the control plane's own, at the port that pods get. */
 export const KUBERNETES_SERVICE_IP = "10.96.0.1";
 export const API_SERVER_PORT = 443;
 

@@ -1,4 +1,4 @@
-/** The parts of Kubernetes' objects that stories look at. */
+/** The parts of Kubernetes' objects that stories check. */
 export interface PodObject {
   readonly metadata: {
     readonly name: string;
@@ -38,7 +38,7 @@ export function isReady(pod: PodObject): boolean {
   return pod.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
-/** Container ids by pod: the same before and after for pods that nobody restarted. */
+/** Container ids by pod: the same before and after for pods that were not restarted. */
 export function containersOf(pods: readonly PodObject[], wanted: readonly string[]): readonly string[] {
   return pods
     .filter(({ metadata }) => wanted.includes(metadata.name))

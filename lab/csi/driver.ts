@@ -13,7 +13,7 @@ import { field, framed, numberField, textOf, unframed } from "./messages.ts";
  */
 const [driver = "", node = "", socket = "", registration = "", publishing = "write"] = process.argv.slice(2);
 const home = dirname(socket);
-/** The storage refuses to attach anything while this file exists, and says what is in it. */
+/** The storage refuses to attach anything while this file exists, with its content as error. */
 const refusal = `${home}/refuse`;
 /** One line for each call that attaches or detaches. */
 const calls = `${home}/calls`;

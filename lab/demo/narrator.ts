@@ -1,7 +1,7 @@
 import { type Io, wantsColour } from "../../src/cli/io.ts";
 import { paint, wrap } from "../../src/report/text.ts";
 
-/** Tells the story: headings, sentences, tables, and what commands printed. */
+/** Prints the demo: headings, sentences, tables, and the output of commands. */
 export interface Narrator {
   heading(title: string): void;
   say(text: string): void;

@@ -91,7 +91,7 @@ async function createPods(node: LabNode): Promise<Readonly<Record<string, LabPod
   return pods;
 }
 
-/** Both ends of the pipe say the same, at another time. */
+/** Both ends of the pipe report the same, at another time. */
 function withoutEchoes(output: string): string {
   const lines = output.trimEnd().split("\n");
   return [...new Set(lines.map((line) => line.replace(/^time="[^"]*" /, "")))].join("\n");

@@ -40,7 +40,7 @@ async function powerCut(stage: Stage, tell: Narrator): Promise<void> {
       ["containerd's records", "all"],
     ],
   );
-  tell.say("One of the result files, web's, is empty: nobody syncs them, and the cut came too soon.");
+  tell.say("One of the result files, web's, is empty: libcni does not sync them, and the cut came too soon.");
 }
 
 async function theOneLiner(stage: Stage, tell: Narrator): Promise<void> {
@@ -51,7 +51,7 @@ async function theOneLiner(stage: Stage, tell: Narrator): Promise<void> {
   const { code, output, madeBy } = await stage.oneLiner();
   tell.command(ONE_LINER, output.trimEnd() || "(prints nothing)");
   tell.say(`(The calls were made by ${madeBy}.)`);
-  tell.say(`It ends with ${code}, so the unit looks green. Nothing was removed.`);
+  tell.say(`It ends with ${code}, so the unit counts as successful. Nothing was removed.`);
 }
 
 async function whatIsLeft(stage: Stage, tell: Narrator): Promise<void> {
@@ -72,7 +72,9 @@ async function whatUnghostSees(stage: Stage, tell: Narrator): Promise<void> {
   tell.heading("What unghost sees");
   const { code, output, typed } = await stage.unghost(["scan", "--no-kube"]);
   tell.command(typed, output);
-  tell.say(`Exit ${code}: 0 would be healthy, 1 means findings, 2 could not tell. Nothing was changed.`);
+  tell.say(
+    `Exit ${code}: 0 would be healthy, 1 means findings, 2 means that the scan could not decide. Nothing was changed.`,
+  );
   tell.say(
     "The three that died with the node are ghosts, with the evidence for it. backup is not: it ended by itself.",
   );
@@ -105,7 +107,7 @@ async function theInvisibleHolder(stage: Stage, tell: Narrator): Promise<void> {
   tell.say(`A network plugin hangs while shop/${pod.name} is created, and kubelet gives up waiting. The next try:`);
   const retry = { metadata: { ...pod }, hostname: pod.name };
   tell.command(`RunPodSandbox shop/${pod.name}`, await refusalOf(() => stage.cri.runPodSandbox(retry, CALL)));
-  tell.say("`crictl pods` lists nothing by that id, so there is nothing to remove. unghost looks at the processes:");
+  tell.say("`crictl pods` lists nothing by that id, so there is nothing to remove. unghost checks the processes:");
   const healed = await stage.unghost([...HEAL, "--inflight-grace", "0s"]);
   tell.command(healed.typed, healed.output);
   tell.say(`(The grace of ten minutes is waived for the demo.) ${reservedName} is free again:`);
@@ -132,7 +134,7 @@ async function theMultusDeadlock(stage: Stage, tell: Narrator): Promise<void> {
   tell.command(healed.typed, healed.output);
 }
 
-/** The plan repeats what the scan before it said. */
+/** The plan repeats the output of the scan before it. */
 function afterPlan(output: string): string {
   const lines = output.split("\n");
   const first = lines.findIndex((line) => /^(healed|failed|refused|skipped) /.test(line));

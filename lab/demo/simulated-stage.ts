@@ -9,7 +9,7 @@ import { unghostProgram } from "./unghost-program.ts";
 
 const COMMAND_MS = 30_000;
 
-/** For machines on which no real node can run; `why` says what is missing. */
+/** For machines on which no real node can run; `why` names what is missing. */
 export async function simulatedStage(why: string, env: Readonly<Record<string, string>>): Promise<Stage> {
   const program = unghostProgram();
   const node = await startSimulatedNode();

@@ -8,7 +8,7 @@ import type { Injected } from "./injected.ts";
 /** An hour before the node was made, and so before its boot whatever happened since. */
 const AN_HOUR_AGO_MS = 3_600_000;
 
-/** An address that belongs to a sandbox nobody knows any more: its DEL was lost. */
+/** An address of a sandbox that no longer exists: its DEL was lost. */
 export async function leakedLease(
   node: LabNode,
   address = "10.88.200.1",
@@ -41,7 +41,7 @@ export function unknownId(): string {
   return randomBytes(32).toString("hex");
 }
 
-/** Writes a file that looks as if it had been there before the node's present boot. */
+/** Writes a file with a time before the node's current boot. */
 export async function writeOld(node: LabNode, path: string, content: string): Promise<void> {
   await node.writeFile(path, content);
   const then = new Date(Date.now() - AN_HOUR_AGO_MS);

@@ -41,8 +41,8 @@ export async function consumedMultusCache(node: LabNode, spec: PodSpec): Promise
 }
 
 /**
- * The deadlock: ADD fails in the delegate, and so does the roll-back. containerd 1.6 keeps the sandbox under its name for
- * ever; a 2.x lets go of it: undefined. The delegate is well again afterwards, and the sandbox is not.
+ * The deadlock: ADD fails in the delegate, and so does the roll-back. containerd 1.6 keeps the sandbox under its name
+ * forever; a 2.x releases it: undefined. The delegate works again after that, and the sandbox does not.
  */
 export async function multusDeadlock(node: LabNode, spec: PodSpec): Promise<MultusGhost | undefined> {
   const ref = podRef(spec);

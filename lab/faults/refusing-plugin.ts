@@ -5,7 +5,7 @@ import type { LabNode } from "../node.ts";
 import { type LabPod, type PodSpec, podRef, sandboxConfig } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
-/** What kube-ovn says when multus hands it a configuration without its own fields. */
+/** The error of kube-ovn when multus hands it a configuration without its own fields. */
 const NO_SERVER_SOCKET = "Invalid Configuration; server_socket is required in cni.conf";
 const CALL = { timeoutMs: 60_000 };
 

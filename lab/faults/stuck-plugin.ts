@@ -4,7 +4,7 @@ import type { LabNode } from "../node.ts";
 import { unknownId, writeOld } from "./host-local.ts";
 import type { Injected } from "./injected.ts";
 
-/** Where a stuck plugin writes its pids down, so that a test can tell whether they live and clear them away. */
+/** Where a stuck plugin writes its pids down, so that a test can check whether they live and end them. */
 export const STUCK_PIDS = "/var/stuck-pids";
 
 /** Ways in which a plugin does not end. Each is the body of a shell script. */

@@ -59,7 +59,7 @@ export async function hungCreations(node: LabNode, count: number, giveUpMs: numb
 
 /**
  * containerd dies while pods are in the making, the delegate's daemon comes back, and containerd starts again: multus has
- * rolled back each ADD by then and dropped its cache, and what containerd had begun is half-made.
+ * rolled back each ADD by then and dropped its cache, and what containerd had started is half-made.
  */
 export async function killRuntimeMidAdd(node: LabNode, count: number): Promise<HungCreations> {
   await hangDelegateDaemon(node);

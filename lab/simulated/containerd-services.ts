@@ -12,7 +12,7 @@ import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
 const SERVICES = "/containerd.services";
 
-/** containerd's own API over the same store, so that what it tells always fits what CRI tells. */
+/** containerd's own API over the same store, so that it always agrees with CRI. */
 export function containerdServices(store: Store): Handlers {
   const handlers = new Map<string, Handler>();
 

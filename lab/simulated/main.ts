@@ -23,6 +23,6 @@ if (values.socket === undefined || state === undefined || !Number.isInteger(coun
 
 const runtime = await startSimulated({ socket: values.socket, cniBinDir: values["cni-bin-dir"] });
 runtime.addSandboxes(count, { state });
-// Whoever started this waits for the line, then connects.
+// The parent process waits for the line, then connects.
 console.log(`ready unix://${runtime.socket} sandboxes=${count} state=${state}`);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void runtime.close());

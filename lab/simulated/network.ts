@@ -27,7 +27,7 @@ export async function addNetwork(network: Network, script: Script, id: string, p
   return network.add(id);
 }
 
-/** The text that DEL failed with, after go-cni has looked at it. */
+/** The text that DEL failed with, after go-cni has parsed it. */
 export async function delNetwork(
   network: Network,
   script: Script,

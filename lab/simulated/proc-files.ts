@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 /**
  * As much of /proc below `root` as a machine shows that has just booted and runs nothing but its init: a process table
- * without process 1 would look like one that hides the processes of others.
+ * without process 1 would count as one that hides the processes of others.
  */
 export function bootProc(root: string, bootedAt: number): void {
   const proc = join(root, "proc");

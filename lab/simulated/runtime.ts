@@ -11,13 +11,13 @@ import type { World } from "./world.ts";
 export interface SimulatedOptions {
   /** Where to listen. A stale file there is replaced. */
   readonly socket: string;
-  /** Whether containerd's own services answer besides CRI; without them it looks like another runtime. Default true. */
+  /** Whether containerd's own services answer besides CRI; without them it counts as another runtime. Default true. */
   readonly containerd?: boolean;
   /** Default: one that exists in memory only. */
   readonly network?: Network;
   /** The version it claims. Its manners are those of 2.3 whatever it claims. */
   readonly version?: string;
-  /** Where it says that its CNI plugins are. */
+  /** The directory that it reports for its CNI plugins. */
   readonly cniBinDir?: string | undefined;
 }
 

@@ -9,6 +9,6 @@ export interface World {
   readonly network: Network;
   readonly version: string;
   readonly socket: string;
-  /** Where it says that its plugins are. */
+  /** The directory that it reports for its plugins. */
   readonly cniBinDir: string;
 }

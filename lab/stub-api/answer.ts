@@ -17,7 +17,7 @@ export interface Asked {
   readonly bookmarkMs: number;
 }
 
-/** An answer, or whoever writes one for as long as it goes on. */
+/** An answer, or a function that streams one. */
 export type Reply = { readonly code: number; readonly body: unknown } | ((response: ServerResponse) => void);
 
 export function answer(store: Store, address: Address | undefined, asked: Asked): Reply {
@@ -30,7 +30,7 @@ export function answer(store: Store, address: Address | undefined, asked: Asked)
   return "object" in written ? { code: written.code, body: written.object } : refused(written);
 }
 
-/** What was written in a language that is not spoken here: it is answered with what there is, and not kept. */
+/** A body of an unsupported content type: it is answered with the current object, and not stored. */
 export function answerUnread(store: Store, address: Address | undefined): Reply {
   return address?.name === undefined
     ? refused({ code: 415, reason: "UnsupportedMediaType", message: "the body is not JSON" })

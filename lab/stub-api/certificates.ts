@@ -9,7 +9,7 @@ export interface KeyPair {
 
 export interface Issued {
   readonly san?: string;
-  /** Relative to now; from a day ago to in two days where nothing is said. */
+  /** Relative to now; by default from a day ago to in two days. */
   readonly validFromMs?: number;
   readonly validUntilMs?: number;
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { statusOf } from "./api-object.ts";
 
 /**
- * How a server behaves: well, silent, refusing everybody's credentials, too busy (and saying for how long), failing, or
+ * How a server behaves: well, silent, refusing everybody's credentials, too busy (with a Retry-After), failing, or
  * breaking every connection in the middle of an answer.
  */
 export const MOODS = ["well", "hang", "401", "429", "500", "cut"] as const;

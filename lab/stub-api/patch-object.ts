@@ -1,6 +1,6 @@
 import { isRecord } from "./api-object.ts";
 
-/** By content type, as a server tells them apart; undefined for a patch that cannot be applied. */
+/** By content type, as a server distinguishes them; undefined for a patch that cannot be applied. */
 export function patched(object: unknown, patch: unknown, contentType: string): unknown {
   if (contentType.startsWith("application/merge-patch+json")) return merged(object, patch, () => undefined);
   if (contentType.startsWith("application/strategic-merge-patch+json")) return merged(object, patch, mergeKey);

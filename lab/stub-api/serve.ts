@@ -14,7 +14,7 @@ export interface StubApiOptions {
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string };
   /** Asked before each request. */
   readonly mood?: () => Mood;
-  /** The only token that is taken; undefined: whoever comes is welcome. */
+  /** The only accepted token; undefined: no authentication. */
   readonly token?: () => string | undefined;
   readonly onRequest?: (line: string) => void;
   /** Real ones send them about once a minute. */

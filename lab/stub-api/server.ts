@@ -1,6 +1,6 @@
 /**
  * The API server of a lab node: `node server.ts STATE-DIR PORT READY-FILE`. STATE-DIR/objects holds the objects,
- * STATE-DIR/mood says how it behaves, STATE-DIR/token whom it believes, STATE-DIR/tls.crt and tls.key who it is, and
+ * STATE-DIR/mood sets how it behaves, STATE-DIR/token the accepted token, STATE-DIR/tls.crt and tls.key who it is, and
  * STATE-DIR/requests is what it was asked.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ function textOf(name: string): string | undefined {
 const store = openStore();
 mkdirSync(join(stateDir, "objects"), { recursive: true });
 const takeInFiles = keepInFiles(store, join(stateDir, "objects"));
-// For those who watch; whoever asks gets what the files say at that moment.
+// For watches; other requests read the files at that moment.
 setInterval(takeInFiles, POLL_MS);
 const cert = textOf("tls.crt");
 const key = textOf("tls.key");

@@ -8,7 +8,7 @@ export interface WatchQuery {
   readonly selector: Selector;
   /** Empty or `0`: what there is comes first, as if it had just been made. */
   readonly resourceVersion: string;
-  /** What there is comes first and ends with a bookmark that says so: how client-go starts a watch from 0.35 on. */
+  /** What there is comes first and ends with a bookmark: how client-go starts a watch from 0.35 on. */
   readonly initialEvents: boolean;
   /** How often a bookmark is sent; 0 for never. */
   readonly bookmarkMs: number;
@@ -57,7 +57,7 @@ export function watch(store: Store, address: Address, query: WatchQuery, respons
   });
 }
 
-/** An object that begins or ceases to fit the selector comes or goes, for whoever watches by it. */
+/** An object that begins or ceases to fit the selector comes or goes in a watch with that selector. */
 function eventOf({ version, before, after }: Change, selector: Selector): readonly [string, ApiObject] | readonly [] {
   const was = before !== undefined && matches(before, selector);
   if (after !== undefined && matches(after, selector)) return [was ? "MODIFIED" : "ADDED", after];

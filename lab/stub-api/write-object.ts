@@ -42,7 +42,7 @@ function wrongNamespace({ resource, namespace }: Address, body: ApiObject): stri
   return fits ? undefined : "involvedObject.namespace: Invalid value: does not match event.namespace";
 }
 
-/** PUT. A Lease may be made this way, and must say which version it replaces otherwise. */
+/** PUT. A Lease may be made this way, and must name the version it replaces otherwise. */
 export function replace(store: Store, address: Address, body: unknown): Written | Refusal {
   if (!isApiObject(body)) return invalid("the body is no object");
   const before = store.get(address.path);
