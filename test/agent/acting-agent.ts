@@ -22,10 +22,10 @@ const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 /** An agent's cycle over hand-made nodes. Nothing is really healed: the test says what becomes of each healing. */
 export interface ActingAgent {
   readonly cycle: Cycle;
-  /** What the next looks see. */
+  /** What the next scans see. */
   node: NodeParts;
   sources: Partial<Snapshot>;
-  /** What a look waits for after it has seen the node. */
+  /** What a scan waits for after it has read the node. */
   pause: () => Promise<void>;
   policy: AgentPolicy;
   gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
@@ -35,7 +35,7 @@ export interface ActingAgent {
   readonly lost: unknown[];
   readonly events: AgentEvent[];
   state(): AgentState;
-  /** One look, and the healing that it may begin. */
+  /** One scan, and the healing that it may start. */
   round(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ export function actingAgent(options: ActingAgentOptions = {}): ActingAgent {
   });
 }
 
-/** A healing in which everything ends alike, on a node that then looks like this. */
+/** A healing in which everything ends alike, on a node that is then in this state. */
 export async function healing(
   healed: Plan[],
   planned: Planned,

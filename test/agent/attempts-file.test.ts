@@ -120,8 +120,8 @@ describe("how long ago an attempt was", () => {
     ["the same boot with an uptime that went back", at({ boot: "first", uptimeSeconds: 5, hours: 1 }), 0],
     ["another boot, two hours later", at({ boot: "second", uptimeSeconds: 60, hours: 2 }), 7200],
     ["another boot, clock set back by years", at({ boot: "second", uptimeSeconds: 60, hours: -90_000 }), 60],
-    ["a boot that nobody knows, clock set back", at({ hours: -1 }), 0],
-    ["a boot that nobody knows, an hour later", at({ hours: 1 }), 3600],
+    ["an unknown boot, clock set back", at({ hours: -1 }), 0],
+    ["an unknown boot, an hour later", at({ hours: 1 }), 3600],
   ])("%s", async (_case, now, seconds) => {
     const stateDir = await afterOneAttempt();
 
@@ -158,7 +158,7 @@ describe("a file that says nothing", () => {
     ["with a time that is none", subjects("[]").replace("2026-03-01", "2026-99-01")],
     ["with an attempt in the future", subjects('[{"secondsBefore":-5,"outcome":"failed","subject":"s"}]')],
     ["with an outcome of somebody else", subjects('[{"secondsBefore":5,"outcome":"fine","subject":"s"}]')],
-  ])("is told and begins again: %s", async (_how, text) => {
+  ])("is reported and replaced: %s", async (_how, text) => {
     const stateDir = fill(tempDir(), { "attempts.json": text });
 
     const kept = open(stateDir);
@@ -166,7 +166,7 @@ describe("a file that says nothing", () => {
     expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("retry budgets start again")]]);
   });
 
-  test("is told and begins again: too large, a directory, a file for a state directory", () => {
+  test("is reported and replaced: too large, a directory, a file for a state directory", () => {
     const large = tempDir();
     makeSparse(join(large, "attempts.json"), 2 ** 30);
     const directory = tempDir();
@@ -188,7 +188,7 @@ describe("a file that says nothing", () => {
   });
 });
 
-test("a directory that cannot be written is told once, and budgets are counted all the same", async () => {
+test("reports a directory that cannot be written once, and still counts attempts", async () => {
   const stateDir = join(tempDir(), "state");
   writeFileSync(stateDir, "a file");
   const kept = open(stateDir);

@@ -32,7 +32,7 @@ function leaseRequests({ api }: MirrorRig): readonly string[] {
 }
 
 describe("the fleet's word", () => {
-  test("is asked for where the API server has answered the look", async () => {
+  test("is requested where the API server has answered the scan", async () => {
     const { rig, side } = await openedSide();
     side.saw({ kubernetes: ANSWERING });
 

@@ -45,7 +45,7 @@ function standing(agent: ActingAgent): string | undefined {
 }
 
 describe("one cycle", () => {
-  test("what is found is healed, told, counted and gone", async () => {
+  test("heals a finding, publishes it and clears it", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
 
@@ -60,7 +60,7 @@ describe("one cycle", () => {
     expect(timeline.reduce((sum, { healed }) => sum + healed, 0)).toBe(1);
   });
 
-  test("what goes by itself is told as gone", async () => {
+  test("publishes `gone` for a finding that disappears without a healing", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
     agent.node = ghostly;
@@ -72,7 +72,7 @@ describe("one cycle", () => {
     expect(kinds(agent)).toEqual(["detected", "refused", "gone"]);
   });
 
-  test("a wait is told once, however often it is looked at, and the look is asked for when it ends", async () => {
+  test("publishes a wait once, however often it is scanned, and requests a scan for its end", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
     agent.node = ghostly;
@@ -146,36 +146,33 @@ describe("one cycle", () => {
     ["lock", refuse("Another run is under way.", "Wait.", "lock")],
     ["disk", refuse("The disk is full.", "Free some space.", "disk")],
     ["guard", refuse("The state directory is a link.", "Give another.")],
-  ] as const)(
-    "a session that is refused (%s) is shown, told once, tried again and then forgotten",
-    async (reason, refusal) => {
-      const agent = actingAgent();
-      agent.node = ghostly;
-      const heal = agent.heal;
-      agent.heal = () => Promise.resolve(refusal);
+  ] as const)("a refused session (%s) is shown, published once, retried and then cleared", async (reason, refusal) => {
+    const agent = actingAgent();
+    agent.node = ghostly;
+    const heal = agent.heal;
+    agent.heal = () => Promise.resolve(refusal);
 
-      for (let count = 0; count < 3; count++) await agent.round();
+    for (let count = 0; count < 3; count++) await agent.round();
 
-      expect(agent.state().pauseReason).toEqual({
-        reason,
-        message: `${refusal.refusal.message} ${refusal.refusal.next}`,
-      });
-      expect(agent.state().totals.refusals.get(reason)).toBe(2);
-      expect(agent.due.at(-1)).toBeGreaterThan(performance.now());
-      expect(standing(agent)).toBe("waiting");
-      agent.heal = heal;
-      agent.node = {};
-      await agent.round();
-      expect(agent.state().pauseReason).toBeUndefined();
-    },
-  );
+    expect(agent.state().pauseReason).toEqual({
+      reason,
+      message: `${refusal.refusal.message} ${refusal.refusal.next}`,
+    });
+    expect(agent.state().totals.refusals.get(reason)).toBe(2);
+    expect(agent.due.at(-1)).toBeGreaterThan(performance.now());
+    expect(standing(agent)).toBe("waiting");
+    agent.heal = heal;
+    agent.node = {};
+    await agent.round();
+    expect(agent.state().pauseReason).toBeUndefined();
+  });
 
-  test("a healing that throws is a failed attempt of what it had begun, and the agent goes on", async () => {
+  test("a healing that throws is a failed attempt for each started action, and the agent goes on", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.heal = (planned, { onBegin }) => {
       onBegin(planned);
-      throw new Error("nobody thought of this");
+      throw new Error("unexpected");
     };
 
     await agent.round();
@@ -183,13 +180,13 @@ describe("one cycle", () => {
     expect(agent.events).toContainEqual(
       expect.objectContaining({
         kind: "heal-failed",
-        record: expect.objectContaining({ reason: "nobody thought of this" }),
+        record: expect.objectContaining({ reason: "unexpected" }),
       }),
     );
     expect(standing(agent)).toBe("waiting");
   });
 
-  test("a look that throws leaves everything as it was", async () => {
+  test("a scan that throws changes nothing", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     withClass(agent, { mode: "observe" });
@@ -197,11 +194,11 @@ describe("one cycle", () => {
     const before = agent.state();
     Object.defineProperty(agent, "node", {
       get: () => {
-        throw new Error("no look");
+        throw new Error("no snapshot");
       },
     });
 
-    await expect(agent.cycle.run()).rejects.toThrow("no look");
+    await expect(agent.cycle.run()).rejects.toThrow("no snapshot");
 
     expect(agent.state()).toBe(before);
   });
@@ -227,7 +224,7 @@ describe("one cycle", () => {
     expect(agent.state().sightings[0]?.firstSeenMs).toBe(before?.firstSeenMs);
   });
 
-  test("looks go on while a healing hangs, one healing at a time", async () => {
+  test("scans go on while a healing hangs, one healing at a time", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
@@ -250,7 +247,7 @@ describe("one cycle", () => {
     expect(agent.healed).toHaveLength(1);
   });
 
-  test("while other nodes hold the slots, only what disturbs nobody is healed, and the rest waits for a slot", async () => {
+  test("heals only what disrupts no pod while other nodes hold the slots, and the rest waits for a slot", async () => {
     const agent = actingAgent();
     const both = [sandboxOf("a", { createdSecondsAgo: 7200 }), sandboxOf("b", { createdSecondsAgo: 7200 })];
     const containers = [containerOf("a", { exit: LOST }), containerOf("b", { exit: LOST })];
@@ -270,7 +267,7 @@ describe("one cycle", () => {
     ]);
   });
 
-  test("while the fleet's breaker is open nothing is healed, and each refusal is told", async () => {
+  test("while the fleet's breaker is open nothing is healed, and each refusal is published", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () =>
@@ -301,7 +298,7 @@ describe("one cycle", () => {
     expect(released).toBe(1);
   });
 
-  test("whatever else breaks while it heals is told, and the next look comes", async () => {
+  test("an unexpected error during a healing is reported, and the next scan runs", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () => Promise.reject(new Error("the gate fell down"));
@@ -336,13 +333,13 @@ describe("one cycle", () => {
   });
 });
 
-describe("a look while something is being healed", () => {
+describe("a scan while something is being healed", () => {
   const corrupt: NodeParts = { ...ghostly, results: [resultOf("a", "empty")] };
   const CORRUPT = `libcni-result-cache-corrupt/${idOf("a")}`;
   const findings = (agent: ActingAgent) => agent.state().scan?.report.findings.map(({ id }) => id);
 
   test.each<readonly [string, NodeParts]>([
-    ["looks merely dead, its cache being gone", ghostly],
+    ["is merely dead, without its cache", ghostly],
     ["is removed, and its address not yet released", { addresses: [addressOf("a", "10.88.0.2")] }],
     ["is removed, and its containerd lease not yet", { leases: [{ id: idOf("a"), createdAt: ago(7200) }] }],
   ])("detects nothing new where it %s", async (_, halfway) => {
@@ -412,7 +409,7 @@ test("a sandbox that another class explains now is still the same sighting", asy
 describe("a change of the verdict", () => {
   const verdicts = ({ events }: ActingAgent) => events.filter(({ kind }) => kind === "verdict");
 
-  test("is told with problem and next step, once", async () => {
+  test("is published once, with problem and next step", async () => {
     const agent = actingAgent();
     agent.sources = { cri: failed("the runtime does not answer", "Restart containerd.") };
     await agent.round();
@@ -440,7 +437,7 @@ describe("a change of the verdict", () => {
 });
 
 describe("a Status that hangs behind a plugin", () => {
-  test("is told as pods that are blocked, and looked at again when the plugin's minute is over", async () => {
+  test("is published as blocked pods, and scanned again when the plugin's minute is over", async () => {
     const agent = actingAgent({ diagnosis: PATIENT });
     const records = [recordOf("a", { hasCniResult: false })];
     agent.node = { records, plugins: [pluginFor("a", "ADD", 20)] };

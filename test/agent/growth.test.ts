@@ -41,16 +41,16 @@ function kernelWith(count: number) {
   return { stalls: { count }, hungTasks: { count: 0 }, netdeviceWaits: { count: 0 }, sinceBoot: true };
 }
 
-/** What each look adds, the first one left out. */
-function growth(...looks: readonly Scanned[]): readonly (readonly [number, number])[] {
+/** What each scan adds, without the first one. */
+function growth(...scans: readonly Scanned[]): readonly (readonly [number, number])[] {
   const meter = new GrowthMeter();
-  return looks
-    .map((look) => meter.take(look))
+  return scans
+    .map((scan) => meter.take(scan))
     .map(({ crashRestarts, kernelStalls }) => [crashRestarts, kernelStalls] as const)
     .slice(1);
 }
 
-describe("growth from look to look", () => {
+describe("growth between scans", () => {
   test("what happened before the agent came is not its news", () => {
     expect(new GrowthMeter().take(seen({ restarts: { a: 50 }, stalls: 3 }))).toEqual({
       crashRestarts: 0,
@@ -78,7 +78,7 @@ describe("growth from look to look", () => {
     ]);
   });
 
-  test("a look that could not see the runtime forgets nothing", () => {
+  test("a scan that could not reach the runtime forgets nothing", () => {
     const blind = seen({}, { cri: failed("down") });
 
     expect(growth(seen({ restarts: { a: 5 } }), blind, seen({ restarts: { a: 6 } }))).toEqual([
@@ -93,7 +93,7 @@ describe("growth from look to look", () => {
     ).toEqual([[4, 2]]);
   });
 
-  test("a kernel log that is read for the first time in this boot tells old news", () => {
+  test("a kernel log that is read for the first time in this boot adds nothing", () => {
     expect(growth(seen({}), seen({ stalls: 4 }), seen({ stalls: 5 }))).toEqual([
       [0, 0],
       [0, 1],

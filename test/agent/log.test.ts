@@ -32,7 +32,7 @@ describe("the log", () => {
     ]);
   });
 
-  test("what somebody must look at is an error, and says what to do", () => {
+  test("a given-up finding is an error with the next step", () => {
     const standing = { kind: "given-up", message: "3 attempts did not heal it", next: "Restart the runtime." } as const;
     const [line] = logged([{ kind: "given-up", sighting: sightingOf("dead-after-crash", 0, standing) }]);
 
@@ -46,7 +46,7 @@ describe("the log", () => {
     expect(line).toMatchObject({ level: "warn", msg: "verdict changed", from: "healthy", to: "unknown", ...words });
   });
 
-  test("a log that cannot be written harms nobody", () => {
+  test("a log that cannot be written does not throw", () => {
     const log = openLog("info", () => {
       throw new Error("ENOSPC");
     });
@@ -54,7 +54,7 @@ describe("the log", () => {
     expect(() => log.info("something")).not.toThrow();
   });
 
-  test("looks are for those who debug", () => {
+  test("scans are logged at debug level", () => {
     const scanned: AgentEvent = { kind: "scanned", seconds: 0.1 };
 
     expect([logged([scanned]), logged([scanned], "debug").length]).toEqual([[], 1]);

@@ -19,7 +19,7 @@ function noted(hinted: boolean): { readonly pace: Pace; readonly calls: string[]
   return { pace, calls };
 }
 
-/** Runs so many cycles, each of which does this. */
+/** Runs this many cycles, each of which does this. */
 async function cycles(count: number, work: () => void, hinted = false) {
   const stop = new AbortController();
   const store = openStore(freshState());

@@ -8,8 +8,8 @@ const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "pe
 beforeEach(() => vi.useFakeTimers({ toFake: [...FAKED] }));
 afterEach(() => vi.useRealTimers());
 
-/** Looks as long as it is told to, each look at the cost of so much processor time; gives the moments of all looks. */
-function looking(of: Pace, costMs = 0): { readonly at: number[]; readonly stop: AbortController } {
+/** Scans until stopped, each scan at this cost of CPU time; returns the times of all scans. */
+function scanning(of: Pace, costMs = 0): { readonly at: number[]; readonly stop: AbortController } {
   const at: number[] = [];
   const stop = new AbortController();
   void (async () => {
@@ -32,8 +32,8 @@ async function pass(milliseconds: number): Promise<void> {
 }
 
 describe("pace", () => {
-  test("looks at once, and then as often as the net says", async () => {
-    const { at } = looking(pace());
+  test("scans immediately, and then at the configured interval", async () => {
+    const { at } = scanning(pace());
 
     await pass(3 * EVERY_MS);
 
@@ -44,17 +44,17 @@ describe("pace", () => {
   test.each([
     [0, 0.8],
     [0.999, 1.2],
-  ])("spreads the looks of many nodes: chance %s makes it %s times the period", async (random, times) => {
-    const { at } = looking(pace(random));
+  ])("spreads the scans of many nodes: chance %s makes it %s times the period", async (random, times) => {
+    const { at } = scanning(pace(random));
 
     await pass(2 * EVERY_MS);
 
     expect(((at[1] ?? 0) - (at[0] ?? 0)) / EVERY_MS).toBeCloseTo(times, 2);
   });
 
-  test("many hints at once are one look, a moment after the first", async () => {
+  test("many hints at the same time cause one scan, a moment after the first", async () => {
     const hinted = pace();
-    const { at } = looking(hinted);
+    const { at } = scanning(hinted);
     await pass(10_000);
 
     for (let count = 0; count < 100; count++) hinted.hint();
@@ -63,9 +63,9 @@ describe("pace", () => {
     expect(at).toHaveLength(2);
   });
 
-  test("a hint that cannot wait is looked at without delay, also where another hint waits", async () => {
+  test("an urgent hint causes a scan without delay, also while another hint waits", async () => {
     const hinted = pace();
-    const { at } = looking(hinted);
+    const { at } = scanning(hinted);
     await pass(10_000);
 
     hinted.hint();
@@ -78,7 +78,7 @@ describe("pace", () => {
   test("a flood of hints gets less than a twentieth of a processor, however long it lasts, and is not left unanswered", async () => {
     const hinted = pace();
     const costMs = 50;
-    const { at } = looking(hinted, costMs);
+    const { at } = scanning(hinted, costMs);
     const flood = setInterval(() => hinted.hint("now"), 10);
 
     for (let minute = 0; minute < 20; minute++) await pass(60_000);
@@ -91,7 +91,7 @@ describe("pace", () => {
 
   test("after a quiet time several hints in a row are all answered at once", async () => {
     const hinted = pace();
-    const { at } = looking(hinted, 50);
+    const { at } = scanning(hinted, 50);
     await pass(50_000);
     const before = at.length;
 
@@ -103,9 +103,9 @@ describe("pace", () => {
     expect(at.length - before).toBe(10);
   });
 
-  test("looks when something becomes due, the earliest first", async () => {
+  test("scans when something becomes due, the earliest first", async () => {
     const waiting = pace();
-    const { at } = looking(waiting);
+    const { at } = scanning(waiting);
     await pass(1);
     const startedAt = performance.now();
 
@@ -146,7 +146,7 @@ describe("pace", () => {
 
   test("a shorter period holds from the next moment on", async () => {
     const changed = pace();
-    const { at } = looking(changed);
+    const { at } = scanning(changed);
     await pass(1);
 
     changed.scanEvery(1000);
@@ -157,7 +157,7 @@ describe("pace", () => {
 
   test("ends its wait when it is asked to stop", async () => {
     const stopped = pace();
-    const { stop, at } = looking(stopped);
+    const { stop, at } = scanning(stopped);
     await pass(1);
 
     stop.abort();

@@ -14,7 +14,7 @@ const HANGING: Kubernetes = { ...DOWN, error: "did not answer in time" };
 const ALONE: Kubernetes = { source: "none", error: "connection refused" };
 const NO_CLUSTER: Kubernetes = { source: "kubelet", pods: [] };
 
-describe("who tells which pods belong here", () => {
+describe("the source of pods", () => {
   test.each<{ readonly what: string; readonly seen: readonly Kubernetes[]; readonly warnings: readonly RegExp[] }>([
     { what: "nothing while the API server does", seen: [WELL, WELL], warnings: [] },
     {

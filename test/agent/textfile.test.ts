@@ -76,7 +76,7 @@ describe("textfileWriter", () => {
     expect(seriesIn(start).get('unghost_findings{class="pod-gone"}')).toBe(0);
   });
 
-  test("tells nothing under a name of node_exporter's own", async () => {
+  test("writes nothing under a name of node_exporter's own", async () => {
     const { path } = opened();
 
     const names = namesIn(await written(path, "unghost_build_info"));
@@ -128,7 +128,7 @@ describe("textfileWriter", () => {
     expect(content(path)).toContain(ONE_GHOST);
   });
 
-  test("a failure is told once, and the file is written when it can be again", async () => {
+  test("reports a failure once, and writes the file when it can be written again", async () => {
     const path = dir.join("collector/unghost.prom");
     const { store, problems } = opened({ path });
     await until("the complaint", HANG_MS, () => problems[0]);
@@ -136,7 +136,7 @@ describe("textfileWriter", () => {
       store.update((state) => ({ ...state }));
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    const told = [...problems];
+    const reported = [...problems];
 
     mkdirSync(dir.join("collector"));
     addGhost(store);
@@ -144,7 +144,7 @@ describe("textfileWriter", () => {
     rmSync(dir.join("collector"), { recursive: true });
     store.update((state) => ({ ...state }));
 
-    expect(told).toEqual([
+    expect(reported).toEqual([
       `writing the metrics file failed; retrying: ${path}: there is no such file or directory (ENOENT)`,
     ]);
     await until("the next failure", HANG_MS, () => problems[1]);

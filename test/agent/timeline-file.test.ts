@@ -47,20 +47,20 @@ describe("the timeline's file", () => {
     ["another kind", '{"apiVersion":"unghost.dev/v1","kind":"BootReport","points":[]}'],
     ["negative counts", '{"apiVersion":"unghost.dev/v1","kind":"Timeline","points":[{"minute":-1}]}'],
     ["empty", ""],
-  ])("a file that is damaged (%s) is said and passed over", (_how, text) => {
+  ])("a damaged file (%s) is reported and ignored", (_how, text) => {
     const stateDir = fill(tempDir(), { "timeline.json": text });
 
     expect(readTimeline(stateDir, NOW)).toEqual({ problem: expect.stringContaining("timeline.json") });
   });
 
-  test("a directory that cannot be used is said, and harms nothing", async () => {
+  test("a directory that cannot be used is reported, and nothing fails", async () => {
     const notOne = join(fill(tempDir(), { state: "a file" }), "state");
 
     expect(await kept(notOne)).toEqual([expect.stringContaining("not a directory")]);
     expect(readFileSync(notOne, "utf8")).toBe("a file");
   });
 
-  test("a directory in the file's place is said, and stays", async () => {
+  test("a directory in the file's place is reported, and stays", async () => {
     const stateDir = tempDir();
     mkdirSync(join(stateDir, "timeline.json"));
     writeFileSync(join(stateDir, "timeline.json/mine"), "");

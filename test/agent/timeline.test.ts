@@ -25,13 +25,13 @@ describe("timeline", () => {
     ]);
   });
 
-  test("is the same list while nothing changes, so that nobody copies it for nothing", () => {
+  test("is the same list while nothing changes, so that it is not copied needlessly", () => {
     const timeline = addToTimeline([], { at: at(0), ghosts: 3 });
 
     expect(addToTimeline(timeline, { at: at(0.5), ghosts: 2 })).toBe(timeline);
   });
 
-  test("minutes between two looks are like the one before; a long absence stays a gap", () => {
+  test("minutes between two scans repeat the previous one; a long absence stays a gap", () => {
     const timeline = ghostsAt([1, 4, 30]);
 
     expect(timeline.map(({ minute, ghosts }) => [(minute - START_MS / 1000) / 60, ghosts])).toEqual([

@@ -61,7 +61,7 @@ describe("the program that a unit starts", () => {
     }
   });
 
-  test("without a directory is looked up where systemd does", () => {
+  test("without a directory is searched where systemd does", () => {
     write("/usr/bin/containerd", "");
     write("/usr/local/bin/containerd", "");
     write(UNIT, "[Service]\nExecStart=containerd\n");
@@ -98,8 +98,9 @@ describe("the program that a unit starts", () => {
 });
 
 describe("the containerd to borrow", () => {
-  const NOBODY = { binary: undefined, config: undefined, root: undefined };
-  const find = (asked: Partial<typeof NOBODY> = {}) => findRuntimeFiles(root, { ...NOBODY, ...asked }, "/usr/bin:/bin");
+  const NOTHING_NAMED = { binary: undefined, config: undefined, root: undefined };
+  const find = (asked: Partial<typeof NOTHING_NAMED> = {}) =>
+    findRuntimeFiles(root, { ...NOTHING_NAMED, ...asked }, "/usr/bin:/bin");
   beforeEach(() => {
     write("/usr/bin/containerd", "");
     write(PROGRAM, "");

@@ -60,9 +60,9 @@ function childrenOf(parent: number): readonly string[] {
   });
 }
 
-async function until<T>(look: () => T | undefined): Promise<T> {
+async function until<T>(probe: () => T | undefined): Promise<T> {
   for (;;) {
-    const seen = look();
+    const seen = probe();
     if (seen !== undefined) return seen;
     await sleep(20);
   }

@@ -32,7 +32,7 @@ function overlap(a: Panel["gridPos"], b: Panel["gridPos"]): boolean {
 }
 
 describe("the dashboard", () => {
-  test("can be imported: it asks for its data source and is nobody's copy", () => {
+  test("can be imported: it asks for its data source and has no id of another instance", () => {
     const source = { name: "DS_PROMETHEUS", type: "datasource", pluginId: "prometheus" };
     expect(dashboard).toMatchObject({ __inputs: [source], id: null, uid: "unghost" });
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);

@@ -14,7 +14,7 @@ interface ScrapeConfig {
 const STATIC = "deploy/prometheus/scrape-static.yaml";
 const KUBERNETES = "deploy/prometheus/scrape-kubernetes.yaml";
 
-/** What the rules use, as `__name__;grpc_method` where the second label is looked at. */
+/** What the rules use, as `__name__;grpc_method` where the second label is used. */
 const NEEDED = {
   unghost: ["unghost_findings"],
   containerd: [

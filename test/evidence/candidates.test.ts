@@ -40,7 +40,7 @@ describe("which sandboxes may be ghosts", () => {
     expect(candidates[0]?.evidence.map(({ source }) => source)).toEqual(["cri", "processes", "containerd"]);
   });
 
-  test("never one that is Ready, and nobody needs to be told", () => {
+  test("never one that is Ready, without a reason", () => {
     expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
   });
 
@@ -71,7 +71,7 @@ describe("which sandboxes may be ghosts", () => {
     ["a log says that its removal failed before", { logLines: [delErrorLine("a", "no")] }],
     ["DEL cannot read its result", { results: [resultOf("a", "empty")], runtimeVersion: "1.6.20" }],
     ["multus cannot read its notes", { multus: [scratchOf("a", "corrupt")] }],
-  ])("also one at which a plugin works once more, where %s", (_, parts) => {
+  ])("also one at which a plugin works again, where %s", (_, parts) => {
     expect(sorted({ ...atWork, ...parts })).toMatchObject({ candidates: [{ sandbox: { id: dead.id } }], kept: [] });
   });
 
@@ -85,7 +85,7 @@ describe("which sandboxes may be ghosts", () => {
     expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-teardown-in-flight" } }]]);
   });
 
-  test("not one that is being made, and nobody says that it is being taken down", () => {
+  test("not one that is being created, without a report of its removal", () => {
     const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
     const { candidates, kept } = sorted({ ...atWork, ...parts });
 

@@ -32,7 +32,7 @@ describe("what is marked in the cluster", () => {
     ["its namespace", { namespaces: ["default"] }, {}, true],
     ["another namespace", { namespaces: ["other"] }, {}, false],
     ["the node", { node: true }, {}, true],
-    ["the node as paused, which stops acting and not looking", { paused: true }, {}, false],
+    ["the node as paused, which stops healing and not scanning", { paused: true }, {}, false],
   ])("%s", (_what, holds, pod, kept) => {
     const kubernetes: Kubernetes = { source: "api", pods: [{ ...WEB, ...pod }], holds: { ...NO_HOLDS, ...holds } };
 

@@ -105,7 +105,7 @@ describe("time grows no faster than the line", () => {
   );
 
   test.each(HOSTILE)(
-    "the subject is looked for in %j",
+    "searches the subject in %j",
     (fragment) => {
       const part = normalise(fragment.repeat(Math.ceil(1_024 / fragment.length)));
       cheapest(() => subjectOf(part), 3);

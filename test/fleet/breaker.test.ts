@@ -16,12 +16,12 @@ function ill(turnedMinutesAgo: number, heartbeatMinutesAgo = 1): NodeHealth {
 
 const WELL: NodeHealth = { ill: false, turnedAt: minutesAgo(9), heartbeatAt: minutesAgo(1) };
 
-function fleet(size: number, sick: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
-  return Array.from({ length: size }, (_, index) => (index < sick ? ill(turnedMinutesAgo) : WELL));
+function fleet(size: number, unhealthy: number, turnedMinutesAgo = 2): readonly NodeHealth[] {
+  return Array.from({ length: size }, (_, index) => (index < unhealthy ? ill(turnedMinutesAgo) : WELL));
 }
 
 describe("what counts", () => {
-  test("nodes whose agent is silent do not, whatever they said last", () => {
+  test("nodes with a stale report do not, whatever it was", () => {
     expect(countReports([WELL, ill(2), ill(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW)).toEqual({
       reporting: 2,
       ill: 1,
@@ -38,7 +38,7 @@ describe("what counts", () => {
   });
 });
 
-describe.each<readonly [size: number, sick: number, open: boolean]>([
+describe.each<readonly [size: number, unhealthy: number, open: boolean]>([
   [0, 0, false],
   [1, 1, false],
   [3, 2, false],
@@ -49,13 +49,13 @@ describe.each<readonly [size: number, sick: number, open: boolean]>([
   [1000, 299, false],
   [1000, 300, true],
   [1000, 1000, true],
-])("of %i nodes %i turn ill at once", (size, sick, open) => {
+])("of %i nodes %i become unhealthy at the same time", (size, unhealthy, open) => {
   test(open ? "it opens and says why" : "it stays closed", () => {
-    const state = decideBreaker(CLOSED, countReports(fleet(size, sick), NOW), LIMITS, NOW);
+    const state = decideBreaker(CLOSED, countReports(fleet(size, unhealthy), NOW), LIMITS, NOW);
 
     expect(state.open).toBe(open);
     if (open) {
-      expect(state.message).toContain(`${sick} of ${size} nodes became unhealthy within 10 minutes`);
+      expect(state.message).toContain(`${unhealthy} of ${size} nodes became unhealthy within 10 minutes`);
       expect(state.since).toEqual(NOW);
     } else expect(state).toEqual(CLOSED);
   });
@@ -81,7 +81,7 @@ describe("once open", () => {
     expect(decideBreaker(OPEN, countReports(fleet(10, 10, 11), NOW), LIMITS, NOW)).toEqual(CLOSED);
   });
 
-  test("it closes when nobody reports any more", () => {
+  test("it closes when no node reports any more", () => {
     expect(decideBreaker(OPEN, countReports([], NOW), LIMITS, NOW)).toEqual(CLOSED);
   });
 });
@@ -90,7 +90,7 @@ describe("for every fleet and every threshold", () => {
   const counts = fc
     .tuple(fc.nat(2000), fc.nat(2000), fc.nat(2000))
     .map((numbers) => numbers.toSorted((one, other) => other - one))
-    .map(([reporting = 0, sick = 0, turnedIll = 0]) => ({ reporting, ill: sick, turnedIll }));
+    .map(([reporting = 0, unhealthy = 0, turnedIll = 0]) => ({ reporting, ill: unhealthy, turnedIll }));
   const limits = fc.record({
     breakerShare: fc.double({ min: 0.01, max: 1, noNaN: true }),
     breakerLeast: fc.integer({ min: 1, max: 50 }),

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { byDisruption } from "../../src/fleet/disruption.ts";
 import { actionOf, ENDING, KICK, QUARANTINE, REMOVAL } from "./actions.ts";
 
-test("a cache file that is moved away disturbs nobody, however many there are", () => {
+test("moving cache files away disrupts no pod, however many there are", () => {
   const many = Array.from({ length: 100 }, () => QUARANTINE);
 
   expect(byDisruption(many)).toEqual({ disruptive: [], harmless: many });

@@ -16,8 +16,8 @@ interface Scene {
   readonly warnings: string[];
   readonly turns: BreakerState[];
   readonly gate: (node: string, open?: OpenCluster) => FleetGate;
-  /** So many nodes, of which the first few turn ill now. */
-  readonly fleet: (size: number, sick: number) => void;
+  /** This many nodes, of which the first few become unhealthy now. */
+  readonly fleet: (size: number, unhealthy: number) => void;
 }
 
 const gates: FleetGate[] = [];
@@ -48,15 +48,15 @@ function scene(): Scene {
       gates.push(gate);
       return gate;
     },
-    fleet: (size, sick) => {
+    fleet: (size, unhealthy) => {
       for (let index = 0; index < size; index++)
-        putNode(cluster, time, `n${index}`, { status: index < sick ? "True" : "False" });
+        putNode(cluster, time, `n${index}`, { status: index < unhealthy ? "True" : "False" });
     },
   };
 }
 
 describe("a node that wants to act", () => {
-  test("may, where nobody else does, and holds a slot until it has finished", async () => {
+  test("may, where no other node does, and holds a slot until it has finished", async () => {
     const { gate, fleet } = scene();
     fleet(10, 1);
     const [one, other] = [gate("n0"), gate("n1")];
@@ -69,7 +69,7 @@ describe("a node that wants to act", () => {
     expect(await other.ask([ENDING])).toMatchObject({ kind: "go" });
   });
 
-  test("is told which of its actions need not wait for a slot", async () => {
+  test("learns which of its actions need not wait for a slot", async () => {
     const { gate } = scene();
     await gate("n0").ask([ENDING]);
 
@@ -83,7 +83,7 @@ describe("a node that wants to act", () => {
     });
   });
 
-  test("takes no slot for what disturbs nobody", async () => {
+  test("takes no slot for what disrupts no pod", async () => {
     const { gate, cluster } = scene();
 
     expect(await gate("n0").ask([QUARANTINE])).toMatchObject({ kind: "go" });
@@ -99,7 +99,7 @@ describe("a node that wants to act", () => {
 });
 
 describe("when much of the fleet turns ill at once", () => {
-  test("nobody acts, not even on what disturbs nobody, and it is said why", async () => {
+  test("no node acts, not even on what disrupts no pod, and the answer has the reason", async () => {
     const { gate, fleet, warnings, turns } = scene();
     fleet(10, 6);
     const one = gate("n0");
@@ -187,7 +187,7 @@ describe("an API that is of no help lets a node heal", () => {
     "talking nonsense": new KubeError("unreadable", "not JSON"),
   };
 
-  test.each(Object.entries(troubles))("one that is %s, which is said once", async (_name, error) => {
+  test.each(Object.entries(troubles))("one that is %s, which is logged once", async (_name, error) => {
     const { gate, cluster, warnings, time } = scene();
     cluster.before = (request) => {
       if (!request.startsWith("GET") || error.kind !== "not-found") throw error;

@@ -56,7 +56,7 @@ describe("how the fleet is", () => {
     expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 1 });
   });
 
-  test("is counted by the next when the one that said it would has died", async () => {
+  test("is counted by the next node when the one that announced it has died", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "True" });

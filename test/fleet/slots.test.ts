@@ -139,7 +139,7 @@ describe("a slot", () => {
     expect(cluster.store.get(`${LEASES}/unghost-heal-0`)?.["spec"]).toMatchObject({ holderIdentity: "n9" });
   });
 
-  test("that cannot be given back runs out by itself, and that is said", async () => {
+  test("that cannot be released expires, and that is logged", async () => {
     const { take, slotsOf, cluster, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     cluster.before = () => {
@@ -205,7 +205,7 @@ async function simulate(
   return { mostAtOnce, healed };
 }
 
-test("of twenty nodes never more heal at once than there are slots, whoever dies and whatever their clocks say", async () => {
+test("of twenty nodes never more heal concurrently than there are slots, whichever node dies and whatever their clocks", async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
       const { mostAtOnce, healed } = await simulate(chanceFrom(seed));

@@ -21,7 +21,7 @@ test.each<[string, RootFacts, string]>([
   ["a pod with the node at /host", POD, "/host"],
   ["a container without Kubernetes' environment", facts({}, { isPod: false }), "/host"],
   ["a pod that may not see process 1's root", facts({ "/host/proc/1/root": "denied" }), "/host"],
-  ["a host where /host cannot be told", facts({ "/host/proc/1/root": "denied" }, { isPod: false }), "/"],
+  ["a host where /host is unreadable", facts({ "/host/proc/1/root": "denied" }, { isPod: false }), "/"],
   ["a host without /host", facts({ "/host": "missing" }), "/"],
   ["a host with a rescue system at /host, procfs and all", facts({ "/host/proc/1/root": "1:1" }), "/"],
   ["/host is the root directory itself", facts({ "/host": "1:1" }), "/"],

@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { printable } from "../../src/host/printable.ts";
 import { listDirectory, readRegularFile } from "../../src/host/safe-fs.ts";
 import { errorLabel } from "../../src/host/system-error.ts";
-import { asNobody, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
+import { asUnprivileged, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
 
 describe("listDirectory", () => {
-  test("tells files, directories, links and pipes apart and follows none", () => {
+  test("distinguishes files, directories, links and pipes and follows none", () => {
     const dir = fill(tempDir(), { file: "x" });
     mkdirSync(`${dir}/directory`);
     symlinkSync("/etc/passwd", `${dir}/link`);
@@ -60,7 +60,7 @@ describe("listDirectory", () => {
     const dir = tempDir();
     mkdirSync(`${dir}/secret`, { mode: 0o700 });
 
-    const listing = await asNobody(() => listDirectory(`${dir}/secret`));
+    const listing = await asUnprivileged(() => listDirectory(`${dir}/secret`));
 
     expect(listing).toEqual({ kind: "refused", reason: "may not be read (EACCES)", next: "run unghost as root" });
   });
@@ -101,7 +101,7 @@ describe("readRegularFile", () => {
     server.close();
   });
 
-  test("does not read a sparse file of 2 GB, and still tells its size", () => {
+  test("does not read a sparse file of 2 GB, and still returns its size", () => {
     const dir = tempDir();
     makeSparse(`${dir}/sparse`, 2 ** 31);
 
@@ -112,7 +112,7 @@ describe("readRegularFile", () => {
     const dir = fill(tempDir(), { secret: "x" });
     chmodSync(`${dir}/secret`, 0);
 
-    expect(await asNobody(() => readRegularFile(`${dir}/secret`))).toMatchObject({ kind: "closed", size: 1 });
+    expect(await asUnprivileged(() => readRegularFile(`${dir}/secret`))).toMatchObject({ kind: "closed", size: 1 });
   });
 
   test("a file that is missing is gone", () => {

@@ -3,9 +3,9 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, symlinkSync, writeFileSync
 import { createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { provePath } from "../../src/host/trusted-path.ts";
-import { asNobody, fill, isRoot, tempDir } from "../snapshot/temp-dir.ts";
+import { asUnprivileged, fill, isRoot, tempDir } from "../snapshot/temp-dir.ts";
 
-const NOBODY = 65534;
+const UNPRIVILEGED_UID = 65534;
 
 /** A node with a plugin directory, as root keeps it. */
 function node(): string {
@@ -50,11 +50,11 @@ describe("a path is trusted", () => {
     expect(provePath("/", `/proc/${process.pid}/root${root}/opt/cni/bin`)).toEqual({ kind: "trusted" });
   });
 
-  test.runIf(isRoot)("of whoever runs unghost without being root", async () => {
+  test.runIf(isRoot)("of the user who runs unghost without being root", async () => {
     const root = node();
-    execFileSync("chown", ["-R", `${NOBODY}:${NOBODY}`, root]);
+    execFileSync("chown", ["-R", `${UNPRIVILEGED_UID}:${UNPRIVILEGED_UID}`, root]);
 
-    expect(await asNobody(() => provePath(root, "/opt/cni/bin/bridge"))).toEqual({ kind: "trusted" });
+    expect(await asUnprivileged(() => provePath(root, "/opt/cni/bin/bridge"))).toEqual({ kind: "trusted" });
     expect(provePath(root, "/opt/cni/bin/bridge")).toMatchObject({ kind: "refused", path: "/" });
   });
 });

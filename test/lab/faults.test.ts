@@ -160,7 +160,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     await expect(runPod(node, { name: "next" })).rejects.toThrow(/cni/);
   });
 
-  test("files and leases of sandboxes that nobody knows look as real ones do", async () => {
+  test("files and leases of unknown sandboxes have the form of real ones", async () => {
     const node = await start();
     const pod = await runPod(node, { name: "web" });
 

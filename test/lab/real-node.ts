@@ -23,7 +23,7 @@ afterEach(async () => {
   }
 });
 
-/** A node that is destroyed after the test, however it ends. No scan or heal on it calls it healthy while pods wait in vain. */
+/** A node that is destroyed after the test, however it ends. No scan or heal on it reports healthy while pods wait. */
 export async function start(options: NodeOptions = {}): Promise<LabNode> {
   const node = await startNode({ ...options, watch: watchVerdicts(UNGHOST) });
   nodes.push(node);

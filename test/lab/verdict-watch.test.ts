@@ -22,7 +22,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the watch over verdicts", { timeout
 
       logCreateTimeout(node, hung.ref);
       expect(await waitingPods(node)).toMatchObject([{ uid: "stuck", pod: "default/stuck", hangs: true }]);
-      await expect(node.check([BLIND, "scan"])).rejects.toThrow("says healthy while pods wait");
+      await expect(node.check([BLIND, "scan"])).rejects.toThrow("reports healthy while pods wait");
       await expect(node.check([BLIND, "heal"])).rejects.toThrow("default/stuck");
 
       await node.kill(hung.pid);

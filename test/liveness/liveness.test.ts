@@ -32,7 +32,7 @@ function liveness(signs: Signs) {
 
 const ALL = ["ready", "container", "task", "shim", "process"];
 
-test("a sandbox is dead when every sign of life was looked for and none was found", () => {
+test("a sandbox is dead when every sign of life was checked and none was found", () => {
   expect(liveness({})).toEqual({ state: "dead", checked: ALL });
 });
 
@@ -140,7 +140,7 @@ describe("a sign that could not be read leaves death unproven", () => {
       "the process table could not be read, so a shim or pause may still live",
     ],
     [
-      "processes that nobody read",
+      "processes that were not read",
       sandboxWith(),
       { ...nodeWith(), processes: absent("not asked") },
       ["shim", "process"],

@@ -19,7 +19,7 @@ function processes(alive: Partial<ProcessFacts> = {}) {
   return read<ProcessFacts>({ plugins: [], shims: [], byContainer: new Map(), netnsInodes: new Set(), ...alive });
 }
 
-test("a stored sandbox without any process is dead; only processes are looked for", () => {
+test("a stored sandbox without any process is dead; only processes are checked", () => {
   expect(livenessOfStored(ID, { records: records(ID) }, processes())).toEqual({
     state: "dead",
     checked: ["shim", "process"],

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { judgeResult, parseResultName, readCniResults } from "../../src/snapshot/cni-results.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
-import { asNobody, fill, ID, isRoot, makePipe, makeSparse, OTHER_ID, tempDir, writeRawName } from "./temp-dir.ts";
+import { asUnprivileged, fill, ID, isRoot, makePipe, makeSparse, OTHER_ID, tempDir, writeRawName } from "./temp-dir.ts";
 
 const RESULT = { cniVersion: "1.0.0", ips: [{ address: "10.0.0.2/24" }] };
 
@@ -184,7 +184,7 @@ describe("readCniResults", () => {
     const root = tempDir();
     mkdirSync(`${root}/cni/results`, { recursive: true, mode: 0o700 });
 
-    const source = await asNobody(() => readResults(root));
+    const source = await asUnprivileged(() => readResults(root));
 
     expect(source).toMatchObject({ status: "failed", error: { next: "run unghost as root" } });
   });

@@ -8,7 +8,7 @@ import { shimArguments } from "../../src/snapshot/process-traces.ts";
 import { type OurRuntime, readProcesses } from "../../src/snapshot/processes.ts";
 import { findRuntimeProcess, isRuntimeName } from "../../src/snapshot/runtime-process.ts";
 import { ownProcess } from "../support/process-owner.ts";
-import { asNobody, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
+import { asUnprivileged, fill, ID, isRoot, makePipe, OTHER_ID, tempDir } from "./temp-dir.ts";
 
 const CNI = {
   CNI_COMMAND: "ADD",
@@ -95,7 +95,7 @@ describe("readProcesses on this machine", () => {
   });
 
   test.runIf(isRoot)("somebody who is not root is told so", async () => {
-    const source = await asNobody(async () =>
+    const source = await asUnprivileged(async () =>
       readProcesses({ root: "/", table: await readProcessTable({ root: "/" }) }),
     );
 

@@ -38,7 +38,7 @@ export function writeRawName(dir: string, name: readonly number[]): void {
 export const isRoot = process.getuid?.() === 0;
 
 /** Root may read everything: what others may not is seen only as somebody else. */
-export async function asNobody<T>(work: () => T | Promise<T>): Promise<T> {
+export async function asUnprivileged<T>(work: () => T | Promise<T>): Promise<T> {
   process.seteuid?.(65534);
   try {
     return await work();

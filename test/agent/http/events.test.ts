@@ -51,7 +51,7 @@ function setVersion(store: Store, version: string): void {
 }
 
 describe("/api/events", () => {
-  test("tells the state at once, and again when it changes", async () => {
+  test("sends the state on connect, and again when it changes", async () => {
     const { address, store } = await opened();
     const { response, states } = await listen(address);
     await until("the first state", HANG_MS, () => states[0]);
@@ -75,7 +75,7 @@ describe("/api/events", () => {
     expect(states.length).toBeLessThan(10);
   });
 
-  test("every listener is told", async () => {
+  test("sends to every listener", async () => {
     const { address, store } = await opened();
     const listeners = await Promise.all([listen(address), listen(address), listen(address)]);
 
@@ -128,7 +128,7 @@ describe("a slow listener", () => {
     return { configProblem: "x".repeat(1_000_000) };
   }
 
-  test("holds up nobody else", async () => {
+  test("delays no other listener", async () => {
     const { address, store } = await opened();
     store.update((state) => ({ ...state, ...bigState() }));
     await sleeper(address);

@@ -48,7 +48,7 @@ describe("an address that cannot be had", () => {
   });
 });
 
-test("the address that was opened is told as a browser takes it", async () => {
+test("reports the opened address as a URL", async () => {
   expect((await opened()).address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect((await opened({ listen: "[::1]:0" })).address).toMatch(/^http:\/\/\[::1\]:\d+$/);
 });

@@ -38,7 +38,7 @@ describe("what is served", () => {
     });
   });
 
-  test("/ is the page, compressed for whoever takes it so", async () => {
+  test("/ is the page, compressed for clients that accept it", async () => {
     const { address } = await opened();
 
     const plain = await ask(address, "/");
@@ -87,7 +87,7 @@ describe("what is refused", () => {
     }
   });
 
-  test("a page that cannot be made is told, and the next request is answered", async () => {
+  test("reports a page that cannot be rendered, and answers the next request", async () => {
     const { address, problems } = await opened({ page: () => Promise.reject(new Error("it was not built")) });
 
     await expect(ask(address, "/")).rejects.toThrow();
@@ -97,7 +97,7 @@ describe("what is refused", () => {
   });
 });
 
-describe("what browsers are told", () => {
+describe("headers for browsers", () => {
   test("the page runs its own script and style, talks to its own agent, and does nothing else", async () => {
     const { address } = await opened();
 

@@ -61,7 +61,7 @@ test("a renewed certificate is taken up on the same port without a restart", asy
   expect(problems).toEqual([]);
 });
 
-test("one that does not fit its key is told once, and the old one stays in use", async () => {
+test("reports a certificate that does not fit its key once, and keeps the previous one", async () => {
   const { address, problems } = await opened(OFTEN);
 
   copyFileSync(dir.join("second.crt"), TLS.certFile);

@@ -42,7 +42,7 @@ describe("with a token", () => {
   test.each([
     ["as a bearer", bearer("s3cret")],
     ["whatever the scheme's case", { headers: { authorization: "bearer s3cret" } }],
-    ["as the password of nobody", basic(":s3cret")],
+    ["as a password without user", basic(":s3cret")],
     ["as anybody's password", basic("admin:s3cret")],
   ])("it opens %s", async (_how, question) => {
     const { address } = await opened({ tokenFile: dir.join("token") });
@@ -87,7 +87,7 @@ describe("with a token", () => {
     expect((await ask(address, "/metrics", bearer("0ther"))).status).toBe(200);
   });
 
-  test("nobody is let in while the file is gone or empty", async () => {
+  test("refuses every request while the file is missing or empty", async () => {
     const { address } = await opened({ tokenFile: dir.join("token") });
 
     rmSync(dir.join("token"));

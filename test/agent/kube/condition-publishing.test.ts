@@ -7,22 +7,22 @@ import { NODE, type ShownAgent, shownAgent } from "./shown-agent.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Looks once a minute, as an agent does. */
-async function idle({ time, looked }: ShownAgent, minutes: number): Promise<void> {
+/** Scans once a minute, as an agent does. */
+async function idle({ time, scanned }: ShownAgent, minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute++) {
-    looked();
+    scanned();
     await time.pass(MINUTE);
   }
 }
 
 describe("the node's condition", () => {
-  test("is there with a healthy reason after the first look, beside kubelet's own", async () => {
+  test("is there with a healthy reason after the first scan, beside kubelet's own", async () => {
     const agent = shownAgent();
     const face = agent.show();
     await agent.time.pass(1000);
     expect(agent.condition()).toBeUndefined();
 
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(0);
 
     expect(agent.condition()).toEqual({
@@ -40,7 +40,7 @@ describe("the node's condition", () => {
   test("is not written to a node that may be another machine", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked([], { kubernetes: { source: "kubelet", error: 'the cluster\'s node "n1" is another machine' } });
+    agent.scanned([], { kubernetes: { source: "kubelet", error: 'the cluster\'s node "n1" is another machine' } });
     await agent.time.pass(HOUR);
 
     expect(agent.writes()).toEqual([]);
@@ -50,7 +50,7 @@ describe("the node's condition", () => {
   test("costs one write in five minutes while nothing changes", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(0);
     agent.writes();
 
@@ -66,14 +66,14 @@ describe("the node's condition", () => {
   test("turns at once, and back after healing; its transition time moves only then", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(MINUTE);
 
-    agent.looked([sighting()]);
+    agent.scanned([sighting()]);
     await agent.time.pass(0);
     expect(agent.condition()).toMatchObject({ status: "True", lastTransitionTime: "2026-03-01T12:01:00Z" });
 
-    agent.looked([sighting(), sighting({ pod: "web-1" })]);
+    agent.scanned([sighting(), sighting({ pod: "web-1" })]);
     await agent.time.pass(20_000);
     expect(agent.condition()).toMatchObject({
       message: expect.stringContaining("2 ghosts"),
@@ -81,7 +81,7 @@ describe("the node's condition", () => {
       lastHeartbeatTime: "2026-03-01T12:01:15Z",
     });
 
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(20_000);
     expect(agent.condition()).toMatchObject({
       status: "False",
@@ -103,7 +103,7 @@ describe("the node's condition", () => {
             if (request.startsWith("PATCH")) written.push(agent.time.clock());
           };
           for (const [ghosts, milliseconds] of flaps) {
-            agent.looked(Array.from({ length: ghosts }, (_, index) => sighting({ pod: `web-${index}` })));
+            agent.scanned(Array.from({ length: ghosts }, (_, index) => sighting({ pod: `web-${index}` })));
             await agent.time.pass(milliseconds);
           }
           await agent.time.pass(20_000);
@@ -123,7 +123,7 @@ describe("the node's condition", () => {
   test("is kept over a restart of the agent: not written again, and as old as it is", async () => {
     const agent = shownAgent();
     const first = agent.show();
-    agent.looked([sighting()]);
+    agent.scanned([sighting()]);
     await agent.time.pass(MINUTE);
     await first.close();
     agent.writes();
@@ -133,7 +133,7 @@ describe("the node's condition", () => {
     expect(agent.writes()).toEqual([]);
 
     await agent.time.pass(3 * MINUTE);
-    agent.looked([sighting()]);
+    agent.scanned([sighting()]);
     expect(agent.writes()).toEqual([`PATCH ${NODE}/status`]);
     expect(agent.condition()).toMatchObject({
       status: "True",
@@ -143,10 +143,10 @@ describe("the node's condition", () => {
     await second.close();
   });
 
-  test("is Unknown when the loop hangs, without anybody telling", async () => {
+  test("becomes Unknown when the loop hangs, without an event", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked();
+    agent.scanned();
 
     await agent.time.pass(12 * MINUTE);
 
@@ -159,16 +159,16 @@ describe("a write that fails", () => {
   test("is made up for when the API is back, after a day in which it was asked ever more seldom", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(MINUTE);
     agent.writes();
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
     };
-    agent.looked([sighting()]);
+    agent.scanned([sighting()]);
     for (let hour = 0; hour < 24; hour++) {
       await agent.time.pass(HOUR);
-      agent.looked([sighting()]);
+      agent.scanned([sighting()]);
     }
     const tried = agent.writes();
     expect(tried.length).toBeGreaterThan(24);
@@ -183,7 +183,7 @@ describe("a write that fails", () => {
     await face.close();
   });
 
-  test("for want of permission is said once and tried again seldom", async () => {
+  test("without permission is reported once and retried rarely", async () => {
     const agent = shownAgent();
     const face = agent.show();
     agent.cluster.before = (request) => {
@@ -197,7 +197,7 @@ describe("a write that fails", () => {
     await face.close();
   });
 
-  test("and hangs keeps nobody: the store goes on, and closing waits for its deadline only", async () => {
+  test("that hangs blocks nothing: the store goes on, and closing waits for its deadline only", async () => {
     const agent = shownAgent();
     const face = agent.show();
     let isAsked = false;
@@ -206,8 +206,8 @@ describe("a write that fails", () => {
       return agent.time.timing().sleep(5000, new AbortController().signal);
     };
 
-    agent.looked();
-    agent.looked([sighting()]);
+    agent.scanned();
+    agent.scanned([sighting()]);
     await agent.time.pass(0);
     expect(isAsked).toBe(true);
     const closing = face.close();

@@ -13,7 +13,7 @@ function stateWith(found: readonly SightingParts[], parts: Partial<AgentState> =
 const GIVEN_UP = { kind: "given-up", message: "three attempts failed", next: "restart the runtime" } as const;
 
 describe("the condition", () => {
-  test("says nothing before the first look", () => {
+  test("is undefined before the first scan", () => {
     expect(conditionOf(freshState(), 0)).toBeUndefined();
   });
 
@@ -117,7 +117,7 @@ describe("the condition", () => {
     });
   });
 
-  test("is Unknown when nobody has looked for long, whatever was seen then", () => {
+  test("is Unknown when no scan has finished for long, whatever the last one found", () => {
     expect(conditionOf(stateWith([{}]), 10 * 60_000)?.status).toBe("True");
     expect(conditionOf(stateWith([{}]), 10 * 60_000 + 1)).toMatchObject({ status: "Unknown", reason: "ScanOverdue" });
   });

@@ -13,17 +13,17 @@ function detected(parts: SightingParts = {}): AgentEvent {
   return { kind: "detected", sighting: sighting(parts) };
 }
 
-/** An agent that has just looked, and whose condition is written. */
-async function lookedAgent(): Promise<ShownAgent & { close(): Promise<void> }> {
+/** An agent that has just scanned, and whose condition is written. */
+async function scannedAgent(): Promise<ShownAgent & { close(): Promise<void> }> {
   const agent = shownAgent();
   const face = agent.show();
-  agent.looked();
+  agent.scanned();
   await agent.time.pass(1000);
   agent.writes();
   return { ...agent, close: () => face.close() };
 }
 
-function told({ events }: ShownAgent): readonly string[] {
+function published({ events }: ShownAgent): readonly string[] {
   return events()
     .map((event) => {
       const { kind, name } = event["involvedObject"] as { readonly kind: string; readonly name: string };
@@ -37,8 +37,8 @@ function eventWrites(agent: ShownAgent): readonly string[] {
 }
 
 describe("an event", () => {
-  test("is made for the pod and for the node, as kubectl describe looks for them", async () => {
-    const agent = await lookedAgent();
+  test("is made for the pod and for the node, as kubectl describe selects them", async () => {
+    const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
 
@@ -84,7 +84,9 @@ describe("an event", () => {
       "giving up",
       {
         kind: "given-up",
-        sighting: sighting({ standing: { kind: "given-up", message: "three attempts failed", next: "Look at it." } }),
+        sighting: sighting({
+          standing: { kind: "given-up", message: "three attempts failed", next: "Restart the daemon." },
+        }),
       },
       ["GhostHealFailed Node n1 ×1", "GhostHealFailed Pod web-0 ×1"],
     ],
@@ -97,30 +99,33 @@ describe("an event", () => {
     ["a ghost that went away", { kind: "gone", sighting: sighting() }, []],
     ["a pod that is gone", detected({ class: "pod-gone" }), ["GhostDetected Node n1 ×1"]],
   ])("is made of %s", async (_what, event, expected) => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.store.publish(event);
     await agent.time.pass(3000);
 
-    expect(told(agent)).toEqual(expected);
+    expect(published(agent)).toEqual(expected);
     await agent.close();
   });
 
   test("that happens again is counted on the one that is there, ever more seldom", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     for (let minute = 0; minute < 180; minute++) {
-      agent.looked();
+      agent.scanned();
       agent.store.publish(detected());
       await agent.time.pass(MINUTE);
     }
 
-    expect(told(agent)).toEqual([expect.stringMatching(/Node n1 ×1\d\d$/), expect.stringMatching(/Pod web-0 ×1\d\d$/)]);
+    expect(published(agent)).toEqual([
+      expect.stringMatching(/Node n1 ×1\d\d$/),
+      expect.stringMatching(/Pod web-0 ×1\d\d$/),
+    ]);
     // Made once, then at 5, 15, 35, 75 and 135 minutes; for the pod and for the node.
     expect(eventWrites(agent)).toHaveLength(2 * 6);
     await agent.close();
   });
 
   test("of an earlier agent is counted on, too", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
     await agent.close();
@@ -129,12 +134,12 @@ describe("an event", () => {
     agent.store.publish(detected());
     await agent.time.pass(3000);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
     await next.close();
   });
 
   test("of an earlier agent is counted on with a kubelet's credentials, too, which may read no event", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.cluster.before = (request) => {
       if (/^GET .*\/events/.test(request)) throw new KubeError("forbidden", 'cannot get resource "events"');
     };
@@ -146,13 +151,13 @@ describe("an event", () => {
     agent.store.publish(detected());
     await agent.time.pass(3000);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×2", "GhostDetected Pod web-0 ×2"]);
     expect(agent.warnings).toEqual([]);
     await next.close();
   });
 
   test("that the API has forgotten is made again", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
     for (const [path] of agent.cluster.store.entries()) if (path.includes("/events/")) agent.cluster.store.remove(path);
@@ -160,35 +165,35 @@ describe("an event", () => {
     agent.store.publish(detected());
     await agent.time.pass(6 * MINUTE);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
     await agent.close();
   });
 
   test("of a namespace that is going away is let go, and the node's is still made", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.cluster.before = (request) => {
       if (request.includes("/namespaces/shop/")) throw new KubeError("forbidden", "shop is being terminated");
     };
     agent.store.publish(detected());
     await agent.time.pass(3000);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×1"]);
     expect(agent.warnings).toEqual([]);
     await agent.close();
   });
 
   test("that cannot be written now is written when it can", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
     };
     agent.store.publish(detected());
     await agent.time.pass(HOUR);
     agent.cluster.before = () => undefined;
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(7 * MINUTE);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
     expect(agent.events().map((event) => event["lastTimestamp"])).toEqual([
       "2026-03-01T12:00:01Z",
       "2026-03-01T12:00:01Z",
@@ -202,24 +207,24 @@ describe("an event", () => {
 });
 
 describe("after a power cut", () => {
-  test("what was healed before the API server was up is told as soon as it has answered a look", async () => {
+  test("publishes what was healed before the API server was up as soon as it has answered a scan", async () => {
     const agent = shownAgent();
     const face = agent.show();
-    agent.looked([], { kubernetes: { source: "kubelet", error: "connection refused" } });
+    agent.scanned([], { kubernetes: { source: "kubelet", error: "connection refused" } });
     agent.store.publish({ kind: "healed", record: healRecord() });
     await agent.time.pass(10 * MINUTE);
     const before = agent.cluster.requests.length;
 
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(3000);
 
     expect(before).toBe(0);
-    expect(told(agent)).toEqual(["GhostHealed Node n1 ×1", "GhostHealed Pod web-0 ×1"]);
+    expect(published(agent)).toEqual(["GhostHealed Node n1 ×1", "GhostHealed Pod web-0 ×1"]);
     await face.close();
   });
 
-  test("one event tells of all, and one of their healing", async () => {
-    const agent = await lookedAgent();
+  test("one event covers all findings, and one their healing", async () => {
+    const agent = await scannedAgent();
     for (let index = 0; index < 31; index++)
       agent.store.publish(detected({ pod: `web-${index}`, class: index < 20 ? "dead-after-crash" : "shim-leak" }));
     await agent.time.pass(3000);
@@ -227,7 +232,7 @@ describe("after a power cut", () => {
       agent.store.publish({ kind: "healed", record: healRecord({ class: "dead-after-crash" }) });
     await agent.time.pass(3000);
 
-    expect(told(agent)).toEqual(["GhostDetected Node n1 ×31", "GhostHealed Node n1 ×31"]);
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×31", "GhostHealed Node n1 ×31"]);
     const [message] = agent
       .events()
       .filter((event) => event["reason"] === "GhostDetected")
@@ -240,7 +245,7 @@ describe("after a power cut", () => {
   });
 
   test("what an API that was down for long has missed does not flood it either", async () => {
-    const agent = await lookedAgent();
+    const agent = await scannedAgent();
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
     };
@@ -250,7 +255,7 @@ describe("after a power cut", () => {
     }
     agent.writes();
     agent.cluster.before = () => undefined;
-    agent.looked();
+    agent.scanned();
     await agent.time.pass(10 * MINUTE);
 
     expect(eventWrites(agent).length).toBeLessThanOrEqual(60 + 10);
@@ -264,7 +269,7 @@ describe("after a power cut", () => {
     });
     await fc.assert(
       fc.asyncProperty(floods, async (bursts) => {
-        const agent = await lookedAgent();
+        const agent = await scannedAgent();
         const writtenAt: number[] = [];
         agent.cluster.before = (request) => {
           if (/^(POST|PATCH).*\/events/.test(request)) writtenAt.push(agent.time.clock());
@@ -297,10 +302,10 @@ test("every event's name is one that the API takes, and its message is not too l
       const draft = { reason: "GhostDetected", class: "pod-gone", message, count: 1 } as const;
       const onPod = { ...draft, pod: { namespace: "default", name: pod, uid: "1" } };
       for (const event of [eventObject(draft, node, times), eventObject(onPod, node, times)]) {
-        const { metadata, message: said } = event as { metadata: { name: string }; message: string };
+        const { metadata, message: text } = event as { metadata: { name: string }; message: string };
         expect(metadata.name).toMatch(SUBDOMAIN);
         expect(metadata.name.length).toBeLessThanOrEqual(253);
-        expect(Buffer.byteLength(said)).toBeLessThanOrEqual(1024);
+        expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1024);
       }
     }),
   );

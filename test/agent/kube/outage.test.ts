@@ -13,20 +13,20 @@ const MINUTE = 60_000;
 const NODES = 20;
 const POLICY = { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
 
-test("when the whole fleet turns ill within a second, a few nodes act once, then nobody, and later a few at a time", async () => {
+test("when the whole fleet becomes unhealthy within a second, a few nodes act once, then none, and later a few at a time", async () => {
   const time = virtualTime();
   const cluster = memoryCluster();
   const chance = seeded(7);
   const random = (): number => chance.below(1000) / 1000;
-  const forEver = new AbortController().signal;
-  cluster.before = () => time.timing().sleep(random() * 50, forEver);
+  const forever = new AbortController().signal;
+  cluster.before = () => time.timing().sleep(random() * 50, forever);
   const acts: number[] = [];
   let atOnce = 0;
   let mostAtOnce = 0;
   let isIll = false;
   const breakers: (() => boolean)[] = [];
 
-  /** Looks every few seconds and wants to act on what it sees, which does not help: the trouble is elsewhere. */
+  /** Scans every few seconds and tries to act on what it sees, which does not help: the trouble is elsewhere. */
   async function live(node: string): Promise<void> {
     const timing = time.timing({ random });
     const store = openStore(freshState());
@@ -35,7 +35,7 @@ test("when the whole fleet turns ill within a second, a few nodes act once, then
     const gate = openFleetGate({ ...common, node: () => node, policy: () => POLICY, onBreaker: () => undefined });
     breakers.push(() => gate.breaker().open);
     for (;;) {
-      await timing.sleep(random() * 1000, forEver);
+      await timing.sleep(random() * 1000, forever);
       const scan = scanOf({ report: { kubernetes: { source: "api" } }, endedAtMs: timing.clock() });
       const sightings = isIll ? [sighting()] : [];
       store.update((state) => ({ ...state, scan, sightings, breaker: gate.breaker() }));
@@ -44,10 +44,10 @@ test("when the whole fleet turns ill within a second, a few nodes act once, then
       if (answer.kind === "go") {
         acts.push(timing.clock());
         mostAtOnce = Math.max(mostAtOnce, ++atOnce);
-        await timing.sleep(3000, forEver);
+        await timing.sleep(3000, forever);
         atOnce -= 1;
         await answer.release();
-      } else await timing.sleep(30_000, forEver);
+      } else await timing.sleep(30_000, forever);
     }
   }
 

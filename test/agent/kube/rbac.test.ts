@@ -8,13 +8,13 @@ import { shownAgent } from "./shown-agent.ts";
 
 describe("the agent's role", () => {
   test("allows everything that it asks for to show itself and to regard the fleet", async () => {
-    const { time, cluster, store, looked, show } = shownAgent();
+    const { time, cluster, store, scanned, show } = shownAgent();
     const policy = { slots: 1, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
     const common = { openCluster: cluster.open, timing: time.timing(), warn: () => undefined };
     for (let start = 0; start < 2; start++) {
       const face = show();
       const gate = openFleetGate({ ...common, node: () => "n1", policy: () => policy, onBreaker: () => undefined });
-      looked([sighting()]);
+      scanned([sighting()]);
       store.publish({ kind: "detected", sighting: sighting() });
       const answer = await gate.ask([ENDING]);
       await time.pass(400_000);

@@ -14,8 +14,8 @@ export interface ShownAgent {
   readonly cluster: MemoryCluster;
   readonly store: Store;
   readonly warnings: string[];
-  /** A look that ended now, with this on the node. */
-  readonly looked: (sightings?: readonly Sighting[], parts?: Partial<NodeReport>) => void;
+  /** A scan that ended now, with this on the node. */
+  readonly scanned: (sightings?: readonly Sighting[], parts?: Partial<NodeReport>) => void;
   readonly change: (parts: Partial<AgentState>) => void;
   /** Shows the state from now on; the test has to close it. */
   readonly show: () => { close(): Promise<void> };
@@ -46,7 +46,7 @@ export function shownAgent(): ShownAgent {
     cluster,
     store,
     warnings,
-    looked: (sightings = [], parts = {}) => {
+    scanned: (sightings = [], parts = {}) => {
       const verdict = sightings.length === 0 ? "healthy" : "ghosts";
       const report = { verdict, kubernetes: { source: "api" }, ...parts } as const;
       store.update((state) => ({ ...state, sightings, scan: scanOf({ report, endedAtMs: time.clock() }) }));

@@ -51,7 +51,7 @@ async function series(state: AgentState, events: readonly AgentEvent[] = []): Pr
 }
 
 describe("from the start", () => {
-  test("every metric of the contract is there, but for networks, which nobody knows yet", async () => {
+  test("every metric of the contract is there, except for networks, which are unknown yet", async () => {
     expect([...namesIn(await rendered(freshState()))].toSorted()).toEqual(CONTRACT);
   });
 
@@ -115,8 +115,8 @@ describe("from the state", () => {
     expect(seriesIn(await metrics.render()).get('unghost_findings{class="pod-gone"}')).toBe(0);
   });
 
-  test("what was given up is told apart from what is being healed", async () => {
-    const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", message: "three attempts", next: "look" });
+  test("distinguishes given-up findings from those being healed", async () => {
+    const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", message: "three attempts", next: "restart it" });
 
     const seen = await series(freshState({ sightings: [givenUp, sightingOf("pod-gone")] }));
 
@@ -209,7 +209,7 @@ describe("from events", () => {
   });
 });
 
-test("the agent's own memory and CPU are told on request, and then only", async () => {
+test("the agent's own memory and CPU are exported only on request", async () => {
   const own = ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"];
   const withThem = seriesIn(await agentMetrics(openStore(freshState()), { process: true }).render());
 

@@ -14,7 +14,7 @@ describe("leaseSamples", () => {
     ]);
   });
 
-  test("free addresses are told where they were counted, 0 included", () => {
+  test("free addresses are exported where they were counted, 0 included", () => {
     const samples = leaseSamples([used("cbr0", 254), { network: "cbr0", state: "free", count: 0 }]);
 
     expect(samples).toContainEqual({ labels: { network: "cbr0", state: "free" }, value: 0 });

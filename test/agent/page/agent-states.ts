@@ -6,7 +6,7 @@ import { freshState, scanOf } from "../metrics/agent-state.ts";
 
 const SANDBOX = "3f9c0de1".repeat(8);
 
-/** An agent that has looked once, just now, and found nothing. */
+/** An agent that has scanned once, just now, and found nothing. */
 export function healthyState(parts: Partial<AgentState> = {}): AgentState {
   const now = new Date();
   const scan = scanOf({ report: { observedAt: now.toISOString(), sandboxes: { total: 14, ready: 13, notReady: 1 } } });

@@ -3,7 +3,7 @@ import { type Browser, type BrowserContextOptions, type ConsoleMessage, chromium
 import type { Chromium } from "../../../lab/chromium.ts";
 import { until } from "../../../lab/poll.ts";
 
-/** A page that is looked at, and everything that a strict reader of its console and its network would mind. */
+/** An open page, and every problem in its console and its network. */
 export interface Visit {
   readonly page: Page;
   readonly complaints: readonly string[];

@@ -18,7 +18,7 @@ describe("the page as it is built", () => {
     expect(hashes).toHaveLength(1);
   });
 
-  test("has nothing that a policy without unsafe-inline forbids, and asks nobody for anything", () => {
+  test("has nothing that a policy without unsafe-inline forbids, and sends no requests", () => {
     const markup = PAGE.html.replace(/<(script|style)>[\s\S]*?<\/\1>/g, "");
 
     expect(markup).not.toMatch(/\s(?:on\w+|style)=/);

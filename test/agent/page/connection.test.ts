@@ -41,7 +41,7 @@ describe("the connection to the agent", () => {
     expect([links, heard]).toEqual([[{ kind: "live" }], ["one"]]);
   });
 
-  test("that breaks is told with the time of the last message, and opened again", () => {
+  test("that breaks is shown with the time of the last message, and reopened", () => {
     const { streams, links, heard } = connected();
     streams[0]?.hear("one");
     vi.advanceTimersByTime(5000);

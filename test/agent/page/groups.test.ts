@@ -34,7 +34,7 @@ describe("findings by class", () => {
   });
 });
 
-test("what is blocked is told once, with the number of findings that block it", () => {
+test("what is blocked is listed once, with the number of findings that block it", () => {
   const sightings = sightingsOnTheWire(
     { blocks: ["an address of network cbr0"] },
     { blocks: ["pod shop/web-0", "an address of network cbr0"] },

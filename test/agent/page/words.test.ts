@@ -6,7 +6,7 @@ test.each([
   [400, "just now"],
   [4000, "4s ago"],
   [95_000, "1m35s ago"],
-])("an age of %d ms is told as %s", (age, words) => {
+])("an age of %d ms is shown as %s", (age, words) => {
   expect(ago(0, age)).toBe(words);
 });
 
@@ -24,6 +24,6 @@ test.each([
   [0.0123, "12 ms"],
   [0.999, "999 ms"],
   [12.34, "12.3 s"],
-])("%d seconds are told as %s", (seconds, words) => {
+])("%d seconds are shown as %s", (seconds, words) => {
   expect(secondsInWords(seconds)).toBe(words);
 });

@@ -22,12 +22,12 @@ function planFor(mode: ClassMode) {
   return { diagnosis, plan: planHealing(diagnosis, policy) };
 }
 
-describe("a class that needs a person by its nature", () => {
+describe("a manual class", () => {
   test("is planned once the policy consents to it", () => {
     expect(planFor("heal").plan.actions.map(({ steps }) => steps)).toMatchObject([[{ kind: "end-process" }]]);
   });
 
-  test("is shown, and left to a person, while it is observed", () => {
+  test("is shown and not planned while it is observed", () => {
     const { diagnosis, plan } = planFor("observe");
 
     expect(named(diagnosis)).toHaveLength(1);
@@ -38,7 +38,7 @@ describe("a class that needs a person by its nature", () => {
     expect(named(planFor("off").diagnosis)).toEqual([]);
   });
 
-  test("stays with a person where there is nothing to run, whatever the policy consents to", () => {
+  test("stays manual where there is nothing to run, whatever the policy consents to", () => {
     const finding: Finding = {
       id: "cni-not-initialized/node",
       class: "cni-not-initialized",
@@ -47,7 +47,7 @@ describe("a class that needs a person by its nature", () => {
       summary: "no network",
       evidence: [],
       blocks: [],
-      treatment: { automatic: false, reversible: false, steps: ["Look at the add-on."] },
+      treatment: { automatic: false, reversible: false, steps: ["Restart the add-on."] },
       cure: [],
     };
     const policy = healPolicyOf(withMode(finding.class, "heal"), AT_ONCE);

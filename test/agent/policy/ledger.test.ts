@@ -41,7 +41,7 @@ describe("a minimum age", () => {
     expect(decisionOf({ policy, seenMs: 100, ms: 5100 })).toEqual({ kind: "run" });
   });
 
-  test("begins now for what nobody has seen before", () => {
+  test("starts now for what was not seen before", () => {
     expect(decisionOf({ policy, sightings: [], ms: 7 })).toMatchObject({ reason: "min-age", dueAtMs: 5007 });
   });
 });
@@ -108,7 +108,7 @@ describe("a spent budget", () => {
   const policy = policyWith({});
   const spent = after(policy, [0, "failed"], [1000, "failed"], [3000, "failed"]);
 
-  test("gives up, and says what was seen and what a person does", () => {
+  test("gives up, with the last error and the manual steps", () => {
     const decision = decisionOf({ policy, ledger: spent, ms: 30_000 });
 
     expect(decision).toMatchObject({
@@ -118,7 +118,7 @@ describe("a spent budget", () => {
     });
   });
 
-  test("tells what is healed and comes back from what cannot be healed", () => {
+  test("distinguishes what is healed and comes back from what cannot be healed", () => {
     const ledger = after(policy, [0, "healed"], [1000, "healed"], [3000, "healed"]);
 
     expect(decisionOf({ policy, ledger, ms: 30_000 })).toMatchObject({
@@ -139,7 +139,7 @@ describe("a spent budget", () => {
     expect(decisionOf({ actions: [other], policy, ledger: spent, ms: 30_000 })).toEqual({ kind: "run" });
   });
 
-  test("is not spent by what was skipped before it was begun", () => {
+  test("is not spent by what was skipped before it was started", () => {
     const ledger = after(policy, [0, "skipped"], [1, "skipped"], [2, "skipped"], [3, "skipped"]);
 
     expect(decisionOf({ policy, ledger, ms: 30_000 })).toEqual({ kind: "run" });
@@ -188,7 +188,7 @@ test("outside the maintenance windows it waits for the next one", () => {
   expect(decisionOf({ policy, wallClock: new Date("2026-03-01T23:00:00Z") })).toEqual({ kind: "run" });
 });
 
-test("of several reasons to wait, the longest is told, and the earliest of all subjects wakes the loop", () => {
+test("of several reasons to wait, the longest is shown, and the earliest of all subjects wakes the loop", () => {
   const policy = policyWith({ minAgeMs: 5000 });
   const ledger = after(policy, [4900, "failed"]);
 
@@ -244,13 +244,13 @@ describe("whatever happens", () => {
     return runs;
   }
 
-  test("no more attempts are begun in any period than the budget has", () => {
+  test("no more attempts are started in any period than the budget has", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
-        const begun = live(of, moments).filter((run) => run.outcome !== "skipped");
+        const started = live(of, moments).filter((run) => run.outcome !== "skipped");
 
-        for (const { ms } of begun) {
-          const inPeriod = begun.filter((run) => run.ms >= ms && run.ms < ms + of.attemptsWithinMs);
+        for (const { ms } of started) {
+          const inPeriod = started.filter((run) => run.ms >= ms && run.ms < ms + of.attemptsWithinMs);
           expect(inPeriod.length).toBeLessThanOrEqual(of.attempts);
         }
       }),
@@ -270,7 +270,7 @@ describe("whatever happens", () => {
     );
   });
 
-  test("whoever asks again when told to gets another answer", () => {
+  test("a retry at the announced time gets another answer", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
         const policy = policyWith(of);

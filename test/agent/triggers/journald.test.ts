@@ -64,10 +64,10 @@ const SILENT = "exec sleep 60";
 
 describe("following the journal", () => {
   test("hints at lines that may concern a sandbox in trouble, and at no others", async () => {
-    const wait = "sleep 0.3; touch $STARTS.said; until [ -e $STARTS.go ]; do sleep 0.05; done";
+    const wait = "sleep 0.3; touch $STARTS.written; until [ -e $STARTS.go ]; do sleep 0.05; done";
     const followed = following(`echo 'failed to sync the clock'; ${wait}; echo '${TROUBLE}'; ${SILENT}`);
     followed.watch.refresh(UNITS);
-    await until("it has chattered", HANG_GUARD_MS, () => existsSync(followed.file("said")) || undefined);
+    await until("it has chattered", HANG_GUARD_MS, () => existsSync(followed.file("written")) || undefined);
     expect(followed.seen.all).toEqual([]);
 
     writeFileSync(followed.file("go"), "");
@@ -109,7 +109,7 @@ describe("following the journal", () => {
     expect(followed.warnings).toEqual([]);
   });
 
-  test("one that dies is started again, after a pause that grows, and its last words are told once", async () => {
+  test("one that dies is started again, after a growing pause, and its last output is reported once", async () => {
     const followed = following("echo 'no permission' >&2; exit 1");
     followed.watch.refresh(UNITS);
     await followed.started(3);

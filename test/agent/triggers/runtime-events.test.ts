@@ -52,7 +52,7 @@ interface Crio {
   readonly asked: () => number;
 }
 
-/** A runtime with CRI alone, followed until the test ends; its stream of events has none, and ends in order when told. */
+/** A runtime with CRI alone, followed until the test ends; its stream of events has none, and ends in order on request. */
 async function followedCrio(endOfStream: () => Promise<void>): Promise<Crio> {
   const dir = tempDir();
   let asked = 0;
@@ -103,7 +103,7 @@ describe("following the runtime", () => {
     await seen.next("runtime answers");
   });
 
-  test("hints when a container ends or goes; one that starts is no reason to look", async () => {
+  test("hints when a container ends or goes; one that starts is no hint", async () => {
     const { runtime, seen } = await followed();
     await seen.next("runtime answers");
     const cri = openCri(runtime.socket);
@@ -118,7 +118,7 @@ describe("following the runtime", () => {
     await seen.next("CRI container event");
   });
 
-  test("hints once at a runtime whose stream ends at once, and again when that was restarted between two looks", async () => {
+  test("hints once at a runtime whose stream ends at once, and again when that was restarted between two scans", async () => {
     const { server, seen, asked } = await followedCrio(() => Promise.resolve());
 
     await seen.next("runtime answers");
@@ -138,7 +138,7 @@ describe("following the runtime", () => {
     await seen.next("runtime gone");
   });
 
-  test("ends when it is asked to, also while nobody answers", async () => {
+  test("ends when it is asked to, also while the runtime does not answer", async () => {
     const stop = new AbortController();
     const following = followRuntime({
       findSocket: () => Promise.resolve("/nowhere/at/all.sock"),

@@ -8,7 +8,7 @@ const COMMANDS = [
 ];
 
 async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<string, string>> = {}) {
-  const said = { stdout: "", stderr: "" };
+  const output = { stdout: "", stderr: "" };
   const ran: string[] = [];
   const options: HookOptions = {
     hostRoot: "/",
@@ -25,12 +25,12 @@ async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<
     ...changes,
   };
   const io = {
-    stdout: (text: string) => void (said.stdout += text),
-    stderr: (text: string) => void (said.stderr += text),
+    stdout: (text: string) => void (output.stdout += text),
+    stderr: (text: string) => void (output.stderr += text),
     stdinIsTerminal: false,
     stdoutIsTerminal: false,
   };
-  return { failed: await runCommands(COMMANDS, options, io), ran, ...said };
+  return { failed: await runCommands(COMMANDS, options, io), ran, ...output };
 }
 
 test("the keeper is started at once where it is installed", () => {
@@ -55,7 +55,7 @@ describe("runCommands", () => {
     expect(stdout).toContain("systemctl daemon-reload && systemctl start unghost-record.service");
   });
 
-  test("goes on after one that fails, and tells what it said", async () => {
+  test("goes on after one that fails, and reports its output", async () => {
     const { failed, ran, stderr } = await given({}, { "systemctl daemon-reload": "no bus" });
 
     expect(failed).toBe(true);

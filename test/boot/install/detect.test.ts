@@ -81,7 +81,7 @@ describe("detect", () => {
     expect(summary(host)).toMatchObject({ services: ["containerd: containerd"] });
   });
 
-  test("takes both of two units that nobody has enabled", () => {
+  test("takes both of two units that are not enabled", () => {
     const { "/etc/systemd/system/multi-user.target.wants/rke2-server.service": _, ...files } = HOSTS["rke2-server"];
     expect(found(files)).toMatchObject({ services: ["rke2-agent: rke2-agent", "rke2-server: rke2-server"] });
   });
@@ -100,7 +100,7 @@ describe("detect", () => {
     expect(found(two)).toEqual({ kind: "several", names: ["k0s-worker", "k3s-server"] });
   });
 
-  test("believes the person, also about what is not there yet", () => {
+  test("accepts what the operator names, also what does not exist yet", () => {
     expect(found(BOTH, "cri-o")).toMatchObject({ services: ["cri-o: crio"] });
     host?.remove();
     expect(found({}, "k3s-agent")).toEqual({ manager: "systemd", services: ["k3s-agent: k3s-agent"] });

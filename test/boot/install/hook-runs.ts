@@ -47,7 +47,7 @@ async function ran(
   { terminal = false, answer = "no", complaint }: Partial<World>,
   run: (common: Omit<UninstallOptions, "purge" | "uid">, io: Parameters<typeof runInstall>[1]) => Promise<number>,
 ): Promise<Ran> {
-  const said = { stdout: "", stderr: "" };
+  const output = { stdout: "", stderr: "" };
   const commands: string[] = [];
   const code = await run(
     {
@@ -64,11 +64,11 @@ async function ran(
       },
     },
     {
-      stdout: (text) => void (said.stdout += text),
-      stderr: (text) => void (said.stderr += text),
+      stdout: (text) => void (output.stdout += text),
+      stderr: (text) => void (output.stderr += text),
       stdinIsTerminal: terminal,
       stdoutIsTerminal: terminal,
     },
   );
-  return { code, ...said, commands };
+  return { code, ...output, commands };
 }

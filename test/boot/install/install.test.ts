@@ -89,7 +89,7 @@ describe("what is installed", () => {
     for (const path of [BINARY, DROP_IN, AFTER]) expect(stdout).toMatch(new RegExp(`^write +${path}`, "m"));
   });
 
-  test("tells whoever finds it in two years what it is", async () => {
+  test("explains in the file what it is", async () => {
     await install(k3s());
 
     expect(host.read(DROP_IN)).toMatch(/^# Written by `unghost install`, removed by `unghost uninstall`\./);
@@ -326,7 +326,7 @@ describe("the executable", () => {
 });
 
 describe("how it ends", () => {
-  test("2 where no distribution is found, naming where it looked", async () => {
+  test("2 where no distribution is found, naming the searched directories", async () => {
     const { code, stderr } = await install(hostWith({}));
 
     expect(code).toBe(2);
@@ -334,7 +334,7 @@ describe("how it ends", () => {
     expect(stderr).toContain("--distribution");
   });
 
-  test("64 for a distribution that nobody knows", async () => {
+  test("64 for an unknown distribution", async () => {
     const { code, stderr } = await install(k3s(), { distribution: "k4s" });
 
     expect(code).toBe(64);
@@ -353,7 +353,7 @@ describe("how it ends", () => {
     expect((await install(host)).code).toBe(0);
   });
 
-  test("3 when the person says no, with nothing touched", async () => {
+  test("3 when the operator declines, with nothing changed", async () => {
     const before = k3s().tree();
 
     expect(await install(host, { terminal: true, answer: "no" })).toMatchObject({ code: 3 });

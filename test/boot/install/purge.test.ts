@@ -17,7 +17,7 @@ afterEach(() => host.remove());
 const stateIsThere = (): boolean => existsSync(join(host.root, "var/lib/unghost"));
 
 describe("the state directory", () => {
-  test("outlives uninstall, and is said to", async () => {
+  test("outlives uninstall, which reports it", async () => {
     expect((await uninstall(host)).stdout).toContain("The journal and the quarantine in /var/lib/unghost stay.");
     expect(stateIsThere()).toBe(true);
   });

@@ -54,7 +54,7 @@ function service(command: string, more = ""): string {
 const EMBEDDED = "Type=notify\nKillMode=process\nTimeoutStartSec=0\nExecStartPre=-/sbin/modprobe overlay\n";
 const KUBELET = { "/usr/lib/systemd/system/kubelet.service": service("/usr/bin/kubelet") };
 
-/** What each distribution looks like from its files, by the name that install gives it. */
+/** The files of each distribution, by the name that install gives it. */
 export const HOSTS = {
   "k3s-server": {
     ...SYSTEMD,
