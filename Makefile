@@ -45,6 +45,7 @@ lint: setup ## types, lint, format, unused code, direction of imports, plain wor
 	node scripts/config-docs.ts --check
 	node scripts/report-schema.ts --check
 	node scripts/prometheus-rule.ts --check
+	node scripts/man-page.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
 	vitest run --project unit --project e2e
@@ -99,6 +100,7 @@ docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, 
 	node scripts/config-docs.ts
 	node scripts/report-schema.ts
 	node scripts/prometheus-rule.ts
+	node scripts/man-page.ts
 
 clean: ## remove what was built and downloaded
 	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules coverage

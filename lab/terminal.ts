@@ -9,7 +9,7 @@ import { until } from "./poll.ts";
 
 /** A terminal of a given width, as a user sees it: tmux, with a server of its own. */
 export interface Terminal {
-  /** What is on the screen once the command has ended. `answers` are typed when their question is there. */
+  /** What is on the screen once the command has ended, with its exit code as the last line. `answers` are typed when their question is there. */
   show(
     command: readonly string[],
     columns: number,
@@ -41,16 +41,28 @@ export async function openTerminal(): Promise<Terminal> {
       const line = ["env", "-i", ...settings.map(([key, value]) => `${key}=${value}`), ...command]
         .map(quoted)
         .join(" ");
-      await tmux("new-session", "-d", "-s", name, "-x", String(columns), "-y", String(ROWS), line);
+      await tmux(
+        "new-session",
+        "-d",
+        "-s",
+        name,
+        "-x",
+        String(columns),
+        "-y",
+        String(ROWS),
+        `${line}; printf '[exit %s]' $?`,
+      );
       const screen = (): Promise<string> => tmux("capture-pane", "-p", "-t", name);
       const open = new Map(Object.entries(options.answers ?? {}));
       await until(`${command.join(" ")} ends`, GUARD_MS, async () => {
+        const shown = await screen();
         for (const [question, answer] of open) {
-          if (!(await screen()).includes(question)) continue;
+          if (!shown.includes(question)) continue;
           open.delete(question);
           await tmux("send-keys", "-t", name, answer, "Enter");
         }
-        return (await tmux("list-panes", "-t", name, "-F", "#{pane_dead}")).trim() === "1" || undefined;
+        // The end of the pane comes before its last output is drawn.
+        return /\[exit \d+\]\s*$/.test(shown) || undefined;
       });
       const shown = await screen();
       await tmux("kill-session", "-t", name);

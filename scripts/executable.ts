@@ -38,6 +38,7 @@ export function compileExecutable({ target, engine, out }: Executable): void {
       // Some packages name the directory they were built in.
       `--define=__dirname="/unghost"`,
       `--define=__filename="/unghost"`,
+      `--define=UNGHOST_COMMIT="${commit()}"`,
       `--target=${target}`,
       `--compile-executable-path=${resolve(engine)}`,
       "--no-compile-autoload-dotenv",
@@ -51,6 +52,17 @@ export function compileExecutable({ target, engine, out }: Executable): void {
   writeFileSync(draft, binary);
   chmodSync(draft, 0o755);
   renameSync(draft, out);
+}
+
+/** Of the sources; a copy without a repository names its own in the environment. */
+function commit(): string {
+  const given = process.env["UNGHOST_COMMIT"];
+  if (given) return given.replace(/[^0-9a-zA-Z.-]/g, "");
+  try {
+    return execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8", stdio: "pipe" }).trim();
+  } catch {
+    return "unknown";
+  }
 }
 
 /** The engine finds its switches by name. An entry of an environment ends at its first NUL, so none has this name. */

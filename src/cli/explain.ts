@@ -168,9 +168,9 @@ async function readLines(
   keep(reader.end());
 }
 
-/** No error line is a single word that begins like this. */
+/** No error line is a single word that begins or ends like this. */
 function isPath(text: string): boolean {
-  return /^(?:\.{0,2}|~)\/\S+$/.test(text);
+  return /^(?:\.{0,2}|~)\/\S+$|^\S+\.(?:log|txt|out|json|gz)(?:\.\d+)?$/.test(text);
 }
 
 /** An error line is a strange file name: too long, or with a NUL. What cannot be looked at is taken for text. */

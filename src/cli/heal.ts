@@ -14,6 +14,7 @@ import { healingReport, planReport } from "../report/healing.ts";
 import { type PlanOptions, planSubject, renderPlan } from "../report/plan.ts";
 import { progress } from "../report/progress.ts";
 import { renderSummary } from "../report/summary.ts";
+import { renderNames } from "../report/table.ts";
 import { inLines } from "../report/text.ts";
 import { selectedWords } from "../report/verdict-line.ts";
 import { askYesNo } from "./ask.ts";
@@ -26,8 +27,9 @@ import { interruptedBySignals } from "./interruption.ts";
 import { type Io, wantsColour } from "./io.ts";
 import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
 import { resolveSettings } from "./settings.ts";
-import { showReport } from "./show-report.ts";
+import { showReport, type TableShape } from "./show-report.ts";
 import { sessionOptions, stateDirOf } from "./state.ts";
+import { takeLayout } from "./table-flags.ts";
 import { narrowing, selectionOf, withSelection } from "./targets.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({
@@ -35,6 +37,7 @@ export const healCommand = buildCommand<HealFlags, string[], Context>({
   parameters: {
     flags: {
       ...nodeFlags,
+      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
       dryRun: onOff("Show the plan and change nothing"),
       yes: onOff("Do not ask for confirmation"),
       namespace: list("Only pods of these namespaces", "NAMESPACE"),
@@ -58,7 +61,8 @@ export interface HealFlags extends NodeFlags {
 }
 
 /** Shows the plan, asks on a terminal, heals, verifies. */
-export async function runHeal(flags: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
+export async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
+  const { layout, flags } = takeLayout(asked);
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const selection = selectionOf(targets, flags.namespace);
@@ -92,7 +96,8 @@ export async function runHeal(flags: HealFlags, targets: readonly string[], io: 
   const isTable = settings.output === "table";
   const command = ["unghost heal", ...targets, ...(flags.namespace ?? []).map((name) => `-n ${name}`)].join(" ");
   if (isTable && plan.actions.length + plan.leftAlone.length > 0) {
-    io.stdout(renderPlan(plan, context, tableOptions(settings, io)));
+    if (layout.names !== true) io.stdout(renderPlan(plan, context, { ...tableOptions(settings, io), ...layout }));
+    else if (flags.dryRun === true) io.stdout(renderNames({ findings: plan.actions.map(({ finding }) => finding) }));
   }
   for (const { id } of alsoBlocking) io.stderr(`Not named, and also in the way: unghost heal ${id}\n`);
   if (flags.dryRun !== true && diagnosis.findings.length > 0 && nodeHolds(diagnosis.view).paused) {
@@ -102,10 +107,11 @@ export async function runHeal(flags: HealFlags, targets: readonly string[], io: 
     return ExitCode.refused;
   }
   if (flags.dryRun !== true && plan.actions.length === 0 && (await settledEarlierRuns(settings, io))) {
-    return await runHeal(flags, targets, io);
+    return await runHeal(asked, targets, io);
   }
   if (flags.dryRun === true || plan.actions.length === 0) {
-    await showPlanOnly({ seen, plan, selection, command, isDryRun: flags.dryRun === true }, settings, io);
+    const isDryRun = flags.dryRun === true;
+    if (layout.names !== true) await showPlanOnly({ seen, plan, selection, command, isDryRun }, settings, io);
     return exitOf(diagnosis);
   }
   if (flags.yes !== true) {
@@ -120,7 +126,7 @@ export async function runHeal(flags: HealFlags, targets: readonly string[], io: 
       return ExitCode.refused;
     }
   }
-  return await healWith({ ...seen, plan }, { settings, selection, plan: planFor, scan }, io);
+  return await healWith({ ...seen, plan }, { settings, layout, selection, plan: planFor, scan }, io);
 }
 
 interface PlanOnly {
@@ -150,18 +156,21 @@ async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOn
 
 interface Surroundings {
   readonly settings: NodeSettings;
+  readonly layout: TableShape;
   readonly selection: Selection | undefined;
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly scan: () => Promise<Scanned>;
 }
 
-async function healWith(shown: Planned, { settings, selection, plan, scan }: Surroundings, io: Io): Promise<ExitCode> {
+async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Promise<ExitCode> {
+  const { settings, layout, selection, plan, scan } = surroundings;
+  const { names = false } = layout;
   const table = settings.output === "table";
   const interruption = interruptedBySignals(io);
   const lines = progress({
     colour: table && wantsColour(io),
     ...(io.screenColumns === undefined || !io.stdoutIsTerminal ? {} : { screenColumns: io.screenColumns }),
-    write: table ? io.stdout : io.stderr,
+    write: table && !names ? io.stdout : io.stderr,
   });
   const healed = await runPipeline(shown, {
     scan,
@@ -172,7 +181,10 @@ async function healWith(shown: Planned, { settings, selection, plan, scan }: Sur
     ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
     interruption,
     onBegin: (_planned, recoveries) => tellRecoveries(recoveries, io),
-    onResult: (result) => lines.report(result),
+    onResult: (result) => {
+      if (names && result.outcome === "healed") io.stdout(renderNames({ findings: [result.action.finding] }));
+      else lines.report(result);
+    },
     onSlow: (action) => lines.waiting(action),
     onWarning: (warning) => io.stderr(`${warning}\n`),
   }).finally(() => interruption.dispose());
@@ -180,6 +192,7 @@ async function healWith(shown: Planned, { settings, selection, plan, scan }: Sur
     io.stderr(`Nothing was changed: ${healed.refusal.message} ${healed.refusal.next}\n`);
     return ExitCode.refused;
   }
+  if (names) return exitOf(healed.value.diagnosis);
   const document = withSelection(healingReport(healed.value, plan(healed.value.diagnosis)), selection);
   io.stdout(
     table ? renderSummary(document, tableOptions(settings, io)) : await formatDocument(document, settings.output),

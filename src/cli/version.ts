@@ -1,3 +1,7 @@
 import manifest from "../../package.json" with { type: "json" };
 
+/** Set by the build; missing where the sources are run as they are. */
+declare const UNGHOST_COMMIT: string | undefined;
+
 export const VERSION: string = manifest.version;
+export const COMMIT: string = typeof UNGHOST_COMMIT === "string" ? UNGHOST_COMMIT : "unknown";

@@ -11,6 +11,8 @@ export interface Style {
 }
 
 const MAX_PODS = 10;
+/** As crictl shows them; scan and heal take them for the whole id. */
+const ID_CHARACTERS = 13;
 
 /** What a paste of log lines stands for, for people. */
 export function renderGroups(groups: readonly Group[], style: Style): string {
@@ -32,9 +34,10 @@ function renderGroup(group: Group, style: Style): string {
     wrap(known.explanation, style.width),
     ...section("Why it happens", [known.mechanism], style),
     ...treatment(known, style),
-    ...section("By hand", steps(known.byHand), style),
+    ...section("By hand", steps(known.byHand.map((line) => withIds(line, group))), style),
     ...section("Beware", [known.danger], style),
     ...alternatives(group, style),
+    ...section("On the node", nodeCommands(group), style),
   ];
   return `${parts.join("\n")}\n`;
 }
@@ -47,11 +50,37 @@ function concerned(group: Group, style: Style): readonly string[] {
     lines.push(wrap(`Pods: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
   }
   if (group.sandboxIds.length > 0) {
-    const shown = group.sandboxIds.slice(0, MAX_PODS).map((id) => id.slice(0, 13));
+    const shown = group.sandboxIds.slice(0, MAX_PODS).map((id) => id.slice(0, ID_CHARACTERS));
     const more = group.sandboxIds.length - shown.length;
     lines.push(wrap(`Sandboxes: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`, style.width));
   }
   return lines;
+}
+
+/** Containers and leases have ids of their own. */
+const OTHER_ID = /crictl (?:inspect|stop|rm) <id>|leases rm <id>/;
+
+/** `<id>` in a command is the sandbox's, where the lines name exactly one. */
+function withIds(line: string, { sandboxIds, pods }: Group): string {
+  const [id] = sandboxIds;
+  const [pod] = pods;
+  const named = pod === undefined || pods.length > 1 ? line : withPod(line, pod);
+  return id === undefined || sandboxIds.length > 1 || OTHER_ID.test(line) ? named : named.replaceAll("<id>", id);
+}
+
+function withPod(line: string, { namespace, name, uid }: LogPod): string {
+  const named = line.replaceAll("<namespace>", namespace).replaceAll("<pod>", name);
+  return uid === undefined ? named : named.replaceAll("<uid>", uid);
+}
+
+/** What shows whether it is so, for the one sandbox or pod that the lines name. */
+function nodeCommands({ sandboxIds, pods }: Group): readonly string[] {
+  const [pod] = pods;
+  const target = sandboxIds.length === 1 ? sandboxIds[0]?.slice(0, ID_CHARACTERS) : pod && podName(pod);
+  const all = target === undefined || sandboxIds.length > 1 || pods.length > 1;
+  return all
+    ? ["unghost scan", "unghost heal --dry-run"]
+    : [`unghost scan ${target}`, `unghost heal --dry-run ${target}`];
 }
 
 function podName(pod: LogPod): string {

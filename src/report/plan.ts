@@ -6,7 +6,7 @@ import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
 import { evidenceLines } from "./evidence.ts";
-import { type FindingsTable, renderFindings, renderGroups } from "./findings-table.ts";
+import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
 import type { NodeReport } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { shortAction } from "./short-action.ts";
@@ -23,6 +23,7 @@ export interface PlanContext {
 }
 
 export interface PlanOptions extends TextOptions {
+  readonly wide?: boolean;
   readonly screenColumns?: number;
 }
 
@@ -61,6 +62,7 @@ function planRows({ actions }: Plan, { view }: PlanContext, ink: Paint, options:
     width: options.screenColumns ?? Number.POSITIVE_INFINITY,
     headings: true,
   };
+  if (options.wide === true) return renderWide(findings, table);
   const isGrouped = findings.length > MOST_ROWS && !options.verbose;
   return (isGrouped ? renderGroups : renderFindings)(findings, table);
 }

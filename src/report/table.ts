@@ -53,7 +53,7 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
 }
 
 /** One id a line, each of which scan and heal take as a target. */
-export function renderNames({ findings }: NodeReport): string {
+export function renderNames({ findings }: { readonly findings: readonly { readonly id: string }[] }): string {
   return findings.map(({ id }) => `${printable(id)}\n`).join("");
 }
 

@@ -50,6 +50,36 @@ describe("explain", () => {
     }
   });
 
+  test("puts the id and the pod of a line into the commands", async () => {
+    const id = "ab".repeat(32);
+    const line = `Error deleting shop_web-0/${id} from network n: ${corrupt}`;
+
+    const { stdout } = await explain({ texts: [line] }, { columns: 400 });
+    const several = await explain({ texts: [line, line.replaceAll("ab", "cd")] }, { columns: 400 });
+
+    expect(stdout).toContain(`crictl stopp ${id} && crictl rmp ${id}`);
+    expect(stdout).toContain(`unghost scan ${id.slice(0, 13)}`);
+    expect(stdout).not.toMatch(/(?:stopp|rmp) <id>/);
+    expect(several.stdout).toContain("crictl stopp <id>");
+  });
+
+  test.each([60, 80, 200])("reads well at %i columns", async (columns) => {
+    const line = `Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`;
+
+    await expect((await explain({ texts: [line] }, { columns })).stdout).toMatchFileSnapshot(
+      `golden/explain-line.${columns}.txt`,
+    );
+  });
+
+  test.each(["containerd.log", "logs/kubelet.log.1", "./x", "/var/log/nothing.txt"])(
+    "says that the file %s is not there",
+    async (name) => {
+      const { code, stderr } = await explain({ texts: [name] });
+
+      expect([code, stderr]).toEqual([64, expect.stringContaining(`There is no file ${name}`)]);
+    },
+  );
+
   test("gives programs the matches and nothing else", async () => {
     const { code, stdout } = await explain({
       texts: [`Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`],

@@ -17,12 +17,16 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
 
     const dry = await unghostIn(node, ["heal", "--dry-run", "--yes", ...AT_ONCE]);
     const dryJson = await unghostIn(node, ["heal", "--dry-run", "-o", "json", ...AT_ONCE]);
+    const names = await unghostIn(node, ["heal", "--dry-run", "-o", "name", ...AT_ONCE]);
+    const wide = await unghostIn(node, ["heal", "--dry-run", "-o", "wide", ...AT_ONCE]);
     const mute = await unghostIn(node, ["heal", ...AT_ONCE]);
 
     expect([dry.code, dryJson.code, mute.code]).toEqual([1, 1, 3]);
     expect(dry.stdout).toMatch(/^Plan: heal 3 ghosts on /);
     expect(dry.stdout).toMatch(/^\w+ +default\/busy +dead-after-crash .* remove$/m);
-    expect(dry.stdout).toMatch(/^Dry run: nothing was changed\. To heal: unghost heal /m);
+    expect(dry.stdout).toMatch(/^Dry run: nothing was changed\. {3}To heal: unghost heal /m);
+    expect(names.stdout).toMatch(/^(?:dead-after-crash\/[0-9a-f]{64}\n){3}$/);
+    expect(wide.stdout).toMatch(/^SEV .* ACTION +SANDBOX +SUBJECT +EVIDENCE$/m);
     expect(mute.stderr).toContain("--yes");
     const { actions, remaining } = reportOf(dryJson);
     expect(actions?.map(({ outcome }) => outcome)).toEqual(["skipped", "skipped", "skipped"]);

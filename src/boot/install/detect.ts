@@ -12,9 +12,11 @@ export const UNIT_DIRS = [
 ] as const;
 export const INIT_DIR = "/etc/init.d";
 
+const FAMILIES = ["k3s", "rke2", "k0s"] as const;
+type Family = (typeof FAMILIES)[number];
 /** What an operator may name instead of having it detected. */
-export const CHOICES = [...RUNTIME_UNITS.map(({ name }) => name), "nixos", "talos"] as const;
-export type Choice = RuntimeUnitName | "nixos" | "talos";
+export const CHOICES = [...FAMILIES, ...RUNTIME_UNITS.map(({ name }) => name), "nixos", "talos"] as const;
+export type Choice = Family | RuntimeUnitName | "nixos" | "talos";
 
 export type Detection =
   | { readonly kind: "found"; readonly host: Host }
@@ -26,6 +28,13 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
   const manager = chosen === "talos" || chosen === "nixos" ? chosen : serviceManager(files);
   if (manager === "talos") return { kind: "found", host: { manager, services: [] } };
   const services = servicesOf(files, manager);
+  const nothing = { kind: "none", searched: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") } as const;
+  if (isFamily(chosen)) {
+    const wanted = services.filter(({ distribution }) => family(distribution) === chosen);
+    const enabled = startedAtBoot(files, wanted);
+    if (enabled.length > 1) return { kind: "several", names: enabled.map(({ distribution: { name } }) => name) };
+    return enabled.length === 1 ? { kind: "found", host: { manager, services: enabled } } : nothing;
+  }
   if (chosen !== undefined && chosen !== "nixos" && chosen !== "talos") {
     const wanted = services.filter((found) => found.distribution.name === chosen);
     return { kind: "found", host: { manager, services: wanted.length > 0 ? wanted : [asNamed(chosen)] } };
@@ -35,7 +44,12 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
   if (picked.kind === "several") return picked;
   // The description of a NixOS host may be written before its k3s is.
   if (manager === "nixos") return { kind: "found", host: { manager, services: [asNamed("k3s-server")] } };
-  return { kind: "none", searched: manager === "openrc" ? INIT_DIR : UNIT_DIRS.join(", ") };
+  return nothing;
+}
+
+/** Server or agent: its unit decides. */
+function isFamily(chosen: Choice | undefined): chosen is Family {
+  return FAMILIES.some((name) => name === chosen);
 }
 
 function asNamed(name: RuntimeUnitName): RuntimeService {

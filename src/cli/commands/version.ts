@@ -3,7 +3,7 @@ import { formatDocument } from "../../report/format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { text } from "../flag-kinds.ts";
 import { outputFormat } from "../setting-values.ts";
-import { VERSION } from "../version.ts";
+import { COMMIT, VERSION } from "../version.ts";
 import type { Context } from "./context.ts";
 
 export const versionCommand = buildCommand<{ readonly output?: string }, [], Context>({
@@ -15,8 +15,8 @@ export const versionCommand = buildCommand<{ readonly output?: string }, [], Con
     const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
     this.io.stdout(
       format === "table"
-        ? `unghost ${VERSION}\n`
-        : await formatDocument({ version: VERSION, platform, engine }, format),
+        ? `unghost ${VERSION} (commit ${COMMIT}, ${engine}, ${platform})\n`
+        : await formatDocument({ version: VERSION, commit: COMMIT, engine, platform }, format),
     );
     this.finish(ExitCode.ok);
   },

@@ -27,7 +27,8 @@ async function wordsFor(
   if (name === undefined) return COMMAND_NAMES;
   const last = before.at(-1);
   if (last === "--only" || last === "--skip") return classes.map(({ id }) => id);
-  if (last === "-o" || last === "--output") return name === "scan" ? [...FORMATS, "wide", "name"] : FORMATS;
+  if (last === "-o" || last === "--output")
+    return name === "scan" || name === "heal" ? [...FORMATS, "wide", "name"] : FORMATS;
   if (current.startsWith("-")) {
     const flags = (await commandNamed(name))?.parameters.flags ?? {};
     return Object.keys(flags).map((flag) => `--${kebab(flag)}`);

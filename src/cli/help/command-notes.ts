@@ -212,7 +212,7 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
     "version",
     {
       group: "Set up",
-      summary: "Show version, engine and platform",
+      summary: "Show version, commit, engine and platform",
       examples: [
         ["unghost version", "in a line"],
         ["unghost version -o json", "for scripts"],

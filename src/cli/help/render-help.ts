@@ -78,7 +78,7 @@ export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
+export function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
   const aliases = new Map(Object.entries(parameters.aliases ?? {}).map(([letter, flag]) => [flag, letter]));
   return Object.entries(parameters.flags ?? {}).flatMap(([name, flag]) => {
     if ("hidden" in flag && flag.hidden) return [];
@@ -93,7 +93,7 @@ function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
   });
 }
 
-function argumentEntries({ parameters: { positional } }: Command<Context>) {
+export function argumentEntries({ parameters: { positional } }: Command<Context>) {
   if (positional === undefined) return [];
   if (positional.kind === "array") {
     const { placeholder = "ARG", brief } = positional.parameter;

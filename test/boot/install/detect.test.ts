@@ -100,6 +100,17 @@ describe("detect", () => {
     expect(found(two)).toEqual({ kind: "several", names: ["k0s-worker", "k3s-server"] });
   });
 
+  test.each(["k3s", "rke2"] as const)("%s: its unit decides between server and agent", (name) => {
+    for (const role of ["server", "agent"] as const) {
+      const files = HOSTS[`${name}-${role}`];
+      expect(found({ ...files, ...HOSTS["cri-o"] }, name)).toMatchObject({
+        services: [expect.stringMatching(`^${name}-${role}: `)],
+      });
+      host?.remove();
+    }
+    expect(found({}, name)).toMatchObject({ kind: "none" });
+  });
+
   test("accepts what the operator names, also what does not exist yet", () => {
     expect(found(BOTH, "cri-o")).toMatchObject({ services: ["cri-o: crio"] });
     host?.remove();
