@@ -9,7 +9,7 @@ const CHECKED: readonly string[] = [
   "{bench,lab,scripts}/**/*",
   "Makefile",
   "src/{boot,child,classes,distributions,doctor,evidence,explain,fleet,host,keeper,kube,liveness,runtime,snapshot}/**/*",
-  "test/{boot,child,distributions,doctor,evidence,explain,fleet,host,keeper,lab,liveness,multus,release,systemd}/**/*",
+  "test/{boot,child,classes,cluster,distributions,doctor,evidence,explain,fleet,host,keeper,kube,lab,liveness,multus,plan,release,runtime,snapshot,support,systemd}/**/*",
   "src/agent/*.ts",
   "src/agent/{http,kube,metrics,policy,triggers}/**/*",
 ];

@@ -52,9 +52,9 @@ describe("the catalogue", () => {
     }
   });
 
-  test("a class says that it can be seen exactly when it can be looked for", () => {
+  test("a class is visible in a snapshot exactly when it has a detect function", () => {
     for (const one of classes) {
-      // Sandboxes kept on purpose are listed as such, never as a finding; what others cause is told after all of them.
+      // Sandboxes kept on purpose are listed as such, never as a finding; what others cause is detected after all of them.
       if (one.id === "retained-notready" || one.id === "crash-loop-driven-by-ghost") continue;
       expect(one.detect !== undefined, one.id).toBe(one.inSnapshot.visible);
     }

@@ -50,7 +50,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
   test.each([
     ["that is young", [pluginFor("a", "ADD", 30)], []],
     ["that is young, though somebody already waits for its name", [pluginFor("a", "ADD", 20)], [lockLine("a")]],
-  ])("is not an ADD %s: it is kept, and said to be under way", (_, plugins, logLines) => {
+  ])("is not an ADD %s: it is kept, and reported as in flight", (_, plugins, logLines) => {
     const { findings, kept } = diagnosed({ records: [recorded], plugins, logLines }, PATIENT);
 
     expect(findings).toEqual([]);
@@ -75,7 +75,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
       { sandboxes: [sandboxOf("a", { state: "ready" })], plugins: [pluginFor("a", "ADD", 900)], records: [recorded] },
     ],
     ["a holder that nothing else knows", { logLines: [lockLine("a")] }],
-    ["a record that nobody waits for", { records: [recorded] }],
+    ["a record without a waiting caller", { records: [recorded] }],
   ])("is not %s", (_, parts) => {
     expect(named(diagnosed(parts, PATIENT))).toEqual([]);
   });
@@ -94,7 +94,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
       return diagnose(snapshotOf(parts, { kubernetes }), PATIENT);
     };
 
-    test("is offered to be cured by a new pod, which a person has to agree to", () => {
+    test("offers a new pod as cure, which needs consent", () => {
       const diagnosis = withPods([pod]);
       const policy = { ...PATIENT, allDead: false, cap: 10 };
 
@@ -111,7 +111,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
       for (const { actions } of [byName, byPolicy]) expect(actions).toMatchObject([{ steps: [{ kind: "kick-pod" }] }]);
     });
 
-    const { controller: _nobody, ...bare } = pod;
+    const { controller: _none, ...bare } = pod;
     test.each<readonly [string, KnownPod, Partial<Holds>]>([
       ["a bare pod", bare, {}],
       ["a static pod's mirror", { ...pod, objectUid: "mirror" }, {}],
@@ -126,7 +126,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
     test.each<readonly [string, readonly KnownPod[]]>([
       ["is gone", []],
       ["is on its way out", [{ ...pod, terminating: true }]],
-    ])("is no finding any more where its pod %s: nobody waits for the name", (_what, pods) => {
+    ])("is no finding any more where its pod %s: no pod waits for the name", (_what, pods) => {
       expect(withPods(pods).findings).toEqual([]);
     });
   });
@@ -144,7 +144,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
 describe("clock-step-sandbox-attempt-reuse", () => {
   const first = sandboxOf("a", { uid: "p", attempt: 0, createdSecondsAgo: 600 });
 
-  test("is the later attempt that looks older", () => {
+  test("is the later attempt with the earlier creation time", () => {
     const second = sandboxOf("b", { uid: "p", attempt: 1, createdAt: 60_000_000_000n });
 
     const { findings } = diagnosed({ sandboxes: [first, second], records: [recordOf("a"), recordOf("b")] });

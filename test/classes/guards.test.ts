@@ -40,7 +40,7 @@ function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
 
 describe("what Kubernetes says of a pod", () => {
   test.each<readonly [string, Kubernetes, SandboxParts, string]>([
-    ["nobody was asked", { source: "none" }, {}, "unasked"],
+    ["no source was asked", { source: "none" }, {}, "unasked"],
     ["the API has it", api([OTHER, POD]), {}, "known"],
     ["the API has others", api([OTHER]), {}, "gone"],
     ["the API may not have heard of it yet", api([]), { createdSecondsAgo: 1 }, "known"],

@@ -66,7 +66,7 @@ describe("cni-lock-wedge", () => {
     });
   });
 
-  test("is not claimed where no plugin runs: then nobody can tell", () => {
+  test("is not claimed where no plugin runs: then it is unknown", () => {
     const { verdict, findings, podCreation } = diagnose(hangingStatus({}), PATIENT);
 
     expect([verdict, findings, podCreation.able]).toEqual(["unknown", [], "no"]);
@@ -118,7 +118,7 @@ describe("cni-daemon-socket-down", () => {
     expect([...found.pending, ...found.kept].filter(({ sandboxId }) => sandboxId === idOf("d"))).toEqual([]);
   });
 
-  test("is found at once where nobody listens and a call waits", () => {
+  test("is found immediately where no process listens and a call waits", () => {
     const { findings } = diagnose(withDaemon(hungAdds(10, "/opt/cni/bin/kube-ovn"), { state: "dead" }), PATIENT);
 
     expect(findings.map(({ class: id }) => id)).toEqual(["cni-daemon-socket-down"]);
@@ -133,7 +133,7 @@ describe("cni-daemon-socket-down", () => {
     ["calls of another plugin", hungAdds(90), { listener }],
     ["a single call", { ...waiting, plugins: waiting.plugins?.slice(0, 1) ?? [] }, { listener }],
     ["calls that have just started", hungAdds(10, "/opt/cni/bin/kube-ovn"), { listener }],
-    ["a daemon that is down and that nobody needs", {}, { state: "missing" }],
+    ["a daemon that is down and not needed", {}, { state: "missing" }],
   ])("is not claimed for %s", (_, parts, daemon) => {
     expect(diagnose(withDaemon(parts, daemon), PATIENT).findings).toEqual([]);
   });
@@ -155,7 +155,7 @@ describe("a finished pod whose sandbox kubelet cannot stop", () => {
     kubeletStarted: 5,
   };
 
-  test("is kept for its logs while nobody complains", () => {
+  test("is kept for its logs while no error is reported", () => {
     const { verdict, kept } = diagnosed(finished, PATIENT);
 
     expect([verdict, kept.map(({ reason }) => reason.code)]).toEqual(["healthy", ["containers-finished"]]);

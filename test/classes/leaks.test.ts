@@ -138,7 +138,7 @@ describe("what sandboxes that are gone have left behind", () => {
   test.each<readonly [string, NodeParts]>([
     ["an address", { addresses: [address] }],
     ["a file", { results: [resultOf("a")] }],
-  ])("whoever was asked about the owner of %s is named, and nobody else", (_, parts) => {
+  ])("names exactly the sources that were asked about the owner of %s", (_, parts) => {
     const askedOf = (snapshot: Snapshot) =>
       diagnose(snapshot, AT_ONCE)
         .findings.flatMap(({ evidence }) => evidence.map(({ source }) => source))

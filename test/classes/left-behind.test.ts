@@ -165,7 +165,7 @@ describe("leftover-container", () => {
   test.each<readonly [string, NodeParts, boolean]>([
     ["kubelet does not know its pod", { pods: [] }, true],
     ["kubelet knows its pod", { pods: ["a"] }, false],
-    ["nobody can be asked", {}, false],
+    ["no source can be asked", {}, false],
     ["it has ended", { pods: [], containers: [containerOf("a", { exit: FINISHED })] }, false],
     ["it is no pod's", { pods: [], containers: [{ ...running, labels: {} }] }, false],
     [
@@ -195,7 +195,7 @@ describe("leftover-container", () => {
 
   test.each<readonly [string, Kubernetes, boolean]>([
     ["its manifest's hash is known", api([HASH], false), false],
-    ["nobody knows its hash", api([], false), true],
+    ["its hash is unknown", api([], false), true],
     ["kubelet could not be asked about it", api([], true), false],
   ])("of a static pod, and %s", (_, kubernetes, isFound) => {
     const { findings } = diagnose(snapshotOf({ ...node, ...staticPod }, { kubernetes }), PATIENT);

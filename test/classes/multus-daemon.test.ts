@@ -36,13 +36,13 @@ function diagnosed(daemon: Omit<MultusDaemon, "socket">, shimAge?: number) {
 
 describe("multus-daemon-down-or-wedged", () => {
   test.each<readonly [string, Omit<MultusDaemon, "socket">, number | undefined, RegExp | undefined]>([
-    ["it answers, and nobody waits", { state: "answers", process }, undefined, undefined],
+    ["it answers, and no call waits", { state: "answers", process }, undefined, undefined],
     ["it answers, and shims wait for a delegate", { state: "answers", process }, 60, undefined],
-    ["it is silent, and nobody waits", { state: "silent", process }, undefined, undefined],
+    ["it is silent, and no call waits", { state: "silent", process }, undefined, undefined],
     ["it is silent for a moment", { state: "silent", process }, 3, undefined],
     ["it is silent while a shim waits", { state: "silent", process }, 30, /pid 143\) does not answer/],
     ["it is stopped", { state: "silent", process: { ...process, isStopped: true } }, undefined, /does not answer/],
-    ["nobody listens", { state: "dead" }, 30, /no process listens/],
+    ["no process listens", { state: "dead" }, 30, /no process listens/],
     ["its socket is gone", { state: "missing" }, undefined, /no process listens/],
     [
       "its CPU limit pauses it most of the time",

@@ -19,7 +19,7 @@ const STATIC = { annotations: { "kubernetes.io/config.source": "file" } };
 const POD: KnownPod = { namespace: "default", name: "pod-a", uid: podUid("a") };
 const api: Kubernetes = { source: "api", pods: [], holds: { paused: false, node: false, namespaces: [] } };
 const known: Kubernetes = { ...api, pods: [POD] };
-const madeAnew: Kubernetes = { ...api, pods: [{ ...POD, uid: podUid("b") }] };
+const recreated: Kubernetes = { ...api, pods: [{ ...POD, uid: podUid("b") }] };
 const endedLongAgo: ContainerExit = { ...FINISHED, finishedAt: BigInt(ago(3000).getTime()) * 1_000_000n };
 
 function found(kubernetes: Kubernetes, sandbox: Partial<Sandbox> = {}, exit = endedLongAgo, policy = PATIENT) {
@@ -34,7 +34,7 @@ function found(kubernetes: Kubernetes, sandbox: Partial<Sandbox> = {}, exit = en
 describe("a sandbox that was stopped in order, after its pod", () => {
   test.each<readonly [string, Kubernetes, Partial<Sandbox>, boolean]>([
     ["is gone from the API", api, {}, true],
-    ["was made again under another uid", madeAnew, {}, true],
+    ["was made again under another uid", recreated, {}, true],
     ["is still known", known, {}, false],
     ["is gone for kubelet alone", { source: "kubelet", pods: [] }, {}, false],
     ["could not be asked about", { source: "none" }, {}, false],
@@ -52,8 +52,8 @@ describe("a sandbox that was stopped in order, after its pod", () => {
     expect(found(api, {}, justEnded, AT_ONCE).findings.map(({ id }) => id)).toEqual([GONE]);
   });
 
-  test("blocks nobody, and says what became of its pod", () => {
-    const [finding] = found(madeAnew).findings;
+  test("blocks nothing, and names what became of its pod", () => {
+    const [finding] = found(recreated).findings;
 
     expect(finding?.blocks).toEqual([]);
     expect(finding?.evidence).toContainEqual({

@@ -216,7 +216,7 @@ describe("where the whole node's network is at fault", () => {
       { type: "tuning", binaryFound: false },
     ],
   };
-  const inVain = (type: string, path: string) =>
+  const notFound = (type: string, path: string) =>
     `time="2026-03-01T11:59:00Z" level=warning msg="Error validating CNI config file /etc/cni/net.d/10-lab.conflist: [failed to find plugin \\"${type}\\" in path [${path}]]"`;
   const notReady = [
     { type: "NetworkReady", status: false, reason: "NetworkPluginNotReady", message: "cni plugin not initialized" },
@@ -227,7 +227,7 @@ describe("where the whole node's network is at fault", () => {
       ...halfMade,
       conf: missing,
       addresses: [addressOf("b", "10.88.0.9", 30), addressOf("c", "10.88.0.8")],
-      logLines: [inVain("tuning", "/opt/cni/bin")],
+      logLines: [notFound("tuning", "/opt/cni/bin")],
     });
 
     expect(findings.map(({ id }) => id)).toEqual([
@@ -246,22 +246,22 @@ describe("where the whole node's network is at fault", () => {
 
   test.each<readonly [string, readonly string[], boolean]>([
     ["no log speaks of it: it may be elsewhere", [], false],
-    ["the runtime has looked where unghost has", [inVain("tuning", "/opt/cni/bin/ /opt/cni/bin")], true],
-    ["the runtime has looked elsewhere, too", [inVain("tuning", "/opt/cni/bin /usr/libexec/cni")], false],
-    ["the runtime has looked for another", [inVain("bridge", "/opt/cni/bin")], false],
-  ])("a plugin is missing where the runtime does not say where it looks, and %s", (_, logLines, isFound) => {
+    ["the runtime has searched where unghost has", [notFound("tuning", "/opt/cni/bin/ /opt/cni/bin")], true],
+    ["the runtime has searched elsewhere, too", [notFound("tuning", "/opt/cni/bin /usr/libexec/cni")], false],
+    ["the runtime has searched another plugin", [notFound("bridge", "/opt/cni/bin")], false],
+  ])("a plugin is missing where the runtime does not report its directories, and %s", (_, logLines, isFound) => {
     const { findings } = diagnosed({ runtimeName: "cri-o", runtimeVersion: "1.34.0", conf: missing, logLines });
 
     expect(named({ findings })).toEqual(isFound ? [B7] : []);
     expect(findings.flatMap(({ evidence }) => evidence.map(({ source }) => source)).includes("logs")).toBe(isFound);
   });
 
-  test("a plugin that is missing where the runtime says that it looks needs no log", () => {
+  test("a plugin that is missing in the directories that the runtime reports needs no log", () => {
     const { cri, ...sources } = snapshotOf({ conf: missing });
     const cniDirs = { conf: "/etc/cni/net.d", bin: ["/opt/cni/bin"] };
-    const said = { ...sources, cri: cri.status === "read" ? read({ ...cri.value, cniDirs }) : cri };
+    const reporting = { ...sources, cri: cri.status === "read" ? read({ ...cri.value, cniDirs }) : cri };
 
-    expect(named(diagnose(said, AT_ONCE))).toEqual([B7]);
+    expect(named(diagnose(reporting, AT_ONCE))).toEqual([B7]);
   });
 
   const snapshot = snapshotOf({ ...halfMade, conditions: notReady });
@@ -269,7 +269,7 @@ describe("where the whole node's network is at fault", () => {
   test.each<readonly [string, Snapshot["cni"]["conf"], RegExp]>([
     ["a configuration that the runtime has missed", snapshot.cni.conf, /rewrite it in place/],
     ["no configuration at all", absent("/etc/cni/net.d holds no network configuration"), /holds no network/],
-  ])("cni-not-initialized tells %s", (_, conf, evidence) => {
+  ])("cni-not-initialized reports %s", (_, conf, evidence) => {
     const { findings } = diagnose({ ...snapshot, cni: { ...snapshot.cni, conf } }, AT_ONCE);
 
     expect(findings.map(({ id }) => id)).toEqual(["cni-not-initialized/NetworkReady"]);
@@ -277,7 +277,7 @@ describe("where the whole node's network is at fault", () => {
     expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
   });
 
-  test("nothing is said where the network is ready and every plugin there", () => {
+  test("nothing is found where the network is ready and every plugin exists", () => {
     const conditions = [{ type: "NetworkReady", status: true, reason: "", message: "" }];
 
     expect(named(diagnosed({ conditions }))).toEqual([]);

@@ -23,7 +23,7 @@ function api(...pods: readonly KnownPod[]): Kubernetes {
 
 describe("what a dead sandbox is kept for", () => {
   test.each<[string, Kubernetes, ContainerExit | undefined, KeptReason["code"] | undefined]>([
-    ["a finished pod, with nobody to ask", { source: "none" }, FINISHED, "containers-finished"],
+    ["a finished pod, without API server and kubelet", { source: "none" }, FINISHED, "containers-finished"],
     [
       "a finished pod that kubelet no longer remembers",
       { source: "kubelet", pods: [] },
@@ -54,10 +54,10 @@ describe("what a dead sandbox is kept for", () => {
   });
 
   test.each<[string, NodeParts, KeptReason["code"] | undefined]>([
-    ["with a kubelet that looks after it", { kubeletStarted: 1 }, "left-to-kubelet"],
+    ["with a running kubelet", { kubeletStarted: 1 }, "left-to-kubelet"],
     ["with no kubelet: nothing", {}, undefined],
     ["whose network is still held: nothing", { kubeletStarted: 1, results: [resultOf("a")] }, undefined],
-  ])("a pod that nobody was asked about, %s", (_what, parts, code) => {
+  ])("an unknown pod, %s", (_what, parts, code) => {
     const containers = [containerOf("a", { exit: LOST })];
     const snapshot = snapshotOf({ sandboxes: [SANDBOX], containers, ...parts }, { kubernetes: { source: "none" } });
 

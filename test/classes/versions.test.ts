@@ -98,7 +98,7 @@ test.each([
   expect(containerdBehaviour(version)?.recordsBeforeAdd).toBe(first);
 });
 
-test.each(["", "unknown", "1.5.9", "0.9.0", "cri-o"])("nothing is said of %j", (version) => {
+test.each(["", "unknown", "1.5.9", "0.9.0", "cri-o"])("returns nothing for %j", (version) => {
   expect(containerdBehaviour(version)).toBeUndefined();
 });
 

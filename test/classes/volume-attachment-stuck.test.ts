@@ -30,7 +30,7 @@ const WAITING: UnattachedVolume = {
   unknown: [],
 };
 
-function look(
+function scanOf(
   volume: Partial<UnattachedVolume>,
   { pods = [DB], holds = HOLDS }: { readonly pods?: readonly KnownPod[]; readonly holds?: Holds } = {},
   policy: DiagnosisPolicy = PATIENT,
@@ -39,7 +39,7 @@ function look(
   return diagnose(snapshotOf({}, { kubernetes: { source: "api", pods, holds, unattached } }), policy);
 }
 
-function factsOf({ findings }: ReturnType<typeof look>): string {
+function factsOf({ findings }: ReturnType<typeof scanOf>): string {
   return findings.flatMap(({ evidence }) => evidence.map(({ fact }) => fact)).join("\n");
 }
 
@@ -49,16 +49,16 @@ describe("volume-attachment-stuck", () => {
     ["one minute", { createdAt: ago(60) }, false],
     ["ten minutes after its deletion, still attached", { attached: true, deleting: true, deletedAt: ago(600) }, true],
     ["one minute after its deletion", { attached: true, deleting: true, deletedAt: ago(60) }, false],
-    ["nobody knows how long", { createdAt: new Date("no time") }, false],
+    ["unknown since when", { createdAt: new Date("no time") }, false],
   ])("a volume that waits for %s: %o", (_, volume, isFound) => {
-    expect(look(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
+    expect(scanOf(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
   });
 
   test("one that is still attached after its deletion says so, and blocks no pod that runs", () => {
     const lease = { ...LEASE, renewedAt: ago(900) };
     const running = { ...DB, phase: "Running" };
 
-    const seen = look({ attached: true, deleting: true, deletedAt: ago(600), lease }, { pods: [running] });
+    const seen = scanOf({ attached: true, deleting: true, deletedAt: ago(600), lease }, { pods: [running] });
 
     expect(seen.findings[0]).toMatchObject({
       severity: "warning",
@@ -70,19 +70,19 @@ describe("volume-attachment-stuck", () => {
     expect(factsOf(seen)).toMatch(/is silent/);
   });
 
-  test("how long is too long is the person's to say", () => {
-    expect(look({ createdAt: ago(60) }, {}, { ...PATIENT, volumeAttachmentAgeMs: 30_000 }).findings).toHaveLength(1);
-    expect(look({}, {}, { ...PATIENT, volumeAttachmentAgeMs: 3_600_000 }).findings).toEqual([]);
+  test("the age limit is a setting", () => {
+    expect(scanOf({ createdAt: ago(60) }, {}, { ...PATIENT, volumeAttachmentAgeMs: 30_000 }).findings).toHaveLength(1);
+    expect(scanOf({}, {}, { ...PATIENT, volumeAttachmentAgeMs: 3_600_000 }).findings).toEqual([]);
   });
 
   test("names the pods that wait, and those alone", () => {
     const other: KnownPod = { ...DB, name: "other", claims: ["logs"] };
     const elsewhere: KnownPod = { ...DB, namespace: "test" };
 
-    const { findings } = look({}, { pods: [DB, other, elsewhere] });
+    const { findings } = scanOf({}, { pods: [DB, other, elsewhere] });
 
     expect(findings[0]).toMatchObject({ severity: "critical", blocks: ["pod shop/db-0"] });
-    expect(look({}, { pods: [] }).findings[0]).toMatchObject({ severity: "warning", blocks: [] });
+    expect(scanOf({}, { pods: [] }).findings[0]).toMatchObject({ severity: "warning", blocks: [] });
   });
 
   test.each<readonly [string, Partial<UnattachedVolume>, RegExp]>([
@@ -97,8 +97,8 @@ describe("volume-attachment-stuck", () => {
     ],
     ["a deletion that hangs", { deleting: true, finalizers: ["a/b"] }, /its deletion waits for a\/b/],
     ["what it could not ask", { unknown: ["not allowed"] }, /not allowed/],
-  ])("tells %s", (_, volume, fact) => {
-    expect(factsOf(look(volume))).toMatch(fact);
+  ])("reports %s", (_, volume, fact) => {
+    expect(factsOf(scanOf(volume))).toMatch(fact);
   });
 
   test("says that an attacher without a lease cannot be judged", () => {
@@ -117,9 +117,9 @@ describe("volume-attachment-stuck", () => {
   test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
     ["its pod is opted out", {}, [{ ...DB, ignored: true }], /opted out by unghost\.dev\/ignore/],
     ["it is deleted already", { deleting: true, finalizers: ["a/b"] }, [DB], /deleted already and waits for a\/b/],
-  ])("whoever asks for it by name is told why it stays where %s", (_, volume, pods, because) => {
+  ])("an explicit request gets the reason why it stays where %s", (_, volume, pods, because) => {
     const only = ["volume-attachment-stuck"];
-    const { leftAlone } = planHealing(look(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
+    const { leftAlone } = planHealing(scanOf(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
 
     const words = leftAlone.map(({ reason }) => planReasonInWords(reason));
     expect(words).toEqual([expect.stringMatching(because)]);
@@ -132,8 +132,8 @@ describe("volume-attachment-stuck", () => {
     ["asked for among others", ["volume-attachment-stuck", "pod-gone"], {}, [DB], false],
     ["already being deleted", ["volume-attachment-stuck"], { deleting: true }, [DB], false],
     ["its pod is opted out", ["volume-attachment-stuck"], {}, [{ ...DB, ignored: true }], false],
-  ])("is deleted only when a person named it: %s", (_, only, volume, pods, isPlanned) => {
-    const { actions } = planHealing(look(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
+  ])("is deleted only when it was named explicitly: %s", (_, only, volume, pods, isPlanned) => {
+    const { actions } = planHealing(scanOf(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
 
     expect(actions.flatMap(({ steps }) => steps.map(({ kind }) => kind))).toEqual(
       isPlanned ? ["delete-volume-attachment"] : [],

@@ -9,7 +9,7 @@ import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
 import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
-import { toldByAgent } from "./told-by-agent.ts";
+import { reportedByAgent } from "./reported-by-agent.ts";
 
 const RUNNING = names("runs", 4);
 const DELETED = names("deleted", 6);
@@ -34,7 +34,7 @@ test.each(runtimes)(
     await story.apply(podObjects(HUNG, node.name));
     for (const pod of HUNG) {
       await until(`the ADD of ${pod} hangs`, HANG_GUARD_MS, () => pluginOf(node.lab, "ADD", pod));
-      // Whatever the plugin waited for is back: only these calls hang, and only because nobody ends them.
+      // Whatever the plugin waited for is back: only these calls hang, and only because nothing ends them.
       await liftOrder(node.lab, "ADD", pod);
     }
     await node.lab.writeFile(CNI_CONF_FILE, readFileSync(node.lab.path(CNI_CONF_FILE)));
@@ -43,7 +43,7 @@ test.each(runtimes)(
     await story.waitForCondition(node, "Ready", ({ status }) => status !== "True");
 
     expect((await scanOn(node)).verdict).not.toBe("healthy");
-    await toldByAgent(story, "cni-lock-wedge");
+    await reportedByAgent(story, "cni-lock-wedge");
     // A plugin gets a minute before it counts as hung.
     const wedged = await until("the scan finds the lock wedge", HANG_GUARD_MS, async () => {
       const report = await scanOn(node);

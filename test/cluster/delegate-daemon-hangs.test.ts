@@ -8,7 +8,7 @@ import { hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
-import { TOLD_MS, toldByAgent } from "./told-by-agent.ts";
+import { REPORTED_MS, reportedByAgent } from "./reported-by-agent.ts";
 
 const RUNNING = names("runs", 6);
 const DELETED = names("deleted", 4);
@@ -35,14 +35,14 @@ test.each(runtimes)(
       /CreatePodSandbox.*new-\d+/.test(readFileSync(log, "utf8")) ? true : undefined,
     );
 
-    const report = await until("the scan names cause and pods", TOLD_MS, async () => {
+    const report = await until("the scan names cause and pods", REPORTED_MS, async () => {
       const now = await scanOn(node);
       const finding = now.findings.find(({ subject }) => subject.path === DELEGATE_SOCKET);
       const blocked = finding?.blockedPods?.map(({ name }) => name) ?? [];
       return NEW.every((pod) => blocked.includes(pod)) ? now : undefined;
     });
     expect(report.verdict).not.toBe("healthy");
-    await toldByAgent(story, "cni-daemon-socket-down");
+    await reportedByAgent(story, "cni-daemon-socket-down");
 
     await restartDelegateDaemon(node.lab);
     const after = await story.waitForPods(RUNNING.length + NEW.length, isReady);

@@ -30,7 +30,7 @@ test.each(runtimes)(
 );
 
 test.each(runtimes)(
-  "containerd and kubelet are killed while thick multus sets pods up: the agent needs nobody's help (containerd %s)",
+  "containerd and kubelet are killed while thick multus sets pods up: the agent needs no help (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const running = await killedInTheMiddle(story);

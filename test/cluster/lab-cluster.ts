@@ -27,7 +27,7 @@ afterEach(async () => {
 
 /**
  * A cluster that knows the agent's ServiceAccount and is destroyed after the test, however that ends. No scan or heal in it
- * calls a node healthy while pods wait in vain.
+ * reports a node healthy while pods wait.
  */
 export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
   const started = await startCluster({ ...options, watch: watchVerdicts(UNGHOST) });
@@ -36,7 +36,7 @@ export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
   return started;
 }
 
-/** Runs the built executable on the node, as a person with the agent's credentials. */
+/** Runs the built executable on the node, as an operator with the agent's credentials. */
 export function unghostOn({ lab }: ClusterNode, ...args: readonly string[]): Promise<CommandResult> {
   return lab.exec([UNGHOST, ...args, "--kubeconfig", AGENT_KUBECONFIG], { timeoutMs: COMMAND_MS });
 }
@@ -56,7 +56,7 @@ export async function stopFails(node: ClusterNode, pods: readonly string[]): Pro
   await until("kubelet fails to stop each pod", HANG_GUARD_MS, () => hasFailedToStop(node, pods) || undefined);
 }
 
-/** Whether kubelet has logged that for each pod, after so many characters of its log. */
+/** Whether kubelet has logged that for each pod, after this offset in its log. */
 export function hasFailedToStop({ lab }: ClusterNode, pods: readonly string[], after = 0): boolean {
   const failures = readFileSync(lab.path(KUBELET_LOG), "utf8")
     .slice(after)

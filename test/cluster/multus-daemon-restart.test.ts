@@ -16,7 +16,7 @@ const NEW = names("new", 4);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
 test.each(runtimes)(
-  "the container of a wedged multus daemon is restarted when a person asks for it, and by nobody else (containerd %s)",
+  "the container of a wedged multus daemon is restarted on an explicit heal and never by the agent (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const before = await wedgedUnderNewPods(story);

@@ -25,7 +25,7 @@ const policy = readFileSync("deploy/rbac/own-node-only.yaml", "utf8");
 
 function pod(namespace: string, name: string, nodeName: string | undefined, serviceAccountName = "default"): object {
   const containers = [{ name: "main", image: "pause" }];
-  const where = nodeName === undefined ? { schedulerName: "nobody" } : { nodeName };
+  const where = nodeName === undefined ? { schedulerName: "none" } : { nodeName };
   return {
     apiVersion: "v1",
     kind: "Pod",

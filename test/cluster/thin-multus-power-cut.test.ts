@@ -27,7 +27,7 @@ test.each(runtimes)(
 );
 
 test.each(runtimes)(
-  "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent needs nobody's help (containerd %s)",
+  "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent needs no help (containerd %s)",
   async (runtime) => {
     const story = await withThinMultus(runtime);
     const { node } = story;

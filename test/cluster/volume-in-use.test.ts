@@ -88,7 +88,7 @@ async function healingRefused({ node }: Cluster): Promise<string | undefined> {
   return actions[0]?.code;
 }
 
-/** Neither a person nor the agent deletes it, and the container goes on writing. */
+/** Neither an explicit heal nor the agent deletes it, and the container goes on writing. */
 async function expectKept(
   story: Cluster,
   driver: AttachingDriver,

@@ -95,7 +95,7 @@ function diagnosed(given: Parts = {}) {
 }
 
 describe("a ghost on a CSI node plugin", () => {
-  test("is one finding that tells the chain, whose links are no findings", () => {
+  test("is one finding with the whole chain, whose links are no findings", () => {
     const db = { ...pod("db", "d"), phase: "Pending", claims: ["data"] };
     const { findings } = diagnosed({ pods: [SIDECAR, db], events: [MOUNT], unattached: [UNATTACHED] });
 
@@ -111,7 +111,7 @@ describe("a ghost on a CSI node plugin", () => {
   test.each<readonly [string, Parts]>([
     ["its socket is served", { socket: { state: "listening" } }],
     ["the dead socket is another driver's", { socket: { dir: "/var/lib/kubelet/plugins/other" } }],
-  ])("tells no chain where %s", (_what, parts) => {
+  ])("reports no chain where %s", (_what, parts) => {
     expect(diagnosed(parts).findings[0]?.afterwards).toBeUndefined();
   });
 
@@ -119,7 +119,7 @@ describe("a ghost on a CSI node plugin", () => {
     ["a registrar among its containers", "node-driver-registrar", true, true],
     ["no registrar", "main", true, false],
     ["a socket that an uninstalled driver left", "node-driver-registrar", false, false],
-  ])("without an API it is known by %s", (_what, name, registered, isTold) => {
+  ])("without an API it is known by %s", (_what, name, registered, isFound) => {
     const parts = {
       sandboxes: [sandboxOf("a")],
       records: [recordOf("a")],
@@ -128,7 +128,7 @@ describe("a ghost on a CSI node plugin", () => {
     };
     const { findings } = diagnose(snapshotOf(parts, { csi: read([{ ...DEAD, registered }]) }), AT_ONCE);
 
-    expect(findings.map(({ afterwards }) => afterwards)).toEqual([isTold ? [] : undefined]);
+    expect(findings.map(({ afterwards }) => afterwards)).toEqual([isFound ? [] : undefined]);
   });
 
   const SELF = { ...PLUGIN, csi: { dirs: [DIR], registers: false } };
@@ -138,10 +138,10 @@ describe("a ghost on a CSI node plugin", () => {
     ["another pod registers it", SELF, [{ ...PLUGIN, ...pod("p", "p") }], true, false],
     ["two DaemonSets have the directory", SELF, [{ ...SELF, ...pod("p", "p") }], true, false],
     ["it is no DaemonSet's pod", { ...SELF, controller: "ReplicaSet" }, [], true, false],
-  ])("of which nothing but its directory says so is known where %s", (_what, plugin, pods, registered, isTold) => {
+  ])("known only by its directory is found where %s", (_what, plugin, pods, registered, isFound) => {
     const { findings } = diagnosed({ plugin, pods, socket: { registered } });
 
-    expect(findings.some(({ missingSockets }) => missingSockets !== undefined)).toBe(isTold);
+    expect(findings.some(({ missingSockets }) => missingSockets !== undefined)).toBe(isFound);
   });
 
   test("names the driver, not its directory, in what waits for it", () => {

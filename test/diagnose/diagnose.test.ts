@@ -47,7 +47,7 @@ describe("the verdict", () => {
     expect(diagnose({ ...snapshot, cni }, AT_ONCE).verdict).toBe("unknown");
   });
 
-  test("is unknown where nobody could tell how a dead sandbox ended, and that one is left alone", () => {
+  test("is unknown where it is unknown how a dead sandbox ended, and that one is left alone", () => {
     const dead = { sandboxes: [sandboxOf("a")], containers: [containerOf("a", { endUnread: true })] };
     const { verdict, kept } = diagnosed(dead);
 

@@ -102,8 +102,8 @@ describe("two records of one sandbox name", () => {
     ["one has a shim", read(processes({ shims: ["one"] })), /one of them lives and must stay/],
     ["one has a process", read(processes({ cgroups: ["two"] })), /one of them lives and must stay/],
     ["both live", read(processes({ shims: ["one"], cgroups: ["two"] })), /2 of them live, and a person has to choose/],
-    ["nobody knows", failed("no /proc"), /which of them lives is not known/],
-  ])("are told apart by their processes: %s", (_, given, expected) => {
+    ["unknown", failed("no /proc"), /which of them lives is not known/],
+  ])("are distinguished by their processes: %s", (_, given, expected) => {
     expect(diagnoseOffline(facts(pair, { processes: given }))[0]?.summary).toMatch(expected);
   });
 
@@ -188,7 +188,7 @@ describe("a file that does not check out", () => {
     expect(found[1]?.class).toBe("recover-duplicate-sandbox-name");
   });
 
-  test("and has no bytes is told with what that means", () => {
+  test("and has no bytes is reported with what that means", () => {
     const found = diagnoseOffline(facts({ isEmpty: true }));
     expect(found).toMatchObject([{ class: "bolt-corruption", severity: "warning", blocks: [] }]);
   });

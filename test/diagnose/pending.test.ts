@@ -40,7 +40,7 @@ function creating(digit: string, ageSeconds: number, logLines: readonly string[]
 }
 
 describe("a creation in flight", () => {
-  test("is pending, and the node healthy, while nobody complains", () => {
+  test("is pending, and the node healthy, while no error is reported", () => {
     const { verdict, pending, findings, podCreation } = diagnosed(creating("a", 120), PATIENT);
 
     expect([verdict, findings, podCreation.able]).toEqual(["healthy", [], "yes"]);
@@ -120,7 +120,7 @@ describe("a creation in flight", () => {
     ]);
   });
 
-  test("is not judged by a line in nobody's envelope", () => {
+  test("is not judged by a line without a known envelope", () => {
     const forged = timedOut("a", 60).replace(/^E\S+ \S+\s+\d+ \S+ /, "");
 
     expect(diagnosed(creating("a", 120, [forged]), PATIENT).verdict).toBe("healthy");
@@ -143,7 +143,7 @@ describe("a creation that failed", () => {
       { ...known, sandboxes: [sandboxOf("c", { uid: "a", state: "ready" })], logLines: [timedOut("a", 60)] },
     ],
     ["it was long ago", { ...known, logLines: [timedOut("a", 900)] }],
-    ["nobody knows whether the pod is wanted", { logLines: [timedOut("a", 60)] }],
+    ["it is unknown whether the pod is wanted", { logLines: [timedOut("a", 60)] }],
   ] satisfies [string, NodeParts][])("is history where %s", (_, parts) => {
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
@@ -193,7 +193,7 @@ describe("a removal", () => {
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["degraded", ["removal-failing"]]);
   });
 
-  test("that nobody complains about is pending alone", () => {
+  test("without a reported error is only pending", () => {
     const parts = { sandboxes: [sandboxOf("a")], plugins: [pluginFor("a", "DEL", 20)] };
     const { verdict, pending } = diagnosed(parts, PATIENT);
 

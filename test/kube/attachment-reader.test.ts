@@ -115,7 +115,7 @@ describe("the attachments of a node in a large cluster", () => {
 
   test.each<readonly [string, Partial<AttachmentQuestion>]>([
     ["a volume that a pod waits for", { isAwaited: true, volumes: { attached: [], inUse: [volume("a")] } }],
-    ["a volume that nobody uses any more", { volumes: { attached: [volume("a")], inUse: [] } }],
+    ["a volume that is not in use any more", { volumes: { attached: [volume("a")], inUse: [] } }],
   ])("%s is asked for by name", async (_what, question) => {
     const { names, takeRequests, attachments } = watching(many(20_000));
     await names();

@@ -33,7 +33,7 @@ describe("over TLS", () => {
     expect(new Set(stub.asked.map(({ authorization }) => authorization))).toEqual(new Set(["Bearer secret"]));
   });
 
-  test("a server that nobody vouches for is told nothing", async () => {
+  test("a server without a trusted certificate gets no token", async () => {
     const stub = await rig.serveWith(ordinary, serving);
 
     const answer = await rig.ask({ trust: rig.ca.issue("/CN=stranger").cert });
@@ -45,7 +45,7 @@ describe("over TLS", () => {
     expect(stub.asked).toEqual([]);
   });
 
-  test("a server with another's certificate is told nothing", async () => {
+  test("a server with another's certificate gets no token", async () => {
     const stub = await rig.serveWith(ordinary, rig.ca.issue("/CN=other", { san: "DNS:other.lab" }));
 
     expect(await rig.ask()).toMatchObject({ kind: "failed", reason: expect.stringContaining("cannot be reached") });
@@ -184,7 +184,7 @@ describe("what people wrote on node and namespaces", () => {
     expect(stub.asked.find(({ path }) => path === NAMESPACES)?.accept).toContain("PartialObjectMetadataList");
   });
 
-  test("what may not be read is said", async () => {
+  test("reports what may not be read", async () => {
     const forbidden = (): Reply => statusOf(403, "may not");
     await rig.serve({ [NAMESPACES]: forbidden, [NODE]: forbidden });
 

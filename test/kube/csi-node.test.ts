@@ -48,7 +48,7 @@ describe("a CSI node plugin that does not show by what it mounts", () => {
     expect(await plugins([unclear], drivers)).toEqual({ plugins: [], gaps: [], wasAsked: true });
   });
 
-  test("is not somebody else's driver: whoever registers it is its plugin", async () => {
+  test("is not somebody else's driver: the pod that registers it is its plugin", async () => {
     const plugin = pod("plugin", "DaemonSet", [SOCKET_DIR, REGISTRY]);
 
     expect(await plugins([plugin, unclear], csiNode("d.example"))).toMatchObject({
@@ -57,7 +57,7 @@ describe("a CSI node plugin that does not show by what it mounts", () => {
     });
   });
 
-  test("is not looked for while nothing is dead", async () => {
+  test("is not read while nothing is dead", async () => {
     expect(await plugins([unclear], csiNode("d.example"), false)).toMatchObject({ plugins: [], wasAsked: false });
   });
 });

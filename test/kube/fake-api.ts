@@ -1,8 +1,8 @@
 import type { Api } from "../../src/kube/api.ts";
 
-/** An API that answers what it is given and nothing else: whoever asks more fails the test. */
+/** An API that answers what it is given and nothing else: any other request fails the test. */
 export function fakeApi(answers: Partial<Api>): Api {
-  const refuse = (what: string) => (path: string) => Promise.reject(new Error(`nobody expected ${what} ${path}`));
+  const refuse = (what: string) => (path: string) => Promise.reject(new Error(`unexpected ${what} ${path}`));
   return {
     get: refuse("GET"),
     create: refuse("POST"),
@@ -10,7 +10,7 @@ export function fakeApi(answers: Partial<Api>): Api {
     patch: refuse("PATCH"),
     delete: refuse("DELETE"),
     watch: (path) => {
-      throw new Error(`nobody expected a watch of ${path}`);
+      throw new Error(`unexpected watch of ${path}`);
     },
     close: () => undefined,
     ...answers,

@@ -24,7 +24,7 @@ test.each([
   });
 });
 
-test("a port that is none is said to be wrong", () => {
+test("reports an invalid port", () => {
   expect(() => inClusterAccess("10.96.0.1", "tcp://x", readText)).toThrow(/make no address/);
 });
 

@@ -40,7 +40,7 @@ describe("110 pods that wait and 5,000 events", () => {
   test.each([
     ["that was just heard of", TRUSTING],
     ["that has been silent", { ...TRUSTING, silentWhileUnhealthyMs: 0 }],
-  ])("cost three requests a look after the first, with a cluster %s", async (_what, trust) => {
+  ])("cost three requests per scan after the first, with a cluster %s", async (_what, trust) => {
     const rig = await mirrorRig({ fill: crowded, trust });
     const first = await rig.facts(true);
     const isWatched = (what: string): boolean =>
@@ -48,7 +48,7 @@ describe("110 pods that wait and 5,000 events", () => {
     await vi.waitFor(() => expect(["pods", "nodes", "namespaces"].every(isWatched)).toBe(true), HANG_GUARD_MS);
     rig.takeRequests();
 
-    for (let look = 0; look < 5; look++) {
+    for (let scan = 0; scan < 5; scan++) {
       const facts = await rig.facts(true);
 
       expect(rig.takeRequests().length).toBeLessThanOrEqual(3);
@@ -62,7 +62,7 @@ describe("110 pods that wait and 5,000 events", () => {
     }
   });
 
-  test("leave a process that looks at them for long below 100 MB", { timeout: HANG_GUARD_MS }, async () => {
+  test("leave a long-running process below 100 MB", { timeout: HANG_GUARD_MS }, async () => {
     const rig = await mirrorRig({ fill: crowded });
     const program = join(import.meta.dirname, "fixtures/mirror-process.ts");
     const engine = join(import.meta.dirname, "../../node_modules/.bin/bun");

@@ -19,7 +19,7 @@ describe("a mirror of the cluster", () => {
     const facts = await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
     const first = rig.takeRequests();
-    for (let look = 0; look < 5; look++) await rig.facts();
+    for (let scan = 0; scan < 5; scan++) await rig.facts();
 
     expect(facts).toMatchObject({ nodeName: "n1", pods: [{ name: "web-1", uid: "uid-web-1" }], gaps: [] });
     expect(listsOf(first, "pods")).toEqual([
@@ -91,7 +91,7 @@ describe("a mirror of the cluster", () => {
     expect(rig.api.requests.filter((one) => !/v1\/(pods|nodes)\?/.test(one))).toEqual([]);
   });
 
-  test("asks nobody any more once it is closed", async () => {
+  test("sends no request once it is closed", async () => {
     const rig = await mirrorRig();
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
@@ -158,7 +158,7 @@ describe("a watch that breaks", () => {
     expect(performance.now() - backAt).toBeLessThan(lastWaitMs);
   });
 
-  test("is told of when it is back, for what it says may be believed again", async () => {
+  test("notifies when it is back, since its data may be trusted again", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
     rig.setMood("500");
@@ -298,7 +298,7 @@ describe("truth that may be stale", () => {
     expect((await rig.facts(false)).pods).toHaveLength(1);
   });
 
-  test("keeps nobody waiting for a server that hangs, and not each look again", async () => {
+  test("does not wait for a hanging server again on each scan", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 }, timeoutMs: HANG_GUARD_MS });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
@@ -306,7 +306,7 @@ describe("truth that may be stale", () => {
     rig.takeRequests();
 
     const startedAt = performance.now();
-    for (let look = 0; look < 5; look++) expect(await rig.failure(true)).toMatch(/did not confirm/);
+    for (let scan = 0; scan < 5; scan++) expect(await rig.failure(true)).toMatch(/did not confirm/);
 
     expect(performance.now() - startedAt).toBeLessThan(HANG_GUARD_MS / 2);
     expect(rig.takeRequests()).toHaveLength(1);

@@ -55,7 +55,7 @@ test.each<Case>([
   },
   { title: "a token outside a pod leads nowhere", own: [TOKEN], found: undefined },
   { title: "then what kubelet itself uses", host: [KUBELET], found: { kind: "kubelet", path: KUBELET } },
-  { title: "kubelet's is looked for on the host, not here", own: [KUBELET], found: undefined },
+  { title: "kubelet's is searched on the host, not here", own: [KUBELET], found: undefined },
   { title: "KUBECONFIG may be another cluster's", env: { KUBECONFIG: "/k" }, own: ["/k"], found: undefined },
 ])("$title", ({ kubeconfig, env = {}, own = [], host = [], account = "system:serviceaccount:a:b", found }) => {
   const isThere = (path: string): boolean => own.includes(path);

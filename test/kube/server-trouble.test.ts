@@ -8,7 +8,7 @@ afterEach(() => rig.stop());
 afterAll(() => rig.remove());
 
 describe("a server in trouble", () => {
-  test.each([429, 500, 503])("that answers %i once is asked once more", async (status) => {
+  test.each([429, 500, 503])("that answers %i once is asked again", async (status) => {
     let times = 0;
     const troubled = (): Reply => {
       times += 1;

@@ -27,7 +27,7 @@ const lease = (holderIdentity: string, metadata: object = {}) => ({
 });
 
 describe("a lease", () => {
-  test("is made once, and replaced by whoever has seen its last version", async () => {
+  test("is made once, and replaced by a client that has its last version", async () => {
     const { api } = await start();
 
     const made = await api.create(LEASES, lease("a"));
@@ -230,7 +230,7 @@ describe("watches", () => {
     ]);
   });
 
-  test("send bookmarks to whoever wants them", async () => {
+  test("send bookmarks on request", async () => {
     const { api, store } = await start({ bookmarkMs: 20 });
 
     const [event] = await some(api, "/api/v1/pods?allowWatchBookmarks=true", 1);

@@ -51,7 +51,7 @@ describe("volumes that a node waits for", () => {
     ]);
   });
 
-  test("one that no attacher has looked at has no status, and is not attached", async () => {
+  test("one that no attacher has processed has no status, and is not attached", async () => {
     await rig.serve(withVolumes([attachmentObject({ status: undefined })]));
 
     expect((await rig.askFacts()).unattached).toHaveLength(1);
@@ -87,7 +87,7 @@ describe("volumes that a node waits for", () => {
     expect(gaps.join()).toMatch(gap);
   });
 
-  test("a volume and a lease that may not be read are said to be unknown", async () => {
+  test("reports a volume and a lease that may not be read as unknown", async () => {
     const no = (): Reply => statusOf(403, "no");
     await rig.serve({ ...withVolumes([attachmentObject({})]), [`${VOLUMES}/${VOLUME}`]: no, [LEASES]: no });
 

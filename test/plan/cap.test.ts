@@ -17,7 +17,7 @@ function lanes(actions: readonly PlannedAction[]): readonly string[] {
 }
 
 describe("the cap on one run", () => {
-  test("keeps the first so many, in order", () => {
+  test("keeps the first N, in order", () => {
     const { actions, overCap } = capped([action("a", REMOVE), action("b", MOVE, REMOVE), action("c", REMOVE)], 2);
     expect([lanes(actions), lanes(overCap)]).toEqual([["a", "b"], ["c"]]);
   });

@@ -211,7 +211,7 @@ describe("pods that need a CSI driver", () => {
       [plugin, action("b")],
       view(parts, { kubernetes: api(known("b", ["/x"])) }),
     ],
-    ["nobody knows what it mounts", [plugin, action("b")], view(parts, { kubernetes: { source: "none" } })],
+    ["its mounts are unknown", [plugin, action("b")], view(parts, { kubernetes: { source: "none" } })],
     ["it is another pod that mounts it", [plugin, action("b")], view(parts, { kubernetes: api(known("c", [DIR])) })],
     [
       "no kubelet would bring the plugin back",

@@ -29,7 +29,7 @@ interface Row {
 }
 
 const DOUBT = { kind: "implausible", now: new Date(0) } as const;
-const NOBODY_TO_ASK = { pod: "unasked", kubeletAlive: false } as const;
+const UNASKED = { pod: "unasked", kubeletAlive: false } as const;
 
 const ROWS: readonly Row[] = [
   // Rung 0: leave it.
@@ -49,8 +49,8 @@ const ROWS: readonly Row[] = [
     code: "kubelet-recovering",
   },
   {
-    when: "it belongs to the control plane and nobody can be asked",
-    facts: { controlPlane: true, ...NOBODY_TO_ASK },
+    when: "it belongs to the control plane and its pod is unknown",
+    facts: { controlPlane: true, ...UNASKED },
     rung: 0,
     code: "control-plane-unproven",
   },
@@ -61,7 +61,7 @@ const ROWS: readonly Row[] = [
     code: "clock-in-doubt",
   },
   {
-    when: "the clock is in doubt about one that looks kept",
+    when: "the clock is in doubt about one that would be kept",
     facts: { attemptReused: true, clockDoubt: DOUBT, retained: true, holdsBlockedName: true },
     rung: 0,
     code: "clock-in-doubt",
@@ -89,8 +89,8 @@ const ROWS: readonly Row[] = [
     code: "kept-with-network-held",
   },
   {
-    when: "nobody can be asked and it did not die with the node",
-    facts: { ...NOBODY_TO_ASK, diedWithNode: false },
+    when: "its pod is unknown and it did not die with the node",
+    facts: { ...UNASKED, diedWithNode: false },
     rung: 2,
     code: "network-releasable",
   },
@@ -141,7 +141,7 @@ const ROWS: readonly Row[] = [
   { when: "it was never completely created", facts: { neverCreated: true }, rung: 3, code: "never-created" },
   { when: "an error names it as holder", facts: { holdsBlockedName: true }, rung: 3, code: "holds-blocked-name" },
   {
-    when: "an error names it as holder, though it looks kept",
+    when: "an error names it as holder, though it would be kept",
     facts: { holdsBlockedName: true, retained: true },
     rung: 3,
     code: "holds-blocked-name",
@@ -149,8 +149,8 @@ const ROWS: readonly Row[] = [
   { when: "a clock step reuses its attempt", facts: { attemptReused: true }, rung: 3, code: "attempt-reused" },
   { when: "it holds no container", facts: { hasContainers: false }, rung: 3, code: "no-container" },
   {
-    when: "it died with the node and nobody can be asked",
-    facts: NOBODY_TO_ASK,
+    when: "it died with the node and its pod is unknown",
+    facts: UNASKED,
     rung: 3,
     code: "died-with-node",
   },
@@ -176,7 +176,7 @@ const ROWS: readonly Row[] = [
   },
   {
     when: "--all-dead asks for an unproven control plane",
-    facts: { allDead: true, controlPlane: true, ...NOBODY_TO_ASK },
+    facts: { allDead: true, controlPlane: true, ...UNASKED },
     rung: 0,
     code: "control-plane-unproven",
   },

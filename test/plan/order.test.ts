@@ -67,7 +67,7 @@ describe("what is healed first", () => {
     expect(rankOfPod("x", { labels: { [label]: "csi-node" } })).toBe("csi-node-plugin");
   });
 
-  test("what the pod mounts decides where the API has told", () => {
+  test("what the pod mounts decides where the API has it", () => {
     const { pod } = sandboxOf("a");
     const named = { pod: { ...pod, name: "csi-node-x" }, labels: {} };
     expect(rankOf(named, { dirs: [], registers: false })).toBe("rest");

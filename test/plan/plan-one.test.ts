@@ -86,7 +86,7 @@ const DEAD = [candidate("a")];
 
 const lost = (digit: string) => [containerOf(digit, { exit: LOST })];
 
-describe("what the ladder is told of a sandbox", () => {
+describe("the ladder's facts of a sandbox", () => {
   const KNOWN = { pods: ["a"], kubeletStarted: 10 };
 
   test.each<readonly [string, NodeParts, readonly [string, string]]>([
@@ -98,7 +98,7 @@ describe("what the ladder is told of a sandbox", () => {
       ["left", "kubelet-recovering"],
     ],
     [
-      "a container of it was lost, and nobody can be asked",
+      "a container of it was lost, and its pod is unknown",
       { containers: lost("a") },
       ["remove-sandbox", "died-with-node"],
     ],
@@ -175,7 +175,7 @@ describe("what the ladder is told of a sandbox", () => {
       ],
       ["not reported", libcniResultCacheCorrupt.id, { ...failing, logLines: [] }, ["left", "kept-on-purpose"]],
       [
-        "only begun",
+        "only started",
         libcniResultCacheCorrupt.id,
         { ...failing, logLines: [`level=info msg="StopPodSandbox for \\"${A.id}\\""`] },
         ["left", "kept-on-purpose"],
@@ -221,18 +221,18 @@ describe("a finding is left alone", () => {
   });
 
   const attended = {
-    treatment: { automatic: false, reversible: false, steps: ["Look."] },
+    treatment: { automatic: false, reversible: false, steps: ["Check."] },
     cure: [CURE],
     subject: { type: "node" },
   } as const;
 
   test.each<readonly [string, Partial<Finding>, Partial<HealPolicy>, readonly [string, string]]>([
-    ["nobody consents", attended, {}, ["left", "needs-consent"]],
+    ["there is no consent", attended, {}, ["left", "needs-consent"]],
     ["the policy consents", attended, { consented: new Set([FINDING.class]) }, ["cure", "cure"]],
     ["the policy consents to another class", attended, { consented: new Set(["other"]) }, ["left", "needs-consent"]],
-    ["the person names this class alone", attended, { only: [FINDING.class] }, ["cure", "cure"]],
-    ["the person names another class", attended, { only: ["other"] }, ["left", "needs-consent"]],
-    ["the person names several", attended, { only: [FINDING.class, "other"] }, ["left", "needs-consent"]],
+    ["the operator names this class alone", attended, { only: [FINDING.class] }, ["cure", "cure"]],
+    ["the operator names another class", attended, { only: ["other"] }, ["left", "needs-consent"]],
+    ["the operator names several", attended, { only: [FINDING.class, "other"] }, ["left", "needs-consent"]],
     ["there is nothing to consent to", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
   ])("until somebody consents: %s", (_, finding, policy, wanted) => {
     expect(decided(finding, { policy })).toEqual(wanted);
@@ -293,10 +293,10 @@ describe("an action", () => {
 
   test.each<readonly [string, Partial<Finding>, Situation, readonly Step[] | undefined]>([
     ["a kubelet brings its plugin back", { afterwards: [KICK] }, alive, [KICK]],
-    ["nobody would", { afterwards: [KICK] }, {}, undefined],
+    ["nothing would", { afterwards: [KICK] }, {}, undefined],
     ["--no-kick", { afterwards: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
     ["there is nothing to do", { afterwards: [] }, alive, undefined],
-    ["nobody has said so", {}, alive, undefined],
+    ["nothing reports it", {}, alive, undefined],
   ])("has an aftermath only where there is one: %s", (_, finding, situation, afterwards) => {
     const [action] = planFor(finding, situation).actions;
     expect(action).toBeDefined();
@@ -328,8 +328,8 @@ describe("dead sandboxes that no class complains about", () => {
   });
 
   test("are finished where an earlier run began, unless somebody keeps them", () => {
-    const begun = new Set(["a", "b", "c"].map(idOf));
-    expect(unfinishedFindings(given, begun)).toMatchObject([
+    const started = new Set(["a", "b", "c"].map(idOf));
+    expect(unfinishedFindings(given, started)).toMatchObject([
       {
         id: `${deadAfterCrash.id}/${idOf("b")}`,
         class: deadAfterCrash.id,
@@ -338,7 +338,7 @@ describe("dead sandboxes that no class complains about", () => {
         treatment: { automatic: true },
       },
     ]);
-    expect(unfinishedFindings(given, begun)).toHaveLength(1);
+    expect(unfinishedFindings(given, started)).toHaveLength(1);
     expect(unfinishedFindings(given, new Set([idOf("a")]))).toEqual([]);
     expect(unfinishedFindings(given, new Set())).toEqual([]);
   });

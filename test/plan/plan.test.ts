@@ -107,7 +107,7 @@ describe("planHealing", () => {
 
 describe("how far a plan goes with a sandbox that died with the node", () => {
   test.each([
-    ["removes it when nobody can be asked", {}, ["remove-sandbox, release-addresses, replay-del, quarantine-file"]],
+    ["removes it when its pod is unknown", {}, ["remove-sandbox, release-addresses, replay-del, quarantine-file"]],
     ["only stops it when its pod is known", { pods: ["a"] }, ["stop-sandbox"]],
     [
       "removes it when its pod is gone",
@@ -178,7 +178,7 @@ describe("what a plan leaves to others", () => {
     expect(planFor(parts, { only: ["shim-leak", "netns-and-veth-leak"] }).actions).toEqual([]);
   });
 
-  test("names the steps of what a person has to do", () => {
+  test("names the manual steps", () => {
     const name = { name: "web_default_uid_0" };
     const parts = {
       sandboxes: [sandboxOf("a", { state: "ready" })],

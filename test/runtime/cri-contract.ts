@@ -66,7 +66,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
   }
 
   describe("the runtime itself", () => {
-    test("tells its name and version", async () => {
+    test("returns its name and version", async () => {
       const version = await cri.version(CALL);
 
       expect(version.runtimeName).toMatch(manners.runtimeName);
@@ -226,7 +226,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(await kindOf(cri.containerStatus(id, CALL))).toBe("not-found");
     });
 
-    test("that takes its time to stop runs into our deadline, whoever's clock is first", async () => {
+    test("that takes its time to stop runs into our deadline, whichever clock is first", async () => {
       const id = await runContainer(await run("stubborn"), "main", ["sh", "-c", "trap '' TERM; exec sleep 1000000000"]);
       const asBefore = backend.slowStops();
 

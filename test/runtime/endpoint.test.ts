@@ -19,7 +19,7 @@ test.each([
   "npipe:////./pipe/x",
   "http:///run/x.sock",
   "unix://run/x",
-])("%j is none, and the complaint repeats it and shows how it should look", (text) => {
+])("%j is invalid, and the error repeats it with an example", (text) => {
   const parsed = parseEndpoint(text);
 
   expect(parsed.ok).toBe(false);

@@ -54,7 +54,7 @@ async function failureAt(path: string, options: CallOptions = CALL): Promise<Run
   throw new Error(`the call to ${path} was answered`);
 }
 
-describe("nobody to talk to", () => {
+describe("no server", () => {
   const places: [string, () => string | Promise<string>, RegExp][] = [
     ["no socket", () => dir.join("none.sock"), /^no runtime socket at .*none\.sock$/],
     ["a plain file", plainFile, /plain is not a socket$/],
@@ -66,7 +66,7 @@ describe("nobody to talk to", () => {
     ["a web server", () => raw(answerHttp1), /^the server at .*raw\.sock is not a gRPC server$/],
   ];
 
-  test.each(places)("%s is unreachable, said in one sentence with the next step", async (_what, place, sentence) => {
+  test.each(places)("%s is unreachable, with one sentence and the next step", async (_what, place, sentence) => {
     const failure = await failureAt(await place());
 
     expect(failure.kind).toBe("unreachable");

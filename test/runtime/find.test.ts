@@ -47,7 +47,7 @@ function write(place: string, content: string): void {
   writeFileSync(root.join(place), content);
 }
 
-describe("what is said", () => {
+describe("a configured endpoint", () => {
   test("is taken without asking whether anybody answers there", async () => {
     expect(await find({ endpoint: "unix:///run/mine.sock" })).toEqual({
       kind: "found",
@@ -98,14 +98,14 @@ describe("what is said", () => {
     expect(await find()).toMatchObject({ kind: "none", message: expect.stringContaining("no socket at") });
   });
 
-  test("and makes no sense: says who said it", async () => {
+  test("that is invalid is reported with its source", async () => {
     const found = await find({ env: { CONTAINER_RUNTIME_ENDPOINT: "tcp://x" } });
 
     expect(found).toMatchObject({ kind: "none", message: expect.stringMatching(/^CONTAINER_RUNTIME_ENDPOINT: "tcp:/) });
   });
 });
 
-describe("by looking", () => {
+describe("by probing", () => {
   test("nothing there: names every place", async () => {
     const found = await find();
 
@@ -153,7 +153,7 @@ describe("by looking", () => {
     });
   });
 
-  test("kubelet's process is not looked for when nobody needs it", async () => {
+  test("kubelet's process is not searched when it is not needed", async () => {
     await serve(CONTAINERD);
     const runningKubelet = vi.fn(() => Promise.resolve(NO_KUBELET));
 
@@ -203,7 +203,7 @@ describe("what is not root's alone", () => {
     expect(await find(doubting(CRIO, CONTAINERD))).toMatchObject({ kind: "refused", next: doubt.next });
   });
 
-  test("a kubelet that is not believed is named where nobody else decides", async () => {
+  test("names an untrusted kubelet where nothing else decides", async () => {
     await serve(CONTAINERD);
     await serve(CRIO);
     const notBelieved = ["kubelet (pid 7) runs as uid 65534, not as root"];

@@ -109,7 +109,7 @@ describe("a connection", () => {
     expect(outcomes.map((outcome) => outcome.status)).toEqual(Array(5).fill("rejected"));
   });
 
-  test("is shared by calls, and replaced after the server has said goodbye", async () => {
+  test("is shared by calls, and replaced after the server has sent GOAWAY", async () => {
     const { peer, channel } = await connected((stream, headers) => {
       answer(stream, ["hello"]);
       if (headers[":path"] === "/last") stream.session?.goaway();
@@ -125,7 +125,7 @@ describe("a connection", () => {
 
   test.each([
     ["stays", () => {}],
-    ["has said goodbye without leaving", (stream: ServerHttp2Stream) => stream.session?.goaway()],
+    ["has sent GOAWAY and stays", (stream: ServerHttp2Stream) => stream.session?.goaway()],
   ])("that is closed lets the process end though the server %s", async (_what, onStream) => {
     await connected((stream) => {
       onStream(stream);
@@ -195,7 +195,7 @@ describe("bounds", () => {
     [1500.1, "1501m"],
     [100_000_000, "100000S"],
     [Number.POSITIVE_INFINITY, "99999999S"],
-  ])("of %d ms are told as %s", async (timeoutMs, told) => {
+  ])("of %d ms are sent as %s", async (timeoutMs, header) => {
     const asked = Promise.withResolvers<unknown>();
     const { channel } = await connected((stream, headers) => {
       asked.resolve(headers["grpc-timeout"]);
@@ -205,7 +205,7 @@ describe("bounds", () => {
     const call = channel.unary(echo, "", { timeoutMs }).catch((error: unknown) => error);
 
     if (timeoutMs > 1000) expect(await call).toBe("hello");
-    expect(await asked.promise).toBe(told);
+    expect(await asked.promise).toBe(header);
   });
 });
 

@@ -39,7 +39,7 @@ describe("messages on their way", () => {
 describe("a header", () => {
   test.each([
     ["one byte too long", MAX_MESSAGE_BYTES + 1],
-    ["as long as can be said", 2 ** 32 - 1],
+    ["of the largest length", 2 ** 32 - 1],
   ])("that announces a message %s is refused before it arrives", (_what, length) => {
     const reader = new MessageReader();
 

@@ -36,11 +36,11 @@ async function serving(handler: Handler) {
   return { channel, server };
 }
 
-function said(text: string): VersionResponse {
+function versionOf(text: string): VersionResponse {
   return VersionResponse.fromPartial({ version: text });
 }
 
-/** A handler that waits for its signal, and tells when that came. */
+/** A handler that waits for its signal, and reports when that came. */
 function patient() {
   const started = Promise.withResolvers<void>();
   const aborted = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ function patient() {
     signal.addEventListener("abort", () => aborted.resolve());
     started.resolve();
     await aborted.promise;
-    return said("too late");
+    return versionOf("too late");
   });
   return { handler, started: started.promise, aborted: aborted.promise };
 }
@@ -67,7 +67,7 @@ describe("the simulated runtime's server", () => {
     const { channel } = await serving(
       unary(VersionRequest, VersionResponse, async (request) => {
         await sleep(Math.random() * 10);
-        return said(request.version);
+        return versionOf(request.version);
       }),
     );
     const texts = Array.from({ length: 50 }, (_, index) => `call ${index}`);
@@ -75,8 +75,8 @@ describe("the simulated runtime's server", () => {
     expect(await Promise.all(texts.map((text) => channel.unary(version, text, BOUNDS)))).toEqual(texts);
   });
 
-  test("does not know what nobody handles", async () => {
-    const { channel } = await serving(unary(VersionRequest, VersionResponse, () => said("")));
+  test("does not know what has no handler", async () => {
+    const { channel } = await serving(unary(VersionRequest, VersionResponse, () => versionOf("")));
 
     const call = channel.unary({ ...version, path: "/test.Service/Other" }, "", BOUNDS);
 
@@ -89,7 +89,7 @@ describe("the simulated runtime's server", () => {
   ])("passes on a failure %s, before and after the first message", async (_what, failure, expected) => {
     const { channel } = await serving(
       serverStream(VersionRequest, VersionResponse, async function* (request) {
-        if (request.version === "late") yield said("one");
+        if (request.version === "late") yield versionOf("one");
         throw failure;
       }),
     );
@@ -99,7 +99,7 @@ describe("the simulated runtime's server", () => {
     }
   });
 
-  test("tells a handler that its client's time is up", async () => {
+  test("signals a handler that its client's deadline has passed", async () => {
     const { handler, aborted } = patient();
     const { channel } = await serving(handler);
 
@@ -109,7 +109,7 @@ describe("the simulated runtime's server", () => {
     await aborted;
   });
 
-  test("tells a handler that its client has left, and says nothing to anybody else", async () => {
+  test("signals a handler that its client has left, and no other", async () => {
     const { handler, started, aborted } = patient();
     const { channel } = await serving(handler);
     const controller = new AbortController();
@@ -130,7 +130,7 @@ describe("the simulated runtime's server", () => {
     const { channel } = await serving(
       serverStream(VersionRequest, VersionResponse, async function* () {
         try {
-          while (true) yield said(long);
+          while (true) yield versionOf(long);
         } finally {
           ended.resolve();
         }

@@ -135,7 +135,7 @@ test("a call may be slow, and one hung DEL delays no other sandbox", async () =>
   expect((await cri.listPodSandbox(undefined, CALL)).map((sandbox) => sandbox.id)).toEqual([hanging]);
 });
 
-test("without containerd's services it looks like another runtime", async () => {
+test("without containerd's services it counts as another runtime", async () => {
   const dir = tempDir();
   cleanUps.push(() => dir.remove());
   const { runtime } = connected(await startSimulated({ socket: dir.join("cri.sock"), containerd: false }));

@@ -20,7 +20,7 @@ describe("readBoot", () => {
     });
   });
 
-  test("where /proc/uptime tells the age of a container, the clock of processes wins", () => {
+  test("where /proc/uptime is the age of a container, the clock of processes wins", () => {
     const stat = "9 (unghost) S 1 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 500000 9\n";
     const root = fill(tempDir(), { [BOOT_ID]: "abc\n", "proc/uptime": "60.50 1.00\n", "proc/self/stat": stat });
 

@@ -28,7 +28,7 @@ function readConf(root: string, onInvalid: "stop" | "skip" = "stop") {
 }
 
 describe("readCniConf", () => {
-  test("takes the first file by name and looks for every binary, those for addresses too", async () => {
+  test("takes the first file by name and searches every binary, those for addresses too", async () => {
     const root = node({ "20-other.conf": "{}", "10-flannel.conflist": FLANNEL, "05-readme.txt": "x" }, [
       "flannel",
       "host-local",
@@ -153,7 +153,7 @@ describe("readCniConf", () => {
     expect(await readConf(node({ "00.conf": "" }), "skip")).toMatchObject({ status: "failed" });
   });
 
-  test("a pipe in the place of the first file holds nobody up", async () => {
+  test("a pipe in the place of the first file blocks nothing", async () => {
     const root = node({ "10.conflist": FLANNEL });
     makePipe(`${root}/etc/net.d/00.conf`);
 

@@ -30,19 +30,19 @@ function listen(path: string): Promise<Server> {
   return new Promise((resolve) => server.listen(path, () => resolve(server)));
 }
 
-function look() {
+function readHere() {
   return readCsi({ root, kubeletRoot: "/var/lib/kubelet", signal: AbortSignal.timeout(20_000) });
 }
 
 describe("the sockets of CSI drivers", () => {
-  test("are told apart by whether anybody listens", async () => {
+  test("are distinguished by whether a process listens", async () => {
     await listen(join(driver("listens"), "csi.sock"));
     await listen(join(driver("named"), "plugin.sock"));
     driver("missing");
     driver("kubernetes.io");
     mkdirSync(join(root, "/var/lib/kubelet/plugins_registry/listens-reg.sock"), { recursive: true });
 
-    const found = await look();
+    const found = await readHere();
 
     expect(found).toMatchObject({ status: "read", oddities: [] });
     const sockets = found.status === "read" ? found.value : [];
@@ -57,7 +57,7 @@ describe("the sockets of CSI drivers", () => {
   test("a plain file in its place is odd, and says nothing", async () => {
     writeFileSync(join(driver("file"), "csi.sock"), "");
 
-    expect(await look()).toMatchObject({
+    expect(await readHere()).toMatchObject({
       status: "read",
       value: [],
       oddities: [{ path: `${PLUGINS}/file/csi.sock` }],
@@ -65,6 +65,6 @@ describe("the sockets of CSI drivers", () => {
   });
 
   test("a node without any has none", async () => {
-    expect(await look()).toMatchObject({ status: "absent" });
+    expect(await readHere()).toMatchObject({ status: "absent" });
   });
 });

@@ -50,8 +50,8 @@ test("a moment is the same from the database and from a message, up to the last 
   const nanos = fc.oneof(fc.nat(999_999_999), nearTheNextMillisecond);
   fc.assert(
     fc.property(fc.integer({ min: 1_500_000_000, max: 3_000_000_000 }), nanos, (seconds, rest) => {
-      const [said, stored] = bothWays(seconds, rest);
-      expect(stored).toEqual(said);
+      const [printed, stored] = bothWays(seconds, rest);
+      expect(stored).toEqual(printed);
     }),
   );
 });

@@ -20,7 +20,7 @@ const RUNTIME_PID = 10;
 const SOCKET = "/run/containerd/containerd.sock";
 const RUNTIME = { socketPath: SOCKET, cniBinDirs: ["/opt/cni/bin"] };
 const HOST = "0::/system.slice/containerd.service\n";
-const NOBODY = "65534\t65534\t65534\t65534";
+const UNPRIVILEGED = "65534\t65534\t65534\t65534";
 
 /** A node whose runtime is process 10, and more processes. */
 function nodeWith(processes: Readonly<Record<number, Parts>>): string {
@@ -58,7 +58,7 @@ function nodeWith(processes: Readonly<Record<number, Parts>>): string {
   return root;
 }
 
-async function look(root: string, runtime: OurRuntime = RUNTIME) {
+async function readHere(root: string, runtime: OurRuntime = RUNTIME) {
   const source = await readProcesses({ root, table: await readProcessTable({ root }), runtime });
   if (source.status !== "read") throw new Error(JSON.stringify(source));
   return source.value;
@@ -79,19 +79,19 @@ describe("a plugin by its environment", () => {
       "cni-directory",
     ],
   ])("counts when it is %s", async (_what, processes, origin) => {
-    expect((await look(nodeWith(processes))).plugins).toMatchObject([{ pid: 40, origin, sandboxId: ID }]);
+    expect((await readHere(nodeWith(processes))).plugins).toMatchObject([{ pid: 40, origin, sandboxId: ID }]);
   });
 
   test.each<readonly [string, Parts]>([
-    ["of an ordinary user", { ...child, uids: NOBODY }],
+    ["of an ordinary user", { ...child, uids: UNPRIVILEGED }],
     ["of a user by a set-uid program", { ...child, uids: "1000\t0\t0\t0" }],
     ["in a pod", { ...child, cgroup: pod }],
     ["in a pod, by root and outside of its pid namespace", { environ, cgroup: pod }],
     ["in another pid namespace", { ...child, pidNamespace: "pid:[7]" }],
-    ["root's, and of nobody's making", { environ, cgroup: HOST }],
+    ["root's, and without a parent", { environ, cgroup: HOST }],
     ["without a whole id", { ...child, environ: "CNI_COMMAND=DEL\0CNI_CONTAINERID=0123\0" }],
   ])("counts not when it is %s", async (_what, parts) => {
-    expect((await look(nodeWith({ 40: parts }))).plugins).toEqual([]);
+    expect((await readHere(nodeWith({ 40: parts }))).plugins).toEqual([]);
   });
 
   test("what a runtime leaves behind in its service's group when it is restarted is still its own", async () => {
@@ -100,7 +100,7 @@ describe("a plugin by its environment", () => {
     const orphan: Parts = { environ, cgroup: service };
     const other: Parts = { environ, cgroup: "0::/system.slice/backup.service\n" };
 
-    const { plugins } = await look(nodeWith({ [RUNTIME_PID]: runtime, 40: orphan, 41: other }));
+    const { plugins } = await readHere(nodeWith({ [RUNTIME_PID]: runtime, 40: orphan, 41: other }));
 
     expect(plugins.map(({ pid }) => pid)).toEqual([40]);
   });
@@ -119,18 +119,18 @@ describe("a shim by its name", () => {
     ["in the cgroup of what it watches over", { ...shim, cgroup: `0::/kubepods/pod1/${ID}\n` }],
     ["with the socket's other name", withArgument("-address", "/var/run/containerd/containerd.sock")],
   ])("counts: %s", async (_what, parts) => {
-    const { shims, othersIds } = await look(nodeWith({ 40: parts }));
+    const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
 
     expect(shims).toMatchObject([{ pid: 40, id: ID }]);
     expect(othersIds).toBeUndefined();
   });
 
   test.each<readonly [string, Parts]>([
-    ["of an ordinary user", { ...shim, uids: NOBODY }],
+    ["of an ordinary user", { ...shim, uids: UNPRIVILEGED }],
     ["in a pod", { ...shim, cgroup: `0::/kubepods/pod1/${OTHER_ID}\n` }],
     ["in another pid namespace: a nested node", { ...shim, pidNamespace: "pid:[7]" }],
-  ])("is nobody's: %s", async (_what, parts) => {
-    const { shims, othersIds } = await look(nodeWith({ 40: parts }));
+  ])("is of no runtime: %s", async (_what, parts) => {
+    const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
 
     expect([shims, othersIds?.has(ID) ?? false]).toEqual([[], false]);
   });
@@ -142,7 +142,7 @@ describe("a shim by its name", () => {
     ["one in another mount namespace, under the same name", { ...shim, mountNamespace: "mnt:[7]" }],
     ["podman", { comm: "conmon", argv: ["conmon", "-c", ID, "--exit-command", "/usr/bin/podman"], cgroup: HOST }],
   ])("is another runtime's: %s", async (_what, parts) => {
-    const { shims, othersIds } = await look(nodeWith({ 40: parts }));
+    const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
 
     expect([shims, othersIds]).toEqual([[], new Set([ID])]);
   });
@@ -151,8 +151,8 @@ describe("a shim by its name", () => {
 test("conmon belongs to CRI-O, also where containerd runs beside it", async () => {
   const root = nodeWith({ 40: { comm: "conmon", argv: ["conmon", "-c", ID], cgroup: HOST } });
 
-  const ofCrio = await look(root, { ...RUNTIME, isContainerd: false });
-  const ofContainerd = await look(root, { ...RUNTIME, isContainerd: true });
+  const ofCrio = await readHere(root, { ...RUNTIME, isContainerd: false });
+  const ofContainerd = await readHere(root, { ...RUNTIME, isContainerd: true });
 
   expect(ofCrio.shims).toMatchObject([{ pid: 40, id: ID }]);
   expect([ofContainerd.shims, ofContainerd.othersIds]).toEqual([[], new Set([ID])]);
@@ -160,13 +160,13 @@ test("conmon belongs to CRI-O, also where containerd runs beside it", async () =
 
 describe("processes in a cgroup", () => {
   test("count for the first container on the path, not for names that it has made up below", async () => {
-    const { byContainer } = await look(nodeWith({ 40: { cgroup: `0::/kubepods/pod1/${OTHER_ID}/fake/${ID}\n` } }));
+    const { byContainer } = await readHere(nodeWith({ 40: { cgroup: `0::/kubepods/pod1/${OTHER_ID}/fake/${ID}\n` } }));
 
     expect([...byContainer]).toEqual([[OTHER_ID, [40]]]);
   });
 
   test("of Docker's own containers are Docker's", async () => {
-    const { byContainer, othersIds } = await look(
+    const { byContainer, othersIds } = await readHere(
       nodeWith({ 40: { cgroup: `0::/system.slice/docker-${ID}.scope\n` } }),
     );
 
@@ -176,7 +176,7 @@ describe("processes in a cgroup", () => {
 
 test.each<readonly [string, Parts]>([
   ["in a pod on the node's network", { cgroup: `0::/kubepods/pod1/${OTHER_ID}\n`, mountNamespace: "mnt:[7]" }],
-  ["of an ordinary user", { uids: NOBODY }],
+  ["of an ordinary user", { uids: UNPRIVILEGED }],
   ["in another mount namespace", { mountNamespace: "mnt:[7]", cgroup: "0::/\n" }],
 ])("a socket under the runtime's name is not the runtime's: %s", async (_what, owner) => {
   const impostor: Parts = { comm: "containerd", holds: "socket:[5]", ...owner };

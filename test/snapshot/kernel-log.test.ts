@@ -6,7 +6,7 @@ import { fill, tempDir } from "./temp-dir.ts";
 
 const signal = AbortSignal.timeout(60_000);
 
-function look(records: string) {
+function readHere(records: string) {
   return readKernelLog({ root: fill(tempDir(), { "dev/kmsg": records }), signal });
 }
 
@@ -29,7 +29,7 @@ describe("the kernel log", () => {
     ["hungTasks", "INFO: task kworker/u8:2:313 blocked for more than 120 seconds."],
     ["netdeviceWaits", "unregister_netdevice: waiting for veth1b2c to become free. Usage count = 2"],
   ])("counts %s: %s", async (kind, text) => {
-    const source = await look(ring(["eth0: link becomes ready", text, text]));
+    const source = await readHere(ring(["eth0: link becomes ready", text, text]));
 
     const expected = { stalls: none, hungTasks: none, netdeviceWaits: none, sinceBoot: true };
     expect(source).toMatchObject({
@@ -39,7 +39,7 @@ describe("the kernel log", () => {
   });
 
   test("ordinary lines are none of it", async () => {
-    const source = await look(
+    const source = await readHere(
       ring(["rcu: Hierarchical RCU implementation.", "rcu: RCU calculated value of delay is 25 jiffies.", "task done"]),
     );
 
@@ -47,12 +47,12 @@ describe("the kernel log", () => {
   });
 
   test("a ring that has gone round once says that its counts are the least there were", async () => {
-    expect(await look(ring(["x"], 81_650))).toMatchObject({ value: { sinceBoot: false } });
+    expect(await readHere(ring(["x"], 81_650))).toMatchObject({ value: { sinceBoot: false } });
   });
 
   test("survives what is no record, and records that end anywhere", async () => {
     const long = `6,0,1,-;${"x".repeat(20_000)}`;
-    const source = await look(
+    const source = await readHere(
       `garbage\n,,;\n\u0000\n${long}\n${ring(["rcu_sched detected stalls on CPUs/tasks: {"], 1)}`,
     );
 
@@ -61,7 +61,7 @@ describe("the kernel log", () => {
 
   test("a flood is cut short, not read to its end", async () => {
     const hung = "INFO: task a:1 blocked for more than 120 seconds.";
-    const source = await look(ring(Array.from({ length: 40_000 }, () => hung)));
+    const source = await readHere(ring(Array.from({ length: 40_000 }, () => hung)));
 
     if (source.status !== "read") throw new Error("it was not read");
     expect(source.value.hungTasks.count).toBeGreaterThan(1000);

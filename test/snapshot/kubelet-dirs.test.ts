@@ -31,7 +31,7 @@ describe("readKubeletDirs", () => {
     ]);
   });
 
-  test.runIf(isRoot)("a directory that others than root can write to tells nothing", () => {
+  test.runIf(isRoot)("a directory that others than root can write to is ignored", () => {
     const root = fill(tempDir(), { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" });
     chownSync(`${root}/var/lib/kubelet`, 65534, 65534);
 

@@ -121,7 +121,7 @@ describe("with neither API nor anybody's credentials", () => {
     podObject({ name: "static-n1", uid: STATIC_UID, annotations: { "kubernetes.io/config.hash": STATIC_UID } }),
   ]);
 
-  async function look(root: string, timeoutMs = 20_000) {
+  async function readHere(root: string, timeoutMs = 20_000) {
     const places = { kubeconfig: undefined, noKube: false, node: "n1", kubeletRoot: "/var/lib/kubelet", env: {} };
     return await readKubernetes({ ...places, root, timeoutMs });
   }
@@ -134,7 +134,7 @@ describe("with neither API nor anybody's credentials", () => {
     const { url, asked } = await rig.serveWith(() => ({ body: list }));
     const port = portOf(url);
 
-    const kubernetes = await look(nodeWith({ argv: [`--read-only-port=${port}`], listens: [[LOOPBACK, port]] }));
+    const kubernetes = await readHere(nodeWith({ argv: [`--read-only-port=${port}`], listens: [[LOOPBACK, port]] }));
 
     expect(asked.map(({ path, authorization }) => [path, authorization])).toEqual([["/pods", undefined]]);
     expect(kubernetes).toMatchObject({
@@ -170,13 +170,13 @@ describe("with neither API nor anybody's credentials", () => {
     };
     const argv = [`--port=${portOf(url)}`, `--kubeconfig=${KUBECONFIG}`];
 
-    const kubernetes = await look(nodeWith({ argv, listens: [[LOOPBACK, portOf(url)]], files }));
+    const kubernetes = await readHere(nodeWith({ argv, listens: [[LOOPBACK, portOf(url)]], files }));
 
     expect(kubernetes).toMatchObject({ source: "kubelet", pods: [{ name: "web" }, { name: "static-n1" }, {}] });
   });
 
   test.each<readonly [string, Reply]>([
-    ["lets nobody in", statusOf(401, "Unauthorized")],
+    ["refuses all requests", statusOf(401, "Unauthorized")],
     ["cannot ask who may", statusOf(500, "Internal Error")],
     ["never answers", () => undefined],
     ["says something else", { body: "<html>" }],
@@ -184,7 +184,10 @@ describe("with neither API nor anybody's credentials", () => {
     const { url } = await rig.serveWith(() => reply);
     const port = portOf(url);
 
-    const kubernetes = await look(nodeWith({ argv: [`--read-only-port=${port}`], listens: [[LOOPBACK, port]] }), 1000);
+    const kubernetes = await readHere(
+      nodeWith({ argv: [`--read-only-port=${port}`], listens: [[LOOPBACK, port]] }),
+      1000,
+    );
 
     expect(kubernetes.source === "kubelet" && kubernetes.pods.map(({ uid }) => uid).toSorted()).toEqual([
       UID,

@@ -47,18 +47,22 @@ test("the configuration file that kubelet was given", async () => {
   expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/b.sock" } });
 });
 
-test("k3s, unless it was told otherwise, means the one it starts", async () => {
+test("k3s, unless configured otherwise, means the one it starts", async () => {
   const own = nodeWith("k3s-server", ["/usr/local/bin/k3s", "server"]);
-  const told = nodeWith("k3s-agent", ["k3s agent", "--container-runtime-endpoint", "/run/containerd/containerd.sock"]);
+  const configured = nodeWith("k3s-agent", [
+    "k3s agent",
+    "--container-runtime-endpoint",
+    "/run/containerd/containerd.sock",
+  ]);
 
   const endpointIn = async (root: string) => (await endpointOfRunningKubelet(root, NEVER)).endpoint?.text;
   expect(await endpointIn(own)).toBe("/run/k3s/containerd/containerd.sock");
-  expect(await endpointIn(told)).toBe("/run/containerd/containerd.sock");
+  expect(await endpointIn(configured)).toBe("/run/containerd/containerd.sock");
 });
 
 test.each([
   ["no kubelet", "bash", ["bash", "--container-runtime-endpoint=/run/a.sock"]],
-  ["a kubelet that was told nothing", "kubelet", ["kubelet", "--v=2"]],
+  ["a kubelet without a setting", "kubelet", ["kubelet", "--v=2"]],
   ["a configuration file that is not there", "kubelet", ["kubelet", "--config", "/none.yaml"]],
   ["no arguments to be read", "kubelet", []],
 ])("%s says nothing", async (_, comm, argv) => {
@@ -85,10 +89,10 @@ describe("a process that calls itself kubelet is not believed", () => {
   ])("%s", async (_what, owner, reason) => {
     const root = nodeWith("kubelet", ["kubelet", "--container-runtime-endpoint=/run/evil.sock"], {}, owner);
 
-    const said = await endpointOfRunningKubelet(root, NEVER);
+    const found = await endpointOfRunningKubelet(root, NEVER);
 
-    expect(said.endpoint).toBeUndefined();
-    expect(said.notBelieved).toEqual([expect.stringMatching(reason)]);
+    expect(found.endpoint).toBeUndefined();
+    expect(found.notBelieved).toEqual([expect.stringMatching(reason)]);
   });
 
   test.runIf(isRoot)("whose executable belongs to somebody else", async () => {

@@ -29,7 +29,7 @@ interface Case {
   readonly mirror?: ClusterMirror;
 }
 
-function look(root: string, { kubeconfig, noKube = false, timeoutMs = 20_000, mirror }: Case = {}) {
+function readHere(root: string, { kubeconfig, noKube = false, timeoutMs = 20_000, mirror }: Case = {}) {
   const places = { root, kubeconfig, noKube, timeoutMs, node: "n1", kubeletRoot: "/var/lib/kubelet", env: {} };
   return readKubernetes({ ...places, ...(mirror === undefined ? {} : { mirror }) });
 }
@@ -39,15 +39,15 @@ const kubeletPod = expect.objectContaining({ uid: UID });
 
 describe("without the API", () => {
   test("kubelet's directories are the truth, and that there are no credentials is no trouble", async () => {
-    expect(await look(fill(tempDir(), KUBELET_POD))).toEqual({ source: "kubelet", pods: [kubeletPod] });
+    expect(await readHere(fill(tempDir(), KUBELET_POD))).toEqual({ source: "kubelet", pods: [kubeletPod] });
   });
 
-  test("a machine without a kubelet has nobody to ask", async () => {
-    expect(await look(tempDir())).toEqual({ source: "none" });
+  test("a machine without a kubelet has no source", async () => {
+    expect(await readHere(tempDir())).toEqual({ source: "none" });
   });
 
-  test("--no-kube asks nobody", async () => {
-    expect(await look(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none" });
+  test("--no-kube asks no source", async () => {
+    expect(await readHere(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none" });
   });
 });
 
@@ -56,7 +56,7 @@ describe("with an API that cannot be asked", () => {
   test.each<[string, (root: string) => Promise<Case>, RegExp]>([
     ["no such kubeconfig", (root) => Promise.resolve({ kubeconfig: `${root}/none` }), /there is no kubeconfig/],
     [
-      "nobody listens",
+      "no process listens",
       async (root) => {
         const gone = await rig.serve();
         await gone.close();
@@ -74,16 +74,16 @@ describe("with an API that cannot be asked", () => {
       },
       /did not answer in time/,
     ],
-  ])("%s: kubelet's directories stand in, and it is said why", async (_what, prepare, why) => {
+  ])("%s: kubelet's directories stand in, with the reason", async (_what, prepare, why) => {
     const root = fill(tempDir(), KUBELET_POD);
 
-    const kubernetes = await look(root, await prepare(root));
+    const kubernetes = await readHere(root, await prepare(root));
 
     expect(kubernetes).toEqual({ source: "kubelet", pods: [kubeletPod], error: expect.stringMatching(why) });
   });
 
-  test("and no kubelet either: there is nobody to ask, and it is said why", async () => {
-    expect(await look(tempDir(), { kubeconfig: "/no/such/kubeconfig" })).toEqual({
+  test("and no kubelet either: no source, with the reason", async () => {
+    expect(await readHere(tempDir(), { kubeconfig: "/no/such/kubeconfig" })).toEqual({
       source: "none",
       error: expect.stringContaining("/no/such/kubeconfig"),
     });
@@ -96,7 +96,7 @@ describe("with the API", () => {
     const { url } = await rig.serve({ [PODS]: () => ({ body: listOf([podObject({ name: "web-1", uid: UID })]) }) });
     fill(root, { kubeconfig: kubeconfigFor(url) });
 
-    expect(await look(root, { kubeconfig: `${root}/kubeconfig` })).toEqual({
+    expect(await readHere(root, { kubeconfig: `${root}/kubeconfig` })).toEqual({
       source: "api",
       nodeName: "n1",
       pods: [{ namespace: "default", name: "web-1", uid: UID, phase: "Running", terminating: false, ignored: false }],
@@ -109,7 +109,7 @@ describe("with the API", () => {
     const { url } = await rig.serve();
     fill(root, { kubeconfig: kubeconfigFor(url) });
 
-    const kubernetes = await look(root, { kubeconfig: `${root}/kubeconfig` });
+    const kubernetes = await readHere(root, { kubeconfig: `${root}/kubeconfig` });
 
     expect(kubernetes.source === "api" && kubernetes.pods.map(({ uid }) => uid)).toEqual(["310e3cd6", STATIC_UID]);
   });
@@ -123,7 +123,7 @@ describe("with the API", () => {
     });
     fill(root, { kubeconfig: kubeconfigFor(url) });
 
-    expect(await look(root, { kubeconfig: `${root}/kubeconfig` })).toMatchObject({
+    expect(await readHere(root, { kubeconfig: `${root}/kubeconfig` })).toMatchObject({
       holds: { paused: true, node: false, namespaces: ["lab"] },
     });
   });
@@ -142,7 +142,7 @@ describe("with the API", () => {
     const { url } = await rig.serve();
     fill(root, { kubeconfig: kubeconfigFor(url) });
 
-    const kubernetes = await look(root, { kubeconfig: `${root}/kubeconfig` });
+    const kubernetes = await readHere(root, { kubeconfig: `${root}/kubeconfig` });
 
     expect(kubernetes.source).toBe(source);
     if (source === "kubelet") expect(kubernetes.error).toContain("is another machine");
@@ -161,11 +161,13 @@ describe("with the API", () => {
     const here = fill(tempDir(), { kubeconfig: kubeconfigFor(url), "etc/machine-id": "3a6f\n" });
     const elsewhere = fill(tempDir(), { kubeconfig: kubeconfigFor(url), "etc/machine-id": "77\n" });
 
-    expect(await look(here, { kubeconfig: `${here}/kubeconfig`, mirror })).toMatchObject({
+    expect(await readHere(here, { kubeconfig: `${here}/kubeconfig`, mirror })).toMatchObject({
       source: "api",
       pods: [{ name: "mirrored" }],
     });
-    expect(await look(elsewhere, { kubeconfig: `${elsewhere}/kubeconfig`, mirror })).toMatchObject({ source: "none" });
+    expect(await readHere(elsewhere, { kubeconfig: `${elsewhere}/kubeconfig`, mirror })).toMatchObject({
+      source: "none",
+    });
     expect(asked).toEqual([]);
   });
 
@@ -179,6 +181,6 @@ describe("with the API", () => {
     });
     symlinkSync("/var/lib/kubelet/pki/kubelet-client-2026.pem", `${root}${current}`);
 
-    expect(await look(root)).toMatchObject({ source: "api", pods: [{ name: "web-1" }] });
+    expect(await readHere(root)).toMatchObject({ source: "api", pods: [{ name: "web-1" }] });
   });
 });

@@ -40,7 +40,7 @@ describe("an envelope", () => {
   });
 
   test.each([
-    ["something before it", `hook said: ${TIME} level=error msg=m error="x"`],
+    ["something before it", `hook wrote: ${TIME} level=error msg=m error="x"`],
     ["an indented line, as klog writes text of several lines", `\t${KLOG} "It failed" err="x"`],
     ["something after it", `${TIME} level=error msg=m error="x" and more`],
     ["a field twice", `${TIME} level=error msg=m error="x" error="y"`],

@@ -69,7 +69,7 @@ describe("journald's lines", () => {
       entry("containerd-shim", "0", `${TROUBLE} shim`),
       entry("multus", "0", `${TROUBLE} plugin`),
       entry("kubelet", "1000", `${TROUBLE} user`),
-      entry(undefined, "0", `${TROUBLE} nobody`),
+      entry(undefined, "0", `${TROUBLE} none`),
       entry("kubelet", "0", null),
       "no JSON",
     ];

@@ -26,7 +26,7 @@ function readBelow(containerdRoot?: string) {
 }
 
 describe("containerd's database", () => {
-  test("tells ids, kinds, names, labels and times", () => {
+  test("returns ids, kinds, names, labels and times", () => {
     put(
       "/var/lib/containerd",
       metadataTree({

@@ -33,7 +33,7 @@ async function listening(): Promise<string> {
   return socketPath;
 }
 
-async function look(root = "/", runtime?: OurRuntime) {
+async function readHere(root = "/", runtime?: OurRuntime) {
   const table = await readProcessTable({ root });
   const source = await readProcesses({ root, table, ...(runtime === undefined ? {} : { runtime }) });
   if (source.status !== "read") throw new Error(JSON.stringify(source));
@@ -46,7 +46,7 @@ describe("readProcesses on this machine", () => {
     const child = start("sh", ["-c", "sleep 300 & wait"], CNI);
 
     const plugins = await vi.waitFor(async () => {
-      const { plugins: seen } = await look("/", runtime);
+      const { plugins: seen } = await readHere("/", runtime);
       const mine = seen.filter(({ pid, parentPid }) => pid === child.pid || parentPid === child.pid);
       expect(mine.map(({ command }) => command)).toContain("sleep 300");
       return mine;
@@ -75,7 +75,7 @@ describe("readProcesses on this machine", () => {
     const child = start(`${dir}/containerd-shim-runc-v2`, args, CNI);
 
     const facts = await vi.waitFor(async () => {
-      const seen = await look();
+      const seen = await readHere();
       expect(seen.shims.find(({ pid }) => pid === child.pid)?.childPids).toHaveLength(1);
       return seen;
     });
@@ -91,10 +91,10 @@ describe("readProcesses on this machine", () => {
   test("knows the network namespace that this process lives in", async () => {
     const inode = BigInt(/\d+/.exec(readlinkSync("/proc/self/ns/net"))?.[0] ?? 0);
 
-    expect((await look()).netnsInodes.has(inode)).toBe(true);
+    expect((await readHere()).netnsInodes.has(inode)).toBe(true);
   });
 
-  test.runIf(isRoot)("somebody who is not root is told so", async () => {
+  test.runIf(isRoot)("reports permission denied to users other than root", async () => {
     const source = await asUnprivileged(async () =>
       readProcesses({ root: "/", table: await readProcessTable({ root: "/" }) }),
     );
@@ -135,7 +135,7 @@ describe("readProcesses on a made-up /proc", () => {
       21: { cgroup: `2:cpu:/kubepods/${ID}\n1:name=systemd:/kubepods/${ID}\n` },
     });
 
-    expect([...(await look(root)).byContainer]).toEqual([[ID, expect.arrayContaining([20, 21])]]);
+    expect([...(await readHere(root)).byContainer]).toEqual([[ID, expect.arrayContaining([20, 21])]]);
   });
 
   test.each([
@@ -146,7 +146,7 @@ describe("readProcesses on a made-up /proc", () => {
   ])("the kubelet is found: %s", async (_what, files) => {
     const root = fakeProc({ 1: { comm: "init" }, 30: files });
 
-    expect((await look(root)).kubelet).toEqual({ pid: 30, startedSecondsAfterBoot: 500 });
+    expect((await readHere(root)).kubelet).toEqual({ pid: 30, startedSecondsAfterBoot: 500 });
   });
 
   test("k3s as a command is no kubelet, and one in a container gives way to the node's own", async () => {
@@ -157,15 +157,15 @@ describe("readProcesses on a made-up /proc", () => {
       31: { comm: "kubelet" },
     });
 
-    expect((await look(asCommand)).kubelet).toBeUndefined();
-    expect((await look(nested)).kubelet?.pid).toBe(31);
+    expect((await readHere(asCommand)).kubelet).toBeUndefined();
+    expect((await readHere(nested)).kubelet?.pid).toBe(31);
   });
 
   test("ages are counted from boot, and no process is younger than nothing", async () => {
     const environ = `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0`;
     const root = withPlugin(fakeProc({ 1: { comm: "init" }, 40: { comm: "bridge", environ } }), 40);
 
-    expect((await look(root, CNI_RUNTIME)).plugins).toMatchObject([
+    expect((await readHere(root, CNI_RUNTIME)).plugins).toMatchObject([
       { command: "bridge", origin: "cni-directory", ageSeconds: 500, startedSecondsAfterBoot: 500 },
     ]);
   });
@@ -174,10 +174,10 @@ describe("readProcesses on a made-up /proc", () => {
     const root = fakeProc({ 1: { comm: "init" } });
     fill(root, { "proc/50/other": "", "proc/51/stat": "garbage", "proc/self-made": "" });
 
-    expect((await look(root)).plugins).toEqual([]);
+    expect((await readHere(root)).plugins).toEqual([]);
   });
 
-  test("a process in uninterruptible sleep that locks its memory holds nobody up and is named", async () => {
+  test("a process in uninterruptible sleep that locks its memory blocks nothing and is named", async () => {
     const root = fakeProc({
       1: { comm: "init" },
       80: { comm: "stuck", state: "D" },
@@ -198,7 +198,7 @@ describe("readProcesses on a made-up /proc", () => {
     });
   });
 
-  test("a process that awakes from it is looked into after all", async () => {
+  test("a process that awakes from it is read after all", async () => {
     const root = fakeProc({ 1: { comm: "init" }, 80: { comm: "bridge", state: "D" } });
     const awake = fakeProc({
       80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` },
@@ -212,11 +212,11 @@ describe("readProcesses on a made-up /proc", () => {
     symlinkSync(pipe, environ);
 
     const table = await readProcessTable({ root });
-    const looking = readProcesses({ root, table, runtime: CNI_RUNTIME });
+    const reading = readProcesses({ root, table, runtime: CNI_RUNTIME });
     await setTimeout(20);
     rmSync(`${root}/proc/80`, { recursive: true });
     cpSync(`${awake}/proc/80`, `${root}/proc/80`, { recursive: true, verbatimSymlinks: true });
-    const source = await looking;
+    const source = await reading;
     closeSync(openSync(pipe, "r+"));
 
     expect(source).toMatchObject({ value: { plugins: [{ pid: 80, cniCommand: "DEL" }] }, oddities: [] });
@@ -243,7 +243,7 @@ describe("findRuntimeProcess", () => {
     expect(source).toMatchObject({ status: "read", value: { pid: process.pid } });
   });
 
-  test("nobody listens: absent, also for a socket that is a plain file", async () => {
+  test("no process listens: absent, also for a socket that is a plain file", async () => {
     const dir = fill(tempDir(), { "plain.sock": "" });
     const table = await readProcessTable({ root: "/" });
 

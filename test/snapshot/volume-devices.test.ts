@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     expect(source.value.openers.map(({ pid }) => pid).toSorted()).toEqual([20, 30]);
   });
 
-  test("cannot be told where the open files of one process cannot be read", async () => {
+  test("is unknown where the open files of one process cannot be read", async () => {
     const devices = { "/dev/longhorn/pvc-0a1b": "8:32" };
 
     const source = await devicesOf({ devices, open: { 20: [], 30: "unreadable" } }, ["pvc-0a1b"]);
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     expect(source).toMatchObject({ status: "failed", error: { message: expect.stringContaining("process 30") } });
   });
 
-  test("cannot be told where the processes were not all read in time, or not at all", async () => {
+  test("is unknown where the processes were not all read in time, or not at all", async () => {
     const devices = { "/dev/longhorn/pvc-0a1b": "8:32" };
     const names = ["pvc-0a1b"];
 

@@ -2,8 +2,8 @@ import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { cannotRunHere } from "./lab-tools.ts";
 
 /**
- * Ends every run with one plain line that any reader, person or machine, understands. An end-to-end test that is skipped
- * on a machine that can run it counts as failed: nobody would notice that it is gone.
+ * Ends every run with one plain line for users and programs. An end-to-end test that is skipped
+ * on a machine that can run it counts as failed: its absence would go unnoticed.
  */
 export default class ClosingLine implements Reporter {
   #isWholeRun = true;

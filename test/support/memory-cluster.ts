@@ -11,7 +11,7 @@ export interface MemoryCluster {
   readonly open: OpenCluster;
   /** Method and path with query of each request. */
   readonly requests: string[];
-  /** What happens to each request before it is looked at: it may wait forever, or refuse. */
+  /** What happens to each request before it is processed: it may wait forever, or refuse. */
   before: (request: string) => Promise<void> | void;
 }
 
@@ -36,9 +36,9 @@ export function memoryCluster(): MemoryCluster {
     const url = new URL(path, "http://memory");
     const asked = { method, query: url.searchParams, accept: "", contentType, body, bookmarkMs: 0 };
     const reply = answer(cluster.store, parseAddress(url.pathname), asked);
-    if (typeof reply === "function") throw new Error(`nobody expected a watch of ${path}`);
+    if (typeof reply === "function") throw new Error(`unexpected watch of ${path}`);
     if (reply.code > 202) throw new KubeError(KINDS[reply.code] ?? "unreadable", JSON.stringify(reply.body));
-    // As over a wire: nobody shares an object with the server.
+    // As over a wire: no object is shared with the server.
     return structuredClone(reply.body);
   }
 
@@ -49,7 +49,7 @@ export function memoryCluster(): MemoryCluster {
     patch: (path, body, kind) => ask("PATCH", path, body, TYPES[kind]),
     delete: (path, body) => ask("DELETE", path, body),
     watch: (path) => {
-      throw new Error(`nobody expected a watch of ${path}`);
+      throw new Error(`unexpected watch of ${path}`);
     },
     close: () => undefined,
   };

@@ -9,7 +9,7 @@ export interface OwnerParts {
   readonly cgroup?: string;
 }
 
-/** What a made-up /proc shows of a process's owner: by default whoever runs the tests, in the same namespaces as init. */
+/** What a made-up /proc shows of a process's owner: by default the user who runs the tests, in the same namespaces as init. */
 export function ownProcess(root: string, pid: number, parts: OwnerParts = {}): void {
   const uid = process.getuid?.() ?? 0;
   const dir = join(root, "proc", String(pid));

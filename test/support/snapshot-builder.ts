@@ -45,7 +45,7 @@ function nanoseconds(date: Date): bigint {
   return BigInt(date.getTime()) * 1_000_000n;
 }
 
-/** A full id that is told from others by its hex digit. */
+/** A full id, distinguished by its hex digit. */
 export function idOf(digit: string): SandboxId {
   return sandboxId(digit.repeat(64).slice(0, 64));
 }
@@ -74,7 +74,7 @@ export interface NodeParts {
   /** Seconds after boot at which a kubelet started; none runs where it is left out. */
   readonly kubeletStarted?: number;
   readonly logLines?: readonly string[];
-  /** Uids that kubelet knows; nobody could be asked where it is left out. */
+  /** Uids that kubelet knows; no source answers where it is left out. */
   readonly pods?: readonly string[];
 }
 
@@ -158,7 +158,7 @@ export interface SandboxParts extends Partial<Omit<Sandbox, "id" | "pod">> {
   readonly createdSecondsAgo?: number;
 }
 
-/** NotReady and made ten minutes ago, unless told otherwise; its pod's uid is its id's digit. */
+/** NotReady and made ten minutes ago, by default; its pod's uid is its id's digit. */
 export function sandboxOf(digit: string, parts: SandboxParts = {}): Sandbox {
   const { uid = digit, attempt = 0, createdSecondsAgo = 600, ...rest } = parts;
   return {

@@ -5,7 +5,7 @@ export interface VirtualTime {
   /** `wallClockOffMs`: how wrong this one's wall clock is. */
   timing(options?: { readonly wallClockOffMs?: number; readonly random?: () => number }): Timing;
   clock(): number;
-  /** Whoever sleeps meanwhile is woken in order, and what that sets off is done before the next. */
+  /** Sleepers are woken in order, and the work of each is done before the next. */
   pass(milliseconds: number): Promise<void>;
 }
 

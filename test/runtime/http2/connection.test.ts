@@ -226,7 +226,7 @@ describe("a server that takes few calls at once", () => {
     expect(session.peer.frames().filter(isType("rstStream"))).toEqual([]);
   });
 
-  test("and refuses what came before it said so gets it again, from its beginning", async () => {
+  test("and refuses earlier streams gets them again, from their beginning", async () => {
     const answers = [session.request().answer, session.request(100_000).answer];
     await session.peer.heard(4, isType("data", 3));
     const sentBefore = dataLengths(3);
@@ -255,7 +255,7 @@ describe("a server that takes few calls at once", () => {
 });
 
 describe("a connection that comes to its end", () => {
-  test("by a goodbye lets the server finish what it has begun", async () => {
+  test("by GOAWAY lets the server finish what it has started", async () => {
     const { answer: first } = session.request();
     const { answer: second } = session.request();
 

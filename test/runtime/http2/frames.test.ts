@@ -67,7 +67,7 @@ describe("padding", () => {
     ["is taken off", Flag.padded, "02616200ff", "6162"],
     ["may be all there is", Flag.padded, "020000", ""],
     ["may be of no length", Flag.padded, "0061", "61"],
-    ["is not looked for where none is announced", Flag.none, "0261", "0261"],
+    ["is not expected where none is announced", Flag.none, "0261", "0261"],
   ])("%s", (_what, flags, payload, left) => {
     expect(withoutPadding(frameOf(flags, payload)).toString("hex")).toBe(left);
   });

@@ -73,7 +73,7 @@ const BREACHES: readonly [what: string, bytes: readonly Uint8Array[], errorCode:
 ];
 
 describe("a server that breaks the protocol", () => {
-  test.each(BREACHES)("by %s is told so, and so is every call", async (_what, bytes, errorCode) => {
+  test.each(BREACHES)("by %s gets the error code, and so does every call", async (_what, bytes, errorCode) => {
     const { answer: first } = session.request();
     await session.peer.send(settings());
     await session.peer.heard(1, ({ type }) => type === FrameType.settings);
@@ -94,7 +94,7 @@ describe("a server that breaks the protocol", () => {
     ["an unknown frame", encodeFrame(0x42, none, 0)],
     ["a goodbye", goAway(0)],
     ["a line of HTTP/1", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")],
-  ])("with its first words, %s, is told so", async (_what, bytes) => {
+  ])("with its first frame, %s, gets the error code", async (_what, bytes) => {
     const { answer } = session.request();
 
     await session.peer.send(bytes);
@@ -103,7 +103,7 @@ describe("a server that breaks the protocol", () => {
     await session.peer.hungUp;
   });
 
-  test("by sending more than a reader has made room for is told so", async () => {
+  test("by sending more than the window gets the error code", async () => {
     const { answer } = session.request();
     const window = 4 * 1024 * 1024;
     const full = Buffer.concat(Array.from({ length: window / 16_384 }, () => data(1, 16_384)));

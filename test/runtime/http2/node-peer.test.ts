@@ -195,17 +195,17 @@ describe("a call that is given up", () => {
 });
 
 describe("a server that goes away", () => {
-  test("with a goodbye finishes what it has begun, and new calls find the next one", async () => {
-    const begun = Promise.withResolvers<ServerHttp2Stream>();
+  test("with GOAWAY finishes what it has started, and new calls use the next one", async () => {
+    const started = Promise.withResolvers<ServerHttp2Stream>();
     const { channel, peer } = await serving((stream, headers) => {
-      if (headers[":path"] === "/slow") begun.resolve(stream);
+      if (headers[":path"] === "/slow") started.resolve(stream);
       else void echo(stream);
     });
     const slow = channel.unary({ ...call, path: "/slow" }, Buffer.from("slow"), BOUNDS);
-    const stream = await begun.promise;
+    const stream = await started.promise;
 
     stream.session?.goaway();
-    // One that crosses the goodbye on its way fails: the server has not looked at it.
+    // One that crosses the GOAWAY on its way fails: the server has not processed it.
     while (peer.connections() === 1) await channel.unary(call, Buffer.alloc(0), BOUNDS).catch(() => undefined);
     answer(stream, Buffer.from("at last"));
 
@@ -232,7 +232,7 @@ describe("a server that goes away", () => {
 });
 
 describe("a reader that takes its time", () => {
-  test("holds up its own stream at its window, and nobody else", async () => {
+  test("blocks its own stream at its window, and no other", async () => {
     const message = pattern(MIB);
     const count = 40;
     let handedOver = 0;

@@ -10,7 +10,7 @@ export interface ScriptedPeer {
   /** Everything the client has sent so far, one entry a read. */
   readonly chunks: readonly Buffer[];
   send(...bytes: readonly Uint8Array[]): Promise<void>;
-  /** The first frames that fit, as soon as there are so many. */
+  /** The first frames that fit, as soon as there are enough. */
   heard(count: number, fits: (frame: Frame) => boolean): Promise<readonly Frame[]>;
   /** All frames so far, without the client's runtimeInfo. */
   frames(): readonly Frame[];

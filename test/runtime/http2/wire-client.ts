@@ -1,4 +1,4 @@
-/** Opens a wire, writes as told, and says what it heard: for engines other than the one that runs the tests. */
+/** Opens a wire, writes its arguments, and prints what it received: for engines other than the one that runs the tests. */
 import { openWire } from "../../../src/runtime/http2/wire.ts";
 
 const [path = "", count = "0", closesAtOnce = ""] = process.argv.slice(2);

@@ -53,7 +53,7 @@ describe.each([process.execPath, BUN])("a wire of %s", (engine) => {
   });
 });
 
-/** Node tells of an end by "end" or "error", and then by "close". */
+/** Node reports an end by "end" or "error", and then by "close". */
 function again(engine: string): readonly string[] {
   return engine === BUN ? [] : ["end plain"];
 }

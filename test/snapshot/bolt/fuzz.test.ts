@@ -73,7 +73,7 @@ describe("any bytes", () => {
     const body = fc.uint8Array({ minLength: 2 * PAGE, maxLength: 16 * PAGE, size: "max" });
     const meta = fc.record({ root: fc.nat(20), highWater: fc.oneof(fc.nat(20), fc.maxSafeNat()) });
     fc.assert(
-      fc.property(body, meta, fc.integer({ min: 0, max: 20 }), (bytes, said, kinds) => {
+      fc.property(body, meta, fc.integer({ min: 0, max: 20 }), (bytes, fields, kinds) => {
         const file = Buffer.from(bytes);
         // Headers that make sense, so that what lies behind them is reached.
         for (let page = 0; (page + 1) * PAGE <= file.length; page += 1) {
@@ -82,7 +82,7 @@ describe("any bytes", () => {
           file.writeUInt32LE(file.readUInt32LE(page * PAGE + 12) % 3, page * PAGE + 12);
           file.writeUInt16LE(file.readUInt16LE(page * PAGE + 10) % 70, page * PAGE + 10);
         }
-        metaBytes({ pageSize: PAGE, ...said, transaction: 1n }).copy(file, 16);
+        metaBytes({ pageSize: PAGE, ...fields, transaction: 1n }).copy(file, 16);
         expectBounded(file);
       }),
     );

@@ -26,7 +26,7 @@ function commit(transaction: bigint): void {
 }
 
 describe("reading a file that others may write", () => {
-  test("gives what one reading made of it when nobody writes", () => {
+  test("returns the result of one reading when there is no writer", () => {
     let readings = 0;
     const reading = readStable(path, (source) => {
       readings += 1;
@@ -66,7 +66,7 @@ describe("reading a file that others may write", () => {
     });
   });
 
-  test("tells what is no file, too large or not there", async () => {
+  test("reports what is no file, too large or missing", async () => {
     mkdirSync(dir.join("folder"));
     await run(["mkfifo", dir.join("pipe")]);
     writeFileSync(dir.join("large"), "");
