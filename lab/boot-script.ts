@@ -1,3 +1,41 @@
+/** A directory of the machine, at the same place in the node. */
+export const BIND_READ_ONLY = `
+bind_read_only() {
+  "$bb" mkdir -p ".$1"
+  "$bb" mount -o rbind "$1" ".$1"
+  "$bb" mount -o remount,ro,bind "$1" ".$1"
+}
+`;
+
+/** Below the node's own /dev. */
+export const MOUNT_TERMINALS = `
+"$bb" mkdir dev/pts dev/shm dev/mqueue
+"$bb" mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
+"$bb" mount -t tmpfs -o mode=1777 shm dev/shm
+"$bb" mount -t mqueue mqueue dev/mqueue
+"$bb" ln -s pts/ptmx dev/ptmx
+"$bb" ln -s /proc/self/fd dev/fd
+`;
+
+/** /proc with the node's own boot id, /sys, and the cgroup file systems of LAB_CGROUPS. */
+export const MOUNT_KERNEL_FILE_SYSTEMS = `
+"$bb" mount -t proc proc proc
+"$bb" mount --bind "$LAB_DIR/boot-id" proc/sys/kernel/random/boot_id
+"$bb" mount -t sysfs sysfs sys
+cgroup_root=
+printf '%s\\n' "$LAB_CGROUPS" | while read -r type name options; do
+  [ -n "$type" ] || continue
+  if [ "$name" = . ]; then
+    "$bb" mount -t "$type" "$type" sys/fs/cgroup
+  else
+    [ -n "$cgroup_root" ] || "$bb" mount -t tmpfs -o mode=755 cgroup sys/fs/cgroup
+    cgroup_root=mounted
+    "$bb" mkdir -p "sys/fs/cgroup/$name"
+    "$bb" mount -t "$type" \${options:+-o "$options"} "$type" "sys/fs/cgroup/$name"
+  fi
+done
+`;
+
 /**
  * What runs first in a node's fresh namespaces: builds the node's root from tmpfs, its disks and read-only views of
  * the machine's programs, moves into it, and stays as its init. Everything it mounts exists in the node alone.
@@ -13,13 +51,7 @@ read -r host_pid rest </proc/self/stat
 bb="$LAB_BUSYBOX"
 root="$LAB_DIR/root"
 
-bind_read_only() {
-  "$bb" mkdir -p ".$1"
-  "$bb" mount -o rbind "$1" ".$1"
-  "$bb" mount -o remount,ro,bind "$1" ".$1"
-}
-
-"$bb" mount --make-rprivate /
+${BIND_READ_ONLY}"$bb" mount --make-rprivate /
 "$bb" mkdir -p "$root"
 "$bb" mount -t tmpfs -o mode=755 root "$root"
 cd "$root"
@@ -45,32 +77,11 @@ for name in null zero full random urandom tty kmsg; do
   : >"dev/$name"
   "$bb" mount --bind "/dev/$name" "dev/$name"
 done
-"$bb" mkdir dev/pts dev/shm dev/mqueue
-"$bb" mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
-"$bb" mount -t tmpfs -o mode=1777 shm dev/shm
-"$bb" mount -t mqueue mqueue dev/mqueue
-"$bb" ln -s pts/ptmx dev/ptmx
-"$bb" ln -s /proc/self/fd dev/fd
-"$bb" ln -s /proc/self/fd/0 dev/stdin
+${MOUNT_TERMINALS}"$bb" ln -s /proc/self/fd/0 dev/stdin
 "$bb" ln -s /proc/self/fd/1 dev/stdout
 "$bb" ln -s /proc/self/fd/2 dev/stderr
 
-"$bb" mount -t proc proc proc
-"$bb" mount --bind "$LAB_DIR/boot-id" proc/sys/kernel/random/boot_id
-"$bb" mount -t sysfs sysfs sys
-cgroup_root=
-printf '%s\\n' "$LAB_CGROUPS" | while read -r type name options; do
-  [ -n "$type" ] || continue
-  if [ "$name" = . ]; then
-    "$bb" mount -t "$type" "$type" sys/fs/cgroup
-  else
-    [ -n "$cgroup_root" ] || "$bb" mount -t tmpfs -o mode=755 cgroup sys/fs/cgroup
-    cgroup_root=mounted
-    "$bb" mkdir -p "sys/fs/cgroup/$name"
-    "$bb" mount -t "$type" \${options:+-o "$options"} "$type" "sys/fs/cgroup/$name"
-  fi
-done
-
+${MOUNT_KERNEL_FILE_SYSTEMS}
 printf '%s\\n' "$LAB_VISIBLE" | while read -r dir; do
   [ -z "$dir" ] || [ -e ".$dir" ] || bind_read_only "$dir"
 done

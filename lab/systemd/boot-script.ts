@@ -1,3 +1,5 @@
+import { BIND_READ_ONLY, MOUNT_KERNEL_FILE_SYSTEMS, MOUNT_TERMINALS } from "../boot-script.ts";
+
 /**
  * What runs first in the fresh namespaces of a node with systemd: a layer of its own over the shared root file system,
  * the file systems that a kernel would mount, then systemd itself. In place of the machine's kernel log, which journald
@@ -10,6 +12,7 @@ read -r host_pid rest </proc/self/stat
 bb="$LAB_BUSYBOX"
 root="$LAB_DIR/root"
 
+${BIND_READ_ONLY}
 "$bb" mount --make-rprivate /
 "$bb" mkdir -p "$root" "$LAB_DIR/work"
 "$bb" mount -t overlay -o "lowerdir=$LAB_ROOTFS,upperdir=$LAB_DIR/disk,workdir=$LAB_DIR/work" overlay "$root"
@@ -24,33 +27,11 @@ for name in null zero full random urandom tty; do
 done
 : >dev/kmsg
 "$bb" mount --bind /dev/null dev/kmsg
-"$bb" mkdir dev/pts dev/shm dev/mqueue
-"$bb" mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
-"$bb" mount -t tmpfs -o mode=1777 shm dev/shm
-"$bb" mount -t mqueue mqueue dev/mqueue
-"$bb" ln -s pts/ptmx dev/ptmx
-"$bb" ln -s /proc/self/fd dev/fd
-"$bb" mount -t proc proc proc
-"$bb" mount --bind "$LAB_DIR/boot-id" proc/sys/kernel/random/boot_id
-"$bb" mount -t sysfs sysfs sys
-cgroup_root=
-printf '%s\\n' "$LAB_CGROUPS" | while read -r type name options; do
-  [ -n "$type" ] || continue
-  if [ "$name" = . ]; then
-    "$bb" mount -t "$type" "$type" sys/fs/cgroup
-  else
-    [ -n "$cgroup_root" ] || "$bb" mount -t tmpfs -o mode=755 cgroup sys/fs/cgroup
-    cgroup_root=mounted
-    "$bb" mkdir -p "sys/fs/cgroup/$name"
-    "$bb" mount -t "$type" \${options:+-o "$options"} "$type" "sys/fs/cgroup/$name"
-  fi
-done
+${MOUNT_TERMINALS}
+${MOUNT_KERNEL_FILE_SYSTEMS}
 
 printf '%s\\n' "$LAB_VISIBLE" | while read -r dir; do
-  [ -n "$dir" ] || continue
-  "$bb" mkdir -p ".$dir"
-  "$bb" mount -o rbind "$dir" ".$dir"
-  "$bb" mount -o remount,ro,bind "$dir" ".$dir"
+  [ -z "$dir" ] || bind_read_only "$dir"
 done
 
 "$bb" mkdir -p .machine

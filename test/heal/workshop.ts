@@ -121,3 +121,11 @@ export function sessionOf(stateDir: string): SessionOptions {
     lockWaitMs: 0,
   };
 }
+
+const elsewhere = otherFileSystem();
+
+/** Where the caches lie as the quarantine sees it: a move is a rename or a copy. */
+export const LAYOUTS = [
+  { name: "within one file system", cachesUnder: undefined, runs: true },
+  { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined },
+] as const;

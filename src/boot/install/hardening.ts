@@ -44,6 +44,28 @@ export const HEALING_LEFT_OUT: readonly string[] = [
   "CPUQuota, IOWeight: pods wait for this step; it should be over soon.",
 ];
 
+/** For whoever changes nothing of the kernel's. */
+export const NO_KERNEL: readonly Setting[] = [
+  { key: "ProtectKernelTunables", value: "yes" },
+  { key: "ProtectKernelModules", value: "yes" },
+  { key: "ProtectKernelLogs", value: "yes" },
+  { key: "ProtectControlGroups", value: "yes" },
+  { key: "ProtectClock", value: "yes" },
+  { key: "NoNewPrivileges", value: "yes" },
+];
+
+/** For whoever makes no namespaces and calls nothing that a plain service does not. */
+export const NO_SYSTEM: readonly Setting[] = [
+  { key: "RestrictNamespaces", value: "yes" },
+  { key: "RestrictRealtime", value: "yes" },
+  { key: "RestrictSUIDSGID", value: "yes" },
+  { key: "LockPersonality", value: "yes" },
+  { key: "SystemCallArchitectures", value: "native" },
+  { key: "SystemCallFilter", value: "@system-service" },
+  { key: "SystemCallErrorNumber", value: "EPERM" },
+  { key: "UMask", value: "0077" },
+];
+
 /** For the step that only reads the node and writes its own directory. */
 export function recording(stateDir: string): readonly Setting[] {
   return [
@@ -59,12 +81,7 @@ export function recording(stateDir: string): readonly Setting[] {
     { key: "ProtectHome", value: "yes" },
     { key: "PrivateTmp", value: "yes" },
     { key: "PrivateDevices", value: "yes" },
-    { key: "ProtectKernelTunables", value: "yes" },
-    { key: "ProtectKernelModules", value: "yes" },
-    { key: "ProtectKernelLogs", value: "yes" },
-    { key: "ProtectControlGroups", value: "yes" },
-    { key: "ProtectClock", value: "yes" },
-    { key: "NoNewPrivileges", value: "yes" },
+    ...NO_KERNEL,
     {
       key: "CapabilityBoundingSet",
       value: "CAP_DAC_READ_SEARCH CAP_SYS_PTRACE",
@@ -75,14 +92,7 @@ export function recording(stateDir: string): readonly Setting[] {
       value: "AF_UNIX AF_INET AF_INET6",
       why: "The runtime's socket, the Kubernetes API.",
     },
-    { key: "RestrictNamespaces", value: "yes" },
-    { key: "RestrictRealtime", value: "yes" },
-    { key: "RestrictSUIDSGID", value: "yes" },
-    { key: "LockPersonality", value: "yes" },
-    { key: "SystemCallArchitectures", value: "native" },
-    { key: "SystemCallFilter", value: "@system-service" },
-    { key: "SystemCallErrorNumber", value: "EPERM" },
-    { key: "UMask", value: "0077" },
+    ...NO_SYSTEM,
     { key: "MemoryMax", value: "512M" },
   ];
 }

@@ -1,4 +1,5 @@
 import type { RuntimeService } from "./distribution.ts";
+import { NO_KERNEL, NO_SYSTEM } from "./hardening.ts";
 import type { HookSettings } from "./hook-command.ts";
 import { shellWords } from "./openrc.ts";
 import { commandLine, comment, type Setting, type Unit } from "./unit-text.ts";
@@ -20,26 +21,14 @@ const READING: readonly Setting[] = [
   { key: "PrivateTmp", value: "yes" },
   { key: "PrivateDevices", value: "yes" },
   { key: "PrivateNetwork", value: "yes", why: "The runtime's socket is a file; nothing else is asked." },
-  { key: "ProtectKernelTunables", value: "yes" },
-  { key: "ProtectKernelModules", value: "yes" },
-  { key: "ProtectKernelLogs", value: "yes" },
-  { key: "ProtectControlGroups", value: "yes" },
-  { key: "ProtectClock", value: "yes" },
-  { key: "NoNewPrivileges", value: "yes" },
+  ...NO_KERNEL,
   {
     key: "CapabilityBoundingSet",
     value: "CAP_DAC_READ_SEARCH",
     why: "To open files of plug-ins that run as other users.",
   },
   { key: "RestrictAddressFamilies", value: "AF_UNIX" },
-  { key: "RestrictNamespaces", value: "yes" },
-  { key: "RestrictRealtime", value: "yes" },
-  { key: "RestrictSUIDSGID", value: "yes" },
-  { key: "LockPersonality", value: "yes" },
-  { key: "SystemCallArchitectures", value: "native" },
-  { key: "SystemCallFilter", value: "@system-service" },
-  { key: "SystemCallErrorNumber", value: "EPERM" },
-  { key: "UMask", value: "0077" },
+  ...NO_SYSTEM,
   { key: "MemoryMax", value: "256M" },
 ];
 

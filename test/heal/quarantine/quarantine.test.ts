@@ -19,15 +19,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { identifyFile } from "../../../src/heal/files/identify-file.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, otherFileSystem, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { LAYOUTS, makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
 
-const elsewhere = otherFileSystem();
-const layouts = [
-  { name: "within one file system", cachesUnder: undefined, runs: true },
-  { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined },
-] as const;
-
-for (const { name, cachesUnder, runs } of layouts) {
+for (const { name, cachesUnder, runs } of LAYOUTS) {
   describe.runIf(runs)(`quarantineFile ${name}`, () => {
     let shop: Workshop;
     beforeEach(async () => {

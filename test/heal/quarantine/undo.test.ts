@@ -17,15 +17,9 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import type { JournalId } from "../../../src/heal/journal/id.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
-import { makeWorkshop, otherFileSystem, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { LAYOUTS, makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
 
-const elsewhere = otherFileSystem();
-const layouts = [
-  { name: "within one file system", cachesUnder: undefined, runs: true },
-  { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined },
-] as const;
-
-for (const { name, cachesUnder, runs } of layouts) {
+for (const { name, cachesUnder, runs } of LAYOUTS) {
   describe.runIf(runs)(`undo ${name}`, () => {
     let shop: Workshop;
     beforeEach(async () => {
