@@ -20,16 +20,7 @@ export const MODULES: readonly MutatedModule[] = [
   { name: "ladder", sources: ["src/plan/ladder.ts"], tests: ["test/plan/ladder.test.ts"] },
   {
     name: "plan",
-    sources: [
-      "src/plan/plan.ts",
-      "src/plan/cap.ts",
-      "src/plan/clock.ts",
-      "src/plan/csi-order.ts",
-      "src/plan/obstacles.ts",
-      "src/plan/order.ts",
-      "src/plan/sweep.ts",
-      "src/plan/unfinished.ts",
-    ],
+    sources: ["src/plan/plan.ts", "src/plan/policy.ts", "src/plan/order.ts", "src/plan/obstacles.ts"],
     tests: ["test/plan/*.test.ts"],
   },
   {
@@ -40,9 +31,8 @@ export const MODULES: readonly MutatedModule[] = [
       "src/evidence/kubelet-alive.ts",
       "src/evidence/pod-presence.ts",
       "src/evidence/recovering.ts",
-      "src/heal/execution/probe-gate.ts",
-      "src/heal/execution/storm-brake.ts",
       "src/heal/execution/turns.ts",
+      "src/heal/execution/storm-brake.ts",
     ],
     tests: [
       "test/evidence/candidates.test.ts",
@@ -69,10 +59,9 @@ export const MODULES: readonly MutatedModule[] = [
     name: "quarantine",
     sources: [
       "src/heal/quarantine/quarantine.ts",
-      "src/heal/quarantine/place.ts",
-      "src/heal/journal/settle-quarantine.ts",
       "src/heal/quarantine/move-away.ts",
-      "src/heal/quarantine/restore.ts",
+      "src/heal/journal/recover.ts",
+      "src/heal/quarantine/undo.ts",
     ],
     tests: [
       "test/heal/quarantine/quarantine.test.ts",
@@ -84,7 +73,7 @@ export const MODULES: readonly MutatedModule[] = [
   },
   {
     name: "undo",
-    sources: ["src/heal/quarantine/undo.ts", "src/heal/journal/settle-undo.ts"],
+    sources: ["src/heal/quarantine/undo.ts", "src/heal/journal/recover.ts"],
     tests: [
       "test/heal/quarantine/undo.test.ts",
       "test/heal/quarantine/undo-races.test.ts",
@@ -93,12 +82,7 @@ export const MODULES: readonly MutatedModule[] = [
   },
   {
     name: "journal-recovery",
-    sources: [
-      "src/heal/journal/recover.ts",
-      "src/heal/journal/unsettled.ts",
-      "src/heal/journal/unfinished.ts",
-      "src/heal/journal/reader.ts",
-    ],
+    sources: ["src/heal/journal/recover.ts", "src/heal/journal/unsettled.ts", "src/heal/journal/reader.ts"],
     tests: ["test/heal/journal/*.test.ts", "test/heal/execution/session.test.ts"],
   },
 ];

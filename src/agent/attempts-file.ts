@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import * as v from "valibot";
+import { writeDurably } from "../heal/files/durable-files.ts";
 import { openStateDir } from "../heal/files/state-dir.ts";
 import { readStateDocument } from "../heal/files/state-document.ts";
-import { writeDurably } from "../heal/files/write-durably.ts";
 import { describeError } from "../host/system-error.ts";
 import { msSince, type Stamp } from "./attempts-time.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";

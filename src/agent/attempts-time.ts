@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import { EARLIEST_SANE } from "../plan/clock.ts";
+import { EARLIEST_SANE } from "../plan/policy.ts";
 import { readBoot } from "../snapshot/boot.ts";
 
 /** A moment that another process can understand, of this boot or of a later one. */

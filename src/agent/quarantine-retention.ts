@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
 import { findStateDir } from "../heal/files/state-dir.ts";
-import { timeOf } from "../heal/journal/id.ts";
+import { timeOf } from "../heal/journal/entry.ts";
 import { quarantineIds } from "../heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../heal/quarantine/prune.ts";
 import { describeError } from "../host/system-error.ts";

@@ -1,5 +1,5 @@
 import { open, rename } from "node:fs/promises";
-import { unlinkIfThere } from "../heal/files/unlink-if-there.ts";
+import { unlinkIfThere } from "../heal/files/durable-files.ts";
 import { describeError } from "../host/system-error.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
 import type { Watched } from "./store.ts";

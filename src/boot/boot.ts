@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { writeDurably } from "../heal/files/write-durably.ts";
+import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
 import { answersCri } from "../runtime/cri.ts";

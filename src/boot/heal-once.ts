@@ -3,9 +3,8 @@ import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.t
 import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
 import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
-import { EARLIEST_SANE } from "../plan/clock.ts";
 import { planHealing } from "../plan/plan.ts";
-import type { HealPolicy } from "../plan/policy.ts";
+import { EARLIEST_SANE, type HealPolicy } from "../plan/policy.ts";
 import { type Runtime, type Snapshot, ZERO_TIME } from "../snapshot/types.ts";
 
 export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { writeDurably } from "../heal/files/write-durably.ts";
+import { writeDurably } from "../heal/files/durable-files.ts";
 import { parseJson } from "../host/json.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import type { Runtime } from "../snapshot/types.ts";

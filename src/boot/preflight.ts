@@ -6,7 +6,7 @@ import { multusCacheCorrupt } from "../classes/removal-fails/multus-cache-corrup
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { isBroken } from "../evidence/corrupt-files.ts";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
-import { identifyFile } from "../heal/files/identify-file.ts";
+import { identifyFile } from "../heal/files/file-identity.ts";
 import { quarantineFile } from "../heal/quarantine/quarantine.ts";
 import { valueOr } from "../host/source.ts";
 import { readCni } from "../snapshot/cni-facts.ts";

@@ -1,7 +1,7 @@
 import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-duplicate-container-name.ts";
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
-import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/duplicate-names.ts";
+import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "../diagnose/offline.ts";
 import type { Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";

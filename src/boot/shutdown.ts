@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
-import { writeDurably } from "../heal/files/write-durably.ts";
+import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
 

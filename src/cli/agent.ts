@@ -4,7 +4,7 @@ import { initialState } from "../agent/initial-state.ts";
 import { logEvents, openLog } from "../agent/log.ts";
 import { openStore } from "../agent/store.ts";
 import { readTimeline } from "../agent/timeline-file.ts";
-import { acquireAgentLock } from "../heal/locks/agent-lock.ts";
+import { acquireAgentLock } from "../heal/locks/run-lock.ts";
 import { describeError } from "../host/system-error.ts";
 import { checkClassNames } from "./class-names.ts";
 import type { Context } from "./commands/context.ts";

@@ -5,7 +5,7 @@ import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
 import { recordAttachments } from "../boot/shutdown.ts";
 import { startWatchdog } from "../boot/watchdog.ts";
-import { unfinishedRemovals } from "../heal/journal/unfinished.ts";
+import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
 import { printable } from "../host/printable.ts";
 import { describeError } from "../host/system-error.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { settleEarlierRuns } from "../heal/journal/earlier-runs.ts";
+import { settleEarlierRuns } from "../heal/execution/session.ts";
 import type { Recovery } from "../heal/journal/recover.ts";
 import { printable } from "../host/printable.ts";
 import type { Io } from "./io.ts";

@@ -3,7 +3,7 @@ import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
 import { observeNode } from "../diagnose/observe-node.ts";
 import type { Selection } from "../diagnose/select.ts";
 import { nodeHolds } from "../evidence/cluster-holds.ts";
-import { unfinishedRemovals } from "../heal/journal/unfinished.ts";
+import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
 import { type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { clusterOpener } from "../kube/open-cluster.ts";
 import { type Plan, planHealing } from "../plan/plan.ts";

@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
 import { stateDirLayout } from "../heal/files/state-dir.ts";
 import type { UnderWay } from "../heal/journal/in-flight.ts";
-import { ownIdentity } from "../heal/locks/process-identity.ts";
-import type { LiveRun } from "../heal/locks/run-lock.ts";
+import { type LiveRun, ownIdentity } from "../heal/locks/run-lock.ts";
 import { asBeingHealed } from "../report/being-healed.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import type { NodeSettings } from "./node-settings.ts";

@@ -1,4 +1,4 @@
-import type { Interruption } from "../heal/execution/interruption.ts";
+import type { Interruption } from "../heal/execution/waits.ts";
 import type { Io } from "./io.ts";
 
 /** A network plugin that is cut short may leave half of its work behind: what is under way gets this long to end. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { SessionOptions } from "../heal/execution/session.ts";
 import type { Actor } from "../heal/journal/entry.ts";
-import { ownIdentity } from "../heal/locks/process-identity.ts";
+import { ownIdentity } from "../heal/locks/run-lock.ts";
 import type { NodeSettings } from "./node-settings.ts";
 
 /** How long to wait for another unghost that is changing this node. */

@@ -5,7 +5,7 @@ import { valueOr } from "../host/source.ts";
 import type { CsiSocket } from "../snapshot/csi-socket.ts";
 import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
 import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
-import { eventEvidence } from "./from-events.ts";
+import { eventEvidence } from "./from-logs.ts";
 
 /** A node must not be swept by one finding: whoever is over this gets its turn from its own back-off. */
 const MOST_KICKED = 10;

@@ -13,12 +13,9 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
 import { asCsiChains } from "./csi-chain.ts";
-import { withEventEvidence } from "./from-events.ts";
-import { type Named, namedByLogs, withLogEvidence } from "./from-logs.ts";
+import { type Named, namedByLogs, toFinding, withEventEvidence, withLogEvidence } from "./from-logs.ts";
 import { pendingOn } from "./pending.ts";
-import { podCreationOn } from "./pod-creation.ts";
-import { toFinding } from "./to-finding.ts";
-import { verdictOf } from "./verdict.ts";
+import { podCreationOn, verdictOf } from "./verdict.ts";
 import { viciousCircles } from "./vicious-circle.ts";
 
 export interface Diagnosis {

@@ -2,13 +2,13 @@ import { type FailureClass, keepsStuck } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Candidate } from "../evidence/candidates.ts";
 import { networkStillHeld, wasNeverCreated } from "../evidence/ending.ts";
-import type { Detected, Finding } from "../evidence/finding.ts";
+import { type Detected, type Finding, subjectKey } from "../evidence/finding.ts";
 import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
 import { printable } from "../host/printable.ts";
-import type { LogLine } from "../snapshot/types.ts";
+import type { LogLine, PodEvent } from "../snapshot/types.ts";
 
 /** What was seen, and the class that it is of. */
 export interface Named {
@@ -92,4 +92,37 @@ function newestReportsOf(ids: readonly string[], view: NodeView): ReadonlyMap<st
     if (own !== undefined && own.length < REPORTS_EACH) own.push(report);
   }
   return found;
+}
+
+const MOST_QUOTED = 2;
+
+/** Adds to each finding about a pod what the cluster itself complains of. Evidence alone: an event may be an hour old. */
+export function withEventEvidence(findings: readonly Finding[], { snapshot }: NodeView): readonly Finding[] {
+  const events = snapshot.kubernetes.source === "api" ? (snapshot.kubernetes.events ?? []) : [];
+  if (events.length === 0) return findings;
+  return findings.map((finding) => {
+    const pod = "pod" in finding.subject ? finding.subject.pod : undefined;
+    const own = events.filter((event) => event.pod === pod?.name && event.namespace === pod.namespace);
+    if (own.length === 0) return finding;
+    return { ...finding, evidence: [...finding.evidence, ...own.slice(0, MOST_QUOTED).map(eventEvidence)] };
+  });
+}
+
+export function eventEvidence({ reason, message, count }: PodEvent): Finding["evidence"][number] {
+  const times = count > 1 ? `, ${count} times` : "";
+  return { source: "kubernetes", fact: `event ${reason}${times}: ${printable(message)}` };
+}
+
+/** What was seen, with the name and the treatment of its class. */
+export function toFinding(
+  failureClass: FailureClass,
+  { explains: _explained, attended, ...detected }: Detected,
+): Finding {
+  const { mode, reversible, steps } = failureClass.treatment;
+  return {
+    id: `${failureClass.id}/${subjectKey(detected.subject)}`,
+    class: failureClass.id,
+    ...detected,
+    treatment: { automatic: mode === "automatic" && attended === undefined, reversible, steps: attended ?? steps },
+  };
 }

@@ -7,9 +7,9 @@ import { livenessOfStored } from "../liveness/stored.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
 import type { ContainerdFacts, Snapshot } from "../snapshot/types.ts";
 import { adviceFor } from "./advice.ts";
-import { storedSandboxes } from "./coming-back.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { diagnoseOffline } from "./offline.ts";
+import { storedSandboxes } from "./verdict.ts";
 
 export interface OfflineScan {
   readonly snapshot: Snapshot;

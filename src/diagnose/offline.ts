@@ -12,11 +12,11 @@ import { signInWords } from "../liveness/words.ts";
 import { damageInWords } from "../snapshot/bolt/damage.ts";
 import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
+import type { StoredContainer } from "../snapshot/metadata-records.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
 import type { ProcessFacts } from "../snapshot/types.ts";
-import { comingBack } from "./coming-back.ts";
-import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } from "./duplicate-names.ts";
-import { toFinding } from "./to-finding.ts";
+import { toFinding } from "./from-logs.ts";
+import { comingBack } from "./verdict.ts";
 
 /** What will keep the runtime from starting, and what it will bring back when it starts. Pure. */
 export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
@@ -164,4 +164,38 @@ function returning(file: MetadataFile, facts: OfflineFacts): readonly Finding[] 
     cure: [],
   });
   return [finding];
+}
+
+/** Records that will ask for one and the same name when the runtime starts. */
+export interface DuplicateName {
+  readonly name: string;
+  readonly records: readonly StoredContainer[];
+}
+
+/**
+ * Sandbox names that several records claim. Only container records count: a sandbox that is known from the 2.x sandbox
+ * store alone is read back without reserving its name, and containerd 2.3 starts with such a namesake.
+ */
+export function duplicateSandboxNames(records: readonly StoredContainer[]): readonly DuplicateName[] {
+  return duplicates(records, ({ sandbox }) => sandbox?.name);
+}
+
+/**
+ * Container names that several records claim. containerd keeps the state of a container in a directory of its own; a
+ * record without one cannot be loaded and claims nothing.
+ */
+export function duplicateContainerNames({
+  records,
+  containerDirs,
+}: Pick<MetadataFile, "records" | "containerDirs">): readonly DuplicateName[] {
+  return duplicates(records, ({ id, container }) => (containerDirs?.has(id) === false ? undefined : container?.name));
+}
+
+function duplicates(
+  records: readonly StoredContainer[],
+  nameOf: (record: StoredContainer) => string | undefined,
+): readonly DuplicateName[] {
+  return [...Map.groupBy(records, nameOf)].flatMap(([name, group]) =>
+    name === undefined || group.length < 2 ? [] : [{ name, records: group }],
+  );
 }

@@ -1,8 +1,13 @@
 import type { Finding } from "../evidence/finding.ts";
-import { isFailing, type Pending } from "../evidence/pending.ts";
+import { isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
+import { callReports } from "../evidence/reports.ts";
 import type { Verdict } from "../evidence/verdict.ts";
+import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import { livenessOfStored } from "../liveness/stored.ts";
+import { parseSandboxName } from "../snapshot/ids.ts";
+import type { OfflineFacts } from "../snapshot/observe-offline.ts";
+import type { CniFacts, RuntimeCondition, SandboxMetadata, Snapshot } from "../snapshot/types.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";
@@ -15,4 +20,103 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
   const isSourceUnread = [...decisive, ...files].some((source) => source.status === "failed");
   const isStatusUnread = pending.some(({ reason }) => reason === "runtime-status-hanging");
   return isEndUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
+}
+
+/** A stored sandbox that the next start of the runtime brings back NotReady, with its name taken. */
+interface ComingBack {
+  readonly id: string;
+  readonly name: string;
+  readonly podName: string;
+  /** Its address or its cached network result is still there: it was never taken down. */
+  readonly holdsNetwork: boolean;
+}
+
+/**
+ * Stored sandboxes of which nothing lives, but for those that were taken down in order: these had a network, and nothing
+ * of it is left. Empty where processes could not be read: nothing is dead without proof.
+ */
+export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly ComingBack[] {
+  if (metadata.status !== "read" || processes.status !== "read") return [];
+  const holders = networkHolders(cni);
+  const found: ComingBack[] = [];
+  for (const [id, sandbox] of storedSandboxes(metadata.value)) {
+    const holdsNetwork = holders.has(id);
+    const wasTakenDown = sandbox.hasCniResult && !holdsNetwork;
+    if (wasTakenDown || livenessOfStored(id, metadata.value, processes).state !== "dead") continue;
+    found.push({ id, name: sandbox.name, podName: podNameIn(sandbox.name), holdsNetwork });
+  }
+  return found;
+}
+
+/** By id, each once: a 2.x keeps most of them in both of its stores. A record without metadata is not read back. */
+export function storedSandboxes(stored: {
+  readonly records: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
+  readonly sandboxes: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
+}): ReadonlyMap<string, SandboxMetadata> {
+  const byId = new Map<string, SandboxMetadata>();
+  for (const { id, sandbox } of [...stored.sandboxes, ...stored.records]) {
+    if (sandbox !== undefined) byId.set(id, sandbox);
+  }
+  return byId;
+}
+
+function networkHolders({ results, hostLocal }: Pick<CniFacts, "results" | "hostLocal">): ReadonlySet<string> {
+  const leases = valueOr(hostLocal, []).flatMap((network) => network.leases);
+  return new Set([
+    ...valueOr(results, []).map(({ sandboxId }) => sandboxId),
+    ...leases.flatMap(({ owner }) => (owner === undefined ? [] : [owner.id])),
+  ]);
+}
+
+function podNameIn(name: string): string {
+  const pod = parseSandboxName(name);
+  return pod === undefined ? name : `${pod.namespace}/${pod.name}`;
+}
+
+/** Can this node create a pod? Answered from what was created last, what failed last and what is pending. */
+export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodCreation {
+  const last = { ...lastCreated(view), ...lastFailed(view) };
+  const blocked = pending.filter((one) => isFailing(one) && one.reason.startsWith("creation-") && one.pod);
+  return {
+    able: isAble(view, blocked, last),
+    ...last,
+    blockedPods: blocked.flatMap(({ pod }) => (pod === undefined ? [] : [pod])),
+  };
+}
+
+function isAble(
+  view: NodeView,
+  blocked: readonly Pending[],
+  { lastSuccess, lastFailure }: Pick<PodCreation, "lastSuccess" | "lastFailure">,
+): PodCreation["able"] {
+  const cri = valueOr(view.snapshot.cri, undefined);
+  if (cri === undefined) return "unknown";
+  if (cri.statusHangsMs !== undefined || cri.conditions.some(isDown)) return "no";
+  if (blocked.length === 0) return "yes";
+  const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
+  if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";
+  // One pod whose name is taken says nothing about the others.
+  const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
+  return isOwnTrouble === true ? "unknown" : "no";
+}
+
+function isDown({ type, status }: RuntimeCondition): boolean {
+  return (type === "NetworkReady" || type === "RuntimeReady") && !status;
+}
+
+function lastCreated({ sandboxes }: NodeView): Pick<PodCreation, "lastSuccess"> {
+  let newest: { readonly createdAt: bigint; readonly pod: PendingPod } | undefined;
+  for (const { state, createdAt, pod } of sandboxes) {
+    if (state !== "ready" || createdAt <= 0n) continue;
+    if (newest === undefined || createdAt > newest.createdAt) newest = { createdAt, pod };
+  }
+  if (newest === undefined) return {};
+  return { lastSuccess: { at: new Date(Number(newest.createdAt / 1_000_000n)), pod: newest.pod } };
+}
+
+function lastFailed(view: NodeView): Pick<PodCreation, "lastFailure"> {
+  const last = callReports(view).findLast(({ operation, code }) => operation === "create" && code !== "volume");
+  if (last === undefined) return {};
+  const { at, code, pod, message } = last;
+  return { lastFailure: { ...(at === undefined ? {} : { at }), code, ...(pod === undefined ? {} : { pod }), message } };
 }

@@ -8,7 +8,7 @@ import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import { type CrashLoop, crashLoops } from "./crash-loops.ts";
-import { toFinding } from "./to-finding.ts";
+import { toFinding } from "./from-logs.ts";
 
 const MOST_NAMED = 5;
 

@@ -3,8 +3,8 @@ import type { Liveness } from "../liveness/liveness.ts";
 import type { Reference } from "../liveness/reference.ts";
 import { livenessInWords, referenceInWords } from "../liveness/words.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import type { NodeReady } from "./execution/node-ready.ts";
 import type { Refusal } from "./outcome.ts";
+import type { NodeReady } from "./steps/free-cni-lock.ts";
 import type { ObjectionCode } from "./storage/attachment-proof.ts";
 
 /** Why a step was not taken, or did not succeed. Users script against the codes. */

@@ -4,11 +4,10 @@ import type { OpenCluster } from "../kube/open-cluster.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { type Healing, healNode } from "./execution/heal-node.ts";
-import type { Interruption } from "./execution/interruption.ts";
 import type { ActionResult } from "./execution/run-action.ts";
 import { openRuntime } from "./execution/runtime-access.ts";
 import { openHealSession, type SessionOptions } from "./execution/session.ts";
-import type { Waits } from "./execution/waits.ts";
+import type { Interruption, Waits } from "./execution/waits.ts";
 import type { Recovery } from "./journal/recover.ts";
 import { type Outcome, ok } from "./outcome.ts";
 

@@ -1,5 +1,5 @@
-import type { ClockDoubt } from "./clock.ts";
 import type { ActionReason, LeftAloneReason } from "./plan-reason.ts";
+import type { ClockDoubt } from "./policy.ts";
 
 /** Least harm: how far unghost may go with one sandbox. The first rung that heals is the last one taken. */
 export type Rung =

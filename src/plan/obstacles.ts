@@ -1,11 +1,16 @@
+import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
+import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { isBroken, quarantineStep } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { multusVariant } from "../evidence/multus-variants.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
+import { replaysOf } from "../evidence/replays.ts";
+import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
+import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types.ts";
 
 /**
@@ -38,4 +43,45 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
   if (!hadNetwork || networkStillHeld(about, view) === undefined || podPresence(sandbox, view) === "gone") return [];
   const dir = valueOr(cache, undefined)?.dir ?? multus.cniDir;
   return [{ kind: "multus-marker", sandboxId: sandbox.id, dir }];
+}
+
+/**
+ * What may still be held after the runtime has removed a sandbox: where a delegate was never called, or DEL ran
+ * without its cache. Each step looks first and does nothing where nothing is left.
+ */
+export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[] {
+  const steps: Step[] = [];
+  const leases = about.leases.map(({ network, path, address, owner }) => ({
+    network,
+    path,
+    address,
+    interfaceName: owner?.interfaceName ?? "",
+  }));
+  if (leases.length > 0) steps.push({ kind: "release-addresses", sandboxId, leases });
+  const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
+  steps.push(...replaysOf(sandboxId, about.results));
+  for (const file of files) {
+    if (file.health === "ok") steps.push({ kind: "quarantine-file", path: file.path, health: "orphaned" });
+  }
+  return steps;
+}
+
+/** Dead sandboxes that nobody complains about, but whose removal an earlier run had begun: it is brought to its end. */
+export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {
+  if (unfinished.size === 0) return [];
+  const explained = new Set(findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
+  const { mode, reversible, steps } = deadAfterCrash.treatment;
+  return dead
+    .filter(
+      ({ sandbox, retained }) => unfinished.has(sandbox.id) && retained === undefined && !explained.has(sandbox.id),
+    )
+    .map((candidate) => ({
+      id: `${deadAfterCrash.id}/${candidate.sandbox.id}`,
+      class: deadAfterCrash.id,
+      ...sandboxDetected(candidate, {
+        summary: "its removal was begun by an earlier run of unghost and interrupted; its name is still taken",
+        evidence: [{ source: "journal", fact: "remove-sandbox was begun and never ended" }],
+      }),
+      treatment: { automatic: mode === "automatic", reversible, steps },
+    }));
 }

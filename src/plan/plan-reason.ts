@@ -1,4 +1,4 @@
-import { type ClockDoubt, clockDoubtInWords } from "./clock.ts";
+import { type ClockDoubt, clockDoubtInWords } from "./policy.ts";
 
 /** Why a finding is left alone, or why unghost may go as far as it does. Users script against the codes. */
 export type PlanReason = LeftAloneReason | ActionReason;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { openHealSession } from "../../src/heal/execution/session.ts";
-import { ownIdentity } from "../../src/heal/locks/process-identity.ts";
+import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
 import { openCri } from "../../src/runtime/cri.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { healedBy, type RunningAgent, startAgent } from "./running-agent.ts";

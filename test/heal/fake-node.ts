@@ -1,9 +1,14 @@
 import type { FreshFacts } from "../../src/heal/execution/fresh-facts.ts";
-import type { HealContext } from "../../src/heal/execution/heal-context.ts";
-import { type Interruption, uninterrupted } from "../../src/heal/execution/interruption.ts";
 import type { RuntimeAccess } from "../../src/heal/execution/runtime-access.ts";
+import type { HealContext } from "../../src/heal/execution/session.ts";
 import type { Turn } from "../../src/heal/execution/turns.ts";
-import { DEFAULT_WAITS, type Sleep, type Waits } from "../../src/heal/execution/waits.ts";
+import {
+  DEFAULT_WAITS,
+  type Interruption,
+  type Sleep,
+  uninterrupted,
+  type Waits,
+} from "../../src/heal/execution/waits.ts";
 import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";

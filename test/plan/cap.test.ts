@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
-import { capped } from "../../src/plan/cap.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
+import { capped } from "../../src/plan/policy.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 
 const REMOVE: Step = { kind: "remove-sandbox", sandboxId: sandboxId("a".repeat(64)) };

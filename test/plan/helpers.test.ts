@@ -3,11 +3,10 @@ import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent } from "../../src/host/source.ts";
-import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/clock.ts";
-import { behindTheirPlugin, csiOf } from "../../src/plan/csi-order.ts";
-import { obstaclesOf } from "../../src/plan/obstacles.ts";
+import { obstaclesOf, sweepAfter } from "../../src/plan/obstacles.ts";
+import { behindTheirPlugin, csiOf } from "../../src/plan/order.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
-import { sweepAfter } from "../../src/plan/sweep.ts";
+import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/policy.ts";
 import { type KnownPod, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
 import {
   addressOf,

@@ -1,8 +1,8 @@
 import { classById } from "../../classes/index.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
-import { capped } from "../../plan/cap.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
+import { capped } from "../../plan/policy.ts";
 import { sentence } from "../../report/text.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { parseSandboxName } from "../../snapshot/ids.ts";

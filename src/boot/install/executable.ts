@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { sha256 } from "../../heal/files/sha256.ts";
+import { sha256 } from "../../heal/files/file-identity.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { errorCode } from "../../host/system-error.ts";
 

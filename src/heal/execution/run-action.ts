@@ -4,7 +4,7 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import { MAX_FILE_BYTES } from "../../host/safe-fs.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
-import type { JournalId } from "../journal/id.ts";
+import type { JournalId } from "../journal/entry.ts";
 import { refused, type StepResult } from "../steps/step-result.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import { callsPlugins, runStep, type StepTools } from "./run-step.ts";

@@ -1,14 +1,13 @@
 import { describeError } from "../../host/system-error.ts";
 import { ensureRoom, type RoomNeeded } from "../files/disk-space.ts";
-import { openStateDir } from "../files/state-dir.ts";
-import type { Actor } from "../journal/entry.ts";
-import { journalIds } from "../journal/id.ts";
-import { openJournal } from "../journal/journal.ts";
+import { findStateDir, openStateDir, type StateDir } from "../files/state-dir.ts";
+import { type Actor, journalIds } from "../journal/entry.ts";
+import { isOpen } from "../journal/history.ts";
+import { type Journal, openJournal } from "../journal/journal.ts";
 import { type Recovery, recoverOpenEntries } from "../journal/recover.ts";
-import type { ProcessIdentity } from "../locks/process-identity.ts";
-import { acquireRunLock } from "../locks/run-lock.ts";
+import { readUnsettled } from "../journal/unsettled.ts";
+import { acquireRunLock, type ProcessIdentity } from "../locks/run-lock.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import type { HealContext } from "./heal-context.ts";
 
 export interface SessionOptions {
   readonly stateDir: string;
@@ -94,4 +93,28 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
       "Repair that directory first; until then nothing is changed.",
     );
   }
+}
+
+/** What everything that changes the node needs: where it remembers, where it writes it down, and where the host is. */
+export interface HealContext {
+  readonly stateDir: StateDir;
+  readonly journal: Journal;
+  /** "/" on the node itself, the mount point of the host in a container. */
+  readonly hostRoot: string;
+}
+
+/**
+ * Finishes what a killed run left open although there is nothing else to do: a file half way to quarantine, a marker in a
+ * plugin's cache. Gives what was settled; nothing where nothing was open.
+ */
+export async function settleEarlierRuns(options: SessionOptions): Promise<Outcome<readonly Recovery[]>> {
+  const found = await findStateDir(options.stateDir, options.uid);
+  if (!found.ok || found.value === undefined) return ok([]);
+  const records = await readUnsettled(found.value.journal);
+  if (!records.some(isOpen)) return ok([]);
+  const session = await openHealSession(options);
+  if (!session.ok) return session;
+  const { recoveries } = session.value;
+  await session.value.close();
+  return ok(recoveries);
 }

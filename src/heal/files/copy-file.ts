@@ -1,7 +1,9 @@
-import { constants } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, read, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { promisify } from "node:util";
 import type { FileState } from "../journal/entry.ts";
 import { chunksOf } from "../journal/reader.ts";
+import { syncDescriptor } from "./durable-files.ts";
 import { hasContent, openForReading } from "./file-identity.ts";
 
 /**
@@ -36,4 +38,45 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
 /** utimes takes seconds as a double, good for microseconds; no reader of these files looks at what is beyond. */
 function seconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1000n) / 1e6;
+}
+
+const readInBackground = promisify(read);
+
+/** Copies the last `maxBytes` of a file, from the start of a line if one begins there. Gives the bytes copied. */
+export async function copyTail(from: string, to: string, maxBytes: number): Promise<number> {
+  const source = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const { size } = fstatSync(source);
+    const start = size <= maxBytes ? 0 : await nextLineStart(source, size - maxBytes, size);
+    const target = openSync(
+      to,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    );
+    try {
+      const buffer = Buffer.allocUnsafe(Math.min(64 * 1024, size - start));
+      let position = start;
+      while (position < size) {
+        const wanted = Math.min(buffer.length, size - position);
+        const { bytesRead } = await readInBackground(source, buffer, 0, wanted, position);
+        if (bytesRead === 0) break;
+        writeFileSync(target, buffer.subarray(0, bytesRead));
+        position += bytesRead;
+      }
+      await syncDescriptor(target);
+      return position - start;
+    } finally {
+      closeSync(target);
+    }
+  } finally {
+    closeSync(source);
+  }
+}
+
+/** A log line is at most 16 KiB as the runtime writes it; a file without a newline there is cut where it falls. */
+async function nextLineStart(source: number, from: number, size: number): Promise<number> {
+  const buffer = Buffer.alloc(Math.min(32 * 1024, size - from));
+  const { bytesRead } = await readInBackground(source, buffer, 0, buffer.length, from);
+  const newline = buffer.subarray(0, bytesRead).indexOf(0x0a);
+  return newline === -1 ? from : from + newline + 1;
 }

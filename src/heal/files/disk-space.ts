@@ -3,7 +3,7 @@ import { open, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { unlinkIfThere } from "./unlink-if-there.ts";
+import { unlinkIfThere } from "./durable-files.ts";
 
 export interface RoomNeeded {
   /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and as much again for copies. */

@@ -1,14 +1,18 @@
+import type { Hash } from "node:crypto";
 import { type BigIntStats, constants, lstatSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { errorCode } from "../../host/system-error.ts";
+import { basename, dirname, posix } from "node:path";
+import { hostPath, resolveOnHost } from "../../host/host-paths.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
 import type { FileState } from "../journal/entry.ts";
 import { chunksOf } from "../journal/reader.ts";
-import { sha256 } from "./sha256.ts";
+import { type Outcome, ok, refuse } from "../outcome.ts";
+import { holdDirectory } from "./held-directory.ts";
 
 /** One file in one state: another file under the same name, or the same file rewritten, differs. */
 export type FileIdentity = Pick<FileState, "dev" | "inode" | "size" | "mtimeNs">;
 
-export function identityOf(stats: BigIntStats): FileIdentity {
+function identityOf(stats: BigIntStats): FileIdentity {
   return { dev: stats.dev, inode: stats.ino, size: stats.size, mtimeNs: stats.mtimeNs };
 }
 
@@ -34,7 +38,7 @@ export function lookAt(path: string): Found {
   return { what: "file", identity: identityOf(stats), stats };
 }
 
-export type OddKind = "symlink" | "directory" | "fifo" | "socket" | "device";
+type OddKind = "symlink" | "directory" | "fifo" | "socket" | "device";
 
 function kindOf(stats: BigIntStats): OddKind {
   if (stats.isSymbolicLink()) return "symlink";
@@ -90,4 +94,47 @@ export async function hasContent(path: string, expected: Pick<FileState, "sha256
   } finally {
     await handle.close();
   }
+}
+
+/** Identify first, then prove, then quarantine: a file that changes in between is no longer the one identified. */
+export async function identifyFile(hostRoot: string, path: string): Promise<Outcome<FileIdentity>> {
+  const canonical = canonicalPath(hostRoot, path);
+  try {
+    const parent = holdDirectory(hostRoot, dirname(canonical));
+    if (!parent.ok) return parent;
+    if (parent.value === undefined) return refuse(`${path} is no longer there.`, "Scan again.");
+    try {
+      const found = lookAt(parent.value.entry(basename(canonical)));
+      if (found.what === "file") return ok(found.identity);
+      if (found.what === "nothing") return refuse(`${path} is no longer there.`, "Scan again.");
+      return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
+    } finally {
+      parent.value.close();
+    }
+  } catch (thrown) {
+    return refuse(`${path} could not be looked at: ${describeError(thrown)}.`, "Scan again.");
+  }
+}
+
+/**
+ * A hash of bytes to come. The module is taken when it is needed: a static import would be loaded at every start of the
+ * one-file build, by commands that hash nothing, and costs 2 ms.
+ */
+export function sha256(): Hash {
+  return process.getBuiltinModule("node:crypto").createHash("sha256");
+}
+
+export function sha256Of(content: string | Uint8Array): string {
+  return sha256().update(content).digest("hex");
+}
+
+/**
+ * The same file by a name without administrators' links above its directory (/var/lib/rancher -> /mnt/rancher), as the
+ * node resolves them. The directory itself and the file are left as they are: a link there is refused later on.
+ */
+export function canonicalPath(hostRoot: string, path: string): string {
+  const directory = posix.dirname(path);
+  const above = resolveOnHost(hostRoot, posix.dirname(directory), "follow");
+  const inside = posix.relative(hostPath("/", hostRoot), above);
+  return posix.join("/", inside, posix.basename(directory), posix.basename(path));
 }

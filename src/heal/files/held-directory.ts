@@ -2,7 +2,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { syncDescriptor } from "./sync-directory.ts";
+import { syncDescriptor } from "./durable-files.ts";
 
 /**
  * A directory held open, so that whatever is done to its entries happens in this very directory even when somebody

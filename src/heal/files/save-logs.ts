@@ -1,14 +1,14 @@
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/heal-context.ts";
-import type { JournalId } from "../journal/id.ts";
+import type { HealContext } from "../execution/session.ts";
+import type { JournalId } from "../journal/entry.ts";
 import type { Intent } from "../journal/journal.ts";
 import { type Outcome, ok, type Refusal } from "../outcome.ts";
-import { copyTail } from "./copy-tail.ts";
-import { canonicalPath } from "./host-path.ts";
+import { copyTail } from "./copy-file.ts";
+import { syncDirectory } from "./durable-files.ts";
+import { canonicalPath } from "./file-identity.ts";
 import { findLogs, type LogDirectory, type LogFile, pathOf } from "./log-files.ts";
-import { syncDirectory } from "./sync-directory.ts";
 
 export interface SaveLogsRequest extends Omit<Intent, "action"> {
   readonly sandboxId: string;

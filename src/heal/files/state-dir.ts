@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { syncDirectory } from "./sync-directory.ts";
+import { syncDirectory } from "./durable-files.ts";
 
 /** Where unghost keeps what it must remember between runs. Rotated journals lie beside the journal: journal.1, … */
 export interface StateDir {

@@ -1,5 +1,4 @@
-import type { BeginEntry, DoneOutcome, JournalEntry } from "./entry.ts";
-import type { JournalId } from "./id.ts";
+import type { BeginEntry, DoneOutcome, JournalEntry, JournalId } from "./entry.ts";
 import { type JournalItem, type JournalProblem, readJournal } from "./reader.ts";
 
 /**

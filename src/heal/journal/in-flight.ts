@@ -1,6 +1,5 @@
 import { findStateDir } from "../files/state-dir.ts";
-import type { ProcessIdentity } from "../locks/process-identity.ts";
-import { type LiveRun, liveRun } from "../locks/run-lock.ts";
+import { type LiveRun, liveRun, type ProcessIdentity } from "../locks/run-lock.ts";
 import { foldHistory, type HistoryRecord } from "./history.ts";
 import { readJournal } from "./reader.ts";
 

@@ -2,8 +2,8 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeError } from "../../host/system-error.ts";
+import { syncDirectory } from "../files/durable-files.ts";
 import type { StateDir } from "../files/state-dir.ts";
-import { syncDirectory } from "../files/sync-directory.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import {
   type Actor,
@@ -11,10 +11,10 @@ import {
   formatEntry,
   type JournalAction,
   type JournalEntry,
+  type JournalId,
   type JournalSubject,
   type RecoveredHow,
 } from "./entry.ts";
-import type { JournalId } from "./id.ts";
 import { rotateJournal } from "./rotation.ts";
 
 export interface JournalOptions {

@@ -3,8 +3,7 @@ import { type FileHandle, open, readdir } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { type RawLine, splitLines } from "../../host/split-lines.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
-import { type JournalEntry, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
-import type { JournalId } from "./id.ts";
+import { type JournalEntry, type JournalId, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
 
 /** The longest entry names a few dozen log files; anything beyond this is damage, and must not fill the memory. */
 export const MAX_LINE_BYTES = 256 * 1024;

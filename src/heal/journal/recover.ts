@@ -1,11 +1,13 @@
+import { unlink } from "node:fs/promises";
+import { basename, dirname } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/heal-context.ts";
-import { removeMarker } from "../quarantine/remove-marker.ts";
-import type { JournalAction } from "./entry.ts";
+import type { HealContext } from "../execution/session.ts";
+import { unlinkIfThere } from "../files/durable-files.ts";
+import { type Found, hasContent, lookAt, sameAcrossBoots } from "../files/file-identity.ts";
+import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
+import { giveBack, type Places, placesOf, removeEntryDirectory } from "../quarantine/move-away.ts";
+import type { FileState, JournalAction, JournalId, RecoveredHow } from "./entry.ts";
 import { type HistoryRecord, isOpen } from "./history.ts";
-import type { JournalId } from "./id.ts";
-import { type Settled, settleQuarantine } from "./settle-quarantine.ts";
-import { settleUndo } from "./settle-undo.ts";
 import { readUnsettled } from "./unsettled.ts";
 
 /** What a run found begun and not ended, and what it made of it. */
@@ -42,5 +44,127 @@ async function settle(context: HealContext, record: HistoryRecord): Promise<Sett
     }
   } catch (thrown) {
     return { how: "unsettled", detail: `Could not look: ${describeError(thrown)}.` };
+  }
+}
+
+/** How an interrupted action was settled. `unsettled`: it could not be looked at, and stays open. */
+interface Settled {
+  readonly how: RecoveredHow | "unsettled";
+  readonly detail: string;
+}
+
+export type QuarantineAction = Extract<JournalAction, { kind: "quarantine-file" }>;
+
+/**
+ * Completes or takes back a quarantine that was interrupted anywhere between its announcement and its end, from what
+ * lies in the three places the file can be. Whatever is in doubt stays where it is.
+ */
+export async function settleQuarantine(
+  context: HealContext,
+  id: JournalId,
+  action: QuarantineAction,
+): Promise<Settled> {
+  const places = placesOf(context.stateDir, id, action.path);
+  const parent = holdDirectory(context.hostRoot, places.parent);
+  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
+  try {
+    const settled = await settleIn(parent.value, places, action);
+    await parent.value?.sync();
+    await removeEntryDirectory(places.directory);
+    return settled;
+  } finally {
+    parent.value?.close();
+  }
+}
+
+async function settleIn(
+  parent: HeldDirectory | undefined,
+  places: Places,
+  { path, before }: QuarantineAction,
+): Promise<Settled> {
+  const original = await lookIn(parent, places.name);
+  const aside = await lookIn(parent, places.asideName);
+  const kept = lookAt(places.file);
+
+  if (isSame(original, before)) {
+    // A rename leaves nothing behind, so what is in quarantine can only be a copy, whole or half.
+    if (kept.what === "file") await unlink(places.file);
+    return { how: "rolled-back", detail: `${path} had not been moved yet.` };
+  }
+  if (isSame(kept, before) || (await hasContent(places.file, before))) {
+    if (parent !== undefined && isSame(aside, before)) await unlink(parent.entry(places.asideName));
+    return { how: "completed", detail: `${path} is in quarantine.` };
+  }
+  if (parent !== undefined && aside.what === "file" && original.what === "nothing") {
+    await giveBack(parent.entry(places.asideName), parent.entry(places.name));
+    return { how: "rolled-back", detail: `${path} was put back.` };
+  }
+  if (kept.what !== "nothing") {
+    const detail = `${places.file} is not the file that was to be moved from ${path}; compare the two by hand.`;
+    return { how: original.what === "nothing" ? "lost" : "interrupted", detail };
+  }
+  if (original.what === "nothing") {
+    const detail = `${path} is neither at its place nor in quarantine; the runtime may have removed it itself.`;
+    return { how: "lost", detail };
+  }
+  return { how: "rolled-back", detail: `${path} had not been moved yet, and was replaced since.` };
+}
+
+async function lookIn(parent: HeldDirectory | undefined, name: string): Promise<Found> {
+  return parent === undefined ? { what: "nothing" } : lookAt(parent.entry(name));
+}
+
+function isSame(found: Found, before: FileState): boolean {
+  return found.what === "file" && sameAcrossBoots(found.identity, before);
+}
+
+/** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
+export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {
+  const places = placesOf(context.stateDir, id, action.path);
+  const kept = lookAt(places.file);
+  if (kept.what === "nothing") {
+    await removeEntryDirectory(places.directory);
+    return { how: "undone", detail: `${action.path} had been put back.` };
+  }
+  const parent = holdDirectory(context.hostRoot, places.parent);
+  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
+  const stillKept = {
+    how: "completed",
+    detail: `${action.path} had not been put back and is still in quarantine.`,
+  } as const;
+  if (parent.value === undefined) return stillKept;
+  try {
+    await unlinkIfThere(parent.value.entry(places.asideName));
+    if (!(await hasContent(parent.value.entry(places.name), action.before))) return stillKept;
+    await parent.value.sync();
+    await unlink(places.file);
+    await removeEntryDirectory(places.directory);
+    return { how: "undone", detail: `${action.path} had been put back.` };
+  } finally {
+    parent.value.close();
+  }
+}
+
+/** multus never removes the marker it is given, and a later pod must not meet it: gone, unless somebody rewrote it. */
+export async function removeMarker(
+  hostRoot: string,
+  marker: Pick<Extract<JournalAction, { kind: "write-marker" }>, "path" | "sha256">,
+): Promise<Settled> {
+  const parent = holdDirectory(hostRoot, dirname(marker.path));
+  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
+  const absent = { how: "rolled-back", detail: `The marker ${marker.path} is not there.` } as const;
+  if (parent.value === undefined) return absent;
+  try {
+    const entry = parent.value.entry(basename(marker.path));
+    const found = lookAt(entry);
+    if (found.what === "nothing") return absent;
+    const ours =
+      found.what === "file" && (await hasContent(entry, { sha256: marker.sha256, size: found.identity.size }));
+    if (!ours) return { how: "interrupted", detail: `${marker.path} is no longer our marker and was left as it is.` };
+    await unlink(entry);
+    await parent.value.sync();
+    return { how: "rolled-back", detail: `The marker ${marker.path} was removed.` };
+  } finally {
+    parent.value.close();
   }
 }

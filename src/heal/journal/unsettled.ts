@@ -1,5 +1,6 @@
 import { parseJson } from "../../host/json.ts";
 import type { RawLine } from "../../host/split-lines.ts";
+import { findStateDir } from "../files/state-dir.ts";
 import { foldHistory, type HistoryRecord } from "./history.ts";
 import { readJournal } from "./reader.ts";
 
@@ -34,4 +35,19 @@ function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly i
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, HEAD_BYTES)).toString("latin1");
   const [, event, id] = HEAD.exec(text) ?? [];
   return event === undefined || id === undefined ? undefined : { event, id };
+}
+
+/**
+ * Sandboxes whose removal an earlier run began and did not see the end of. A power cut in the middle may leave one
+ * behind with its network already released: then nothing on the node shows any more that it is in the way.
+ */
+export async function unfinishedRemovals(stateDir: string, uid: number): Promise<ReadonlySet<string>> {
+  const found = await findStateDir(stateDir, uid);
+  if (!found.ok || found.value === undefined) return new Set();
+  const records = await readUnsettled(found.value.journal);
+  return new Set(
+    records.flatMap(({ action, state }) =>
+      action.kind === "remove-sandbox" && (state === "open" || state === "interrupted") ? [action.sandboxId] : [],
+    ),
+  );
 }

@@ -4,13 +4,14 @@ import { openLibc } from "../../child/libc.ts";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { flockCommand, LOCK_BUSY, type LockMode, systemCallEnv, tryFlock } from "../../child/system-call.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
+import { type Outcome, ok, refuse } from "../outcome.ts";
 
 /**
  * - `held`: until `release`, or until this process ends in whatever way.
  * - `busy`: another open file holds it.
  * - `refused`: what lies there is no lock file, or the kernel could not be asked.
  */
-export type KernelLock =
+type KernelLock =
   | { readonly kind: "held"; readonly fd: number; readonly release: () => void }
   | { readonly kind: "busy" }
   | { readonly kind: "refused"; readonly reason: string; readonly next: string };
@@ -125,4 +126,18 @@ function isStill(path: string, fd: number): boolean {
 
 function refused(reason: string, next: string): KernelLock & { kind: "refused" } {
   return { kind: "refused", reason, next };
+}
+
+/** Runs `work` under the flock(2) that another program takes on this file, host-local for one. */
+export async function withFlock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<Outcome<T>> {
+  const lock = await takeKernelLock(path, waitMs);
+  if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
+  if (lock.kind === "busy") {
+    return refuse(`The lock ${path} was not free within ${waitMs / 1000}s.`, "Find out which plugin holds it.");
+  }
+  try {
+    return ok(await work());
+  } finally {
+    lock.release();
+  }
 }

@@ -1,11 +1,13 @@
-import { ftruncateSync, readFileSync, writeSync } from "node:fs";
+import { ftruncateSync, lstatSync, mkdirSync, readFileSync, readlinkSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
 import { parseJson } from "../../host/json.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
+import { parseStat } from "../../snapshot/proc-parse.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { isKernelLocked, takeKernelLock } from "./kernel-lock.ts";
-import { livenessOf, type ProcessIdentity } from "./process-identity.ts";
 
 const holderSchema = v.object({
   pid: v.number(),
@@ -20,7 +22,7 @@ const holderSchema = v.object({
 
 type Holder = v.InferOutput<typeof holderSchema>;
 
-export interface RunLock {
+interface RunLock {
   readonly release: () => void;
 }
 
@@ -38,7 +40,7 @@ export interface RunLockOptions {
 const POLL_MS = 200;
 
 /** What is said of the holder, for people. */
-export interface LockWords {
+interface LockWords {
   readonly busy: (holder: string, path: string) => string;
   readonly next: string;
 }
@@ -57,7 +59,7 @@ export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock
  * A lock that the kernel holds for this process and frees with its end, whatever that end is and in whatever pid namespace.
  * The file says who holds it, for the message alone.
  */
-export async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
+async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
   const { path, own, run, waitMs, sleep } = options;
   for (let waited = 0; ; waited += POLL_MS) {
     const lock = await takeKernelLock(path, Math.max(0, waitMs - waited));
@@ -126,4 +128,72 @@ function holderWords(holder: Holder | undefined, own: ProcessIdentity): string {
   if (holder === undefined) return "another process";
   const where = holder.pidNamespace === own.pidNamespace ? "" : ` (of the pid namespace ${holder.pidNamespace})`;
   return `process ${holder.pid}${where}`;
+}
+
+/** Of the node, and not of a state directory: two agents with two of them would still heal the same sandboxes. */
+const AGENT_DIR = "/run/unghost";
+
+/** One agent a node, for as long as it lives. A refusal of the kind `lock` means that there is another one. */
+export async function acquireAgentLock(hostRoot: string, uid: number): Promise<Outcome<RunLock>> {
+  const dir = join(hostRoot, AGENT_DIR);
+  const next = `Make ${dir} a directory that only unghost's user may write to.`;
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const stats = lstatSync(dir);
+    if (!stats.isDirectory() || stats.uid !== uid || (stats.mode & 0o022) !== 0) {
+      return refuse(`${dir} is not a directory that only user ${uid} may write to.`, next);
+    }
+  } catch (thrown) {
+    return refuse(`${dir} cannot be used: ${describeError(thrown)}.`, next);
+  }
+  return await acquireLock(
+    { path: join(dir, "agent.lock"), own: ownIdentity(), waitMs: 0, sleep: pause },
+    {
+      busy: (holder, path) => `Another unghost agent runs on this node: ${holder} holds ${path}.`,
+      next: "Stop that one first: two agents would heal the same sandboxes.",
+    },
+  );
+}
+
+/** Names one process forever: pids are reused, a pid with its start time in one boot is not. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly startedSecondsAfterBoot: number;
+  readonly boot: string;
+  /** pids mean nothing outside their namespace: `pid:[4026531836]`. */
+  readonly pidNamespace: string;
+}
+
+export function ownIdentity(): ProcessIdentity {
+  const startedSecondsAfterBoot = startOf(process.pid);
+  if (startedSecondsAfterBoot === undefined) {
+    throw new Error(
+      `/proc does not show process ${process.pid}, which is unghost itself: it belongs to other processes`,
+    );
+  }
+  return {
+    pid: process.pid,
+    startedSecondsAfterBoot,
+    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    pidNamespace: readlinkSync("/proc/self/ns/pid"),
+  };
+}
+
+/** `unknown`: it lives, or lived, where its pid cannot be looked up. */
+function livenessOf(other: ProcessIdentity, own: ProcessIdentity): "alive" | "dead" | "unknown" {
+  if (other.boot !== own.boot) return "dead";
+  if (other.pidNamespace !== own.pidNamespace) return "unknown";
+  return startOf(other.pid) === other.startedSecondsAfterBoot ? "alive" : "dead";
+}
+
+/** Undefined for a process that is gone, or a zombie: it will never do anything again, reaped or not. */
+function startOf(pid: number): number | undefined {
+  try {
+    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    return stat?.state === "Z" || stat?.state === "X" ? undefined : stat?.startedSecondsAfterBoot;
+  } catch (thrown) {
+    const code = errorCode(thrown);
+    if (code === "ENOENT" || code === "ESRCH") return undefined;
+    throw thrown;
+  }
 }

@@ -1,11 +1,13 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { failureOf, runChild } from "../../child/run-child.ts";
 import { onHostCommand } from "../../child/system-call.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
-import { doubtOfPlugins } from "./plugin-owner.ts";
+import { parseJson, property } from "../../host/json.ts";
+import { listDirectory } from "../../host/safe-fs.ts";
+import { provePath } from "../../host/trusted-path.ts";
 
-export interface CniDelCall {
+interface CniDelCall {
   readonly plugin: string;
   /** The network configuration, as a plugin reads it from its standard input. */
   readonly config: object;
@@ -54,4 +56,108 @@ export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }:
 /** As libcni (pkg/invoke, FindInPath): a name without separators, so that only what lies in the directories is executed. */
 function isPluginName(type: string): boolean {
   return type !== "" && type !== "." && type !== ".." && !/[/\\\0]/.test(type);
+}
+
+/**
+ * Why nothing is executed from the CNI directories; undefined when everything in them is root's. All of it, not the
+ * plugin alone: a plugin runs others from there (its IPAM plugin, its delegates), and not all are named in its
+ * configuration.
+ */
+function doubtOfPlugins(hostRoot: string, binDirs: readonly string[]): string | undefined {
+  for (const dir of binDirs) {
+    const trust = provePath(hostRoot, dir);
+    if (trust.kind === "missing") continue;
+    if (trust.kind === "refused") return inWords(trust);
+    const listing = listDirectory(resolveOnHost(hostRoot, dir, "follow"));
+    if (listing.kind === "refused") return `${dir} ${listing.reason}, so its plugins are not run`;
+    if (listing.kind === "absent") continue;
+    for (const { name, kind } of listing.entries) {
+      const path = join(dir, name);
+      if (kind === "directory" || !isExecutable(resolveOnHost(hostRoot, path, "follow"))) continue;
+      const owner = provePath(hostRoot, path);
+      if (owner.kind === "refused") return inWords(owner);
+    }
+  }
+  return undefined;
+}
+
+function inWords({ detail, next }: { readonly detail: string; readonly next: string }): string {
+  return `no CNI plugin is run: ${detail}. ${next}`;
+}
+
+function isExecutable(path: string): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats !== undefined && (stats.mode & 0o111) !== 0;
+}
+
+/** A network as libcni cached it with its result: enough to take it down again without the runtime. */
+export interface CachedNetwork {
+  readonly name: string;
+  readonly cniVersion: string;
+  readonly plugins: readonly object[];
+  readonly result: unknown;
+  /** CNI_ARGS of the ADD. */
+  readonly args?: string;
+}
+
+/** Reads libcni's cache file (`cniCacheV1`): the configuration is in it as base64, the result as JSON. */
+export function parseCachedNetwork(text: string): CachedNetwork | undefined {
+  const cached = parseJson(text);
+  const encoded = property(cached, "config");
+  if (typeof encoded !== "string") return undefined;
+  const config = parseJson(Buffer.from(encoded, "base64").toString("utf8"));
+  const name = property(config, "name");
+  const cniVersion = property(config, "cniVersion");
+  const listed = property(config, "plugins");
+  const plugins = (Array.isArray(listed) ? listed : [config]).filter(
+    (plugin): plugin is object => typeof property(plugin, "type") === "string",
+  );
+  if (typeof name !== "string" || plugins.length === 0) return undefined;
+  const version = typeof cniVersion === "string" ? cniVersion : "0.2.0";
+  const args = argsIn(property(cached, "cniArgs"));
+  return {
+    name,
+    cniVersion: version,
+    plugins,
+    result: property(cached, "result"),
+    ...(args === "" ? {} : { args }),
+  };
+}
+
+/** libcni caches them as pairs. What would end a pair early is left out: it cannot have come from a runtime. */
+function argsIn(pairs: unknown): string {
+  if (!Array.isArray(pairs)) return "";
+  return pairs
+    .filter((pair): pair is [string, string] => Array.isArray(pair) && pair.length === 2 && pair.every(isPlainArg))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(";");
+}
+
+function isPlainArg(text: unknown): boolean {
+  return typeof text === "string" && !/[;=\0\n]/.test(text);
+}
+
+/** DEL through the whole chain, last plugin first, as libcni does it. Ends with the first that fails. */
+export async function replayDel(
+  network: CachedNetwork,
+  containerId: string,
+  interfaceName: string,
+  place: CniPlace,
+): Promise<CniFailure> {
+  const { name, cniVersion, result, args } = network;
+  for (const plugin of network.plugins.toReversed()) {
+    const config = { ...plugin, name, cniVersion, ...(result === undefined ? {} : { prevResult: result }) };
+    const failure = await cniDel(
+      {
+        plugin: String(property(plugin, "type")),
+        containerId,
+        interfaceName,
+        config,
+        ...(args === undefined ? {} : { args }),
+      },
+      place,
+    );
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
 }

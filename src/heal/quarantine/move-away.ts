@@ -1,12 +1,12 @@
-import { rename, unlink } from "node:fs/promises";
+import { link, mkdir, rename, rmdir, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { errorCode } from "../../host/system-error.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
+import { syncDirectory } from "../files/durable-files.ts";
 import { hasContent, lookAt, sameIdentity } from "../files/file-identity.ts";
 import type { HeldDirectory } from "../files/held-directory.ts";
-import { syncDirectory } from "../files/sync-directory.ts";
-import type { FileState } from "../journal/entry.ts";
-import { giveBack } from "./give-back.ts";
-import { makeEntryDirectory, type Places, removeEntryDirectory } from "./place.ts";
+import type { StateDir } from "../files/state-dir.ts";
+import type { FileState, JournalId } from "../journal/entry.ts";
 
 /**
  * - `moved`: the file is in quarantine and nowhere else.
@@ -14,7 +14,7 @@ import { makeEntryDirectory, type Places, removeEntryDirectory } from "./place.t
  * - `caught`: somebody replaced the file at the very moment and has since put another one in its place, so that what
  *   was caught could not be given back. It is in quarantine, or beside the file under its aside name.
  */
-export type Moved = "moved" | "changed" | "caught";
+type Moved = "moved" | "changed" | "caught";
 
 /** Moves the proven file into quarantine. Throws what the system throws; settleQuarantine then tidies up. */
 export async function moveAway(parent: HeldDirectory, places: Places, before: FileState): Promise<Moved> {
@@ -58,4 +58,56 @@ async function copyAndRemove(parent: HeldDirectory, places: Places, before: File
   if (!(await giveBack(aside, parent.entry(places.name)))) return "caught";
   await unlink(places.file);
   return "changed";
+}
+
+/**
+ * Puts a file under a name that must be free; false when it is not. link() refuses an existing name, where rename()
+ * would silently replace what somebody else just put there.
+ */
+export async function giveBack(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+  } catch (thrown) {
+    if (errorCode(thrown) === "EEXIST") return false;
+    throw thrown;
+  }
+  await unlink(from);
+  return true;
+}
+
+/** Where the file of one journal entry lies, before and after. */
+export interface Places {
+  /** The directory it comes from, as the host sees it, and its name there. */
+  readonly parent: string;
+  readonly name: string;
+  /**
+   * Its name in that directory for the moment between "the copy is safe" and "the original is gone". Taking it aside
+   * first makes sure that what is unlinked is what was copied, not what somebody put there meanwhile.
+   */
+  readonly asideName: string;
+  /** The entry's own directory in quarantine, and the file in it. */
+  readonly directory: string;
+  readonly file: string;
+}
+
+export function placesOf(stateDir: StateDir, id: JournalId, path: string): Places {
+  const directory = join(stateDir.quarantine, id);
+  const name = basename(path);
+  return { parent: dirname(path), name, asideName: `.unghost-${id}`, directory, file: join(directory, name) };
+}
+
+async function makeEntryDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { mode: 0o700 });
+  await syncDirectory(dirname(directory));
+}
+
+/** Removes the entry's directory once it is empty; what is still in it stays. */
+export async function removeEntryDirectory(directory: string): Promise<void> {
+  try {
+    await rmdir(directory);
+    await syncDirectory(dirname(directory));
+  } catch (thrown) {
+    const code = errorCode(thrown);
+    if (code !== "ENOENT" && code !== "ENOTEMPTY") throw thrown;
+  }
 }

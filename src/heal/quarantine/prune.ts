@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/heal-context.ts";
-import { syncDirectory } from "../files/sync-directory.ts";
-import type { JournalId } from "../journal/id.ts";
+import type { HealContext } from "../execution/session.ts";
+import { syncDirectory } from "../files/durable-files.ts";
+import type { JournalId } from "../journal/entry.ts";
 import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
 
 /** By age, or the named ones: naming an entry is a person's consent to delete what the journal cannot explain. */

@@ -1,7 +1,8 @@
 import { basename, dirname } from "node:path";
 import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/heal-context.ts";
+import type { HealContext } from "../execution/session.ts";
 import {
+  canonicalPath,
   type FileIdentity,
   hashOf,
   kindInWords,
@@ -10,14 +11,11 @@ import {
   sameIdentity,
 } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
-import { canonicalPath } from "../files/host-path.ts";
-import type { FileState } from "../journal/entry.ts";
-import type { JournalId } from "../journal/id.ts";
+import type { FileState, JournalId } from "../journal/entry.ts";
 import type { Intent } from "../journal/journal.ts";
-import { type QuarantineAction, settleQuarantine } from "../journal/settle-quarantine.ts";
+import { type QuarantineAction, settleQuarantine } from "../journal/recover.ts";
 import { type Outcome, ok, type Refusal, refuse } from "../outcome.ts";
-import { moveAway } from "./move-away.ts";
-import { placesOf } from "./place.ts";
+import { moveAway, placesOf } from "./move-away.ts";
 
 export interface QuarantineRequest extends Omit<Intent, "action"> {
   /** As the node names it. */

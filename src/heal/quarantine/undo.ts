@@ -1,16 +1,17 @@
+import { link, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { describeError } from "../../host/system-error.ts";
-import type { HealContext } from "../execution/heal-context.ts";
+import { describeError, errorCode } from "../../host/system-error.ts";
+import type { HealContext } from "../execution/session.ts";
+import { copyFileSafely } from "../files/copy-file.ts";
+import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
 import { hasContent, lookAt } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
 import type { StateDir } from "../files/state-dir.ts";
+import type { FileState, JournalId } from "../journal/entry.ts";
 import { type HistoryRecord, isUndoable, readHistory } from "../journal/history.ts";
-import type { JournalId } from "../journal/id.ts";
-import type { QuarantineAction } from "../journal/settle-quarantine.ts";
-import { settleUndo } from "../journal/settle-undo.ts";
+import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
 import type { Refusal } from "../outcome.ts";
-import { type Places, placesOf } from "./place.ts";
-import { restoreFile } from "./restore.ts";
+import { giveBack, type Places, placesOf, removeEntryDirectory } from "./move-away.ts";
 
 /** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message says so. */
 export type UndoOutcome =
@@ -139,4 +140,34 @@ function newer(path: string, file: string): Refusal {
     message: `${path} was not put back: something newer is there.`,
     next: `Move it away first if you want the old one, which stays in ${file}.`,
   };
+}
+
+/**
+ * Puts a quarantined file back under its old name, which must be free: false when somebody took it. The file leaves
+ * quarantine only once it is safe at its place, so that at every moment it lies in at least one of the two.
+ */
+export async function restoreFile(parent: HeldDirectory, places: Places, before: FileState): Promise<boolean> {
+  if (!(await placeFile(parent, places, before))) return false;
+  await parent.sync();
+  await unlink(places.file);
+  await syncDirectory(places.directory);
+  await removeEntryDirectory(places.directory);
+  return true;
+}
+
+async function placeFile(parent: HeldDirectory, places: Places, before: FileState): Promise<boolean> {
+  try {
+    await link(places.file, parent.entry(places.name));
+    return true;
+  } catch (thrown) {
+    if (errorCode(thrown) === "EEXIST") return false;
+    if (errorCode(thrown) !== "EXDEV") throw thrown;
+  }
+  const aside = parent.entry(places.asideName);
+  await unlinkIfThere(aside);
+  if (!(await copyFileSafely(places.file, aside, before)))
+    throw new Error("the copy differs from what is in quarantine");
+  const placed = await giveBack(aside, parent.entry(places.name));
+  if (!placed) await unlink(aside);
+  return placed;
 }

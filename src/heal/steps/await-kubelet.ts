@@ -1,7 +1,6 @@
 import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { Interruption } from "../execution/interruption.ts";
-import type { Sleep, Waits } from "../execution/waits.ts";
+import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
 import type { StepResult } from "./step-result.ts";
 
 export interface AwaitKubeletTools {

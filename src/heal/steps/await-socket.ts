@@ -1,8 +1,7 @@
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { stateOfSocket } from "../../snapshot/csi.ts";
-import type { Interruption } from "../execution/interruption.ts";
-import type { Sleep, Waits } from "../execution/waits.ts";
+import type { Interruption, Sleep, Waits } from "../execution/waits.ts";
 import { refused, type StepResult } from "./step-result.ts";
 
 export interface AwaitSocketTools {

@@ -3,10 +3,10 @@ import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
-import type { HealContext } from "../execution/heal-context.ts";
+import type { HealContext } from "../execution/session.ts";
 import type { Waits } from "../execution/waits.ts";
-import { identifyFile } from "../files/identify-file.ts";
-import { withFlock } from "../locks/flock.ts";
+import { identifyFile } from "../files/file-identity.ts";
+import { withFlock } from "../locks/kernel-lock.ts";
 import { quarantineFile } from "../quarantine/quarantine.ts";
 import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 

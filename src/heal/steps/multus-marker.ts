@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
@@ -11,12 +11,10 @@ import { RuntimeError } from "../../runtime/errors.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
 import type { CniConfig } from "../../snapshot/types.ts";
 import { type ProofTools, proveDead } from "../execution/prove.ts";
-import { canonicalPath } from "../files/host-path.ts";
-import { sha256Of } from "../files/sha256.ts";
+import { canonicalPath, sha256Of } from "../files/file-identity.ts";
 import { healReasonInWords } from "../heal-reason.ts";
 import type { Journal } from "../journal/journal.ts";
-import { multusMajor } from "../network/multus-version.ts";
-import { removeMarker } from "../quarantine/remove-marker.ts";
+import { removeMarker } from "../journal/recover.ts";
 import { reasonFor, refused, type StepResult } from "./step-result.ts";
 
 export interface MultusMarkerTools extends ProofTools {
@@ -99,4 +97,28 @@ async function writeNew(path: string): Promise<void> {
   } finally {
     await file.close();
   }
+}
+
+/** No multus is half as large; what is, is something else. */
+const MAX_BINARY_BYTES = 256 * 1024 * 1024;
+
+/**
+ * The major version of multus, read from the binary and not asked of it: builds without version flags print nothing,
+ * but every Go binary carries its module's path, and Go puts the major version there (`multus-cni.v4`).
+ */
+function multusMajor(candidates: readonly string[]): number | undefined {
+  for (const path of candidates) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || !stats.isFile() || stats.size > MAX_BINARY_BYTES) continue;
+    return majorIn(readFileSync(path));
+  }
+  return undefined;
+}
+
+function majorIn(binary: Buffer): number | undefined {
+  const module = "k8snetworkplumbingwg/multus-cni.v";
+  const at = binary.indexOf(module);
+  if (at < 0) return undefined;
+  const digits = /^\d{1,3}/.exec(binary.toString("latin1", at + module.length, at + module.length + 3));
+  return digits === null ? undefined : Number(digits[0]);
 }

@@ -7,8 +7,7 @@ import { provePath } from "../../host/trusted-path.ts";
 import { parseLease } from "../../snapshot/host-local.ts";
 import { findReference, type ReferenceTools } from "../execution/prove.ts";
 import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
-import { type CniFailure, type CniPlace, cniDel } from "../network/cni-exec.ts";
-import { parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
+import { type CniFailure, type CniPlace, cniDel, parseCachedNetwork, replayDel } from "../network/cni-exec.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {

@@ -3,14 +3,12 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import type { HealContext } from "../execution/heal-context.ts";
-import type { Interruption } from "../execution/interruption.ts";
 import { type ProofTools, proveDead } from "../execution/prove.ts";
 import type { RemovalVerifier } from "../execution/removal-verifier.ts";
+import type { HealContext } from "../execution/session.ts";
 import { isContention, sharedCause } from "../execution/storm-brake.ts";
-import { turnKindOf } from "../execution/turn-kind.ts";
-import type { Turn } from "../execution/turns.ts";
-import type { Waits } from "../execution/waits.ts";
+import { type Turn, turnKindOf } from "../execution/turns.ts";
+import type { Interruption, Waits } from "../execution/waits.ts";
 import { saveLogs } from "../files/save-logs.ts";
 import { failed, held, journaled, reasonFor, refused, type StepResult } from "./step-result.ts";
 

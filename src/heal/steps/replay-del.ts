@@ -7,9 +7,9 @@ import { readRegularFile } from "../../host/safe-fs.ts";
 import { judgeResult, parseResultName } from "../../snapshot/cni-results.ts";
 import { findReference, type ReferenceTools } from "../execution/prove.ts";
 import { sharedCause } from "../execution/storm-brake.ts";
-import { canonicalPath } from "../files/host-path.ts";
+import { canonicalPath } from "../files/file-identity.ts";
 import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
-import { type CachedNetwork, parseCachedNetwork, replayDel } from "../network/cni-replay.ts";
+import { type CachedNetwork, parseCachedNetwork, replayDel } from "../network/cni-exec.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddressTools {

@@ -1,8 +1,7 @@
 import type { Finding } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
-import type { JournalAction } from "../journal/entry.ts";
-import type { JournalId } from "../journal/id.ts";
+import type { JournalAction, JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 

@@ -1,11 +1,9 @@
 import type { Finding } from "../../evidence/finding.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import type { Interruption } from "../execution/interruption.ts";
 import { type ProofTools, proveDead } from "../execution/prove.ts";
-import { turnKindOf } from "../execution/turn-kind.ts";
-import type { Turn } from "../execution/turns.ts";
-import type { Waits } from "../execution/waits.ts";
+import { type Turn, turnKindOf } from "../execution/turns.ts";
+import type { Interruption, Waits } from "../execution/waits.ts";
 import { held, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface StopSandboxTools extends JournalTools, ProofTools {

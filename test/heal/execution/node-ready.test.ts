@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
-import { nodeReadiness } from "../../../src/heal/execution/node-ready.ts";
-import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
+import { DEFAULT_WAITS, uninterrupted } from "../../../src/heal/execution/waits.ts";
+import { nodeReadiness } from "../../../src/heal/steps/free-cni-lock.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
 import { fakeApi } from "../../kube/fake-api.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { probeGate } from "../../../src/heal/execution/probe-gate.ts";
+import { probeGate } from "../../../src/heal/execution/turns.ts";
 
 const HANG_GUARD_MS = 60_000;
 

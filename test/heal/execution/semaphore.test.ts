@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { semaphore } from "../../../src/heal/execution/semaphore.ts";
+import { semaphore } from "../../../src/heal/execution/turns.ts";
 
 const PATIENCE_MS = 1000;
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { uninterrupted } from "../../../src/heal/execution/interruption.ts";
-import { semaphore } from "../../../src/heal/execution/semaphore.ts";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
-import { reasonToHold, turns } from "../../../src/heal/execution/turns.ts";
+import { reasonToHold, semaphore, turns } from "../../../src/heal/execution/turns.ts";
+import { uninterrupted } from "../../../src/heal/execution/waits.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";

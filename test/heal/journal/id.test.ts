@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isJournalId, journalIds } from "../../../src/heal/journal/id.ts";
+import { isJournalId, journalIds } from "../../../src/heal/journal/entry.ts";
 import { steadyRandom } from "../workshop.ts";
 
 describe("journalIds", () => {

@@ -2,8 +2,7 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findLiveRun, sandboxesUnderWay } from "../../../src/heal/journal/in-flight.ts";
-import { ownIdentity } from "../../../src/heal/locks/process-identity.ts";
-import { acquireRunLock } from "../../../src/heal/locks/run-lock.ts";
+import { acquireRunLock, ownIdentity } from "../../../src/heal/locks/run-lock.ts";
 import { makeWorkshop, valueOf, type Workshop } from "../workshop.ts";
 
 const own = ownIdentity();

@@ -10,9 +10,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { formatEntry } from "../../../src/heal/journal/entry.ts";
+import { formatEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import type { JournalId } from "../../../src/heal/journal/id.ts";
 import { type Journal, type JournalOptions, openJournal } from "../../../src/heal/journal/journal.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";

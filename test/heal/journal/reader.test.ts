@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatEntry, type JournalEntry } from "../../../src/heal/journal/entry.ts";
+import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { foldHistory } from "../../../src/heal/journal/history.ts";
-import { isJournalId, type JournalId } from "../../../src/heal/journal/id.ts";
 import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
 import { splitLines } from "../../../src/host/split-lines.ts";
 import { STOP, WHY } from "../workshop.ts";

@@ -15,11 +15,10 @@ import {
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lookAt } from "../../../src/heal/files/file-identity.ts";
-import type { JournalAction } from "../../../src/heal/journal/entry.ts";
+import type { JournalAction, JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import type { JournalId } from "../../../src/heal/journal/id.ts";
 import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
-import { placesOf } from "../../../src/heal/quarantine/place.ts";
+import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
 
 const CONTENT = "half a cache";

@@ -2,9 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { stateDirLayout } from "../../../src/heal/files/state-dir.ts";
-import { formatEntry, type JournalAction, type JournalEntry } from "../../../src/heal/journal/entry.ts";
-import { isJournalId, type JournalId } from "../../../src/heal/journal/id.ts";
-import { unfinishedRemovals } from "../../../src/heal/journal/unfinished.ts";
+import {
+  formatEntry,
+  isJournalId,
+  type JournalAction,
+  type JournalEntry,
+  type JournalId,
+} from "../../../src/heal/journal/entry.ts";
+import { unfinishedRemovals } from "../../../src/heal/journal/unsettled.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { STOP, WHY } from "../workshop.ts";
 

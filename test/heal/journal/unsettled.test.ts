@@ -1,9 +1,8 @@
 import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { formatEntry, type JournalEntry } from "../../../src/heal/journal/entry.ts";
+import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { isJournalId, type JournalId } from "../../../src/heal/journal/id.ts";
 import { readUnsettled } from "../../../src/heal/journal/unsettled.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { STOP, WHY } from "../workshop.ts";

@@ -4,8 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ownIdentity, type ProcessIdentity } from "../../../src/heal/locks/process-identity.ts";
-import { acquireRunLock, type RunLockOptions } from "../../../src/heal/locks/run-lock.ts";
+import {
+  acquireRunLock,
+  ownIdentity,
+  type ProcessIdentity,
+  type RunLockOptions,
+} from "../../../src/heal/locks/run-lock.ts";
 import { valueOf } from "../workshop.ts";
 
 const program = join(import.meta.dirname, "fixtures", "take-lock.ts");

@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hashOf, lookAt, openForReading } from "../../../src/heal/files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../../../src/heal/files/held-directory.ts";
 import type { FileState } from "../../../src/heal/journal/entry.ts";
-import { moveAway } from "../../../src/heal/quarantine/move-away.ts";
-import { type Places, placesOf } from "../../../src/heal/quarantine/place.ts";
+import { moveAway, type Places, placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { makeWorkshop, otherFileSystem, valueOf, type Workshop } from "../workshop.ts";
 
 const elsewhere = otherFileSystem();

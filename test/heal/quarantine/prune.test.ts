@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import type { JournalId } from "../../../src/heal/journal/id.ts";
 import { listQuarantine } from "../../../src/heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../../../src/heal/quarantine/prune.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { HealContext } from "../../../src/heal/execution/heal-context.ts";
+import type { HealContext } from "../../../src/heal/execution/session.ts";
 import { holdDirectory } from "../../../src/heal/files/held-directory.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { placesOf } from "../../../src/heal/quarantine/place.ts";
+import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
-import { restoreFile } from "../../../src/heal/quarantine/restore.ts";
+import { restoreFile } from "../../../src/heal/quarantine/undo.ts";
 import { makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
 
 let shop: Workshop;

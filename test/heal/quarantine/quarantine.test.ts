@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { identifyFile } from "../../../src/heal/files/identify-file.ts";
+import { identifyFile } from "../../../src/heal/files/file-identity.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { LAYOUTS, makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";

@@ -2,8 +2,7 @@ import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, syml
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import type { QuarantineAction } from "../../../src/heal/journal/settle-quarantine.ts";
-import { settleUndo } from "../../../src/heal/journal/settle-undo.ts";
+import { type QuarantineAction, settleUndo } from "../../../src/heal/journal/recover.ts";
 import { refuse } from "../../../src/heal/outcome.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";

@@ -12,9 +12,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { identifyFile } from "../../../src/heal/files/identify-file.ts";
+import { identifyFile } from "../../../src/heal/files/file-identity.ts";
+import type { JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import type { JournalId } from "../../../src/heal/journal/id.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { LAYOUTS, makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";

@@ -1,9 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { sha256Of } from "../../../src/heal/files/sha256.ts";
-import { identify, inlineHandle } from "../../../src/heal/storage/volume-identity.ts";
-import { volumeUse } from "../../../src/heal/storage/volume-use.ts";
+import { sha256Of } from "../../../src/heal/files/file-identity.ts";
+import { identify, inlineHandle, volumeUse } from "../../../src/heal/storage/volume-use.ts";
 import { read } from "../../../src/host/source.ts";
 import { type ApiAttachment, attachmentName } from "../../../src/kube/volume-attachments.ts";
 import type { VolumePod, VolumeUsers } from "../../../src/kube/volume-users.ts";

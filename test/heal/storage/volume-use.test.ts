@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { sha256Of } from "../../../src/heal/files/sha256.ts";
-import { identify, inlineHandle, type VolumeIdentity } from "../../../src/heal/storage/volume-identity.ts";
-import { type VolumeUse, type VolumeUseFacts, volumeUse } from "../../../src/heal/storage/volume-use.ts";
+import { sha256Of } from "../../../src/heal/files/file-identity.ts";
+import {
+  identify,
+  inlineHandle,
+  type VolumeIdentity,
+  type VolumeUse,
+  type VolumeUseFacts,
+  volumeUse,
+} from "../../../src/heal/storage/volume-use.ts";
 import { failed, read } from "../../../src/host/source.ts";
 import { type ApiAttachment, attachmentName } from "../../../src/kube/volume-attachments.ts";
 import type { VolumePod, VolumeUsers } from "../../../src/kube/volume-users.ts";

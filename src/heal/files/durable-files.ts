@@ -1,0 +1,40 @@
+import { closeSync, constants, fsync, mkdirSync, openSync, renameSync } from "node:fs";
+import { open, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { errorCode } from "../../host/system-error.ts";
+
+/** Written beside and renamed, synced: half a file is none. */
+export async function writeDurably(path: string, text: string): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const fresh = `${path}.new`;
+  const file = await open(fresh, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  renameSync(fresh, path);
+}
+
+/** Opening takes microseconds and is done at once; only what waits for a disk is worth a thread. */
+export const syncDescriptor: (fd: number) => Promise<void> = promisify(fsync);
+
+/** A new, renamed or removed name survives a power cut only once its directory has been synced too. */
+export async function syncDirectory(path: string): Promise<void> {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await syncDescriptor(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export async function unlinkIfThere(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (thrown) {
+    if (errorCode(thrown) !== "ENOENT") throw thrown;
+  }
+}
