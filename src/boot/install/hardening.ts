@@ -44,7 +44,7 @@ export const HEALING_LEFT_OUT: readonly string[] = [
   "CPUQuota, IOWeight: pods wait for this step; it should be over soon.",
 ];
 
-/** For whoever changes nothing of the kernel's. */
+/** For a service that changes nothing of the kernel's. */
 export const NO_KERNEL: readonly Setting[] = [
   { key: "ProtectKernelTunables", value: "yes" },
   { key: "ProtectKernelModules", value: "yes" },
@@ -54,7 +54,7 @@ export const NO_KERNEL: readonly Setting[] = [
   { key: "NoNewPrivileges", value: "yes" },
 ];
 
-/** For whoever makes no namespaces and calls nothing that a plain service does not. */
+/** For a service that makes no namespaces and needs only the common system calls. */
 export const NO_SYSTEM: readonly Setting[] = [
   { key: "RestrictNamespaces", value: "yes" },
   { key: "RestrictRealtime", value: "yes" },
