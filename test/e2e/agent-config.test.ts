@@ -28,7 +28,9 @@ interface LogLine {
 }
 
 /** An agent, and what it has logged so far. */
-function startAgent(args: readonly string[]): { said(what: string, is: (line: LogLine) => boolean): Promise<LogLine> } {
+function startAgent(args: readonly string[]): {
+  logged(what: string, is: (line: LogLine) => boolean): Promise<LogLine>;
+} {
   const lines: LogLine[] = [];
   const agent = spawn(UNGHOST, ["agent", "--listen", "127.0.0.1:0", ...args], { env: { PATH: "/usr/bin:/bin" } });
   onTestFinished(() => {
@@ -40,7 +42,7 @@ function startAgent(args: readonly string[]): { said(what: string, is: (line: Lo
     rest = last;
     for (const line of whole.toReversed()) lines.push(JSON.parse(line));
   });
-  return { said: (what, is) => until(what, GUARD_MS, () => lines.find(is)) };
+  return { logged: (what, is) => until(what, GUARD_MS, () => lines.find(is)) };
 }
 
 describe("the configuration of the executable", () => {
@@ -90,9 +92,9 @@ test("an agent that runs takes over a new policy, and keeps the old one while th
   node.addSandboxes(3);
   await node.powerCut();
 
-  const seen = await agent.said("a ghost is seen", ({ msg }) => msg === "ghost detected");
+  const seen = await agent.logged("a ghost is seen", ({ msg }) => msg === "ghost detected");
   config.replace("agent: {observeOnly: true, cap: 0}\n");
-  const refused = await agent.said("the file is refused", ({ problem }) => problem?.startsWith(config.path) === true);
+  const refused = await agent.logged("the file is refused", ({ problem }) => problem?.startsWith(config.path) === true);
   const before = await unghost(["scan", ...node.where]);
   config.replace("agent: {observeOnly: false}\n");
   await until("all ghosts are gone", GUARD_MS, async () =>

@@ -17,7 +17,7 @@ import {
 import { listedIds } from "./healed-node.ts";
 import { GUARD_MS } from "./unghost.ts";
 
-/** Looked again after half a minute to three quarters, and then once more by the node that waited. */
+/** Checked again after half a minute to three quarters, and then again by the node that waited. */
 const BREAKER_MS = 240_000;
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/unghost/leases";
 
@@ -25,11 +25,11 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a fleet", { timeout: H
   test("touches nothing while most of the fleet is ill at once, says so everywhere, and heals when it is not", async () => {
     const { node, pod } = await nodeInCluster();
     const others = Array.from({ length: 9 }, (_, index) => `other-${index}`);
-    const report = async (sick: number): Promise<void> => {
+    const report = async (unhealthy: number): Promise<void> => {
       const now = new Date().toISOString();
       const times = { lastHeartbeatTime: now, lastTransitionTime: now };
       for (const [index, name] of others.entries()) {
-        const status = index < sick ? "True" : "False";
+        const status = index < unhealthy ? "True" : "False";
         await kubeletReports(node, name, { conditions: [{ type: "GhostSandboxes", status, ...times }] });
       }
     };

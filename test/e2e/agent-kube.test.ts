@@ -48,16 +48,16 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
       message: expect.stringMatching(/^1 ghost: 1 libcni-result-cache-corrupt; .*default\/web/),
     });
     expect(ghosts.lastTransitionTime > healthy.lastTransitionTime).toBe(true);
-    const told = [`GhostDetected Node ${node.hostname} ×1`, "GhostDetected Pod web ×1"];
+    const published = [`GhostDetected Node ${node.hostname} ×1`, "GhostDetected Pod web ×1"];
     await until("events are there", GUARD_MS, () => (eventsOf(node).length === 2 ? true : undefined));
     await scans(node, 5);
-    expect(eventsOf(node)).toEqual(told);
+    expect(eventsOf(node)).toEqual(published);
     expect(existsSync(node.path(cacheFile))).toBe(true);
 
     await policy(node, "heal");
     expect(await condition(node, "NoGhostSandboxes")).toMatchObject({ status: "False" });
-    await until("the healing is told", GUARD_MS, () => (eventsOf(node).length === 4 ? true : undefined));
-    expect(eventsOf(node)).toEqual([...told, `GhostHealed Node ${node.hostname} ×1`, "GhostHealed Pod web ×1"]);
+    await until("the healing is published", GUARD_MS, () => (eventsOf(node).length === 4 ? true : undefined));
+    expect(eventsOf(node)).toEqual([...published, `GhostHealed Node ${node.hostname} ×1`, "GhostHealed Pod web ×1"]);
 
     await node.exec(["kill", "-TERM", String(second)]);
     await until("the agent has ended", GUARD_MS, async () =>
@@ -81,7 +81,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
       status: "True",
       message: expect.stringContaining("nothing is healed: "),
     });
-    await until("the refusal is told", GUARD_MS, () =>
+    await until("the refusal is published", GUARD_MS, () =>
       eventsOf(node).includes("GhostHealRefused Pod web ×1") ? true : undefined,
     );
     await scans(node, 5);
@@ -92,7 +92,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     expect(existsSync(node.path(cacheFile))).toBe(false);
   });
 
-  test.each(["hang", "500"] as const)("heals with an API that answers %s, and tells of it later", async (mood) => {
+  test.each(["hang", "500"] as const)("heals with an API that answers %s, and publishes it later", async (mood) => {
     const { node, pod } = await nodeInCluster();
     await startAgent(node, "heal");
     await condition(node, "NoGhostSandboxes");
@@ -102,32 +102,32 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     await until("the ghost is healed", GUARD_MS, () => (existsSync(node.path(cacheFile)) ? undefined : true));
     await setApiMood(node, "well");
 
-    await until("the healing is told", GUARD_MS, () =>
+    await until("the healing is published", GUARD_MS, () =>
       eventsOf(node).includes("GhostHealed Pod web ×1") ? true : undefined,
     );
     expect(ghostsOf(node)).toMatchObject({ status: "False" });
   });
 
-  test("a crowded cluster costs a look three requests at most, and little memory", async () => {
+  test("a crowded cluster costs a scan three requests at most, and little memory", async () => {
     const { node, pod } = await nodeInCluster();
     await crowd(node);
     await haunt(node, pod);
     const agent = await startAgent(node, "observe");
     await condition(node, "GhostSandboxesPresent");
     await scans(node, 3);
-    const looks = async (): Promise<number> => (await metric(node, "unghost_scan_duration_seconds_count")) ?? 0;
+    const scanCount = async (): Promise<number> => (await metric(node, "unghost_scan_duration_seconds_count")) ?? 0;
 
-    const before = await looks();
+    const before = await scanCount();
     await askedOfApi(node);
     await scans(node, 20);
     const asked = (await askedOfApi(node)).length;
-    const after = await looks();
+    const after = await scanCount();
 
-    // A request may belong to a look that was not over when they were counted.
+    // A request may belong to a scan that was not over when they were counted.
     expect(asked).toBeLessThanOrEqual(3 * (after - before + 1));
     const status = await node.check(["cat", `/proc/${agent}/status`]);
     const megabytes = Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
-    console.log(`${asked} requests in ${after - before} looks, ${megabytes.toFixed(0)} MB at the peak`);
+    console.log(`${asked} requests in ${after - before} scans, ${megabytes.toFixed(0)} MB at the peak`);
     expect(megabytes).toBeLessThan(100);
   });
 });

@@ -86,14 +86,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     const answers = (): number => agent.lines.filter(({ from }) => from === "runtime answers").length;
     await agent.logged("hint", ({ from }) => from === "runtime answers");
     const beside = await company(node);
-    const looks = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
+    const scans = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
 
     await node.killRuntime();
     await agent.logged("hint", ({ from }) => from === "runtime gone");
     await node.startRuntime();
     await until("the agent sees the runtime again", GONE_MS, () => answers() === 2 || undefined);
-    const before = looks();
-    await until("the agent looks again", GONE_MS, () => looks() > before || undefined);
+    const before = scans();
+    await until("the agent scans again", GONE_MS, () => scans() > before || undefined);
 
     await expectAlive(node, beside);
     expect(healedBy(agent)).toEqual([]);
@@ -103,7 +103,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     expect(await agent.stop()).toBe(0);
   });
 
-  eachRuntime("as a service of the node it finishes after its own kill -9 what it had begun", async (runtime) => {
+  eachRuntime("as a service of the node it finishes after its own kill -9 what it had started", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 20, { name: "pod" });
     await node.powerCut();

@@ -154,7 +154,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   });
 
   const troubled = scanOf({
-    report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused", next: "look at its log" }] },
+    report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused", next: "check its log" }] },
   });
   const pauseReason = { reason: "paused", message: "The node is annotated." } as const;
   const rich = {
@@ -166,15 +166,15 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     ["ill", ghostState([sighting({ standing: GIVEN_UP })], rich)],
     ["unsure", healthyState({ scan: troubled, pauseReason, configProblem: "line 3: no such key." })],
   ];
-  const looks: readonly (readonly [string, BrowserContextOptions])[] = [
+  const themes: readonly (readonly [string, BrowserContextOptions])[] = [
     ["in light", { colorScheme: "light" }],
     ["in the dark", { colorScheme: "dark" }],
     ["on a phone in the dark", { colorScheme: "dark", viewport: { width: 360, height: 740 }, isMobile: true }],
   ];
-  const eachLook = moods.flatMap(([mood, state]) =>
-    looks.map(([look, options]) => [mood, look, state, options] as const),
+  const eachTheme = moods.flatMap(([mood, state]) =>
+    themes.map(([theme, options]) => [mood, theme, state, options] as const),
   );
-  test.each(eachLook)("is accessible when %s, %s", async (_mood, _look, state, options) => {
+  test.each(eachTheme)("is accessible when %s, %s", async (_mood, _theme, state, options) => {
     const { address } = await serve(state);
     const { page } = await visited(address, options);
     await page.getByText("Hour by hour").click();

@@ -62,7 +62,7 @@ async function isListening(browser: Browser): Promise<boolean> {
   try {
     return (await page.goto(`${ADDRESS}/healthz`))?.ok() ?? false;
   } catch {
-    // Nobody there yet.
+    // Not listening yet.
     return false;
   } finally {
     await page.close();

@@ -56,7 +56,7 @@ async function kill(agent: RunningAgent): Promise<void> {
   await until("the agent is dead", GUARD_MS, () => agent.process.signalCode ?? undefined);
 }
 
-/** Waits until so many attempts are on disk, and ends the agent without a warning. */
+/** Waits until this many attempts are on disk, and ends the agent without a warning. */
 async function killInTheMiddle(agent: RunningAgent, node: Node, id: string, attempts: number): Promise<void> {
   await until(
     `attempt ${attempts} is under way`,
@@ -135,7 +135,7 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     expect([attemptsOf(second), await second.stop()]).toEqual([0, 0]);
   });
 
-  test("begins again where its file is damaged, which is told", async () => {
+  test("starts again where its file is damaged, and reports that", async () => {
     const node = await givenUp();
     writeFileSync(attemptsFile(node), "{");
 
@@ -166,7 +166,7 @@ test("sandboxes of a clock that was wrong: what runs is left alone, what is dead
   expect([await agent.stop(), agent.stderr()]).toEqual([0, ""]);
 });
 
-/** journalctl as the agent calls it: what a look asks for is empty, what is followed comes when a file appears. */
+/** journalctl as the agent calls it: what a scan asks for is empty, what is followed comes when a file appears. */
 function fakeJournalctl(): { readonly bin: string; readonly speak: () => void } {
   const dir = tempDir();
   onTestFinished(() => dir.remove());
@@ -184,7 +184,7 @@ function fakeJournalctl(): { readonly bin: string; readonly speak: () => void } 
 }
 
 describe("the journal", { timeout: GUARD_MS }, () => {
-  test("is followed: a line in it makes the agent look and heal, with no other sign", async () => {
+  test("is followed: a line in it makes the agent scan and heal, with no other sign", async () => {
     const node = await simulatedNode();
     for (const place of ["run/systemd/journal", "var/log/journal"])
       mkdirSync(join(node.root, place), { recursive: true });
@@ -223,7 +223,7 @@ const FULL_STATE_DIR = `
   true`;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a full disk", { timeout: HANG_GUARD_MS }, () => {
-  test("under the state directory: it looks and reports on, touches nothing, says so once, and heals when there is room", async () => {
+  test("under the state directory: it scans and reports on, changes nothing, logs that once, and heals when there is space", async () => {
     const node = await start();
     const pod = await runPod(node, { name: "ghost", containers: [{ name: "main" }] });
     await node.powerCut();
@@ -236,9 +236,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a full disk", { timeout: HANG_GUARD
     const { message } = await agent.logged("not healed", ({ reason }) => reason === "disk");
     expect(message).toContain("is full or nearly so");
 
-    const looks = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
-    const sofar = looks();
-    await until("it looks on", HANG_GUARD_MS, () => looks() > sofar + 10 || undefined);
+    const scans = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
+    const sofar = scans();
+    await until("it goes on scanning", HANG_GUARD_MS, () => scans() > sofar + 10 || undefined);
     const { address } = await agent.logged("listening");
     const [ready, metrics] = await Promise.all(
       ["readyz", "metrics"].map((path) => fetch(`${String(address)}/${path}`)),

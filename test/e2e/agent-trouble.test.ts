@@ -28,7 +28,7 @@ async function untilEmpty(node: Node): Promise<void> {
   await until("the agent has removed what died", GUARD_MS, async () => ((await listed(node)) === 0 ? true : undefined));
 }
 
-/** Neither a crash nor a rejection that nobody took: those end the process or are written to stderr. */
+/** Neither a crash nor an unhandled rejection: those end the process or are written to stderr. */
 async function expectOrderlyEnd(agent: RunningAgent): Promise<void> {
   expect(await agent.stop()).toBe(0);
   expect(agent.stderr()).toBe("");
@@ -57,12 +57,12 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await session.value.close();
     await untilEmpty(node);
 
-    const told = agent.lines.filter(({ reason, finding }) => reason === "lock" && finding === undefined);
-    expect(told).toHaveLength(1);
+    const refusals = agent.lines.filter(({ reason, finding }) => reason === "lock" && finding === undefined);
+    expect(refusals).toHaveLength(1);
     await expectOrderlyEnd(agent);
   });
 
-  test("without a state directory that it may use it touches nothing, shows why, and looks on", async () => {
+  test("without a usable state directory it changes nothing, shows why, and goes on scanning", async () => {
     const node = await simulatedNode();
     const stateDir = join(node.root, "var/lib/unghost");
     mkdirSync(join(node.root, "var/lib"), { recursive: true });
@@ -73,9 +73,9 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     const { message } = await agent.logged("not healed", ({ finding }) => finding === undefined);
 
     expect(message).toContain("is not a directory");
-    const looks = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
-    const before = looks();
-    await until("it goes on looking", GUARD_MS, () => looks() > before + 3 || undefined);
+    const scans = (): number => agent.lines.filter(({ msg }) => msg === "scanned").length;
+    const before = scans();
+    await until("it goes on scanning", GUARD_MS, () => scans() > before + 3 || undefined);
     expect(await listed(node)).toBe(3);
     await expectOrderlyEnd(agent);
     rmSync(stateDir);
@@ -121,7 +121,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("gives up on what cannot be healed, and says what a person must do", async () => {
+  test("gives up on what cannot be healed, and logs the manual steps", async () => {
     const node = await simulatedNode();
     const dir = tempDir();
     onTestFinished(() => dir.remove());
@@ -138,7 +138,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("wrong settings are wrong usage, before anything is begun", async () => {
+  test("wrong settings are wrong usage, before anything is started", async () => {
     const { code, stderr } = await unghost(["agent", "--scan-every", "often"]);
 
     expect([code, stderr]).toEqual([64, expect.stringContaining("--scan-every")]);

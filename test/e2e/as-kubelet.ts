@@ -9,7 +9,7 @@ import type { PodRef } from "../../src/snapshot/ids.ts";
 import { CALL, HANG_GUARD_MS } from "../lab/real-node.ts";
 import { type Healed, heal } from "./healed-node.ts";
 
-/** Heals while somebody plays kubelet. What was not healed is told at once: kubelet would wait for it in vain. */
+/** Heals beside a kubelet stand-in. Fails immediately with what was not healed: kubelet would wait for it. */
 export function healBeside<T>(node: LabNode, flags: readonly string[], kubelet: Promise<T>): Promise<[Healed, T]> {
   const healing = heal(node, flags).then((healed) => {
     const outcomes = new Set(healed.report.actions?.map(({ outcome }) => outcome));

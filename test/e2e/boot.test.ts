@@ -110,7 +110,7 @@ describe("boot before containerd 1.6 starts", () => {
     expect(bootReport(on).outcome).toBe("failed");
   });
 
-  test("says where it looked when there is no containerd to borrow", async () => {
+  test("names the searched paths when there is no containerd to borrow", async () => {
     const on = await nodeWithGhosts();
 
     const { code, stdout } = await boot(on, "--containerd-bin", "/nowhere/containerd");

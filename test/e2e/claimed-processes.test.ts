@@ -6,7 +6,7 @@ import { type LabPod, runPod } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, expectAlive, expectGone, heal } from "./healed-node.ts";
-import { NOBODY } from "./impostor.ts";
+import { UNPRIVILEGED } from "./impostor.ts";
 
 const NO_WAITING = [...AT_ONCE, "--inflight-grace", "0s"] as const;
 const SHIM = "/var/claims/containerd-shim-runc-v2";
@@ -20,16 +20,16 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what a process says of itself", { t
     const web = await runPod(node, { name: "web" });
     const stopped = await runPod(node, { name: "stopped" });
     await node.cri.stopPodSandbox(stopped.sandboxId, { timeoutMs: 60_000 });
-    const said = [web, stopped].map(({ sandboxId }) => inEnvironment(sandboxId));
+    const claimed = [web, stopped].map(({ sandboxId }) => inEnvironment(sandboxId));
     const inPod = await runPod(node, {
       name: "claims",
-      containers: said.map((words, index) => ({
+      containers: claimed.map((words, index) => ({
         name: `c${index}`,
         command: ["sh", "-c", `${words} exec sleep 100000${index}`],
       })),
     });
-    for (const [index, words] of said.entries()) {
-      await background(node, `env ${words} sleep 200000${index}`, NOBODY);
+    for (const [index, words] of claimed.entries()) {
+      await background(node, `env ${words} sleep 200000${index}`, UNPRIVILEGED);
       await background(node, `env ${words} sleep 300000${index}`);
     }
     const claims = await sleepers(node, 6);
@@ -41,7 +41,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what a process says of itself", { t
     await expectAlive(node, { ready: [web, inPod], kept: [stopped] });
   });
 
-  eachRuntime("neither a shim's name nor a cgroup of its own making lets a ghost look alive", async (runtime) => {
+  eachRuntime("neither a shim's name nor a cgroup of its own making makes a ghost count as alive", async (runtime) => {
     const node = await start({ runtime });
     const ghosts = [];
     for (const name of ["env", "user", "pod", "cgroup"]) ghosts.push(await runPod(node, { name }));
@@ -49,8 +49,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what a process says of itself", { t
     await node.powerCut();
     await node.powerOn();
     await node.writeFile(SHIM, "#!/bin/sh\nwhile :; do sleep 4000000; done\n", 0o755);
-    await background(node, `env ${inEnvironment(env.sandboxId)} sleep 4000001`, NOBODY);
-    await background(node, asShim(user.sandboxId), NOBODY);
+    await background(node, `env ${inEnvironment(env.sandboxId)} sleep 4000001`, UNPRIVILEGED);
+    await background(node, asShim(user.sandboxId), UNPRIVILEGED);
     const script = `mkdir -p /var/claims; printf '#!/bin/sh\\nwhile :; do sleep 4000002; done\\n' >${SHIM}; chmod 755 ${SHIM}; exec ${asShim(pod.sandboxId)}`;
     const claiming = await runPod(node, {
       name: "claims",

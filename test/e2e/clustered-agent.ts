@@ -123,7 +123,7 @@ export async function metric(node: LabNode, name: string): Promise<number | unde
 export async function scans(node: LabNode, howMany: number): Promise<void> {
   const counted = () => metric(node, "unghost_scan_duration_seconds_count");
   const before = await until("the agent listens", GUARD_MS, counted);
-  await until(`${howMany} more looks`, GUARD_MS, async () =>
+  await until(`${howMany} more scans`, GUARD_MS, async () =>
     ((await counted()) ?? 0) >= before + howMany ? true : undefined,
   );
 }

@@ -29,7 +29,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
   test.each([
     ["in kubelet's usual directory", undefined],
     ["in the directory that --root-dir names", "/opt/kubelet-root"],
-  ])("is told as one story, healed in order, and only the right pods are restarted: %s", async (_, kubeletRoot) => {
+  ])("is one finding, healed in order, and only the right pods are restarted: %s", async (_, kubeletRoot) => {
     const node = await start();
     const driver = csiDriver(kubeletRoot);
     const { ghost, sidecar, others, workload } = await brokenStorage(node, driver, kubeletRoot);
@@ -98,7 +98,7 @@ interface Broken {
   readonly ghost: LabPod;
   /** Crashes for want of the socket, and has a controller. */
   readonly sidecar: PodRef;
-  /** Whom nobody may delete. */
+  /** Pods that must not be deleted. */
   readonly others: readonly PodRef[];
   readonly workload: PodRef;
 }

@@ -48,7 +48,7 @@ function leftBy(pid: number): readonly string[] {
   ];
 }
 
-/** What is killed is gone a moment later: zombies wait for whoever reaps them on this machine. */
+/** What is killed is gone a moment later: zombies wait for the reaper of this machine. */
 async function leftForGood(pid: number): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
   while (leftBy(pid).length > 0 && performance.now() < end) await sleep(50);
@@ -59,7 +59,7 @@ function cgroupOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, "utf8");
   } catch {
-    // It ended while we looked.
+    // It ended while we checked.
     return "";
   }
 }
@@ -73,7 +73,7 @@ function cgroupsNamed(name: string, dir: string): readonly string[] {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout: HANG_GUARD_MS }, () => {
-  test("tells the story to its end and leaves nothing behind", async () => {
+  test("runs to its end and leaves nothing behind", async () => {
     const links = readdirSync("/sys/class/net");
 
     const demo = startDemo();
@@ -120,8 +120,8 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout
 });
 
 describe("the demo without root", () => {
-  const NOBODY = 65534;
-  const uid = process.getuid?.() === 0 ? NOBODY : undefined;
+  const UNPRIVILEGED = 65534;
+  const uid = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
 
   function tempFor(name: string): string {
     const dir = tempDir();
@@ -151,7 +151,7 @@ describe("the demo without root", () => {
   test("is clean after Ctrl-C, too", async () => {
     const TMPDIR = tempFor("tmp");
     const demo = startDemo({ TMPDIR }, uid);
-    await until("the demo has begun", GUARD_MS, () => demo.printed().includes("A node at work") || undefined);
+    await until("the demo has started", GUARD_MS, () => demo.printed().includes("A node at work") || undefined);
 
     demo.child.kill("SIGINT");
     await demo.ended;

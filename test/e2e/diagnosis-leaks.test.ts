@@ -20,7 +20,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names addresses that nobody gives back, and one without an owner", async (runtime) => {
+  eachRuntime("reports leaked addresses, and one without an owner", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 

@@ -57,9 +57,9 @@ describe.each(BUILDS)("state of build %s", (build) => {
 
     const { entries, problems, lastBoot } = await historyOf(root);
 
-    const told = entries.map(({ action, state, outcome }) => `${action.kind} ${outcome ?? state}`);
+    const listed = entries.map(({ action, state, outcome }) => `${action.kind} ${outcome ?? state}`);
     expect(problems).toEqual([]);
-    expect(told).toEqual(
+    expect(listed).toEqual(
       expect.arrayContaining([
         "quarantine-file healed",
         "save-logs healed",

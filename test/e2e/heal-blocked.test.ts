@@ -70,7 +70,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectAlive(node, beside);
   });
 
-  eachRuntime("removes what a runtime that died had only begun to make", async (runtime) => {
+  eachRuntime("removes what a runtime that died had only started to create", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const ref = podRef({ name: "web" });

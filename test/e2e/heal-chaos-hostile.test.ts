@@ -29,7 +29,7 @@ function orphans(node: LabNode, count: number): void {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal among hostile files", { timeout: HANG_GUARD_MS }, () => {
-  test("moves twenty thousand orphans in one run, and leaves what only looks like one where it is", async () => {
+  test("moves twenty thousand orphans in one run, and leaves files that only resemble one", async () => {
     const node = await start();
     const beside = await company(node);
     const before = cniFiles(node).length;

@@ -45,7 +45,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 
       for (const { ref } of pods) await liftOrder(node, "DEL", ref.name);
       await heal(node);
-      // The log still tells of those that were tried, and a person is asked to look after them.
+      // The log still has those that were tried, and they are reported as manual.
       expect((await listedIds(node)).filter((id) => !tried.includes(id))).toEqual([]);
     });
   },

@@ -106,7 +106,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect([here.code, await names()]).toEqual([0, []]);
   });
 
-  test("tells by its exit code what it could not do", async () => {
+  test("reports by its exit code what it could not do", async () => {
     const node = await start();
 
     expect((await unghostIn(node, ["heal", "--only", "no-such-class"])).code).toBe(64);
@@ -127,7 +127,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
 
     expect(runs.map(({ code }) => code)).toEqual([0, 0]);
     const healed = runs.flatMap(({ report }) => report.actions ?? []).filter(({ outcome }) => outcome === "healed");
-    // The second run may have looked in the middle of the first and seen another class of the same sandbox.
+    // The second run may have scanned in the middle of the first and seen another class of the same sandbox.
     expect(new Set(healed.map(({ finding }) => finding.split("/").at(-1))).size).toBe(12);
     await expectGone(node, ...pods.slice(0, 3));
   });

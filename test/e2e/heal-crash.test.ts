@@ -21,7 +21,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout:
   eachRuntime("removes all that died with it and saves the logs, and nothing else", async (runtime) => {
     const node = await start({ runtime });
     const bare = await runPods(node, 40, { name: "bare" });
-    const words = ["sh", "-c", 'echo "said by $0"; sleep 1000000000', "main"];
+    const words = ["sh", "-c", 'echo "written by $0"; sleep 1000000000', "main"];
     const busy = await runPods(node, 10, { name: "busy", containers: [{ name: "main", command: words }] });
     const done = await finishedPod(node, { name: "finished" });
     await node.powerCut();
@@ -37,7 +37,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout:
     expect(new Set(await listedIds(node))).toEqual(new Set(left));
     const files = cniFiles(node);
     for (const { sandboxId } of [...bare, ...busy]) expect(files.join("\n")).not.toContain(sandboxId);
-    const saved = [...quarantine(node).values()].filter((content) => content.includes("said by main"));
+    const saved = [...quarantine(node).values()].filter((content) => content.includes("written by main"));
     expect(saved).toHaveLength(10);
     await expectGone(node, ...bare.slice(0, 2), ...busy.slice(0, 2));
   });

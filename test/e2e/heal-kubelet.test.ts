@@ -48,7 +48,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
     expect(cniFiles(node).join("\n")).not.toContain(dead.sandboxId);
     expect((await healAll(node, WITH_KUBELET)).actions).toEqual([]);
 
-    // Without its scratch file flannel frees nothing. As long as the runtime knows the sandbox, nobody else does either.
+    // Without its scratch file flannel releases nothing. As long as the runtime knows the sandbox, nothing else does either.
     const address = () => cniFiles(node).filter((file) => file.includes(lonely.sandboxId));
     expect(address()).toHaveLength(1);
     await node.cri.removePodSandbox(lonely.sandboxId, CALL);
@@ -57,7 +57,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
     await expectGone(node, bare, forgotten);
   });
 
-  eachRuntime("leaves it the records when nobody is asked, and calls that healed", async (runtime) => {
+  eachRuntime("leaves it the records without an API server, and calls that healed", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
     const done = await finishedPod(node, { name: "done" });

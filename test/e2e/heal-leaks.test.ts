@@ -16,7 +16,7 @@ import { AT_ONCE, cniFiles, expectAlive, heal, healAll, isQuarantined, treeOf, u
 import { company } from "./scanned-node.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("gives back addresses, files, namespaces and leases that nobody owns", async (runtime) => {
+  eachRuntime("releases addresses, files, namespaces and leases without an owner", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const before = cniFiles(node);
@@ -44,7 +44,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     await expectAlive(node, beside);
   });
 
-  eachRuntime("never gives back the address of a pod that runs, whoever is said to own it", async (runtime) => {
+  eachRuntime("never releases the address of a running pod, whatever owner is recorded", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
     const { status } = await node.cri.podSandboxStatus(pod.sandboxId, CALL);
@@ -79,7 +79,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     await expectAlive(node, beside);
   });
 
-  eachRuntime("leaves to a person what only a person may do, and says what", async (runtime) => {
+  eachRuntime("leaves manual findings alone and prints their steps", async (runtime) => {
     const node = await start({ runtime, cni: chainedNetwork() });
     const pod = await runPod(node, { name: "web" });
     const duplicate = await duplicateRecord(node, pod);
@@ -100,7 +100,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
 
 const WITNESS = "/var/lib/witness";
 
-/** As leakedLease, with the result that libcni had cached: what it names is called again, and one of it tells. */
+/** As leakedLease, with the result that libcni had cached: its plugins are called again, and one of them records it. */
 async function leakedLeaseWithCache(node: LabNode, address: string): Promise<{ id: string; cache: string }> {
   const id = unknownId();
   const script = `#!/bin/sh\necho "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME [$CNI_NETNS]" >>${WITNESS}\n`;

@@ -6,7 +6,7 @@ import { type LabPod, runPod } from "../../lab/pods.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, expectGone, heal, listedIds, quarantine } from "./healed-node.ts";
 
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 
 /** As cri-dockerd has it: the log lies with the runtime, and kubelet's directory has a link to it. */
 async function linkLog(node: LabNode, pod: LabPod, linkTo = (log: string) => log): Promise<string> {
@@ -29,7 +29,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a pod whose log is a link",
     await node.powerCut();
     await node.powerOn();
     await linkLog(node, linked);
-    lchownSync(await linkLog(node, foreign), NOBODY, NOBODY);
+    lchownSync(await linkLog(node, foreign), UNPRIVILEGED, UNPRIVILEGED);
     await linkLog(node, secret, () => "/etc/shadow");
 
     const { code, report } = await heal(node, [...AT_ONCE, "--all-dead"]);

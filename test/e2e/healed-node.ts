@@ -11,11 +11,11 @@ import { CALL } from "../lab/real-node.ts";
 import type { Company } from "./scanned-node.ts";
 import { reportOf, UNGHOST } from "./unghost.ts";
 
-/** A stop that nobody finishes takes the runtime's two minutes, and kubelet is waited for before. */
+/** A stop that hangs takes the runtime's two minutes, and kubelet is waited for before. */
 const HEAL_MS = 300_000;
 const STATE_DIR = "/var/lib/unghost";
 
-/** Nobody to ask, and ages do not matter to a test that has just made its ghosts. */
+/** Without a cluster, and without minimum ages: the test has just made its ghosts. */
 export const AT_ONCE = ["--no-kube", "--min-age", "0s"] as const;
 
 export interface Healed {
@@ -70,7 +70,7 @@ export function cniFiles(node: LabNode): readonly string[] {
   );
 }
 
-/** Path -> content of everything below a directory; what is not a file is told by its kind. */
+/** Path -> content of everything below a directory; for what is not a file, its kind. */
 export function treeOf(root: string): ReadonlyMap<string, string> {
   const tree = new Map<string, string>();
   const walk = (dir: string, prefix: string): void => {

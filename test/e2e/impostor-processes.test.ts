@@ -8,7 +8,7 @@ import { finishedPod, runPod } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, play, start } from "../lab/real-node.ts";
 import { heal } from "./healed-node.ts";
-import { NOBODY } from "./impostor.ts";
+import { UNPRIVILEGED } from "./impostor.ts";
 import { AT_ONCE, named, scan } from "./scanned-node.ts";
 
 /** A process with an environment of a plugin's, which is all that it has of one. */
@@ -42,7 +42,7 @@ function joinCgroupOf(id: string, below = ""): string {
 describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () => {
   test.each<readonly [string, number | undefined]>([
     ["of root", undefined],
-    ["of an ordinary user", NOBODY],
+    ["of an ordinary user", UNPRIVILEGED],
   ])("a process %s that carries a plugin's environment is not found and not ended", async (_who, user) => {
     const node = await start();
     const dead = await finishedPod(node, { name: "done" });
@@ -96,7 +96,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () =>
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a name is not proof", () => {
   test.each<readonly [string, number | undefined, string]>([
-    ["of an ordinary user", NOBODY, "/run/containerd/containerd.sock"],
+    ["of an ordinary user", UNPRIVILEGED, "/run/containerd/containerd.sock"],
     ["that names another containerd", undefined, "/run/other/containerd.sock"],
   ])("a process %s that calls itself the shim of a ghost does not keep it alive", async (_what, user, address) => {
     const node = await start();

@@ -7,7 +7,7 @@ import { until } from "../../lab/poll.ts";
 import { type KeyPair, makeAuthority } from "../../lab/stub-api/certificates.ts";
 import { HANG_GUARD_MS } from "../lab/real-node.ts";
 
-export const NOBODY = 65534;
+export const UNPRIVILEGED = 65534;
 
 /** Answers every request like a kubelet that lets everybody in, and writes down what it was sent. */
 const SERVER = `
@@ -65,7 +65,7 @@ export async function writeSecret(node: LabNode, path: string): Promise<string> 
   return path;
 }
 
-/** For a server that nobody has ever heard of: there is no API here. */
+/** For a server that does not exist: there is no API here. */
 export function kubeconfigWithToken(tokenFile: string): string {
   return JSON.stringify({
     "current-context": "c",

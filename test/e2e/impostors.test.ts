@@ -7,10 +7,10 @@ import { NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { unghostIn } from "./healed-node.ts";
 import {
   kubeconfigWithToken,
-  NOBODY,
   runKubeletStandIn,
   runSimulatedRuntime,
   selfSigned,
+  UNPRIVILEGED,
   writeSecret,
 } from "./impostor.ts";
 import { problemsOf, reportOf, UNGHOST } from "./unghost.ts";
@@ -34,9 +34,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
   test("of an ordinary user is sent nothing, whatever token its kubeconfig names", async () => {
     const node = await nodeWithoutApi();
     const tokenFile = await writeSecret(node, SECRET);
-    await node.check(["tee", "/tmp/evil.conf"], { stdin: kubeconfigWithToken(tokenFile), user: NOBODY });
+    await node.check(["tee", "/tmp/evil.conf"], { stdin: kubeconfigWithToken(tokenFile), user: UNPRIVILEGED });
     const kubelet = await runKubeletStandIn(node, {
-      user: NOBODY,
+      user: UNPRIVILEGED,
       kubeconfig: "/tmp/evil.conf",
       identity: selfSigned("evil"),
     });
@@ -51,7 +51,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
     const identity = selfSigned("evil");
     await writeSecret(node, `${SERVICE_ACCOUNT}/token`);
     await node.check(["tee", `${SERVICE_ACCOUNT}/ca.crt`], { stdin: identity.cert });
-    const kubelet = await runKubeletStandIn(node, { user: NOBODY, kubeconfig: "/none", identity });
+    const kubelet = await runKubeletStandIn(node, { user: UNPRIVILEGED, kubeconfig: "/none", identity });
 
     const report = await scanned(node, { KUBERNETES_SERVICE_HOST: "127.0.0.1", KUBERNETES_SERVICE_PORT: "1" });
 
@@ -99,23 +99,23 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
     const node = await start();
     await leakedLease(node);
     await runSimulatedRuntime(node, { user: 0, socket: "/run/crio/crio.sock", cniBinDir: "/opt/cni/bin" });
-    await runSimulatedRuntime(node, { user: NOBODY, socket: "/tmp/evil/evil.sock", cniBinDir: "/tmp/evil/bin" });
+    await runSimulatedRuntime(node, { user: UNPRIVILEGED, socket: "/tmp/evil/evil.sock", cniBinDir: "/tmp/evil/bin" });
     const plugin = "#!/bin/sh\ntouch /run/owned-by-the-attacker\n";
     await node.check(
       ["sh", "-c", "mkdir /tmp/evil/bin && cat >/tmp/evil/bin/host-local && chmod 755 /tmp/evil/bin/*"],
       {
         stdin: plugin,
-        user: NOBODY,
+        user: UNPRIVILEGED,
       },
     );
     const script = "#!/bin/sh\nwhile :; do sleep 1000; done\n";
     await node.check(["sh", "-c", "cat >/tmp/evil/kubelet && chmod 755 /tmp/evil/kubelet"], {
       stdin: script,
-      user: NOBODY,
+      user: UNPRIVILEGED,
     });
     const fake =
       "setsid /tmp/evil/kubelet --container-runtime-endpoint=unix:///tmp/evil/evil.sock </dev/null >/dev/null 2>&1 &";
-    await node.check(["sh", "-c", fake], { user: NOBODY });
+    await node.check(["sh", "-c", fake], { user: UNPRIVILEGED });
 
     const report = await scanned(node);
     const healed = await unghostIn(node, ["heal", "--yes", "--no-kube", "--min-age", "0s", "-o", "json"]);
@@ -129,9 +129,9 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
 describe.skipIf(NO_REAL_NODE !== undefined)("what is not root's alone", () => {
   const EVIL = "unix:///tmp/evil/evil.sock";
 
-  test("a runtime socket is refused, whoever names it", async () => {
+  test("refuses a runtime socket, however it is named", async () => {
     const node = await start();
-    await runSimulatedRuntime(node, { user: NOBODY, socket: "/tmp/evil/evil.sock", cniBinDir: "/opt/cni/bin" });
+    await runSimulatedRuntime(node, { user: UNPRIVILEGED, socket: "/tmp/evil/evil.sock", cniBinDir: "/opt/cni/bin" });
 
     const flagged = reportOf(await unghostIn(node, ["scan", "--no-kube", "-o", "json", "--runtime-endpoint", EVIL]));
     await node.writeFile("/etc/crictl.yaml", `runtime-endpoint: ${EVIL}\n`);

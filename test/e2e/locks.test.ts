@@ -53,7 +53,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG
 });
 
 describe("a second agent on the node", { timeout: HANG_GUARD_MS }, () => {
-  test("refuses with exit code 3 and names the first, whatever its state directory; a killed one is in nobody's way", async () => {
+  test("refuses with exit code 3 and names the first, whatever its state directory; a killed one blocks nothing", async () => {
     const node = await simulatedNode();
     // The agent's engine has no foreign functions: a child takes the lock for it, and needs no flock(1) for that.
     const first = startAgent([...QUIET, ...node.where], { PATH: "/nowhere" });

@@ -12,7 +12,7 @@ import { runAgain } from "./as-kubelet.ts";
 import { cniFiles } from "./healed-node.ts";
 import { kubeletKnows, runKubelet } from "./scanned-node.ts";
 
-/** A power cut under pods on thin multus; afterwards a kubelet tries to bring each of them back, in vain. */
+/** A power cut under pods on thin multus; then a kubelet stand-in fails to bring each of them back. */
 export async function powerCutUnderThinMultus(node: LabNode, count: number): Promise<readonly LabPod[]> {
   await useMultus(node);
   const pods: LabPod[] = [];

@@ -36,7 +36,7 @@ describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeo
     await useThickMultus(node);
     const pod = await runMultusPod(node, { name: "pod" });
     const record = `${MULTUS_CACHE_DIR}/results/cbr0-${pod.sandboxId}-eth0`;
-    // Without its daemon the shim answers DEL with success, and nobody tells the delegate.
+    // Without its daemon the shim answers DEL with success, and the delegate gets no DEL.
     await killMultusDaemon(node);
     await node.cri.stopPodSandbox(pod.sandboxId, CALL);
     await node.cri.removePodSandbox(pod.sandboxId, CALL);

@@ -49,10 +49,10 @@ async function conditionBy(
   if (healthy === undefined) throw new Error(`the rule's condition ${rule.condition} is not declared`);
   const printed = Buffer.from(Buffer.from(stdout).subarray(0, MOST_READ).toString().trim());
   const message = printed.subarray(0, CONFIG.pluginConfig.max_output_length).toString();
-  const told = { wasCut: message !== stdout.trimEnd(), log: stderr };
-  if (code === 0) return { ...healthy, ...told, status: "False" };
+  const output = { wasCut: message !== stdout.trimEnd(), log: stderr };
+  if (code === 0) return { ...healthy, ...output, status: "False" };
   const status = code === 1 ? "True" : "Unknown";
-  return { type: rule.condition, status, reason: rule.reason, message, ...told };
+  return { type: rule.condition, status, reason: rule.reason, message, ...output };
 }
 
 function milliseconds(text: string): number {

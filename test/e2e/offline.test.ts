@@ -25,30 +25,30 @@ const ROOT = "/var/lib/containerd";
 const FILE = `${ROOT}/io.containerd.metadata.v1.bolt/meta.db`;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("tells offline what containerd told before it was stopped", async (runtime) => {
+  eachRuntime("reads offline what containerd reported before it was stopped", async (runtime) => {
     const node = await start({ runtime });
     await company(node);
-    const told = await everythingTold(node);
+    const reported = await everythingReported(node);
     const listed = (await node.check(["ctr", "-n", "k8s.io", "containers", "ls", "-q"])).trim().split("\n");
 
     await node.stopRuntime();
 
     const file = read(node);
-    expectSame(file, told);
+    expectSame(file, reported);
     expect(file.records.map(({ id }) => id)).toEqual(listed.toSorted());
     expect(containerNames(file)).toEqual(["job_done_default_done_0", "main_busy_default_busy_0"]);
   });
 
-  eachRuntime("tells the same while containerd runs, and after a power cut", async (runtime) => {
+  eachRuntime("reads the same while containerd runs, and after a power cut", async (runtime) => {
     const node = await start({ runtime });
     await company(node);
-    const told = await everythingTold(node);
-    expectSame(read(node), told);
+    const reported = await everythingReported(node);
+    expectSame(read(node), reported);
     const before = statSync(node.path(FILE));
 
     await node.powerCut();
 
-    expectSame(read(node), told);
+    expectSame(read(node), reported);
     const after = statSync(node.path(FILE));
     expect([after.mtimeMs, after.size]).toEqual([before.mtimeMs, before.size]);
   });
@@ -77,12 +77,12 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
   eachRuntime("with 500 sandboxes is read whole", async (runtime) => {
     const node = await start({ runtime });
     await manyRecords(node, 500);
-    const told = await everythingTold(node);
+    const reported = await everythingReported(node);
 
     await node.powerCut();
 
     const file = read(node);
-    expectSame(file, told);
+    expectSame(file, reported);
     expect(new Set(file.records.map(({ sandbox }) => sandbox?.name)).size).toBe(500);
     expect(named(await facts(node))).toEqual([`dead-after-crash/${node.path(FILE)}`]);
   });
@@ -104,10 +104,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
         summary: expect.stringContaining("one of them lives and must stay"),
       },
     ]);
-    const said = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
+    const evidence = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
     // Seen from outside the node's pid namespace its shim is another machine's; the cgroup shows the process all the same.
-    expect(said.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/runs in its cgroup/);
-    expect(said.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
+    expect(evidence.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/runs in its cgroup/);
+    expect(evidence.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
     expect(dead.map(({ class: name }) => name)).toEqual(["recover-duplicate-sandbox-name", "dead-after-crash"]);
     expect(dead[0]?.summary).toContain("nothing of any of them lives");
   });
@@ -244,7 +244,7 @@ async function manyRecords(node: LabNode, count: number): Promise<void> {
   }
 }
 
-async function everythingTold(node: LabNode): Promise<ContainerdFacts> {
+async function everythingReported(node: LabNode): Promise<ContainerdFacts> {
   const client = openContainerd(node.socket);
   try {
     return await readContainerd(client, CALL);
@@ -260,11 +260,11 @@ function read(node: LabNode): MetadataFile {
 }
 
 /** The database against containerd's own words: ids, kinds, names, labels, times, metadata, leases. */
-function expectSame(file: MetadataFile, told: ContainerdFacts): void {
+function expectSame(file: MetadataFile, reported: ContainerdFacts): void {
   expect(file.damage).toEqual([]);
-  expect(file.records.map(({ container: _notTold, ...record }) => record)).toEqual(byId(told.records));
-  expect(file.sandboxes).toEqual(byId(told.sandboxes));
-  expect(file.leases).toEqual(byId(told.leases));
+  expect(file.records.map(({ container: _extra, ...record }) => record)).toEqual(byId(reported.records));
+  expect(file.sandboxes).toEqual(byId(reported.sandboxes));
+  expect(file.leases).toEqual(byId(reported.leases));
 }
 
 function byId<T extends { readonly id: string }>(items: readonly T[]): readonly T[] {

@@ -56,7 +56,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what is not yet a finding", { timeo
       const line = await unghostIn(node, ["scan", "--timeout", "30s", "--one-line"]);
       expect([line.code, line.stdout]).toEqual([1, "degraded: 1 creation-retrying; no pods start\n"]);
 
-      // Kubelet's timeout of half a minute ago: nobody waits for this call any more.
+      // Kubelet's timeout of half a minute ago: no caller waits for this call any more.
       logCreateTimeout(node, hung.ref, new Date(Date.now() - 40 * SECOND_MS));
       await until("the hung creation is a finding", HANG_GUARD_MS, async () => {
         const { report } = await scanAsIs(node);

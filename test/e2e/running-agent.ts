@@ -26,11 +26,11 @@ export interface RunningAgent {
   signal(name: NodeJS.Signals): void;
   /** Asks it to end as a service manager does; gives its exit code. */
   stop(): Promise<number | null>;
-  /** All that it said on stderr. */
+  /** Its stderr. */
   stderr(): string;
 }
 
-/** Nobody to ask, no port to fight for, and no slow look that could find by chance what a trigger should have. */
+/** Without a cluster, a port, or a periodic scan that could find by chance what a trigger should have. */
 export const BY_TRIGGERS_ALONE = ["--no-kube", "--listen", "", "--scan-every", "24h"] as const;
 
 export function startAgent(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningAgent {

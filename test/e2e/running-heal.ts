@@ -34,7 +34,7 @@ function pidOfHeal(node: LabNode): number | undefined {
   return processesOf(node).find(({ command }) => command[0] === UNGHOST && command[1] === "heal")?.pid;
 }
 
-/** Entries of the journal that were begun and not ended. */
+/** Entries of the journal that were started and not ended. */
 export async function openEntries(node: LabNode): Promise<readonly string[]> {
   const { records } = await readHistory(node.path("/var/lib/unghost/journal"));
   return records.filter(({ state }) => state === "open" || state === "undoing").map(({ id }) => id);

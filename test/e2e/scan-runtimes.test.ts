@@ -10,7 +10,7 @@ import { problemsOf, reportOf, simulatedNode, unghost } from "./unghost.ts";
 const CONTAINERD = "/run/containerd/containerd.sock";
 const CRIO = "/run/crio/crio.sock";
 
-/** A second runtime, which is told apart by its version. */
+/** A second runtime, which is distinguished by its version. */
 async function secondRuntime(node: SimulatedNode, place: string): Promise<void> {
   const socket = join(node.root, place);
   mkdirSync(dirname(socket), { recursive: true });
@@ -104,7 +104,7 @@ describe("a runtime that is none", () => {
 });
 
 describe("two runtimes that answer", () => {
-  test("and nobody to decide: both are listed, exit 2", async () => {
+  test("and nothing that decides: both are listed, exit 2", async () => {
     const node = await simulatedNode();
     await secondRuntime(node, CRIO);
 

@@ -9,14 +9,14 @@ import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-nod
 import { classesOf, GUARD_MS, problemsOf, reportOf, UNGHOST } from "./unghost.ts";
 
 const SCAN = ["scan", "--runtime-endpoint", `unix://${CONTAINERD_SOCKET}`, "--no-kube", "-o", "json"];
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 
 function scan(node: LabNode, args: readonly string[] = SCAN, options: ExecOptions = {}): Promise<CommandResult> {
   return node.exec([UNGHOST, ...args], { timeoutMs: GUARD_MS, ...options });
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("tells running, finished and dead-after-a-crash apart", async (runtime) => {
+  eachRuntime("distinguishes running, finished and dead-after-crash", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 3, { containers: [{ name: "app" }] });
     const finished = await finishedPod(node);
@@ -77,7 +77,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     expect(reportOf(ran).runtime).toMatchObject({ name: "containerd", endpoint: `unix://${CONTAINERD_SOCKET}` });
   });
 
-  test("without a runtime ends with 2 and says which sockets it looked for", async () => {
+  test("without a runtime exits with 2 and names the searched sockets", async () => {
     const node = await start();
     await node.stopRuntime();
 
@@ -108,7 +108,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     const node = await start();
     await runPods(node, 1);
 
-    const ran = await scan(node, SCAN, { user: NOBODY });
+    const ran = await scan(node, SCAN, { user: UNPRIVILEGED });
 
     expect(ran.code).toBe(2);
     const problems = problemsOf(reportOf(ran));
@@ -121,7 +121,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     await node.check(["sh", "-c", `chmod 711 /run/containerd; chmod 666 ${CONTAINERD_SOCKET}`]);
     await node.check(["chmod", "700", "/var/lib/cni/results"]);
 
-    const ran = await scan(node, SCAN, { user: NOBODY });
+    const ran = await scan(node, SCAN, { user: UNPRIVILEGED });
 
     expect(ran.code).toBe(2);
     const report = reportOf(ran);

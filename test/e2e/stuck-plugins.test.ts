@@ -26,7 +26,7 @@ function leases(node: LabNode): readonly string[] {
   return readdirSync(node.path(NETWORK)).filter((name) => name.startsWith("10.88.200."));
 }
 
-/** Of the plugins and what they started, daemons excepted: nobody can find those. */
+/** Of the plugins and what they started, except daemons, which cannot be found. */
 async function livePlugins(node: LabNode): Promise<readonly string[]> {
   if (!existsSync(node.path(STUCK_PIDS))) return [];
   const pids = readFileSync(node.path(STUCK_PIDS), "utf8").trim().split("\n");

@@ -6,7 +6,7 @@ import { type CommandOptions, type CommandResult, run } from "../../lab/command.
 import { type SimulatedNode, startSimulatedNode } from "../../lab/simulated/node.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 
-/** The built executable. Whoever tries another build names it. */
+/** The built executable. UNGHOST_BIN names another build. */
 export const UNGHOST = resolve(process.env["UNGHOST_BIN"] ?? "dist/unghost");
 
 /** Only against hanging: no test measures time with it. */

@@ -12,7 +12,7 @@ const LOOP = { name: "loop", uid: "loop" } as const;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a loop that a ghost drives", { timeout: HANG_GUARD_MS }, () => {
   // Newer ones forgive an empty cache: there it drives nothing.
-  test("is told beside its cause, and ends with it (containerd 1.6)", async () => {
+  test("is reported beside its cause, and ends with it (containerd 1.6)", async () => {
     const node = await start({ runtime: "1.6" });
     for (const attempt of [3, 4]) await endPause(node, await runPod(node, { ...LOOP, attempt }));
     const newest = await runPod(node, { ...LOOP, attempt: 5 });
@@ -33,7 +33,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a loop that a ghost drives", { time
   });
 });
 
-/** The sandbox dies by itself, in this boot, and nobody takes its network down. */
+/** The sandbox dies in this boot, and its network is not torn down. */
 async function endPause(node: LabNode, { sandboxId }: LabPod): Promise<void> {
   await node.check(["ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", sandboxId]);
   await until("the sandbox is dead", HANG_GUARD_MS, async () => {

@@ -18,7 +18,7 @@ const WITH_API = ["--kubeconfig", STUB_KUBECONFIG] as const;
 const BY_NAME = [...WITH_API, "--only", "volume-attachment-stuck"] as const;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { timeout: HANG_GUARD_MS }, () => {
-  test("are found with reason, pod and attacher, and deleted only when a person names them", async () => {
+  test("are found with reason, pod and attacher, and deleted only when named explicitly", async () => {
     const { node, stuck, busy } = await nodeWithStuckVolume();
     const id = `volume-attachment-stuck/${stuck.name}`;
     play((stop) => runAttacher(node, stuck, stop));

@@ -26,7 +26,7 @@ const WITH_API = ["--kubeconfig", STUB_KUBECONFIG, "--min-age", "0s"] as const;
 interface Twenty {
   readonly finished: readonly LabPod[];
   readonly static: readonly LabPod[];
-  readonly madeAnew: readonly LabPod[];
+  readonly recreated: readonly LabPod[];
   readonly gone: readonly LabPod[];
   readonly blocked: readonly LabPod[];
 }
@@ -42,7 +42,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
 
       const { code, report } = await heal(node, WITH_API);
 
-      const stuck = [...twenty.madeAnew, ...twenty.gone, ...twenty.blocked];
+      const stuck = [...twenty.recreated, ...twenty.gone, ...twenty.blocked];
       expect([code, report.kubernetes, report.remaining]).toEqual([0, { source: "api" }, []]);
       expect(report.actions?.map(({ finding, outcome }) => [finding.split("/")[1], outcome]).toSorted()).toEqual(
         stuck.map(({ sandboxId }) => [sandboxId, "healed"]).toSorted(),
@@ -52,7 +52,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       for (const { sandboxId } of twenty.blocked) expect(left).not.toContain(sandboxId);
       const second = await heal(node, WITH_API);
       expect([second.code, second.report.actions]).toEqual([0, []]);
-      await expectGone(node, ...twenty.madeAnew, ...twenty.gone);
+      await expectGone(node, ...twenty.recreated, ...twenty.gone);
     });
 
     test("an API that cannot be asked narrows what is done, and never costs a finished or static pod", async () => {
@@ -98,11 +98,11 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
       for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
       // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
-      const lost = [...twenty.madeAnew, ...twenty.gone].filter((_, index) => index % 2 === 1);
+      const lost = [...twenty.recreated, ...twenty.gone].filter((_, index) => index % 2 === 1);
       expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
     });
 
-    test("an API that hangs takes no time from the runtime, and its silence is told", async () => {
+    test("an API that hangs takes no time from the runtime, and its silence is reported", async () => {
       const node = await start();
       await startStubApi(node);
       await setApiMood(node, "hang");
@@ -194,7 +194,7 @@ async function twentyDead(node: LabNode): Promise<Twenty> {
     index % 2 === 0
       ? finishedPod(node, { name: `${name}-${index}` })
       : runPod(node, { name: `${name}-${index}`, containers });
-  const madeAnew = await several(4, either("again"));
+  const recreated = await several(4, either("again"));
   const gone = await several(4, either("gone"));
   const blocked = await several(4, (index) => runPod(node, { name: `blocked-${index}`, containers }));
   await node.powerCut();
@@ -203,9 +203,9 @@ async function twentyDead(node: LabNode): Promise<Twenty> {
   await startStubApi(node);
   for (const { ref } of finished) await apiKnows(node, ref, { status: { phase: "Succeeded" } });
   for (const { ref } of statics) await apiKnows(node, podRef({ name: `${ref.name}-node` }), mirrorOf(ref.uid));
-  for (const { ref } of madeAnew) await apiKnows(node, podRef({ name: ref.name }));
+  for (const { ref } of recreated) await apiKnows(node, podRef({ name: ref.name }));
   for (const { ref } of blocked) await apiKnows(node, ref);
-  return { finished, static: statics, madeAnew, gone, blocked };
+  return { finished, static: statics, recreated, gone, blocked };
 }
 
 /** As kubelet marks it: the uid of its sandbox is the hash of its manifest. */

@@ -12,7 +12,7 @@ interface State {
   }[];
 }
 
-describe("what the agent tells", { timeout: GUARD_MS * 4 }, () => {
+describe("what the agent exports", { timeout: GUARD_MS * 4 }, () => {
   test("warns that everybody may read it, offers to undo only what can be undone, and why it has become blind", async () => {
     const node = await simulatedNode();
     node.addSandboxes(3, { state: "half-made" });
