@@ -12,7 +12,7 @@ set -eu
 main() {
   version="${UNGHOST_VERSION:-0.1.0}"
   base="${UNGHOST_BASE_URL:-}"
-  [ -n "$base" ] || fail "UNGHOST_BASE_URL is not set: it says where the release's archives and SHA256SUMS are"
+  [ -n "$base" ] || fail "UNGHOST_BASE_URL is not set: the URL of the release's archives and SHA256SUMS"
   bin_dir="${UNGHOST_BIN_DIR:-/usr/local/bin}"
   name="unghost-$version-$(platform)"
   archive="$name.tar.gz"

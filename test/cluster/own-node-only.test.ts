@@ -176,7 +176,7 @@ test(
     for (const [name, stderr] of across) expect(stderr, name).toContain("the agent of node-a may");
     const withoutNode = await refusedAmong({ ...ALLOWED, ...ACROSS }, unbound);
     expect([...withoutNode.keys()]).toEqual(Object.keys({ ...ALLOWED, ...ACROSS }));
-    for (const [name, stderr] of withoutNode) expect(stderr, name).toContain("does not say which node it belongs to");
+    for (const [name, stderr] of withoutNode) expect(stderr, name).toContain("does not name the node it belongs to");
     // Everybody else is none of its business.
     await kubectl(patchNode(OTHER));
   },
