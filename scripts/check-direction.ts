@@ -45,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "evidence",
   ],
   report: ["heal", "plan", "diagnose", "explain", "classes", "liveness", "snapshot", "host", "evidence"],
-  doctor: ["report", "snapshot", "kube", "host"],
+  doctor: ["report", "keeper", "snapshot", "kube", "host"],
   fleet: ["plan", "classes", "snapshot", "kube", "host", "evidence"],
   agent: [
     "distributions",

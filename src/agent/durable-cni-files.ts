@@ -4,6 +4,7 @@ import { describeError } from "../host/system-error.ts";
 import { type Keeper, openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, describeProblem, isSerious, type KeeperProblem } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";
+import { publishKeeper } from "../keeper/published-state.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import type { Store } from "./store.ts";
 
@@ -31,6 +32,7 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
   const { store, log } = options;
   let confDir: string | undefined;
   let keeper: Keeper | undefined;
+  let published: ReturnType<typeof publishKeeper> | undefined;
   let filesSynced = 0;
   let publishing: NodeJS.Timeout | undefined;
 
@@ -58,12 +60,23 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
     return opened;
   }
 
+  function end(): void {
+    published?.close();
+    keeper?.close();
+    published = undefined;
+    keeper = undefined;
+  }
+
   function follow(): void {
     const isWanted = options.isWanted();
     if (isWanted === (keeper !== undefined)) return;
-    keeper?.close();
-    keeper = isWanted ? open() : undefined;
-    if (!isWanted) log.info("CNI files are not kept durable (agent.keepDurable)");
+    end();
+    if (isWanted) {
+      keeper = open();
+      published = publishKeeper(options.hostRoot, keeper);
+      return;
+    }
+    log.info("CNI files are not kept durable (agent.keepDurable)");
   }
 
   follow();
@@ -77,7 +90,7 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
     close: () => {
       stopListening();
       clearTimeout(publishing);
-      keeper?.close();
+      end();
     },
   };
 }

@@ -1,6 +1,7 @@
 import { release } from "node:os";
 import { buildCommand } from "@stricli/core";
 import { observeNode } from "../diagnose/observe-node.ts";
+import { checkCniFiles } from "../doctor/cni-files.ts";
 import type { DoctorReport } from "../doctor/doctor-report.ts";
 import { checkHost } from "../doctor/host.ts";
 import { checkPermissions } from "../doctor/permissions.ts";
@@ -9,6 +10,8 @@ import { renderDoctor } from "../doctor/render.ts";
 import { checkSources } from "../doctor/sources.ts";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
+import { describeKeeper } from "../keeper/keeper-state.ts";
+import { publishedKeeper } from "../keeper/published-state.ts";
 import { clusterCredentials } from "../kube/cluster-credentials.ts";
 import { clusterOpener } from "../kube/open-cluster.ts";
 import { formatDocument } from "../report/format.ts";
@@ -50,6 +53,7 @@ async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorRe
     credentials === undefined ? [] : askPermissions(places, settings.timeoutMs),
   ]);
   const { name, version, endpoint, reachable } = snapshot.runtime;
+  const keeper = publishedKeeper(hostRoot);
   return {
     apiVersion: "unghost.dev/v1",
     kind: "DoctorReport",
@@ -60,10 +64,12 @@ async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorRe
     os: osName(hostRoot),
     runtime: { name, version, endpoint, reachable },
     kubernetes: { source: snapshot.kubernetes.source, credentials: credentialWords(credentials) },
+    cniFiles: { keptDurable: keeper !== undefined, detail: describeKeeper(keeper) },
     checks: [
       ...checkPrivileges(hostRoot),
       ...checkHost({ ...settings, stateDir: stateDirOf(settings), env }),
       ...checkSources(snapshot),
+      checkCniFiles(keeper),
       ...permissions,
     ],
   };

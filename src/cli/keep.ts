@@ -7,6 +7,7 @@ import { describeError } from "../host/system-error.ts";
 import { openKeeper } from "../keeper/keeper.ts";
 import { describeKeeper, isSerious } from "../keeper/keeper-state.ts";
 import { pluginRoots } from "../keeper/plugin-roots.ts";
+import { publishKeeper } from "../keeper/published-state.ts";
 import { runtimeConfDir } from "../keeper/runtime-conf-dir.ts";
 import type { Context } from "./commands/context.ts";
 import { ExitCode } from "./exit-codes.ts";
@@ -53,6 +54,7 @@ export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io:
     onProblems: (problems) => logKeeperProblems(problems, log),
     onLost: lost.reject,
   });
+  const published = isOnce ? undefined : publishKeeper(settings.hostRoot, keeper);
   const interruption = interruptedBySignals({ stderr: (text) => log.debug({ said: text.trim() }, "asked to end") });
   const stopped = interruption.stop.aborted ? Promise.resolve() : once(interruption.stop, "abort");
   try {
@@ -65,6 +67,7 @@ export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io:
     log.info({ keeper: describeKeeper(keeper.state()) }, "ended");
     return ExitCode.ok;
   } finally {
+    published?.close();
     keeper.close();
     interruption.dispose();
   }

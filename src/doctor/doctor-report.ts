@@ -26,6 +26,8 @@ export const DoctorReportSchema = v.object({
   os: v.string(),
   runtime: v.object({ name: v.string(), version: v.string(), endpoint: v.string(), reachable: v.boolean() }),
   kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), credentials: v.string() }),
+  /** Whether a keeper syncs the files of CNI plugins here, in one line. */
+  cniFiles: v.optional(v.object({ keptDurable: v.boolean(), detail: v.string() })),
   checks: v.array(CheckSchema),
 });
 

@@ -17,6 +17,7 @@ export function renderDoctor(report: DoctorReport, { colour, columns, verbose }:
     `unghost ${report.version}; Linux ${printable(report.kernel)}; ${printable(report.os)}; node's root at ${report.hostRoot}`,
     reachable ? `${printable(`${name} ${version}`)} at ${printable(endpoint)}` : "runtime not reached",
     `Kubernetes: ${report.kubernetes.source}, credentials: ${printable(report.kubernetes.credentials)}`,
+    ...(report.cniFiles === undefined ? [] : [printable(report.cniFiles.detail)]),
   ].map((line) => wrap(line, columns, "  "));
   const parts = [head.join("\n")];
   if (missing.length > 0) {

@@ -8,6 +8,7 @@ import { runPods } from "../../lab/pods.ts";
 import { until } from "../../lab/poll.ts";
 import { type Service, service } from "../../lab/service.ts";
 import { tornFiles } from "../../lab/torn-files.ts";
+import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import { startWriteback } from "../../src/keeper/start-writeback.ts";
 import { scratchDir } from "../keeper/scratch-dir.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
@@ -91,7 +92,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
     writeFileSync(`${dir}/10.88.0.2`, "id");
     await until("a file in the new directory is synced", GUARD_MS, () => filesSynced(node) > before || undefined);
 
+    expect(await doctorLine(node)).toMatch(/^CNI files: 3 directories kept durable, \d+ files synced$/);
+
     await keeper.end("TERM");
+    expect(await doctorLine(node)).toContain("no keeper runs");
     expect(logLines(node).at(-1)).toMatchObject({ msg: "ended" });
     expect(logLines(node).filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
   });
@@ -111,6 +115,15 @@ async function keeping(node: LabNode, args: readonly string[]): Promise<Service>
   const msg = "CNI files are kept durable";
   await until("the keeper has started", GUARD_MS, () => logLines(node).some((line) => line.msg === msg) || undefined);
   return running;
+}
+
+/** The same line in the table and in JSON. */
+async function doctorLine(node: LabNode): Promise<string> {
+  const { stdout: json } = await node.exec([UNGHOST, "doctor", "--no-kube", "-o", "json"]);
+  const { stdout: table } = await node.exec([UNGHOST, "doctor", "--no-kube"]);
+  const { cniFiles } = JSON.parse(json) as DoctorReport;
+  expect(table.split("\n")).toContain(cniFiles?.detail);
+  return cniFiles?.detail ?? "";
 }
 
 function results(node: LabNode): readonly string[] {

@@ -1,0 +1,75 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { KeeperState } from "../../src/keeper/keeper-state.ts";
+import { publishedKeeper, publishKeeper } from "../../src/keeper/published-state.ts";
+import { scratchDir } from "./scratch-dir.ts";
+
+const STATE: KeeperState = {
+  directories: 4,
+  filesSynced: 120,
+  waiting: 1,
+  syncingSeconds: 0.5,
+  problems: [
+    { kind: "unsynced", dir: "/var/lib/cni/results", code: "EIO" },
+    { kind: "too-many", kept: 256 },
+  ],
+};
+
+function publish(root: string): { close(): void } {
+  const published = publishKeeper(root, { state: () => STATE });
+  onTestFinished(() => published.close());
+  return published;
+}
+
+// What doctor trusts has to be root's.
+describe.skipIf(process.getuid?.() !== 0)("the state of a keeper (needs root)", () => {
+  test("is read by others while it runs, and not after its end", () => {
+    const root = scratchDir();
+    expect(publishedKeeper(root)).toBeUndefined();
+
+    const published = publish(root);
+    expect(publishedKeeper(root)).toEqual(STATE);
+
+    published.close();
+    expect(publishedKeeper(root)).toBeUndefined();
+  });
+
+  test("is not believed when it is old, incomplete, or others can write it", () => {
+    const root = scratchDir();
+    publish(root);
+    const file = join(root, "run/unghost/keeper.json");
+    const minuteAgo = Date.now() / 1000 - 60;
+
+    utimesSync(file, minuteAgo, minuteAgo);
+    expect(publishedKeeper(root)).toBeUndefined();
+    writeFileSync(file, `{"directories": 4}`);
+    expect(publishedKeeper(root)).toBeUndefined();
+    writeFileSync(file, JSON.stringify(STATE));
+    expect(publishedKeeper(root)).toEqual(STATE);
+    chmodSync(file, 0o666);
+    expect(publishedKeeper(root)).toBeUndefined();
+  });
+
+  test("is not written into a directory that others can write", () => {
+    const root = scratchDir();
+    mkdirSync(join(root, "run/unghost"), { recursive: true });
+    chmodSync(join(root, "run/unghost"), 0o777);
+
+    publish(root);
+
+    expect(readdirSync(join(root, "run/unghost"))).toEqual([]);
+  });
+
+  test("replaces a link in its place, and leaves alone what the link names", () => {
+    const root = scratchDir();
+    const outside = join(scratchDir(), "outside");
+    mkdirSync(join(root, "run/unghost"), { recursive: true, mode: 0o700 });
+    symlinkSync(outside, join(root, "run/unghost/keeper.json"));
+
+    publish(root);
+
+    expect(publishedKeeper(root)).toEqual(STATE);
+    expect(existsSync(outside)).toBe(false);
+  });
+});
