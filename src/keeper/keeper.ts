@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { watchDirectories } from "./directory-watch.ts";
 import type { KeeperProblem, KeeperState } from "./keeper-state.ts";
 import { directoryFinder, type KeptRoot } from "./kept-directories.ts";
+import { pause, signal } from "./signal.ts";
 import { syncEntries } from "./sync-entries.ts";
 import { waitingFiles } from "./waiting-files.ts";
 import { SETTLE_MS, writebackQueue } from "./writeback-queue.ts";
@@ -29,9 +29,13 @@ export interface Keeper {
   close(): void;
 }
 
-/** Under churn one commit serves all files of this time, and the disk is everybody else's for some of it. */
+/**
+ * A sync makes the file system commit its journal, and plugins that make or delete files meanwhile wait for that: on a
+ * slow disk, for long. So syncs take a tenth of the time at most. Content is written at once in any case.
+ */
+const PAUSE_PER_SYNC = 9;
 const LEAST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 30_000;
 /** How long a directory that was made again, or cannot be watched, may go unnoticed. */
 const REFRESH_MS = 1000;
 /** What is noticed meanwhile waits for no more than these. */
@@ -51,20 +55,30 @@ export function openKeeper(options: KeeperOptions): Keeper {
   let syncingSinceMs: number | undefined;
   let refreshAtMs = 0;
   let isClosed = false;
-  let wake: () => void = () => undefined;
+  const due = signal();
+  const hasFiles = signal();
 
-  const writeback = writebackQueue();
+  const writeback = writebackQueue(refreshSoon);
   /** Directories of which something was heard since the last refresh, and the times of change of all at that refresh. */
   const heardOf = new Set<string>();
   let lastChanges: ReadonlyMap<string, number> = new Map();
 
   const watch = (options.watch ?? watchDirectories)((dir, name) => {
     heardOf.add(dir);
-    if (name === undefined) refreshAtMs = 0;
-    if (name !== undefined && waiting.notice(dir, name)) writeback.notice(dir, name);
-    else toSweep.add(dir);
-    wake();
+    if (name !== undefined && waiting.notice(dir, name)) {
+      writeback.notice(dir, name);
+      hasFiles.raise();
+      return;
+    }
+    toSweep.add(dir);
+    if (name === undefined) refreshSoon();
+    else due.raise();
   });
+
+  function refreshSoon(): void {
+    refreshAtMs = 0;
+    due.raise();
+  }
 
   function refresh(): void {
     refreshAtMs = performance.now() + REFRESH_MS;
@@ -101,8 +115,14 @@ export function openKeeper(options: KeeperOptions): Keeper {
       const young = await youngFiles(dir, sinceLastSweep(dir));
       forgetProblems((problem) => problem.kind === "unlisted" && problem.dir === dir);
       if (young.kind === "refused") setProblem({ kind: "unlisted", dir, reason: young.reason });
-      else waiting.addSwept(dir, young.names);
+      else addSwept(dir, young.names);
     }
+  }
+
+  function addSwept(dir: string, names: readonly string[]): void {
+    waiting.addSwept(dir, names);
+    for (const name of names) writeback.notice(dir, name);
+    if (names.length > 0) hasFiles.raise();
   }
 
   /** undefined: the last minute, also when the clock was set back. A second more than needed, for coarse timestamps. */
@@ -113,23 +133,26 @@ export function openKeeper(options: KeeperOptions): Keeper {
     return last === undefined || last === 0 || last > now ? undefined : last - REFRESH_MS;
   }
 
-  async function syncBatch(): Promise<void> {
+  /** Milliseconds that the slowest of its syncs took. */
+  async function syncBatch(): Promise<number> {
     syncingSinceMs = performance.now();
     const batch = [...waiting.take(FILES_A_BATCH)];
-    await Promise.all(batch.map(([dir, names]) => syncDirectory(dir, names)));
+    const took = await Promise.all(batch.map(([dir, names]) => syncDirectory(dir, names)));
     syncingSinceMs = undefined;
+    return Math.max(0, ...took);
   }
 
-  async function syncDirectory(dir: string, names: ReadonlyMap<string, number>): Promise<void> {
-    const { synced, directories: below, failed, isGone } = await sync(dir, names.keys());
-    if (isClosed) return;
-    if (isGone || below.length > 0) refreshAtMs = 0;
+  async function syncDirectory(dir: string, names: ReadonlyMap<string, number>): Promise<number> {
+    const { synced, directories: below, failed, isGone, slowestMs } = await sync(dir, names.keys());
+    if (isClosed) return 0;
+    if (isGone || below.length > 0) refreshSoon();
     forgetProblems((problem) => problem.kind === "unsynced" && problem.dir === dir);
     const [first] = failed;
     if (first !== undefined) setProblem({ kind: "unsynced", dir, code: first.code });
     filesSynced += synced.length;
     const now = performance.now();
     if (synced.length > 0) options.onSynced?.(synced.map((name) => (now - (names.get(name) ?? now)) / 1000));
+    return slowestMs;
   }
 
   function setProblem(problem: KeeperProblem): void {
@@ -149,41 +172,40 @@ export function openKeeper(options: KeeperOptions): Keeper {
     options.onProblems?.([...problems.values()]);
   }
 
-  /** Milliseconds that the disk was used for. */
-  async function round(): Promise<number> {
+  async function refreshAndSweep(): Promise<void> {
     if (performance.now() >= refreshAtMs) refresh();
     await sweep();
-    const startedAt = performance.now();
-    const hasFiles = waiting.size > 0;
-    if (hasFiles) await syncBatch();
     reportProblems();
-    return hasFiles ? performance.now() - startedAt : 0;
   }
 
-  async function untilNoticed(): Promise<void> {
-    if (waiting.size > 0 || toSweep.size > 0) return;
-    const noticed = new Promise<void>((resolve) => {
-      wake = resolve;
-    });
-    await Promise.race([noticed, pause(Math.max(0, refreshAtMs - performance.now()))]);
-    if (waiting.size > 0) await pause(SETTLE_MS);
-  }
-
-  async function syncAllYoung(): Promise<void> {
-    do await round();
-    while (!isClosed && waiting.size > 0);
-  }
-
-  async function run(): Promise<void> {
+  /** Never waits for a sync: a directory that is made while the disk is slow is watched at once. */
+  async function watchLoop(): Promise<void> {
     while (!isClosed) {
-      await untilNoticed();
-      const usedMs = isClosed ? 0 : await round();
-      if (usedMs > 0) await pause(Math.min(Math.max(usedMs, LEAST_PAUSE_MS), LONGEST_PAUSE_MS));
+      if (toSweep.size === 0) await due.wait(Math.max(0, refreshAtMs - performance.now()));
+      if (!isClosed) await refreshAndSweep();
     }
   }
 
-  const started = syncAllYoung();
-  started.then(run).catch(options.onLost);
+  async function syncLoop(): Promise<void> {
+    while (!isClosed) {
+      if (waiting.size === 0) await hasFiles.wait();
+      await pause(SETTLE_MS);
+      if (isClosed || waiting.size === 0) continue;
+      const slowestMs = await syncBatch();
+      reportProblems();
+      await pause(Math.min(Math.max(slowestMs * PAUSE_PER_SYNC, LEAST_PAUSE_MS), LONGEST_PAUSE_MS));
+    }
+  }
+
+  async function syncAllYoung(): Promise<void> {
+    while (!isClosed && waiting.size > 0) await syncBatch();
+    reportProblems();
+  }
+
+  const swept = refreshAndSweep();
+  const started = swept.then(syncAllYoung);
+  started.then(syncLoop).catch(options.onLost);
+  swept.then(watchLoop).catch(options.onLost);
   return {
     started,
     state: () => ({
@@ -197,11 +219,8 @@ export function openKeeper(options: KeeperOptions): Keeper {
       isClosed = true;
       watch.close();
       writeback.close();
-      wake();
+      due.raise();
+      hasFiles.raise();
     },
   };
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return sleep(milliseconds, undefined, { ref: false });
 }

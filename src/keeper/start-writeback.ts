@@ -1,12 +1,17 @@
 import { constants, read } from "node:fs";
 import { promisify } from "node:util";
-import { closeFd, openDirectory, openEntry } from "./open-entry.ts";
+import { closeFd, type OpenedEntry, openDirectory, openEntry } from "./open-entry.ts";
 import { turns } from "./turns.ts";
 
 const readFd = promisify(read);
 
 /** Threads of its own: a slow fsync must not delay writeback. */
 const inTurn = turns(2);
+
+export interface StartedWriteback {
+  /** Some of the names are directories: there may be files to keep in them. */
+  readonly hasDirectories: boolean;
+}
 
 /** What is read is discarded. No plugin writes more than this about a pod. */
 const block = Buffer.alloc(64 * 1024);
@@ -19,19 +24,20 @@ const block = Buffer.alloc(64 * 1024);
  * A direct read does that: the file system writes its dirty pages before it reads the disk. It waits for this file's
  * content alone, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
  */
-export async function startWriteback(dir: string, names: Iterable<string>): Promise<void> {
+export async function startWriteback(dir: string, names: Iterable<string>): Promise<StartedWriteback> {
   const dirFd = await openDirectory(dir);
-  if (dirFd === undefined) return;
+  if (dirFd === undefined) return { hasDirectories: false };
   try {
-    await Promise.all([...names].map((name) => inTurn(() => readDirectly(dirFd, name))));
+    const kinds = await Promise.all([...names].map((name) => inTurn(() => readDirectly(dirFd, name))));
+    return { hasDirectories: kinds.includes("directory") };
   } finally {
     await closeFd(dirFd);
   }
 }
 
-async function readDirectly(dirFd: number, name: string): Promise<void> {
+async function readDirectly(dirFd: number, name: string): Promise<OpenedEntry["kind"]> {
   const entry = await openEntry(dirFd, name, constants.O_DIRECT);
-  if (entry.kind !== "file") return;
+  if (entry.kind !== "file") return entry.kind;
   try {
     await readFd(entry.fd, block, 0, block.length, 0);
   } catch {
@@ -39,4 +45,5 @@ async function readDirectly(dirFd: number, name: string): Promise<void> {
   } finally {
     await closeFd(entry.fd);
   }
+  return entry.kind;
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "./signal.ts";
 import { startWriteback } from "./start-writeback.ts";
 
 /** Content of noticed files is written soon, however long the sync under way takes. */
@@ -12,7 +12,11 @@ export const SETTLE_MS = 5;
 /** What comes while the disk hangs is left to the sync. */
 const MOST_PENDING = 1024;
 
-export function writebackQueue(start: typeof startWriteback = startWriteback): WritebackQueue {
+export function writebackQueue(
+  /** A directory was noticed. */
+  onDirectory: () => void,
+  start: typeof startWriteback = startWriteback,
+): WritebackQueue {
   let pending = new Map<string, Set<string>>();
   let size = 0;
   let isRunning = false;
@@ -20,11 +24,12 @@ export function writebackQueue(start: typeof startWriteback = startWriteback): W
   async function run(): Promise<void> {
     isRunning = true;
     while (size > 0) {
-      await sleep(SETTLE_MS, undefined, { ref: false });
+      await pause(SETTLE_MS);
       const batch = pending;
       pending = new Map();
       size = 0;
-      await Promise.all([...batch].map(([dir, names]) => start(dir, names)));
+      const started = await Promise.all([...batch].map(([dir, names]) => start(dir, names)));
+      if (started.some(({ hasDirectories }) => hasDirectories)) onDirectory();
     }
     isRunning = false;
   }

@@ -150,7 +150,7 @@ describe("the keeper", () => {
     const { keeper } = keep(dir, {
       sync: async () => {
         await promise;
-        return { synced: [], directories: [], failed: [], isGone: false };
+        return { synced: [], directories: [], failed: [], isGone: false, slowestMs: 0 };
       },
     });
     await keeper.started;
@@ -163,6 +163,27 @@ describe("the keeper", () => {
     keeper.close();
   });
 
+  test("notices new directories and writes their files back while a sync hangs", async () => {
+    const dir = scratchDir();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onTestFinished(() => resolve());
+    const { keeper } = keep(dir, {
+      sync: async () => {
+        await promise;
+        return { synced: [], directories: [], failed: [], isGone: false, slowestMs: 0 };
+      },
+    });
+    await keeper.started;
+    writeFileSync(join(dir, "file"), "content");
+    await until("a sync is under way", GUARD_MS, () => keeper.state().syncingSeconds > 0 || undefined);
+
+    mkdirSync(join(dir, "networks/cbr0"), { recursive: true });
+    writeFileSync(join(dir, "networks/cbr0/10.88.0.2"), "id");
+
+    await until("the directories are watched", GUARD_MS, () => keeper.state().directories === 3 || undefined);
+    await until("the file waits", GUARD_MS, () => keeper.state().waiting > 1 || undefined);
+  });
+
   test("reports a disk that refuses, and takes it back when it no longer does", async () => {
     const dir = scratchDir();
     let code: string | undefined = "EIO";
@@ -171,7 +192,7 @@ describe("the keeper", () => {
       sync: async (_path, names) => {
         const list = [...names];
         const failed = code === undefined ? [] : list.map((name) => ({ name, code: code ?? "" }));
-        return { synced: code === undefined ? list : [], directories: [], failed, isGone: false };
+        return { synced: code === undefined ? list : [], directories: [], failed, isGone: false, slowestMs: 0 };
       },
       onProblems: (problems) => reported.push(problems),
     });

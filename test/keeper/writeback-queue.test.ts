@@ -7,13 +7,21 @@ const GUARD_MS = 30_000;
 
 function recordingQueue(first: Promise<void>) {
   const started: string[][] = [];
-  const queue = writebackQueue(async (dir, names) => {
-    started.push([...names].map((name) => `${dir}/${name}`));
-    if (started.length === 1) await first;
-  });
+  let directories = 0;
+  const queue = writebackQueue(
+    () => {
+      directories += 1;
+    },
+    async (dir, names) => {
+      const list = [...names];
+      started.push(list.map((name) => `${dir}/${name}`));
+      if (started.length === 1) await first;
+      return { hasDirectories: list.includes("directory") };
+    },
+  );
   onTestFinished(() => queue.close());
   const hasStarted = (count: number) => until(`${count} started`, GUARD_MS, () => started.length >= count || undefined);
-  return { queue, started, hasStarted };
+  return { queue, started, hasStarted, directories: () => directories };
 }
 
 describe("writebackQueue", () => {
@@ -29,6 +37,14 @@ describe("writebackQueue", () => {
     await hasStarted(3);
 
     expect(started).toEqual([["/results/a", "/results/b"], ["/results/a"], ["/networks/c"]]);
+  });
+
+  test("reports that a directory was among them", async () => {
+    const { queue, directories } = recordingQueue(Promise.resolve());
+
+    queue.notice("/networks", "directory");
+
+    await until("it is reported", GUARD_MS, () => directories() === 1 || undefined);
   });
 
   test("holds no more than it has to while the disk hangs", async () => {
