@@ -15,6 +15,7 @@ import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-nod
 import { UNGHOST } from "./unghost.ts";
 
 const noDisk = await whyNoLoopDisk("ext4");
+const noXfs = await whyNoLoopDisk("xfs");
 const PODS = 4;
 /** What is older must be on disk. */
 const OLD_MS = 2000;
@@ -39,22 +40,26 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
       expect(results(node)).toHaveLength(PODS);
     });
 
-    test("have their content on disk before their names once writeback was started, without a sync of theirs", async () => {
-      const dir = scratchDir();
-      onTestFinished(() => unmountBelow(dir));
-      const disk = await createLoopDisk(dir, "ext4");
-      // Not by Node: as plugins write, without a truncation, which would make the file system write at the close.
-      execFileSync("sh", ["-c", "printf content >plain && printf content >started"], { cwd: `${dir}/disk` });
-      await startWriteback(`${dir}/disk`, ["started"]);
-      // Somebody else's sync commits the names of both.
-      execFileSync("sh", ["-c", "echo other >other && sync other"], { cwd: `${dir}/disk` });
+    const fileSystems = (["ext4", "xfs"] as const).filter((_, index) => [noDisk, noXfs][index] === undefined);
+    test.each(fileSystems)(
+      "on %s include their content or are absent once writeback was started",
+      async (fileSystem) => {
+        const dir = scratchDir();
+        onTestFinished(() => unmountBelow(dir));
+        const disk = await createLoopDisk(dir, fileSystem);
+        // Not by Node: as plugins write, without a truncation, which would make the file system write at the close.
+        execFileSync("sh", ["-c", "printf content >plain && printf content >started"], { cwd: `${dir}/disk` });
+        await startWriteback(`${dir}/disk`, ["started"]);
+        // A sync of another file commits the names of both.
+        execFileSync("sh", ["-c", "echo other >other && sync other"], { cwd: `${dir}/disk` });
 
-      await disk.freeze();
-      await disk.remount();
+        await disk.freeze();
+        await disk.remount();
 
-      const contents = ["plain", "started"].map((name) => readFileSync(`${dir}/disk/${name}`, "utf8"));
-      expect(contents).toEqual(["", "content"]);
-    });
+        const contents = ["plain", "started"].map((name) => readFileSync(`${dir}/disk/${name}`, "utf8"));
+        expect(contents).toEqual(["", "content"]);
+      },
+    );
 
     test("are whole with unghost keep", async () => {
       const node = await start({ disk: "ext4" });

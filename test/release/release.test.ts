@@ -1,13 +1,16 @@
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { cached } from "../../lab/cache.ts";
 import { run, runOrThrow } from "../../lab/command.ts";
 import { unpackDebianPackages } from "../../lab/debian-packages.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { parseJson, property } from "../../src/host/json.ts";
 
 const RELEASE = "dist/release";
 const BUILD_MS = 600_000;
@@ -46,12 +49,40 @@ test("the archive of this machine runs without Node", async () => {
   }
 });
 
-test.skipIf(process.arch !== "x64")("the executable for arm64 runs, system calls included", async () => {
+/** The executable for arm64, on a processor of another kind. */
+async function emulatedUnghost(): Promise<readonly string[]> {
   const root = await cached("qemu-arm64", (dir) =>
     unpackDebianPackages(["qemu-user-static", "libc6-arm64-cross"], dir),
   );
-  const emulated = [join(root, "usr/bin/qemu-aarch64-static"), "-L", join(root, "usr/aarch64-linux-gnu")];
-  const unghost = [...emulated, join(RELEASE, "linux-arm64/unghost")];
+  const emulator = join(root, "usr/bin/qemu-aarch64-static");
+  return [emulator, "-L", join(root, "usr/aarch64-linux-gnu"), join(RELEASE, "linux-arm64/unghost")];
+}
+
+test.skipIf(process.arch !== "x64")("the executable for arm64 watches and syncs files of CNI plugins", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const [emulator = "", ...args] = await emulatedUnghost();
+  const keep = [...args, "keep", "--verbose", "--host-root", dir, "--cni-cache-dir", "/results"];
+  // With its switches set it does not start itself again, which an emulator cannot do.
+  const env = { BUN_JSC_useJIT: "0", UV_THREADPOOL_SIZE: "8" };
+  const keeper = spawn(emulator, keep, { env, stdio: ["ignore", "pipe", "inherit"], timeout: BUILD_MS });
+  onTestFinished(() => void keeper.kill("SIGKILL"));
+
+  const logged: unknown[] = [];
+  for await (const line of createInterface(keeper.stdout)) {
+    logged.push(property(parseJson(line), "msg"));
+    if (logged.length === 1) {
+      await mkdir(join(dir, "results"));
+      await writeFile(join(dir, "results/cbr0"), "{}");
+    }
+    if (logged.at(-1) === "CNI files synced") break;
+  }
+
+  expect([logged[0], logged.at(-1)]).toEqual(["CNI files are kept durable", "CNI files synced"]);
+});
+
+test.skipIf(process.arch !== "x64")("the executable for arm64 runs, system calls included", async () => {
+  const unghost = await emulatedUnghost();
 
   const version = await run([...unghost, "version", "-o", "json"], { timeoutMs: BUILD_MS });
   const locked = await run([...unghost, "system-call", "flock", "exclusive"], { timeoutMs: BUILD_MS });
