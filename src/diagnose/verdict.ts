@@ -1,5 +1,5 @@
 import type { Finding } from "../evidence/finding.ts";
-import { isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
+import { isCreation, isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
 import { callReports } from "../evidence/reports.ts";
 import type { Verdict } from "../evidence/verdict.ts";
 import type { NodeView } from "../evidence/view.ts";
@@ -76,7 +76,7 @@ function podNameIn(name: string): string {
 /** Can this node create a pod? Answered from what was created last, what failed last and what is pending. */
 export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodCreation {
   const last = { ...lastCreated(view), ...lastFailed(view) };
-  const blocked = pending.filter((one) => isFailing(one) && one.reason.startsWith("creation-") && one.pod);
+  const blocked = pending.filter((one) => isFailing(one) && isCreation(one) && one.pod);
   return {
     able: isAble(view, blocked, last),
     ...last,

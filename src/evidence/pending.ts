@@ -100,6 +100,23 @@ export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
   }
 }
 
+/** Whether a pod waits for its sandbox to be created. */
+export function isCreation({ reason }: Pick<Pending, "reason">): boolean {
+  switch (reason) {
+    case "creation-overdue":
+    case "creation-retrying":
+    case "creation-failing":
+    case "creation-waiting":
+    case "creation-in-flight":
+      return true;
+    case "removal-overdue":
+    case "removal-failing":
+    case "removal-in-flight":
+    case "runtime-status-hanging":
+      return false;
+  }
+}
+
 /** Can this node create a pod? */
 export interface PodCreation {
   readonly able: "yes" | "no" | "unknown";

@@ -9,6 +9,8 @@ export type CheckedAgent =
   | { readonly ok: true; readonly settings: AgentSettings }
   | { readonly ok: false; readonly problems: readonly string[] };
 
+/** Complaints about keys, or about several values at once; every other one is about the value at its path. */
+const ABOUT_KEYS: ReadonlySet<string> = new Set(["raw_check", "partial_check", "loose_object"]);
 /** Longer values are not worth repeating. */
 const MOST_QUOTED = 60;
 /** Line 9 before line 10. */
@@ -28,7 +30,7 @@ export function checkAgentConfig(
     const path = (issue.path ?? []).map(({ key }) => String(key));
     const override = overrides.get(path[0] ?? "");
     const place = override?.from ?? placeInFile(parsed, [AGENT_KEY, ...path]);
-    const got = issue.message.startsWith("expected") ? `, got ${quoted(valueAt(merged, path))}` : "";
+    const got = !ABOUT_KEYS.has(issue.type) ? `, got ${quoted(valueAt(merged, path))}` : "";
     return `${place}: ${issue.message}${got}`;
   });
   return { ok: false, problems: problems.toSorted(IN_FILE_ORDER.compare) };

@@ -121,28 +121,35 @@ function isSame(found: Found, before: FileState): boolean {
 /** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
 export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
-  const kept = lookAt(places.file);
-  if (kept.what === "nothing") {
-    await removeEntryDirectory(places.directory);
-    return { how: "undone", detail: `${action.path} had been put back.` };
-  }
   const parent = holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
-  const stillKept = {
-    how: "completed",
-    detail: `${action.path} had not been put back and is still in quarantine.`,
-  } as const;
-  if (parent.value === undefined) return stillKept;
   try {
-    await unlinkIfThere(parent.value.entry(places.asideName));
-    if (!(await hasContent(parent.value.entry(places.name), action.before))) return stillKept;
-    await parent.value.sync();
-    await unlink(places.file);
-    await removeEntryDirectory(places.directory);
-    return { how: "undone", detail: `${action.path} had been put back.` };
+    const isKept = lookAt(places.file).what !== "nothing";
+    const settled = await settleUndoIn(parent.value, places, action, isKept);
+    if (settled.how !== "completed") await removeEntryDirectory(places.directory);
+    return settled;
   } finally {
-    parent.value.close();
+    parent.value?.close();
   }
+}
+
+async function settleUndoIn(
+  parent: HeldDirectory | undefined,
+  places: Places,
+  { path, before }: QuarantineAction,
+  isKept: boolean,
+): Promise<Settled> {
+  if (parent !== undefined) await unlinkIfThere(parent.entry(places.asideName));
+  if (parent !== undefined && (await hasContent(parent.entry(places.name), before))) {
+    await parent.sync();
+    if (isKept) await unlink(places.file);
+    return { how: "undone", detail: `${path} had been put back.` };
+  }
+  if (isKept) return { how: "completed", detail: `${path} had not been put back and is still in quarantine.` };
+  const isReplaced = parent !== undefined && lookAt(parent.entry(places.name)).what !== "nothing";
+  return isReplaced
+    ? { how: "interrupted", detail: `The file is no longer in quarantine, and ${path} has other content.` }
+    : { how: "lost", detail: `The file is neither in quarantine nor at ${path}.` };
 }
 
 /** multus never removes the marker it is given, and a later pod must not meet it: gone, unless somebody rewrote it. */

@@ -170,6 +170,35 @@ describe("what fails around a file that is put back", () => {
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 
+  test("an interrupted undo whose file vanished from quarantine is reported as lost", async () => {
+    const { path, file, settle } = await interrupted();
+    rmSync(file);
+
+    expect(await settle()).toMatchObject({ how: "lost", detail: expect.stringContaining(path) });
+  });
+
+  test("an interrupted undo whose file vanished is not undone by another file at its place", async () => {
+    const { path, file, settle } = await interrupted();
+    rmSync(file);
+    writeFileSync(path, "another pod's cache");
+
+    expect(await settle()).toMatchObject({ how: "interrupted", detail: expect.stringContaining("other content") });
+    expect(readFileSync(path, "utf8")).toBe("another pod's cache");
+  });
+
+  test("undo fails when the file vanishes from quarantine while it is put back", async () => {
+    const { id, file } = await moved("cache");
+    vi.spyOn(shop.journal, "undoing").mockImplementationOnce(() => {
+      rmSync(file);
+      return Promise.resolve({ ok: true, value: undefined });
+    });
+
+    expect(await undo(shop, { id })).toMatchObject({
+      outcome: "failed",
+      refusal: { message: expect.stringContaining("neither") },
+    });
+  });
+
   test("an interrupted undo that had put the file back is completed", async () => {
     const { path, file, settle } = await interrupted();
     linkSync(file, path);
