@@ -1,5 +1,5 @@
-import { type InstallOptions, runInstall } from "../../../src/cli/install.ts";
-import { runUninstall, type UninstallOptions } from "../../../src/cli/uninstall.ts";
+import { type InstallOptions, runInstall } from "../../../src/cli/commands/install.ts";
+import { runUninstall, type UninstallOptions } from "../../../src/cli/commands/uninstall.ts";
 import type { ScratchHost } from "./scratch-host.ts";
 
 export interface Ran {

@@ -1,20 +1,20 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { type BootReport, readBootReport } from "../boot/boot-report.ts";
-import { findStateDir } from "../heal/files/state-dir.ts";
-import { type History, readHistory } from "../heal/journal/history.ts";
-import { printable } from "../host/printable.ts";
-import { describeError } from "../host/system-error.ts";
-import { formatDocument } from "../report/format.ts";
-import { historyDocument, renderEntry, renderHistory } from "../report/history.ts";
-import type { OutputFormat } from "../report/output-format.ts";
-import type { Context } from "./commands/context.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { positive } from "./flag-kinds.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlags } from "./node-settings.ts";
-import { resolveSettings } from "./settings.ts";
-import { stateDirOf } from "./state.ts";
+import { type BootReport, readBootReport } from "../../boot/boot-report.ts";
+import { findStateDir } from "../../heal/files/state-dir.ts";
+import { type History, readHistory } from "../../heal/journal/history.ts";
+import { printable } from "../../host/printable.ts";
+import { describeError } from "../../host/system-error.ts";
+import { formatDocument } from "../../report/format.ts";
+import { historyDocument, renderEntry, renderHistory } from "../../report/history.ts";
+import type { OutputFormat } from "../../report/output-format.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { positive } from "../flag-kinds.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import { stateDirOf } from "../state.ts";
+import type { Context } from "./context.ts";
 
 interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
   readonly limit?: number;

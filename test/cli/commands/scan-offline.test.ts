@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import * as v from "valibot";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bootProc } from "../../lab/simulated/proc-files.ts";
-import { runScanOffline, type ScanOfflineFlags } from "../../src/cli/scan-offline.ts";
-import { NodeReportSchema } from "../../src/report/node-report.ts";
-import { type Tree, writeBolt } from "../snapshot/bolt/write-bolt.ts";
-import { metadataTree, sandboxContainer } from "../snapshot/metadata-tree.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { bootProc } from "../../../lab/simulated/proc-files.ts";
+import { runScanOffline, type ScanOfflineFlags } from "../../../src/cli/commands/scan-offline.ts";
+import { NodeReportSchema } from "../../../src/report/node-report.ts";
+import { type Tree, writeBolt } from "../../snapshot/bolt/write-bolt.ts";
+import { metadataTree, sandboxContainer } from "../../snapshot/metadata-tree.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;
 

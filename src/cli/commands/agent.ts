@@ -1,25 +1,25 @@
 import { buildCommand } from "@stricli/core";
-import { runAgent } from "../agent/agent.ts";
-import { initialState } from "../agent/initial-state.ts";
-import { logEvents, openLog } from "../agent/log.ts";
-import { openStore } from "../agent/store.ts";
-import { readTimeline } from "../agent/timeline-file.ts";
-import { acquireAgentLock } from "../heal/locks/run-lock.ts";
-import { describeError } from "../host/system-error.ts";
-import { checkClassNames } from "./class-names.ts";
-import type { Context } from "./commands/context.ts";
-import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";
-import { readAgentPolicy } from "./config/read-agent-policy.ts";
-import { watchConfigFile } from "./config/watch.ts";
-import { configPath } from "./config-file.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { interruptedBySignals } from "./interruption.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
-import { askedConfigFile, resolveSettings } from "./settings.ts";
-import { SettingsError } from "./settings-error.ts";
-import { sessionOptions } from "./state.ts";
-import { VERSION } from "./version.ts";
+import { runAgent } from "../../agent/agent.ts";
+import { initialState } from "../../agent/initial-state.ts";
+import { logEvents, openLog } from "../../agent/log.ts";
+import { openStore } from "../../agent/store.ts";
+import { readTimeline } from "../../agent/timeline-file.ts";
+import { acquireAgentLock } from "../../heal/locks/run-lock.ts";
+import { describeError } from "../../host/system-error.ts";
+import { checkClassNames } from "../class-names.ts";
+import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
+import { readAgentPolicy } from "../config/read-agent-policy.ts";
+import { watchConfigFile } from "../config/watch.ts";
+import { configPath } from "../config-file.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { interruptedBySignals } from "../interruption.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { askedConfigFile, resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import { sessionOptions } from "../state.ts";
+import { VERSION } from "../version.ts";
+import type { Context } from "./context.ts";
 
 export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
   docs: {

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { runCli } from "../../src/cli/app.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { runCli } from "../../../src/cli/app.ts";
+import type { Io } from "../../../src/cli/io.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;
 beforeEach(() => {

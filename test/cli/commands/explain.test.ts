@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { classes } from "../../src/classes/index.ts";
-import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
+import { classes } from "../../../src/classes/index.ts";
+import { type ExplainOptions, runExplain } from "../../../src/cli/commands/explain.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "unghost-explain-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

@@ -1,16 +1,16 @@
 import { buildCommand } from "@stricli/core";
-import { printable } from "../host/printable.ts";
-import type { Context } from "./commands/context.ts";
-import { type AgentFlags, agentFlags } from "./config/agent-settings.ts";
-import { effectiveConfig } from "./config/effective.ts";
-import { inspectConfig } from "./config/inspect.ts";
-import { renderConfigJson, renderConfigYaml } from "./config/render.ts";
-import { configPath } from "./config-file.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { onOff } from "./flag-kinds.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
-import { askedConfigFile } from "./settings.ts";
+import { printable } from "../../host/printable.ts";
+import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
+import { effectiveConfig } from "../config/effective.ts";
+import { inspectConfig } from "../config/inspect.ts";
+import { renderConfigJson, renderConfigYaml } from "../config/render.ts";
+import { configPath } from "../config-file.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { onOff } from "../flag-kinds.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { askedConfigFile } from "../settings.ts";
+import type { Context } from "./context.ts";
 
 export const configCommand = buildCommand<ConfigFlags, [], Context>({
   docs: { brief: "Show the configuration that holds, and where each value comes from. Exit 0, or 64 when it is wrong" },

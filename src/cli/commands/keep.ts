@@ -1,21 +1,21 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
-import { logKeeperProblems } from "../agent/durable-cni-files.ts";
-import { openLog } from "../agent/log.ts";
-import { describeError } from "../host/system-error.ts";
-import { openKeeper } from "../keeper/keeper.ts";
-import { describeKeeper, isSerious } from "../keeper/keeper-state.ts";
-import { pluginRoots } from "../keeper/plugin-roots.ts";
-import { publishKeeper } from "../keeper/published-state.ts";
-import { runtimeConfDir } from "../keeper/runtime-conf-dir.ts";
-import type { Context } from "./commands/context.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { onOff } from "./flag-kinds.ts";
-import { interruptedBySignals } from "./interruption.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
-import { resolveSettings } from "./settings.ts";
+import { logKeeperProblems } from "../../agent/durable-cni-files.ts";
+import { openLog } from "../../agent/log.ts";
+import { describeError } from "../../host/system-error.ts";
+import { openKeeper } from "../../keeper/keeper.ts";
+import { describeKeeper, isSerious } from "../../keeper/keeper-state.ts";
+import { pluginRoots } from "../../keeper/plugin-roots.ts";
+import { publishKeeper } from "../../keeper/published-state.ts";
+import { runtimeConfDir } from "../../keeper/runtime-conf-dir.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { onOff } from "../flag-kinds.ts";
+import { interruptedBySignals } from "../interruption.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import type { Context } from "./context.ts";
 
 export const keepCommand = buildCommand<KeepFlags, [], Context>({
   docs: {

@@ -1,24 +1,24 @@
 import { buildCommand } from "@stricli/core";
-import { type Diagnosis, diagnose } from "../diagnose/diagnose.ts";
-import { observeNode } from "../diagnose/observe-node.ts";
-import type { Selection } from "../diagnose/select.ts";
-import { buildReport } from "../report/build.ts";
-import type { NodeReport } from "../report/node-report.ts";
-import type { Snapshot } from "../snapshot/types.ts";
-import { checkClassNames } from "./class-names.ts";
-import type { Context } from "./commands/context.ts";
-import type { ExitCode } from "./exit-codes.ts";
-import { list, onOff, targetsParameter, text } from "./flag-kinds.ts";
-import { runBeside, withHealingBeside } from "./healing-beside.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
+import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
+import { observeNode } from "../../diagnose/observe-node.ts";
+import type { Selection } from "../../diagnose/select.ts";
+import { buildReport } from "../../report/build.ts";
+import type { NodeReport } from "../../report/node-report.ts";
+import type { Snapshot } from "../../snapshot/types.ts";
+import { checkClassNames } from "../class-names.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import { list, onOff, targetsParameter, text } from "../flag-kinds.ts";
+import { runBeside, withHealingBeside } from "../healing-beside.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { duration } from "../setting-values.ts";
+import { resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import { showOneLine, showReport, type TableShape } from "../show-report.ts";
+import { takeLayout } from "../table-flags.ts";
+import { narrowing, selectionOf, withSelection } from "../targets.ts";
+import type { Context } from "./context.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
-import { duration } from "./setting-values.ts";
-import { resolveSettings } from "./settings.ts";
-import { SettingsError } from "./settings-error.ts";
-import { showOneLine, showReport, type TableShape } from "./show-report.ts";
-import { takeLayout } from "./table-flags.ts";
-import { narrowing, selectionOf, withSelection } from "./targets.ts";
 
 type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
 
@@ -83,7 +83,7 @@ export async function runScan(asked: ScanFlags, targets: readonly string[], io: 
   if (watch !== true) return await show(io);
   const from = { value: interval, from: "--interval" };
   const intervalMs = (interval === undefined ? undefined : duration(from, SHORTEST_INTERVAL_MS)) ?? DEFAULT_INTERVAL_MS;
-  const { watchScan } = await import("./watch-scan.ts");
+  const { watchScan } = await import("../watch-scan.ts");
   return await watchScan(show, { intervalMs, stamped: settings.output === "table" }, io);
 }
 

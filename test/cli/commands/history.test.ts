@@ -2,9 +2,9 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { type HistoryOptions, runHistory } from "../../src/cli/history.ts";
-import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+import { type HistoryOptions, runHistory } from "../../../src/cli/commands/history.ts";
+import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../../heal/workshop.ts";
 
 let shop: Workshop;
 beforeEach(async () => {

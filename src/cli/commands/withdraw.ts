@@ -1,13 +1,13 @@
 import { buildCommand } from "@stricli/core";
-import { withdraw } from "../agent/kube/withdraw.ts";
-import { withApi } from "../fleet/with-api.ts";
-import { clusterOpener } from "../kube/open-cluster.ts";
-import type { Context } from "./commands/context.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { text } from "./flag-kinds.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlags } from "./node-settings.ts";
-import { resolveSettings } from "./settings.ts";
+import { withdraw } from "../../agent/kube/withdraw.ts";
+import { withApi } from "../../fleet/with-api.ts";
+import { clusterOpener } from "../../kube/open-cluster.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { text } from "../flag-kinds.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import type { Context } from "./context.ts";
 
 export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
   docs: {

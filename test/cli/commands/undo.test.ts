@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runUndo, type UndoOptions } from "../../src/cli/undo.ts";
-import { ownIdentity } from "../../src/heal/locks/run-lock.ts";
-import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, STOP, steadyRandom, WHY, type Workshop } from "../heal/workshop.ts";
+import { runUndo, type UndoOptions } from "../../../src/cli/commands/undo.ts";
+import { ownIdentity } from "../../../src/heal/locks/run-lock.ts";
+import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
+import { makeWorkshop, STOP, steadyRandom, WHY, type Workshop } from "../../heal/workshop.ts";
 
 let shop: Workshop;
 beforeEach(async () => {

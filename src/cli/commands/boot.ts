@@ -1,26 +1,26 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { bootOnce } from "../boot/boot.ts";
-import { planRepair, type RepairOptions, repair } from "../boot/repair.ts";
-import { type Asked, findRuntimeFiles } from "../boot/runtime-files.ts";
-import { recordAttachments } from "../boot/shutdown.ts";
-import { startWatchdog } from "../boot/watchdog.ts";
-import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
-import { printable } from "../host/printable.ts";
-import { describeError } from "../host/system-error.ts";
-import { pluginRoots } from "../keeper/plugin-roots.ts";
-import { syncYoung } from "../keeper/sync-young.ts";
-import { DEFAULT_CAP } from "../plan/policy.ts";
-import { formatDocument } from "../report/format.ts";
-import type { Context } from "./commands/context.ts";
-import { parseDurationMs } from "./duration.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { onOff, text } from "./flag-kinds.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "./node-settings.ts";
-import { resolveSettings } from "./settings.ts";
-import { SettingsError } from "./settings-error.ts";
-import { sessionOptions, stateDirOf } from "./state.ts";
+import { bootOnce } from "../../boot/boot.ts";
+import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
+import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
+import { recordAttachments } from "../../boot/shutdown.ts";
+import { startWatchdog } from "../../boot/watchdog.ts";
+import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
+import { printable } from "../../host/printable.ts";
+import { describeError } from "../../host/system-error.ts";
+import { pluginRoots } from "../../keeper/plugin-roots.ts";
+import { syncYoung } from "../../keeper/sync-young.ts";
+import { DEFAULT_CAP } from "../../plan/policy.ts";
+import { formatDocument } from "../../report/format.ts";
+import { parseDurationMs } from "../duration.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { onOff, text } from "../flag-kinds.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import { sessionOptions, stateDirOf } from "../state.ts";
+import type { Context } from "./context.ts";
 
 export const bootCommand = buildCommand<BootFlags, [], Context>({
   docs: { brief: "Heal once per boot, before or right after the runtime starts. Exit 0 always, unless --strict" },

@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
-import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
-import { findStateDir } from "../heal/files/state-dir.ts";
-import type { Recovery } from "../heal/journal/recover.ts";
-import { type UndoOutcome, undo } from "../heal/quarantine/undo.ts";
-import { printable } from "../host/printable.ts";
-import { formatDocument } from "../report/format.ts";
-import type { OutputFormat } from "../report/output-format.ts";
-import type { Context } from "./commands/context.ts";
-import { ExitCode } from "./exit-codes.ts";
-import { onOff } from "./flag-kinds.ts";
-import type { Io } from "./io.ts";
-import { type NodeFlags, nodeFlags } from "./node-settings.ts";
-import { resolveSettings } from "./settings.ts";
-import { SettingsError } from "./settings-error.ts";
-import { sessionOptions } from "./state.ts";
+import { openHealSession, type SessionOptions } from "../../heal/execution/session.ts";
+import { findStateDir } from "../../heal/files/state-dir.ts";
+import type { Recovery } from "../../heal/journal/recover.ts";
+import { type UndoOutcome, undo } from "../../heal/quarantine/undo.ts";
+import { printable } from "../../host/printable.ts";
+import { formatDocument } from "../../report/format.ts";
+import type { OutputFormat } from "../../report/output-format.ts";
+import { ExitCode } from "../exit-codes.ts";
+import { onOff } from "../flag-kinds.ts";
+import type { Io } from "../io.ts";
+import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { resolveSettings } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
+import { sessionOptions } from "../state.ts";
+import type { Context } from "./context.ts";
 
 interface UndoFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
   readonly last?: boolean;
