@@ -1,13 +1,13 @@
 import { type Application, buildApplication, type RouteMap, run, type StricliProcess, text_en } from "@stricli/core";
-import type { Context } from "./commands/context.ts";
-import { COMMAND_NAMES, routesFor } from "./commands/index.ts";
+import { printable } from "../host/printable.ts";
+import { COMMAND_NAMES, type Context, routesFor } from "./commands/index.ts";
 import { COMPLETE } from "./completion/scripts.ts";
 import { didYouMean } from "./config/suggest.ts";
 import { ExitCode } from "./exit-codes.ts";
-import { failureCode, failureSentence } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { asksFor, normaliseArgs } from "./normalise-args.ts";
-import { unknownVariables } from "./unknown-variables.ts";
+import { SETTING_KEYS } from "./node-settings.ts";
+import { SettingsError } from "./setting-values.ts";
+import { environmentName } from "./settings.ts";
 import { VERSION } from "./version.ts";
 
 /** A mistyped word must never lead to a command that changes the node. */
@@ -37,7 +37,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   const args = normaliseArgs(given);
   const [first] = args;
   if (first === COMPLETE) {
-    const { runComplete } = await import("./completion/complete.ts");
+    const { runComplete } = await import("./completion/candidates.ts");
     return await runComplete(given.slice(1), io);
   }
   if (asksFor(args, "--version", "-V")) {
@@ -45,7 +45,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
     return ExitCode.ok;
   }
   if (first === undefined || asksFor(args, "--help", "-h")) {
-    const { showHelp } = await import("./help/show-help.ts");
+    const { showHelp } = await import("./help/render-help.ts");
     return await showHelp(first === undefined || first.startsWith("-") ? undefined : first, io);
   }
   let decided: ExitCode | undefined;
@@ -64,4 +64,57 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   const code = Number(world.exitCode ?? ExitCode.ok);
   // Below zero are stricli's own, for command lines that it could not make sense of.
   return code < 0 ? ExitCode.usage : code;
+}
+
+/** What a command says when it threw: one sentence with the next step. Where it happened is for those who asked. */
+export function failureSentence(thrown: unknown, verbose: boolean): string {
+  const message = printable(thrown instanceof Error ? thrown.message : String(thrown));
+  if (thrown instanceof SettingsError) return `unghost: ${message}`;
+  if (verbose && thrown instanceof Error) return `unghost: unexpected: ${thrown.stack ?? message}`;
+  const asked = verbose ? "" : " Run it again with -v and report what it prints.";
+  return `unghost: unexpected: ${message}.${asked}`;
+}
+
+/** A wrong setting is wrong usage; whatever else was thrown means that we could not look. */
+export function failureCode(thrown: unknown): ExitCode {
+  return thrown instanceof SettingsError ? ExitCode.usage : ExitCode.unknown;
+}
+
+/** Habits of other tools that stricli does not know: -ojson, -o=json, and -v in front of the command. */
+function normaliseArgs(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  const ours = end < 0 ? args : args.slice(0, end);
+  const rest = end < 0 ? [] : args.slice(end);
+  const leading = ours.findIndex((word) => word !== "-v" && word !== "--verbose");
+  if (leading <= 0) return [...ours.flatMap(separated), ...rest];
+  return [...ours.slice(leading).flatMap(separated), "-v", ...rest];
+}
+
+function separated(word: string): readonly string[] {
+  const value = /^-o=?([a-z]+)$/.exec(word)?.[1];
+  return value === undefined ? [word] : ["-o", value];
+}
+
+/** Words before `--` alone: what follows is for somebody else. */
+function asksFor(args: readonly string[], ...words: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end < 0 ? args : args.slice(0, end)).some((word) => words.includes(word));
+}
+
+/** Of the lab and the tests; nothing of unghost itself reads them. */
+const OTHERS = /^UNGHOST_(?:LAB_|BIN$|BENCH_|TEST_)/;
+
+/** A variable that nothing reads is most likely a misspelt setting: one sentence each. */
+async function unknownVariables(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
+  const shared = ["UNGHOST_CONFIG", ...SETTING_KEYS.map(environmentName)];
+  const unread = Object.keys(env).filter(
+    (name) => name.startsWith("UNGHOST_") && !OTHERS.test(name) && !shared.includes(name),
+  );
+  if (unread.length === 0) return [];
+  // Few have the agent's variables set, and its table takes time to load.
+  const { AGENT_FLAG_KEYS } = await import("./config/agent-settings.ts");
+  const known = [...shared, ...AGENT_FLAG_KEYS.map(environmentName)];
+  return unread
+    .filter((name) => !known.includes(name))
+    .map((name) => `${name} is not a setting${didYouMean(name, known)}`);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { errorCode } from "../host/system-error.ts";
 import type { ParsedConfig } from "./config/parse.ts";
-import { SettingsError } from "./settings-error.ts";
+import { SettingsError } from "./setting-values.ts";
 
 const DEFAULT_PATH = "/etc/unghost/config.yaml";
 /** Everything below this key is the agent's; the others are settings that every node command knows. */

@@ -1,3 +1,7 @@
+import { OUTPUT_FORMATS } from "../report/output-format.ts";
+import { SettingsError } from "./setting-values.ts";
+import type { TableShape } from "./show-report.ts";
+
 /** The three kinds of flag there are; everything is optional, because environment and file may say it, too. */
 
 export function onOff(brief: string) {
@@ -44,3 +48,18 @@ export type FlagValues<Flags> = {
       ? readonly string[]
       : string;
 };
+
+/** Layouts of the table that are asked for like a format. */
+const LAYOUTS: Readonly<Record<string, TableShape>> = { wide: { wide: true }, name: { names: true } };
+const KNOWN = ["table", ...Object.keys(LAYOUTS), ...OUTPUT_FORMATS.filter((format) => format !== "table")];
+
+/** `-o wide` and `-o name` are the table in another layout; every other format is a setting. */
+export function takeLayout<Flags extends { readonly output?: string }>(
+  flags: Flags,
+): { readonly layout: TableShape; readonly flags: Flags } {
+  const { output } = flags;
+  if (output === undefined || OUTPUT_FORMATS.some((format) => format === output)) return { layout: {}, flags };
+  const layout = Object.hasOwn(LAYOUTS, output) ? LAYOUTS[output] : undefined;
+  if (layout !== undefined) return { layout, flags: { ...flags, output: "table" } };
+  throw new SettingsError(`--output: expected one of ${KNOWN.join(", ")}, got "${output}"`);
+}

@@ -1,5 +1,9 @@
-import type { RunCommand } from "../boot/install/service-manager.ts";
+import type { OwnNode } from "../agent/kube/remove-condition.ts";
+import { type RunCommand, runCommand, systemdRuns } from "../boot/install/service-manager.ts";
+import { clusterOpener } from "../kube/open-cluster.ts";
+import { askYesNo } from "./ask.ts";
 import type { Io } from "./io.ts";
+import type { NodeSettings } from "./node-settings.ts";
 
 /** What install and uninstall have in common. */
 export interface HookOptions {
@@ -27,21 +31,47 @@ export async function agreed(question: string, { yes, confirm }: HookOptions, io
 /** Whether one failed. On another root, or without systemd, they are only said. */
 export async function runCommands(
   commands: readonly (readonly string[])[],
-  { hostRoot, systemdRuns, runCommand }: HookOptions,
+  options: HookOptions,
   io: HookIo,
 ): Promise<boolean> {
   if (commands.length === 0) return false;
   const words = commands.map((command) => command.join(" "));
-  if (hostRoot !== "/" || !systemdRuns) {
+  if (options.hostRoot !== "/" || !options.systemdRuns) {
     io.stdout(`Where systemd runs this host, run: ${words.join(" && ")} (a boot does the same).\n`);
     return false;
   }
   let failed = false;
   for (const command of commands) {
-    const complaint = await runCommand(command);
+    const complaint = await options.runCommand(command);
     if (complaint === undefined) continue;
     failed = true;
     io.stderr(`${command.join(" ")} failed: ${complaint}. The files are in place; run it again by hand.\n`);
   }
   return failed;
+}
+
+/** install and uninstall in the real world. */
+export function hookOptions(
+  { hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">,
+  asked: { readonly force?: boolean; readonly dryRun?: boolean; readonly yes?: boolean },
+  io: Io,
+): HookOptions {
+  return {
+    hostRoot,
+    stateDir,
+    force: asked.force ?? false,
+    dryRun: asked.dryRun ?? false,
+    yes: asked.yes ?? false,
+    confirm: (question) => askYesNo(question, io),
+    systemdRuns: systemdRuns(),
+    runCommand,
+  };
+}
+
+/** Kubelet writes its node's name in lower case, whatever the machine calls itself. */
+export function ownNodeOf(
+  { hostRoot, kubeconfig, node }: Pick<NodeSettings, "hostRoot" | "kubeconfig" | "node">,
+  { env }: Pick<Io, "env">,
+): OwnNode {
+  return { openCluster: clusterOpener({ root: hostRoot, kubeconfig, env }), name: node.toLowerCase(), hostRoot };
 }

@@ -1,7 +1,6 @@
 import { OUTPUT_FORMATS, type OutputFormat } from "../report/output-format.ts";
 import { parseEndpoint } from "../runtime/endpoint.ts";
 import { parseDurationMs } from "./duration.ts";
-import { SettingsError } from "./settings-error.ts";
 
 /** Where a value came from goes with it, so that a complaint can name the place to correct. */
 export interface Raw {
@@ -71,4 +70,9 @@ export function list(raw: Raw | undefined): readonly string[] {
   if (raw === undefined) return [];
   const values: readonly unknown[] = Array.isArray(raw.value) ? raw.value : [raw.value];
   return values.flatMap((value) => String(value).split(",")).filter((value) => value !== "");
+}
+
+/** A setting that makes no sense: the command ends with 64 and this sentence. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
 }

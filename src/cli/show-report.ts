@@ -1,10 +1,10 @@
+import { classById } from "../classes/index.ts";
 import { formatDocument } from "../report/format.ts";
 import type { NodeReport } from "../report/node-report.ts";
 import { oneLine } from "../report/one-line.ts";
 import type { OutputFormat } from "../report/output-format.ts";
 import { renderProblems } from "../report/problems.ts";
 import { renderNames, renderTable, type TableOptions } from "../report/table.ts";
-import { titleOf } from "./class-title.ts";
 import { ExitCode } from "./exit-codes.ts";
 import { type Io, wantsColour } from "./io.ts";
 
@@ -48,4 +48,9 @@ export function showOneLine(report: NodeReport, { verbose }: Pick<ShowOptions, "
     io.stderr(renderTable(report, { colour: false, columns: io.columns, verbose, titleOf }));
   }
   return EXIT_OF_VERDICT[report.verdict];
+}
+
+/** What a class is called by people. */
+function titleOf(classId: string): string {
+  return classById(classId)?.title ?? "";
 }

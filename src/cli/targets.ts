@@ -1,15 +1,17 @@
+import { classById, classes } from "../classes/index.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { resolveTargets, type Selected, type Selection, select, type TargetProblem } from "../diagnose/select.ts";
 import { printable } from "../host/printable.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import { SettingsError } from "./settings-error.ts";
+import { didYouMean } from "./config/suggest.ts";
+import { SettingsError } from "./setting-values.ts";
 
 /** `scan|heal [TARGET]... [-n NAMESPACE]`, as the command line gives it. */
 export function selectionOf(targets: readonly string[], namespaces: readonly string[] = []): Selection | undefined {
   return targets.length + namespaces.length === 0 ? undefined : { targets, namespaces };
 }
 
-export type Narrow = (diagnosis: Diagnosis) => Selected;
+type Narrow = (diagnosis: Diagnosis) => Selected;
 
 /**
  * Narrows this diagnosis and later ones of the same node to what was named. A word that names nothing here, or two
@@ -36,4 +38,17 @@ export function withSelection(report: NodeReport, selection: Selection | undefin
   if (selection === undefined) return report;
   const { targets, namespaces } = selection;
   return { ...report, selection: { targets: [...targets], namespaces: [...namespaces] } };
+}
+
+/** A mistyped class in --only or --skip must not silently mean "none". */
+export function checkClassNames(names: readonly string[]): void {
+  for (const name of names) {
+    if (classById(name) !== undefined) continue;
+    const hint =
+      didYouMean(
+        name,
+        classes.map(({ id }) => id),
+      ) || "; unghost explain --list names them all";
+    throw new SettingsError(`unknown failure class "${name}"${hint}`);
+  }
 }

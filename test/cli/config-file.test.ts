@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readConfigFile } from "../../src/cli/config-file.ts";
-import { SettingsError } from "../../src/cli/settings-error.ts";
+import { SettingsError } from "../../src/cli/setting-values.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const KEYS = ["timeout", "only", "noKube"];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { failureCode, failureSentence } from "../../src/cli/failure.ts";
-import { SettingsError } from "../../src/cli/settings-error.ts";
+import { failureCode, failureSentence } from "../../src/cli/app.ts";
+import { SettingsError } from "../../src/cli/setting-values.ts";
 
 test("a wrong setting is wrong usage, said in its own words", () => {
   const error = new SettingsError("--timeout: no");

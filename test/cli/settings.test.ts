@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NodeFlags } from "../../src/cli/node-settings.ts";
+import { SettingsError } from "../../src/cli/setting-values.ts";
 import { resolveSettings } from "../../src/cli/settings.ts";
-import { SettingsError } from "../../src/cli/settings-error.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;

@@ -6,7 +6,6 @@ import { openStore } from "../../agent/store.ts";
 import { readTimeline } from "../../agent/timeline-file.ts";
 import { acquireAgentLock } from "../../heal/locks/run-lock.ts";
 import { describeError } from "../../host/system-error.ts";
-import { checkClassNames } from "../class-names.ts";
 import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
 import { readAgentPolicy } from "../config/read-agent-policy.ts";
 import { watchConfigFile } from "../config/watch.ts";
@@ -15,11 +14,12 @@ import { ExitCode } from "../exit-codes.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { SettingsError } from "../setting-values.ts";
 import { askedConfigFile, resolveSettings } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
 import { sessionOptions } from "../state.ts";
+import { checkClassNames } from "../targets.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
   docs: {

@@ -17,10 +17,10 @@ import { ExitCode } from "../exit-codes.ts";
 import { onOff, text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
+import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const bootCommand = buildCommand<BootFlags, [], Context>({
   docs: { brief: "Heal once per boot, before or right after the runtime starts. Exit 0 always, unless --strict" },

@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { SCRIPTS, SHELLS, type Shell } from "../completion/scripts.ts";
 import { ExitCode } from "../exit-codes.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 type NoFlags = Readonly<Record<string, never>>;
 

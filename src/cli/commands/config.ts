@@ -1,16 +1,16 @@
 import { buildCommand } from "@stricli/core";
 import { printable } from "../../host/printable.ts";
+import { formatDocument } from "../../report/format.ts";
 import { type AgentFlags, agentFlags } from "../config/agent-settings.ts";
-import { effectiveConfig } from "../config/effective.ts";
+import { type EffectiveValue, effectiveConfig } from "../config/effective.ts";
 import { inspectConfig } from "../config/inspect.ts";
-import { renderConfigJson, renderConfigYaml } from "../config/render.ts";
 import { configPath } from "../config-file.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import { askedConfigFile } from "../settings.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const configCommand = buildCommand<ConfigFlags, [], Context>({
   docs: { brief: "Show the configuration that holds, and where each value comes from. Exit 0, or 64 when it is wrong" },
@@ -28,12 +28,12 @@ export const configCommand = buildCommand<ConfigFlags, [], Context>({
   },
 });
 
-export interface ConfigFlags extends NodeFlags, AgentFlags {
+interface ConfigFlags extends NodeFlags, AgentFlags {
   readonly check?: boolean;
 }
 
 /** Shows the configuration that holds and where each value comes from; or, with --check, only whether it makes sense. */
-export async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
+async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   const inspected = await inspectConfig(flags, io.env);
   if (!inspected.ok) {
     for (const problem of inspected.problems) io.stderr(`unghost: ${printable(problem)}\n`);
@@ -49,4 +49,26 @@ export async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   // A table could not be used as a configuration file again; YAML can.
   io.stdout(config.settings.output === "json" ? await renderConfigJson(values) : await renderConfigYaml(values));
   return ExitCode.ok;
+}
+
+/** A configuration file that says the same, with who said it behind each line. */
+async function renderConfigYaml(values: readonly EffectiveValue[]): Promise<string> {
+  const { Document, isCollection, isNode } = await import("yaml");
+  const document = new Document({});
+  for (const { path, value, from } of values) {
+    document.setIn(path, document.createNode(value));
+    const node = document.getIn(path, true);
+    if (!isNode(node)) continue;
+    node.comment = ` ${printable(from)}`;
+    if (isCollection(node)) node.flow = true;
+  }
+  return document.toString({ lineWidth: 0 });
+}
+
+/** The same for programs: each value with its origin beside it. */
+async function renderConfigJson(values: readonly EffectiveValue[]): Promise<string> {
+  const { Document } = await import("yaml");
+  const document = new Document({});
+  for (const { path, value, from } of values) document.setIn(path, document.createNode({ value, from }));
+  return await formatDocument(document.toJS(), "json");
 }

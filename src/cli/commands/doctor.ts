@@ -21,7 +21,7 @@ import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from ".
 import { resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const doctorCommand = buildCommand<NodeFlags, [], Context>({
   docs: { brief: "Show what unghost can read and do here, and why not. Exit 0 everything, 1 something is missing" },

@@ -16,7 +16,7 @@ import { type Io, wantsColour } from "../io.ts";
 import { journaldLines } from "../journald.ts";
 import { nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface ExplainFlags {
   readonly journal?: boolean;

@@ -1,10 +1,14 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
 import { nodeHolds } from "../../evidence/cluster-holds.ts";
+import { settleEarlierRuns } from "../../heal/execution/session.ts";
+import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { type Planned, runPipeline, type Scanned } from "../../heal/pipeline.ts";
+import { printable } from "../../host/printable.ts";
 import { clusterOpener } from "../../kube/open-cluster.ts";
 import { type Plan, planHealing } from "../../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../plan/policy.ts";
@@ -18,19 +22,16 @@ import { renderNames } from "../../report/table.ts";
 import { inLines } from "../../report/text.ts";
 import { selectedWords } from "../../report/verdict-line.ts";
 import { askYesNo } from "../ask.ts";
-import { checkClassNames } from "../class-names.ts";
-import { settledEarlierRuns, tellRecoveries } from "../earlier-runs.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { list, onOff, targetsParameter } from "../flag-kinds.ts";
+import { list, onOff, takeLayout, targetsParameter } from "../flag-kinds.ts";
 import { interruptedBySignals } from "../interruption.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import { showReport, type TableShape } from "../show-report.ts";
 import { sessionOptions, stateDirOf } from "../state.ts";
-import { takeLayout } from "../table-flags.ts";
-import { narrowing, selectionOf, withSelection } from "../targets.ts";
-import type { Context } from "./context.ts";
+import { checkClassNames, narrowing, selectionOf, withSelection } from "../targets.ts";
+import type { Context } from "./index.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({
   docs: { brief: "Heal what is proven stuck. Exit 0 nothing left, 1 something left, 2 could not look, 3 refused" },
@@ -52,7 +53,7 @@ export const healCommand = buildCommand<HealFlags, string[], Context>({
   },
 });
 
-export interface HealFlags extends NodeFlags {
+interface HealFlags extends NodeFlags {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly allDead?: boolean;
@@ -61,7 +62,7 @@ export interface HealFlags extends NodeFlags {
 }
 
 /** Shows the plan, asks on a terminal, heals, verifies. */
-export async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
+async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
@@ -208,4 +209,21 @@ function tableOptions({ verbose }: NodeSettings, io: Io): PlanOptions {
 function exitOf({ verdict }: Diagnosis): ExitCode {
   if (verdict === "healthy") return ExitCode.ok;
   return verdict === "unknown" ? ExitCode.unknown : ExitCode.findings;
+}
+
+/** True when something that a killed run left open was settled, and the node is worth another look. */
+async function settledEarlierRuns(settings: NodeSettings, io: Io): Promise<boolean> {
+  const settled = await settleEarlierRuns({ ...sessionOptions(settings), sleep });
+  if (!settled.ok) {
+    io.stderr(`What an earlier run left open stays so: ${settled.refusal.message} ${settled.refusal.next}\n`);
+    return false;
+  }
+  tellRecoveries(settled.value, io);
+  return settled.value.some(({ how }) => how !== "unsettled");
+}
+
+function tellRecoveries(recoveries: readonly Recovery[], io: Io): void {
+  for (const { id, kind, how, detail } of recoveries) {
+    io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${printable(detail)}\n`);
+  }
 }

@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
-import { showHelp } from "../help/show-help.ts";
-import type { Context } from "./context.ts";
+import { showHelp } from "../help/render-help.ts";
+import type { Context } from "./index.ts";
 
 type NoFlags = Readonly<Record<string, never>>;
 

@@ -14,7 +14,7 @@ import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
   readonly limit?: number;

@@ -1,5 +1,6 @@
-import { buildRouteMap, type Command, type RouteMap } from "@stricli/core";
-import type { Context } from "./context.ts";
+import { buildRouteMap, type Command, type CommandContext, type RouteMap } from "@stricli/core";
+import type { ExitCode } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
 
 /** Loaded one by one, each with all that it needs: a command starts as fast as its own code allows. */
 const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
@@ -36,4 +37,10 @@ export async function routesFor([first = ""]: readonly string[]): Promise<RouteM
     routes: command === undefined ? {} : { [name]: command },
     docs: { brief: "Finds and heals ghost pod sandboxes on Kubernetes nodes" },
   });
+}
+
+export interface Context extends CommandContext {
+  readonly io: Io;
+  /** What the command decided; stricli's own codes never overlap with ours. */
+  finish(code: ExitCode): void;
 }

@@ -11,13 +11,12 @@ import { installCommands, uninstallCommands } from "../../boot/install/service-m
 import { describeError } from "../../host/system-error.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff, positive, text } from "../flag-kinds.ts";
-import { agreed, type HookIo, type HookOptions, runCommands } from "../hook-options.ts";
-import { hookOptions } from "../hook-world.ts";
+import { agreed, type HookIo, type HookOptions, hookOptions, runCommands } from "../hook-options.ts";
 import { describeHost, planLines, printedInstead } from "../install-words.ts";
 import { type NodeFlags, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import { VERSION } from "../version.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface InstallFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config"> {
   readonly agent?: boolean;

@@ -15,7 +15,7 @@ import { interruptedBySignals } from "../interruption.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const keepCommand = buildCommand<KeepFlags, [], Context>({
   docs: {

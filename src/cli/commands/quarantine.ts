@@ -5,9 +5,9 @@ import { ExitCode } from "../exit-codes.ts";
 import { onOff, text } from "../flag-kinds.ts";
 import type { NodeFlags, NodeSettings } from "../node-settings.ts";
 import { nodeFlags } from "../node-settings.ts";
+import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface QuarantineFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
   readonly olderThan?: string;

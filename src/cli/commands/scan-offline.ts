@@ -2,14 +2,14 @@ import { isAbsolute } from "node:path";
 import { scanOffline } from "../../diagnose/offline-scan.ts";
 import { buildReport } from "../../report/build.ts";
 import { observeOffline } from "../../snapshot/observe-offline.ts";
-import { checkClassNames } from "../class-names.ts";
 import type { ExitCode } from "../exit-codes.ts";
+import { takeLayout } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
 import type { NodeFlags } from "../node-settings.ts";
+import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
 import { showReport, type TableShape } from "../show-report.ts";
-import { takeLayout } from "../table-flags.ts";
+import { checkClassNames } from "../targets.ts";
 
 export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
   /** containerd's root directory as the node calls it; by default found by itself. */

@@ -11,10 +11,10 @@ import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
 import { sessionOptions } from "../state.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface UndoFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
   readonly last?: boolean;

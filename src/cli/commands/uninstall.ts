@@ -10,11 +10,10 @@ import { planUninstall, type UninstallPlan } from "../../boot/install/uninstall-
 import { describeError } from "../../host/system-error.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
-import { agreed, type HookIo, type HookOptions, runCommands } from "../hook-options.ts";
-import { hookOptions, ownNodeOf } from "../hook-world.ts";
+import { agreed, type HookIo, type HookOptions, hookOptions, ownNodeOf, runCommands } from "../hook-options.ts";
 import { type NodeFlags, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 interface UninstallFlags
   extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "kubeconfig" | "node" | "noKube"> {

@@ -4,7 +4,7 @@ import { ExitCode } from "../exit-codes.ts";
 import { text } from "../flag-kinds.ts";
 import { outputFormat } from "../setting-values.ts";
 import { COMMIT, VERSION } from "../version.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const versionCommand = buildCommand<{ readonly output?: string }, [], Context>({
   docs: { brief: "Show the version" },

@@ -7,7 +7,7 @@ import { text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, nodeFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./index.ts";
 
 export const withdrawCommand = buildCommand<WithdrawFlags, [], Context>({
   docs: {

@@ -1,11 +1,18 @@
 import { readdirSync } from "node:fs";
 import { classes } from "../../classes/index.ts";
+import { stateDirLayout } from "../../heal/files/state-dir.ts";
+import { readHistory } from "../../heal/journal/history.ts";
+import { printable } from "../../host/printable.ts";
 import { COMMAND_NAMES, commandNamed } from "../commands/index.ts";
+import { ExitCode } from "../exit-codes.ts";
 import { kebab } from "../help/render-help.ts";
+import type { Io } from "../io.ts";
+import { resolveSettings } from "../settings.ts";
+import { stateDirOf } from "../state.ts";
 import { SHELLS } from "./scripts.ts";
 
 /** Where the words come from that only a node knows. */
-export interface CompletionSources {
+interface CompletionSources {
   readonly journalIds: () => Promise<readonly string[]>;
   readonly pods: () => readonly string[];
 }
@@ -13,7 +20,7 @@ export interface CompletionSources {
 const FORMATS = ["table", "json", "yaml"];
 
 /** The words that may stand where the last one is being typed. Never throws: a shell must not print our troubles. */
-export async function candidates(words: readonly string[], sources: CompletionSources): Promise<readonly string[]> {
+async function candidates(words: readonly string[], sources: CompletionSources): Promise<readonly string[]> {
   const current = words.at(-1) ?? "";
   const all = await wordsFor(words.slice(0, -1), current, sources);
   return all.filter((word) => word.startsWith(current));
@@ -54,11 +61,27 @@ async function wordsFor(
 }
 
 /** Pods of this node as kubelet names their log directories: no runtime is asked while somebody types. */
-export function podsByLogDirectories(hostRoot: string): readonly string[] {
+function podsByLogDirectories(hostRoot: string): readonly string[] {
   try {
     const names = readdirSync(`${hostRoot === "/" ? "" : hostRoot}/var/log/pods`).map((entry) => entry.split("_"));
     return [...new Set(names.flatMap(([namespace, name]) => (namespace && name ? [`${namespace}/${name}`] : [])))];
   } catch {
     return [];
   }
+}
+
+/** Answers a shell's completion script: one word a line, nothing where anything goes wrong. */
+export async function runComplete(words: readonly string[], io: Io): Promise<ExitCode> {
+  try {
+    const settings = await resolveSettings({}, io);
+    const found = await candidates(words, {
+      journalIds: async () =>
+        (await readHistory(stateDirLayout(stateDirOf(settings)).journal)).records.map(({ id }) => id),
+      pods: () => podsByLogDirectories(settings.hostRoot),
+    });
+    io.stdout(found.map((word) => `${printable(word)}\n`).join(""));
+  } catch {
+    // The prompt is no place for a message.
+  }
+  return ExitCode.ok;
 }

@@ -1,8 +1,7 @@
 import * as v from "valibot";
 import { classById, classes } from "../../classes/index.ts";
 import { FLEET, LIMITS, SCANNING, SERVICE, schemasOf } from "./agent-settings.ts";
-import { duration, listOf, oneOf, timeOfDay, timeZone, wholeNumber } from "./fields.ts";
-import { byName, section } from "./section.ts";
+import { byName, duration, listOf, oneOf, section, timeOfDay, timeZone, wholeNumber } from "./fields.ts";
 
 /** As Date counts them. */
 export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;

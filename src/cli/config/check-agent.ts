@@ -3,9 +3,8 @@ import { AGENT_KEY } from "../config-file.ts";
 import type { Raw } from "../setting-values.ts";
 import { AgentSection, type AgentSettings } from "./agent-schema.ts";
 import type { ParsedConfig } from "./parse.ts";
-import { valueAt } from "./value-at.ts";
 
-export type CheckedAgent =
+type CheckedAgent =
   | { readonly ok: true; readonly settings: AgentSettings }
   | { readonly ok: false; readonly problems: readonly string[] };
 
@@ -48,4 +47,11 @@ function dotted(path: readonly string[]): string {
 function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
+}
+
+/** What stands at a path of keys; a value that has no keys stands for everything below it. */
+export function valueAt(inside: unknown, path: readonly string[]): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined || typeof inside !== "object" || inside === null) return inside;
+  return valueAt(Object.entries(inside).find(([name]) => name === key)?.[1], rest);
 }

@@ -4,9 +4,9 @@ import { durationText } from "../duration.ts";
 import { SETTING_KEYS, writtenSettings } from "../node-settings.ts";
 import { DAYS } from "./agent-schema.ts";
 import { type AgentTable, FLEET, LIMITS, SCANNING, SERVICE } from "./agent-settings.ts";
+import { valueAt } from "./check-agent.ts";
 import type { Inspected } from "./inspect.ts";
 import { policyFrom } from "./to-policy.ts";
-import { valueAt } from "./value-at.ts";
 
 /** One value that holds, as it would be written in the file, and who said so. */
 export interface EffectiveValue {

@@ -1,11 +1,10 @@
 import type { AgentPolicy } from "../../agent/policy/agent-policy.ts";
-import { checkClassNames } from "../class-names.ts";
 import { parsedConfigFile } from "../config-file.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, type NodeSettings, SETTING_KEYS } from "../node-settings.ts";
-import type { Raw } from "../setting-values.ts";
+import { type Raw, SettingsError } from "../setting-values.ts";
 import { askedConfigFile, type RawSettings, rawSettings, settingsFrom } from "../settings.ts";
-import { SettingsError } from "../settings-error.ts";
+import { checkClassNames } from "../targets.ts";
 import type { AgentSettings } from "./agent-schema.ts";
 import type { AgentFlags, AgentService } from "./agent-settings.ts";
 import { checkAgentConfig } from "./check-agent.ts";

@@ -1,6 +1,8 @@
 import type { Command } from "@stricli/core";
 import { wrap } from "../../report/text.ts";
-import type { Context } from "../commands/context.ts";
+import { type Context, commandNamed } from "../commands/index.ts";
+import { ExitCode } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
 import { nodeFlags } from "../node-settings.ts";
 import { COMMAND_NOTES } from "./command-notes.ts";
 
@@ -8,7 +10,7 @@ const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;
 const MOST_COLUMNS = 100;
 
 /** All commands, by what they are for. */
-export function renderOverview(columns: number): string {
+function renderOverview(columns: number): string {
   const width = Math.min(columns, MOST_COLUMNS);
   const parts = [
     "unghost finds and heals ghost pod sandboxes on Kubernetes nodes.",
@@ -31,7 +33,7 @@ export function renderOverview(columns: number): string {
 }
 
 /** One command: usage, arguments, three examples, its own flags, then those that every node command knows. */
-export function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
+function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
   const width = Math.min(columns, MOST_COLUMNS);
   const notes = COMMAND_NOTES.get(name);
   const flags = flagEntries(command);
@@ -118,4 +120,19 @@ function entries(rows: readonly (readonly [string, string])[], width: number): r
     if (isNarrow || label.length > widest) return [`  ${label}`, body];
     return [`  ${label.padEnd(widest)}  ${body.trimStart()}`];
   });
+}
+
+/** Help for one command, or what there is. */
+export async function showHelp(name: string | undefined, io: Io): Promise<ExitCode> {
+  const command = name === undefined ? undefined : await commandNamed(name);
+  if (name !== undefined && command === undefined) {
+    io.stderr(`unghost: there is no command "${name}". unghost help lists the commands.\n`);
+    return ExitCode.usage;
+  }
+  io.stdout(
+    name === undefined || command === undefined
+      ? renderOverview(io.columns)
+      : renderCommandHelp(name, command, io.columns),
+  );
+  return ExitCode.ok;
 }
