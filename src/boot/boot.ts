@@ -4,19 +4,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
-import { answersCri } from "../runtime/cri.ts";
 import { readBoot } from "../snapshot/boot.ts";
-import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import { type BootReport, readBootReport } from "./boot-report.ts";
-import { objectionToBorrowing } from "./borrow-proof.ts";
-import { borrowRuntime, doubtOf } from "./borrowed-runtime.ts";
+import type { BootReport } from "./boot-report.ts";
+import { borrowRuntime } from "./borrowed-runtime.ts";
 import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
-import { proveNewBoot } from "./new-boot.ts";
 import { clearBrokenCaches } from "./preflight.ts";
 import { recordsLeft } from "./records-left.ts";
-import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files.ts";
+import type { Asked, RuntimeFiles } from "./runtime-files.ts";
 import { CLEAN_SHUTDOWN } from "./shutdown.ts";
+import { bootMarker, chooseWay, HEALS_AFTER } from "./way.ts";
 
 export interface BootOptions {
   readonly mode: "before" | "after";
@@ -36,8 +33,6 @@ type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
 
 /** Time kept back from the deadline for stopping what was started and writing the report. */
 const CLOSING_MS = 2000;
-/** A runtime that is up answers at once. */
-const PROBE_MS = 1000;
 /** The last of it, for writing the report. */
 const REPORT_MS = 300;
 
@@ -46,7 +41,7 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
   const startedAt = performance.now();
   const { observe } = options.heal;
   const boot = valueOr(readBoot({ root: observe.hostRoot, now: new Date() }), undefined);
-  const marker = join(options.runDir, `boot-${options.mode}-${boot?.id ?? "unknown"}`);
+  const marker = bootMarker(options.runDir, options.mode, boot?.id);
   const clean = join(options.stateDir, CLEAN_SHUTDOWN);
   const cleanShutdown = existsSync(clean);
   const leftMs = (): number => Math.max(0, options.deadlineMs - (performance.now() - startedAt));
@@ -86,47 +81,35 @@ async function withinDeadline(options: BootOptions, marker: string, bootId: stri
   const endsAt = performance.now() + Math.max(0, options.deadlineMs - CLOSING_MS);
   const remainingMs = (): number => Math.max(1, endsAt - performance.now());
   const deadline = AbortSignal.timeout(Math.ceil(remainingMs()));
-  if (existsSync(marker) && !options.force) return nothing("it has already run in this boot (--force runs it again)");
   try {
-    return options.mode === "after"
-      ? await healAfterStart(options, remainingMs, deadline)
-      : await healBeforeStart(options, remainingMs, deadline, bootId);
+    const way = await chooseWay({ ...options, observe: options.heal.observe, marker, bootId, deadline });
+    switch (way.kind) {
+      case "nothing":
+        return { outcome: "nothing", reason: way.reason, healed: 0, left: [] };
+      case "failed":
+        return { outcome: "failed", reason: way.reason, healed: 0, left: [] };
+      case "through-runtime":
+        return await healAfterStart(options, remainingMs, deadline);
+      case "caches-only":
+        return await withoutRuntime(options, way.reason);
+      case "borrow":
+        return await healByBorrowing(options, way.files, remainingMs, deadline);
+    }
   } catch (error) {
     return { outcome: "failed", reason: describeError(error), healed: 0, left: [] };
   }
 }
 
-async function healBeforeStart(
+async function healByBorrowing(
   options: BootOptions,
+  files: RuntimeFiles,
   remainingMs: () => number,
   deadline: AbortSignal,
-  bootId: string,
 ): Promise<Done> {
-  const { hostRoot, timeoutMs } = options.heal.observe;
-  const last = readBootReport(join(options.stateDir, "boot.json"));
-  // What failed in this boot may be tried again; live pods are checked for in any case.
-  const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
-  const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
-  // Its answer takes as long as the rest of what has to be known before a runtime is borrowed.
-  using objection = files.kind === "none" ? undefined : startObjection(files.files, options, deadline);
-  const fresh = await proveNewBoot(hostRoot, { current: bootId, last: seen }, deadline);
-  if (!fresh.isNew) return nothing(fresh.message);
-  const endpoint = options.heal.observe.runtimeEndpoint;
-  const found = await findNodeRuntime({ endpoint, env: options.env, hostRoot, timeoutMs });
-  if (found.kind === "refused") {
-    return { outcome: "failed", reason: `${found.message}. ${found.next}`, healed: 0, left: [] };
-  }
-  if (found.kind === "found" && (await answersCri(found.path, { timeoutMs: PROBE_MS })))
-    return await healAfterStart(options, remainingMs, deadline);
-  if (files.kind === "none") return await withoutRuntime(options, files.reason);
-  const objected = await objection?.answer;
-  if (objected !== undefined) {
-    return await withoutRuntime(options, `no containerd was borrowed: ${objected}; ${HEALS_AFTER}`);
-  }
-  const borrowed = await borrowRuntime(files.files, join(options.runDir, "borrowed"), deadline);
+  const borrowed = await borrowRuntime(files, join(options.runDir, "borrowed"), deadline);
   if (borrowed.kind === "failed") return await withoutRuntime(options, borrowed.reason);
   const { runtime } = borrowed;
-  options.log(`borrowed ${files.files.binary} over ${files.files.root}`);
+  options.log(`borrowed ${files.binary} over ${files.root}`);
   let healed: HealedOnce;
   try {
     const observe = { ...options.heal.observe, runtimeEndpoint: runtime.endpoint };
@@ -135,7 +118,7 @@ async function healBeforeStart(
   } finally {
     await runtime.stop();
   }
-  return verifiedByRecords(summary(healed), healed, files.files, hostRoot);
+  return verifiedByRecords(summary(healed), healed, files, options.heal.observe.hostRoot);
 }
 
 function healOptions(
@@ -145,27 +128,6 @@ function healOptions(
 ): HealOnceOptions {
   return { ...heal, env, remainingMs, deadline, onWarning: log };
 }
-
-/**
- * Checks whether borrowing is allowed; disposing cancels the check. To ask for the version runs the
- * program: only one that is root's is asked, and borrowRuntime refuses another.
- */
-function startObjection(
-  files: RuntimeFiles,
-  { heal, stateDir }: BootOptions,
-  deadline: AbortSignal,
-): { readonly answer: Promise<string | undefined>; [Symbol.dispose](): void } {
-  const giveUp = new AbortController();
-  const signal = AbortSignal.any([deadline, giveUp.signal]);
-  const isTrusted = doubtOf(files) === undefined;
-  const query = { files, hostRoot: heal.observe.hostRoot, stateDir, signal };
-  const answer = isTrusted ? objectionToBorrowing(query) : Promise.resolve(undefined);
-  // A cancelled check is not waited for.
-  answer.catch(() => undefined);
-  return { answer, [Symbol.dispose]: () => giveUp.abort() };
-}
-
-const HEALS_AFTER = "`unghost boot --after` heals once the runtime is up";
 
 /** The borrowed runtime has seen no ghosts; whether its records hold none is another question. */
 function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, hostRoot: string): Done {
@@ -223,10 +185,6 @@ function summary(result: HealedOnce): Done {
   const left = [...result.left];
   const reason = result.note ?? (left.length === 0 ? "no ghosts are left" : `${left.length} findings are left`);
   return { outcome: left.length === 0 ? "healed" : "left", reason, healed: result.healed, left };
-}
-
-function nothing(reason: string): Done {
-  return { outcome: "nothing", reason, healed: 0, left: [] };
 }
 
 /** The report and the marker of this boot. A full disk must not fail a boot: /run still takes them. */

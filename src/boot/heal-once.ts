@@ -1,7 +1,7 @@
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import { DEFAULT_WAITS } from "../heal/execution/waits.ts";
-import { type PipelineOptions, runPipeline, type Scanned } from "../heal/pipeline.ts";
+import { type PipelineOptions, type Planned, runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 import { planHealing } from "../plan/plan.ts";
 import { EARLIEST_SANE, type HealPolicy } from "../plan/policy.ts";
@@ -29,42 +29,62 @@ export type HealedOnce =
     }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** One round of what `heal --yes` does, with what a boot adds to it: an untrusted clock, and agents that are not up. */
-export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean): Promise<HealedOnce> {
-  const scan = async (policy: HealPolicy): Promise<Scanned> => {
-    const snapshot = await observeNode(options.observe, options.env);
-    return { snapshot, diagnosis: diagnose(snapshot, policy) };
-  };
-  const first = await scan(options.policy);
-  if (first.snapshot.cri.status === "failed") return { kind: "failed", reason: first.snapshot.cri.error.message };
-  const agent = isBeforeStart ? needsAgent(first.snapshot) : undefined;
+/** What one round would do. `left`: nothing now, for the reason in `note` or because policy allows nothing. */
+export type Round =
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "left"; readonly scanned: Scanned; readonly note?: string }
+  | { readonly kind: "planned"; readonly planned: Planned; readonly policy: HealPolicy };
+
+async function scan({ observe, env }: Pick<HealOnceOptions, "observe" | "env">, policy: HealPolicy): Promise<Scanned> {
+  const snapshot = await observeNode(observe, env);
+  return { snapshot, diagnosis: diagnose(snapshot, policy) };
+}
+
+/** Scans and plans as `heal` does, with what a boot adds to it: an untrusted clock, and agents that are not up. */
+export async function planRound(
+  options: Pick<HealOnceOptions, "observe" | "env" | "policy">,
+  isBeforeStart: boolean,
+): Promise<Round> {
+  const scanned = await scan(options, options.policy);
+  const { snapshot, diagnosis } = scanned;
+  if (snapshot.cri.status === "failed") return { kind: "failed", reason: snapshot.cri.error.message };
+  const agent = isBeforeStart ? needsAgent(snapshot) : undefined;
   if (agent !== undefined) {
-    const left = first.diagnosis.findings.map(({ id }) => id);
     const note = `${agent} needs its agent to take a network down, which cannot be up yet: left for after the start`;
-    return { kind: "healed", healed: 0, left, note, ...seenIn(first.snapshot) };
+    return { kind: "left", scanned, note };
   }
   // With a clock that lies, kubelet reuses attempt numbers: then every dead sandbox is in its way.
-  const policy = clockIsInsane(first.snapshot) ? { ...options.policy, allDead: true } : options.policy;
-  const plan = planHealing(first.diagnosis, policy);
-  if (plan.actions.length === 0)
-    return { kind: "healed", healed: 0, left: first.diagnosis.findings.map(({ id }) => id), ...seenIn(first.snapshot) };
-  const healing = await runPipeline(
-    { ...first, plan },
-    {
-      ...options,
-      scan: () => scan(policy),
-      plan: (diagnosis) => planHealing(diagnosis, policy),
-      cniCacheDir: options.observe.cniCacheDir,
-      // No kubelet runs yet that could finish anything.
-      waits: {
-        ...DEFAULT_WAITS,
-        actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
-        kubeletMs: 0,
-        socketMs: 0,
-      },
-      interruption: { stop: options.deadline, giveUp: options.deadline },
+  const policy = clockIsInsane(snapshot) ? { ...options.policy, allDead: true } : options.policy;
+  const plan = planHealing(diagnosis, policy);
+  return plan.actions.length === 0
+    ? { kind: "left", scanned }
+    : { kind: "planned", planned: { ...scanned, plan }, policy };
+}
+
+/** One round of what `heal --yes` does. */
+export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean): Promise<HealedOnce> {
+  const round = await planRound(options, isBeforeStart);
+  if (round.kind === "failed") return round;
+  if (round.kind === "left") {
+    const { snapshot, diagnosis } = round.scanned;
+    const note = round.note === undefined ? {} : { note: round.note };
+    return { kind: "healed", healed: 0, left: diagnosis.findings.map(({ id }) => id), ...note, ...seenIn(snapshot) };
+  }
+  const { planned, policy } = round;
+  const healing = await runPipeline(planned, {
+    ...options,
+    scan: () => scan(options, policy),
+    plan: (diagnosis) => planHealing(diagnosis, policy),
+    cniCacheDir: options.observe.cniCacheDir,
+    // No kubelet runs yet that could finish anything.
+    waits: {
+      ...DEFAULT_WAITS,
+      actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
+      kubeletMs: 0,
+      socketMs: 0,
     },
-  );
+    interruption: { stop: options.deadline, giveUp: options.deadline },
+  });
   if (!healing.ok) return { kind: "failed", reason: `${healing.refusal.message} ${healing.refusal.next}` };
   const { results, diagnosis, snapshot } = healing.value;
   const healed = results.filter(({ outcome }) => outcome === "healed").length;

@@ -12,17 +12,14 @@ import { valueOr } from "../host/source.ts";
 import { readCni } from "../snapshot/cni-facts.ts";
 import type { ScratchFile } from "../snapshot/types.ts";
 
-/**
- * What can be done without any runtime, once it is proven that nothing of the last boot lives: the broken cache files
- * that would make every removal fail are moved away before the runtime starts. Gives how many.
- */
-export async function clearBrokenCaches(
-  options: Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir">,
-  sessionOptions: Omit<SessionOptions, "sleep">,
+type CachePlaces = Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir">;
+
+/** Cache files that would make every removal fail, written before this boot. */
+export async function brokenCaches(
+  { hostRoot, cniCacheDir, multusDir }: CachePlaces,
   bootStartedAt: Date,
   deadline: AbortSignal,
-): Promise<number> {
-  const { hostRoot, cniCacheDir, multusDir } = options;
+): Promise<readonly (ScratchFile & { readonly class: string })[]> {
   const cni = await readCni({
     root: hostRoot,
     cacheDir: cniCacheDir,
@@ -35,10 +32,24 @@ export async function clearBrokenCaches(
     [multusCacheCorrupt, valueOr(cni.multus, undefined)?.files ?? []],
     [delegateScratchCorrupt, valueOr(cni.flannel, [])],
   ];
-  const broken = files.flatMap(([{ id }, ofClass]) =>
+  return files.flatMap(([{ id }, ofClass]) =>
     // Written in this boot, it may be somebody's who is at work right now.
     ofClass.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt).map((file) => ({ ...file, class: id })),
   );
+}
+
+/**
+ * What can be done without any runtime, once it is proven that nothing of the last boot lives: the broken cache files
+ * are moved away before the runtime starts. Gives how many.
+ */
+export async function clearBrokenCaches(
+  options: CachePlaces,
+  sessionOptions: Omit<SessionOptions, "sleep">,
+  bootStartedAt: Date,
+  deadline: AbortSignal,
+): Promise<number> {
+  const { hostRoot } = options;
+  const broken = await brokenCaches(options, bootStartedAt, deadline);
   if (broken.length === 0) return 0;
   const session = await openHealSession({ ...sessionOptions, sleep });
   if (!session.ok) return 0;

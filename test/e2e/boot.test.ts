@@ -1,11 +1,12 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, utimesSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { duplicateRecord } from "../../lab/faults/duplicate-record.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { finishedPod, runPod, runPods } from "../../lab/pods.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, start } from "../lab/real-node.ts";
-import { UNGHOST } from "./unghost.ts";
+import { listedIds, treeOf } from "./healed-node.ts";
+import { UNGHOST, unghost } from "./unghost.ts";
 
 const CONFIG = ["--containerd-config", "/etc/containerd/config.toml"];
 
@@ -59,6 +60,59 @@ describe("boot before the runtime starts", () => {
     await node.startRuntime();
     const [listed] = await node.cri.listPodSandbox(undefined, CALL);
     expect(listed).toMatchObject({ id: pod.sandboxId, state: 0 });
+  });
+});
+
+describe("boot --dry-run", () => {
+  const state = (of: LabNode) => [
+    treeOf(of.path("/var/lib/unghost")),
+    treeOf(of.path("/var/lib/cni")),
+    treeOf(of.livePath("/run/unghost")),
+    treeOf(of.path("/var/lib/containerd/io.containerd.metadata.v1.bolt")),
+  ];
+
+  test("reports what a boot would heal before and after the runtime's start, and changes nothing", async () => {
+    const node = await start();
+    const torn = await runPod(node, { name: "torn" });
+    const pods = [torn, ...(await runPods(node, 2))];
+    await finishedPod(node);
+    const { path = "" } = await emptyResultCache(node, torn);
+    // The lab's boots have the machine's own start time: long before that.
+    utimesSync(node.path(path), new Date(1e12), new Date(1e12));
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+    const before = state(node);
+
+    const borrow = await boot(node, ...CONFIG, "--dry-run");
+    const strict = await boot(node, ...CONFIG, "--dry-run", "--strict", "-o", "json");
+    const none = await boot(node, "--containerd-bin", "/nowhere/containerd", "--dry-run", "--strict");
+
+    expect(state(node)).toEqual(before);
+    expect(await processNames(node)).not.toContain("containerd");
+    expect([borrow.code, strict.code, none.code]).toEqual([0, 1, 2]);
+    expect(borrow.stdout).toContain("would heal through a borrowed containerd");
+    expect(borrow.stdout).toContain("Dry run: nothing was changed");
+    expect(JSON.parse(strict.stdout)).toMatchObject({ kind: "BootPlan", mode: "before", way: "borrow" });
+    for (const { sandboxId } of pods) expect(borrow.stdout).toContain(sandboxId);
+    expect(none.stdout).toContain("would only move broken cache files to quarantine");
+    expect(none.stdout).toContain(path);
+
+    await node.startRuntime();
+    const running = await boot(node, "--after", "--dry-run", "--strict", "-o", "json");
+    expect(running.code).toBe(1);
+    expect(JSON.parse(running.stdout)).toMatchObject({ way: "through-runtime", heal: { length: 3 }, leave: [] });
+    expect(await listedIds(node)).toHaveLength(4);
+
+    expect(await boot(node, "--after")).toMatchObject({ code: 0, stdout: expect.stringContaining("3 healed") });
+    const again = await boot(node, "--after", "--dry-run", "--strict");
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("would do nothing: it has already run")]);
+  });
+
+  test("is refused together with --record and --repair", async () => {
+    for (const flag of ["--record", "--repair"]) {
+      const { code, stderr } = await unghost(["boot", "--dry-run", flag]);
+      expect([flag, code, stderr]).toEqual([flag, 64, expect.stringContaining("--dry-run")]);
+    }
   });
 });
 

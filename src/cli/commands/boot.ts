@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { bootOnce } from "../../boot/boot.ts";
+import { type BootOptions, bootOnce } from "../../boot/boot.ts";
+import { planBoot } from "../../boot/boot-plan.ts";
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
 import { recordAttachments } from "../../boot/shutdown.ts";
@@ -12,6 +13,7 @@ import { pluginRoots } from "../../keeper/plugin-roots.ts";
 import { syncYoung } from "../../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { formatDocument } from "../../report/format.ts";
+import { renderBootPlan, strictExitOf } from "../boot-plan.ts";
 import { parseDurationMs } from "../duration.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff, text } from "../flag-kinds.ts";
@@ -31,6 +33,7 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
       after: onOff("The runtime is starting or up: wait for it and heal through it"),
       record: onOff("Write down which pods have a network now"),
       shutdown: onOff("With --record: the machine is going down in an orderly way"),
+      dryRun: onOff("Print what would be done and change nothing"),
       strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
       repair: onOff("Mend the records of a containerd that will not start (needs --yes)"),
       yes: onOff("With --repair: do it"),
@@ -51,6 +54,7 @@ export interface BootFlags extends NodeFlags {
   readonly after?: boolean;
   readonly record?: boolean;
   readonly shutdown?: boolean;
+  readonly dryRun?: boolean;
   readonly strict?: boolean;
   readonly force?: boolean;
   readonly repair?: boolean;
@@ -70,16 +74,14 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
   // A person who repairs waits for the end, and a repair that is cut short is worse than a slow one.
   if (flags.repair !== true) exitAtDeadline(allowedMs, flags.strict === true, io);
+  if (flags.dryRun === true) checkDryRun(flags);
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
   // One line each: plugins and runtimes write what they like into their messages, and logs are read by line.
   const say = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
-  const synced = syncYoung(pluginRoots({ ...settings, confDir: () => undefined }), SYNC_MS).catch((error: unknown) =>
-    say(`CNI files were not synced: ${describeError(error)}`),
-  );
-  const report = await bootOnce({
+  const options: BootOptions = {
     mode: flags.after === true ? "after" : "before",
     deadlineMs: Math.max(0, allowedMs - (performance.now() - startedAt)),
     force: flags.force ?? false,
@@ -97,7 +99,16 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
         say(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
     },
     log: say,
-  });
+  };
+  if (flags.dryRun === true) {
+    const plan = await planBoot(options);
+    io.stdout(settings.output === "table" ? renderBootPlan(plan) : await formatDocument(plan, settings.output));
+    return flags.strict === true ? strictExitOf(plan) : ExitCode.ok;
+  }
+  const synced = syncYoung(pluginRoots({ ...settings, confDir: () => undefined }), SYNC_MS).catch((error: unknown) =>
+    say(`CNI files were not synced: ${describeError(error)}`),
+  );
+  const report = await bootOnce(options);
   await synced;
   if (settings.output === "table") {
     io.stdout(
@@ -107,6 +118,11 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   if (flags.strict !== true) return ExitCode.ok;
   if (report.outcome === "failed") return ExitCode.unknown;
   return report.outcome === "left" ? ExitCode.findings : ExitCode.ok;
+}
+
+function checkDryRun({ record: isRecord, repair: isRepair }: BootFlags): void {
+  if (isRecord === true) throw new SettingsError("--dry-run: not possible with --record, which only writes");
+  if (isRepair === true) throw new SettingsError("--dry-run: leave out --yes instead; --repair then shows its plan");
 }
 
 /** Beyond the deadline, for a process whose timers are blocked. */

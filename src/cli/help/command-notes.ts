@@ -59,6 +59,7 @@ export const COMMAND_NOTES: ReadonlyMap<string, CommandNotes> = new Map<string, 
       examples: [
         ["unghost boot", "before the runtime starts, as the boot hook runs it"],
         ["unghost boot --after", "once the runtime is up"],
+        ["unghost boot --dry-run", "what it would do; changes nothing"],
         ["unghost boot --after --force --strict", "again in this boot, with an exit code"],
       ],
       exits: `0 always; with --strict 1 something left, 2 could not be done; ${USAGE}`,

@@ -1,0 +1,87 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
+import { answersCri } from "../runtime/cri.ts";
+import { findNodeRuntime } from "../snapshot/find-runtime.ts";
+import { readBootReport } from "./boot-report.ts";
+import { objectionToBorrowing } from "./borrow-proof.ts";
+import { doubtOf } from "./borrowed-runtime.ts";
+import { proveNewBoot } from "./new-boot.ts";
+import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files.ts";
+
+/**
+ * How this boot can be healed.
+ * - `nothing`: there is no reason to act.
+ * - `through-runtime`: the node's own runtime is up, or is waited for.
+ * - `borrow`: it is not up yet, and its program can be started over its records for a moment.
+ * - `caches-only`: no runtime can be used; broken cache files can be moved away.
+ */
+export type Way =
+  | { readonly kind: "nothing" | "failed" | "caches-only"; readonly reason: string }
+  | { readonly kind: "through-runtime" }
+  | { readonly kind: "borrow"; readonly files: RuntimeFiles };
+
+export interface WayOptions {
+  readonly mode: "before" | "after";
+  readonly force: boolean;
+  readonly asked: Asked;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stateDir: string;
+  readonly observe: ObserveNodeOptions;
+  /** Exists where the hook has run in this boot. */
+  readonly marker: string;
+  readonly bootId: string;
+  readonly deadline: AbortSignal;
+}
+
+export function bootMarker(runDir: string, mode: WayOptions["mode"], bootId: string | undefined): string {
+  return join(runDir, `boot-${mode}-${bootId ?? "unknown"}`);
+}
+
+/** A runtime that is up answers at once. */
+const PROBE_MS = 1000;
+
+export const HEALS_AFTER = "`unghost boot --after` heals once the runtime is up";
+
+/** Reads only: what a dry run reports is what a boot decides. */
+export async function chooseWay(options: WayOptions): Promise<Way> {
+  const { hostRoot, timeoutMs, runtimeEndpoint: endpoint } = options.observe;
+  if (existsSync(options.marker) && !options.force) {
+    return { kind: "nothing", reason: "it has already run in this boot (--force runs it again)" };
+  }
+  if (options.mode === "after") return { kind: "through-runtime" };
+  const last = readBootReport(join(options.stateDir, "boot.json"));
+  // What failed in this boot may be tried again; live pods are checked for in any case.
+  const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
+  const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
+  // Its answer takes as long as the rest of what has to be known before a runtime is borrowed.
+  using objection = files.kind === "none" ? undefined : startObjection(files.files, options);
+  const fresh = await proveNewBoot(hostRoot, { current: options.bootId, last: seen }, options.deadline);
+  if (!fresh.isNew) return { kind: "nothing", reason: fresh.message };
+  const found = await findNodeRuntime({ endpoint, env: options.env, hostRoot, timeoutMs });
+  if (found.kind === "refused") return { kind: "failed", reason: `${found.message}. ${found.next}` };
+  if (found.kind === "found" && (await answersCri(found.path, { timeoutMs: PROBE_MS })))
+    return { kind: "through-runtime" };
+  if (files.kind === "none") return { kind: "caches-only", reason: files.reason };
+  const objected = await objection?.answer;
+  if (objected === undefined) return { kind: "borrow", files: files.files };
+  return { kind: "caches-only", reason: `no containerd was borrowed: ${objected}; ${HEALS_AFTER}` };
+}
+
+/**
+ * Checks whether borrowing is allowed; disposing cancels the check. To ask for the version runs the
+ * program: only one that is root's is asked, and borrowRuntime refuses another.
+ */
+function startObjection(
+  files: RuntimeFiles,
+  { observe, stateDir, deadline }: WayOptions,
+): { readonly answer: Promise<string | undefined>; [Symbol.dispose](): void } {
+  const giveUp = new AbortController();
+  const signal = AbortSignal.any([deadline, giveUp.signal]);
+  const isTrusted = doubtOf(files) === undefined;
+  const query = { files, hostRoot: observe.hostRoot, stateDir, signal };
+  const answer = isTrusted ? objectionToBorrowing(query) : Promise.resolve(undefined);
+  // A cancelled check is not waited for.
+  answer.catch(() => undefined);
+  return { answer, [Symbol.dispose]: () => giveUp.abort() };
+}
