@@ -84,7 +84,7 @@ export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Mu
   return { available: true, version, binary, daemon, shim };
 }
 
-async function goBuild(
+export async function goBuild(
   name: string,
   module: string,
   version: string,

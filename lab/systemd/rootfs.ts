@@ -34,7 +34,7 @@ export async function ensureSystemdRootfs(): Promise<SystemdRootfs | Unavailable
     whyNoRealNode() ?? whyNoLayer() ?? missingProgram(["/usr/bin/perl", "/usr/bin/apt-get", "/usr/bin/dpkg"]);
   if (notHere !== undefined) return { available: false, reason: notHere };
   try {
-    return { available: true, path: await cached(`systemd-rootfs-${SUITE}`, build) };
+    return { available: true, path: await debianRootfs("systemd-rootfs", PACKAGES) };
   } catch (error) {
     return { available: false, reason: `Debian with systemd could not be unpacked: ${(error as Error).message}` };
   }
@@ -54,13 +54,16 @@ function missingProgram(programs: readonly string[]): string | undefined {
     : `Debian is unpacked by mmdebstrap, which needs ${missing.join(", ")} on this machine`;
 }
 
-async function build(dir: string): Promise<void> {
-  const tool = join(dir, ".mmdebstrap");
-  const root = join(dir, ".root");
-  await mkdir(tool);
-  await unpackDebianPackages(["mmdebstrap"], tool);
-  const options = ["--variant=essential", "--mode=root", `--include=${PACKAGES.join(",")}`];
-  await runOrThrow(["perl", join(tool, "usr/bin/mmdebstrap"), ...options, SUITE, root], { timeoutMs: BUILD_MS });
-  await rm(tool, { recursive: true });
-  await rename(root, join(dir, "root"));
+/** Debian 12 with these packages below `root` of a folder in the lab's cache. */
+export function debianRootfs(name: string, packages: readonly string[]): Promise<string> {
+  return cached(`${name}-${SUITE}`, async (dir) => {
+    const tool = join(dir, ".mmdebstrap");
+    const root = join(dir, ".root");
+    await mkdir(tool);
+    await unpackDebianPackages(["mmdebstrap"], tool);
+    const options = ["--variant=essential", "--mode=root", `--include=${packages.join(",")}`];
+    await runOrThrow(["perl", join(tool, "usr/bin/mmdebstrap"), ...options, SUITE, root], { timeoutMs: BUILD_MS });
+    await rm(tool, { recursive: true });
+    await rename(root, join(dir, "root"));
+  });
 }

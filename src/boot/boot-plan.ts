@@ -1,7 +1,7 @@
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
-import { comingBack } from "../diagnose/coming-back.ts";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { diagnoseOffline } from "../diagnose/offline.ts";
+import { comingBack } from "../diagnose/verdict.ts";
 import { valueOr } from "../host/source.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { observeOffline } from "../snapshot/observe-offline.ts";

@@ -6,7 +6,7 @@ export interface Setting {
 }
 
 export interface UnitSection {
-  readonly name: "Unit" | "Service";
+  readonly name: "Unit" | "Service" | "Install";
   readonly settings: readonly Setting[];
   /** What is left out on purpose, and why. */
   readonly leftOut?: readonly string[];

@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { runOrThrow } from "../../lab/command.ts";
+import { debianRootfs } from "../../lab/systemd/rootfs.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { PACKAGE_UNITS } from "../../scripts/release/package-units.ts";
+import { systemdNode } from "../systemd/systemd-node.ts";
+
+const PACKAGES = "dist/packages";
+const ARCH = process.arch === "arm64" ? { deb: "arm64", rpm: "aarch64" } : { deb: "amd64", rpm: "x86_64" };
+const DEB = `${PACKAGES}/unghost_${manifest.version}_${ARCH.deb}.deb`;
+const RPM = `${PACKAGES}/unghost-${manifest.version}-1.${ARCH.rpm}.rpm`;
+const BUILD_MS = 600_000;
+const UNITS = [...PACKAGE_UNITS.keys()];
+
+/** Runs a script as root of Debian with lintian and rpm, where /package is the given file. Nothing of it stays. */
+async function inDebian(file: string, script: string): Promise<string> {
+  const rootfs = await debianRootfs("lintian-rootfs", ["lintian", "rpm", "man-db"]);
+  const dir = await mkdtemp(join(tmpdir(), "unghost-package-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  await runOrThrow(["mkdir", ...["upper", "work", "root"].map((name) => join(dir, name))]);
+  await copyFile(file, join(dir, "upper", `package${file.slice(file.lastIndexOf("."))}`));
+  const enter = `mount -t overlay overlay -o "lowerdir=$0,upperdir=$1/upper,workdir=$1/work" "$1/root" &&
+    mount -t proc proc "$1/root/proc" && mount --bind /dev "$1/root/dev" && exec chroot "$1/root" sh -ec "$2"`;
+  const command = ["unshare", "--mount", "sh", "-c", enter, join(rootfs, "root"), dir, script];
+  return (
+    await runOrThrow(command, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, timeoutMs: BUILD_MS })
+  ).stdout;
+}
+
+test("two builds of the packages have the same bytes", async () => {
+  const elsewhere = await mkdtemp(join(tmpdir(), "unghost-packages-"));
+  onTestFinished(() => rm(elsewhere, { recursive: true }));
+
+  await runOrThrow([process.execPath, "scripts/packages.ts", elsewhere], { timeoutMs: BUILD_MS });
+
+  expect(readFileSync(join(elsewhere, "SHA256SUMS"), "utf8")).toBe(readFileSync(join(PACKAGES, "SHA256SUMS"), "utf8"));
+});
+
+test("lintian has neither errors nor warnings", async () => {
+  expect(await inDebian(DEB, "lintian --allow-root --no-cfg --tag-display-limit 0 /package.deb || true")).toBe("");
+});
+
+test("man page and units of the package are well-formed", async () => {
+  const printed = await inDebian(
+    DEB,
+    "dpkg -i /package.deb >/dev/null; man --warnings /usr/share/man/man1/unghost.1.gz 2>&1 >/dev/null; man -P cat unghost | head -5",
+  );
+  expect(printed).toMatch(/^UNGHOST\(1\)/);
+  expect(printed).not.toMatch(/warning/i);
+});
+
+test("on a node with systemd the .deb installs disabled units, and purge leaves nothing", async () => {
+  const node = await systemdNode();
+  const before = await node.check(["sh", "-c", LISTING]);
+  await copyFile(DEB, node.livePath("/root/unghost.deb"));
+
+  await node.check(["dpkg", "-i", "/root/unghost.deb"]);
+  expect(await node.check(["/usr/bin/unghost", "version"])).toContain(`unghost ${manifest.version}`);
+  for (const unit of UNITS) {
+    expect([unit, await node.show(unit, "UnitFileState"), await node.show(unit, "ActiveState")]).toEqual([
+      unit,
+      "disabled",
+      "inactive",
+    ]);
+  }
+  await node.check(["systemd-analyze", "verify", ...UNITS.map((unit) => `/lib/systemd/system/${unit}`)]);
+
+  await node.check(["systemctl", "enable", "--now", "unghost-agent.service"]);
+  expect(await node.show("unghost-agent.service", "ActiveState")).toBe("active");
+  await node.check(["dpkg", "--purge", "unghost"]);
+
+  expect(await node.show("unghost-agent.service", "ActiveState")).toBe("inactive");
+  await node.check(["rm", "/root/unghost.deb"]);
+  expect(await node.check(["sh", "-c", LISTING])).toBe(before);
+});
+
+/** Every file that a package or unghost could leave. */
+const LISTING =
+  "find /usr /lib /etc /var/lib /run/unghost /var/cache /root -not -path '/var/lib/containerd*' -not -path '/var/lib/kubelet*' " +
+  "-not -path '/var/lib/cni*' -not -path '/var/lib/dpkg/*' -not -path '*/systemd/timers*' -not -path '/var/cache/*' 2>/dev/null | sort";
+
+test("the .rpm installs, verifies and is erased without a trace", async () => {
+  const printed = await inDebian(
+    RPM,
+    `rpm -i --nodeps /package.rpm 2>/dev/null
+     unghost version
+     rpm -V --nodeps unghost
+     rpm -qp --qf '%{BUILDHOST}\\n' /package.rpm
+     rpm -e unghost 2>/dev/null
+     find / -xdev -name '*unghost*'`,
+  );
+  expect(printed).toBe(`unghost ${manifest.version}\nlocalhost\n`);
+});
