@@ -18,6 +18,7 @@ import type { Policies } from "./decisions.ts";
 import { keepCniFilesDurable } from "./durable-cni-files.ts";
 import { type ExportersOptions, openExporters } from "./exporters.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
+import { publishRuns } from "./journal-runs.ts";
 import { runLoop } from "./loop.ts";
 import { openPace } from "./pace.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
@@ -140,12 +141,16 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const timeline = keepTimeline(store, session.stateDir, session.uid, (problem) =>
     log.warn({ problem }, "saving the timeline failed"),
   );
+  const stopPublishing = publishRuns(store, session.stateDir, (error) =>
+    log.warn({ reason: describeError(error) }, "reading the journal failed"),
+  );
   const retention = keepQuarantineRetention({ ...options, session });
   try {
     await runLoop({ pace, store, cycle: () => cycle.run(), stop: interruption.stop });
     await cycle.idle();
   } finally {
     stopListening();
+    stopPublishing();
     triggers.close();
     durable.close();
     await Promise.all([attempts.close(), timeline.close(), exporters.close(), cluster.close(), retention.close()]);

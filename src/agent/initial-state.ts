@@ -8,6 +8,7 @@ export function initialState(node: string, version: string, timeline: readonly T
     startedAt: new Date(),
     sightings: [],
     heals: [],
+    runs: [],
     totals: {
       heals: new Map(),
       refusals: new Map(),

@@ -16,6 +16,8 @@ export interface AgentState {
   readonly sightings: readonly Sighting[];
   /** The last healing actions, newest first; bounded. */
   readonly heals: readonly HealRecord[];
+  /** The last runs in the journal, newest first: also those of the command line and the boot hook. */
+  readonly runs: readonly HealRun[];
   readonly totals: Totals;
   readonly breaker: BreakerState;
   /** One point a minute for the last 24 hours, oldest first. */
@@ -92,6 +94,30 @@ export interface HealRecord {
   /** Journal entries of it that `unghost undo` can take back. */
   readonly undo?: readonly string[];
   readonly seconds: number;
+}
+
+/** One run of unghost on this node as the journal has it, whoever started it. */
+export interface HealRun {
+  readonly run: string;
+  readonly at: string;
+  readonly by?: "cli" | "agent" | "boot";
+  readonly seconds?: number;
+  readonly items: readonly HealItem[];
+  /** Items beyond those shown. */
+  readonly more: number;
+}
+
+/** What was done about one finding. */
+export interface HealItem {
+  readonly finding: string;
+  readonly class: string;
+  readonly subject: string;
+  readonly outcome: "done" | "failed" | "refused" | "interrupted" | "undone";
+  /** Past tense, in order. */
+  readonly did: readonly string[];
+  readonly reason?: string;
+  /** Journal ids that `unghost undo` takes. */
+  readonly undo: readonly string[];
 }
 
 /** Counters since the agent's start; they only grow. */

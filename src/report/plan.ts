@@ -5,6 +5,7 @@ import { printable } from "../host/printable.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
+import { countByKind } from "./count-by-kind.ts";
 import { evidenceLines } from "./evidence.ts";
 import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -12,7 +13,6 @@ import { renderProblems } from "./problems.ts";
 import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
 import { type Paint, paint, type TextOptions, wrap } from "./text.ts";
-import { countByKind } from "./verdict-line.ts";
 
 /** What the plan is for, and what it rests on. */
 export interface PlanContext {

@@ -1,7 +1,8 @@
 import type { Selection } from "../diagnose/select.ts";
 import { isFailing } from "../evidence/pending.ts";
 import { printable } from "../host/printable.ts";
-import type { NodeReport, ReportedFinding } from "./node-report.ts";
+import { countByKind } from "./count-by-kind.ts";
+import type { NodeReport } from "./node-report.ts";
 import { creationWords } from "./pending.ts";
 import { count, type Paint, visibleLength, wrap } from "./text.ts";
 
@@ -59,17 +60,6 @@ export function selectedWords(selection: Selection | undefined): string {
   const { targets, namespaces } = selection;
   const named = [...targets, ...(namespaces.length === 0 ? [] : [`namespace ${namespaces.join(", ")}`])];
   return ` for ${printable(named.join(", "))}`;
-}
-
-/** `3 ghosts, 1 leak` */
-export function countByKind(findings: readonly Pick<ReportedFinding, "kind">[]): string {
-  const of = (kind: ReportedFinding["kind"]) => findings.filter((finding) => (finding.kind ?? "other") === kind).length;
-  const words = [
-    [of("ghost"), "ghost"],
-    [of("leak"), "leak"],
-    [of("other"), of("ghost") + of("leak") === 0 ? "finding" : "other finding"],
-  ] as const;
-  return words.flatMap(([number, word]) => (number === 0 ? [] : [count(number, word)])).join(", ") || "no ghosts";
 }
 
 function countBlocked({ findings, podCreation }: NodeReport): number {

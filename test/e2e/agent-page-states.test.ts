@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ensureChromium } from "../../lab/chromium.ts";
@@ -6,13 +7,26 @@ import { openAgentServer } from "../../src/agent/http/server.ts";
 import type { AgentState, Standing } from "../../src/agent/state.ts";
 import { openStore, type Store } from "../../src/agent/store.ts";
 import { scanOf } from "../agent/metrics/agent-state.ts";
-import { eventfulDay, ghostState, healRecord, healthyState, sighting } from "../agent/page/agent-states.ts";
+import {
+  eventfulDay,
+  ghostState,
+  healItem,
+  healRun,
+  healthyState,
+  point,
+  sighting,
+} from "../agent/page/agent-states.ts";
 import { documentBytes, inaccessible, markDocument, openBrowser, type Visit, visit } from "../agent/page/browser.ts";
 
 const found = await ensureChromium();
 const skipped = found.available ? "" : ` (skipped: ${found.reason})`;
 const VERSION = { version: manifest.version };
 const GIVEN_UP: Standing = { kind: "given-up", message: "3 attempts failed.", next: "restart the plugin" };
+
+function bootItem(one: number) {
+  const pod = `api-${one}`;
+  return { finding: pod, class: "dead-after-crash", subject: `shop/${pod}`, did: ["removed the sandbox"], undo: [] };
+}
 
 interface Served {
   readonly address: string;
@@ -46,17 +60,18 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   }
 
   test("shows verdict, blocked pods, evidence, standing, heals and the day, with no complaint and no stranger asked", async () => {
-    const state = ghostState([sighting()], { heals: [healRecord()], timeline: eventfulDay(Date.now()) });
+    const state = ghostState([sighting()], { runs: [healRun()], timeline: eventfulDay(Date.now()) });
     const { address } = await serve(state);
     const { page, complaints, strangers } = await visited(address);
 
     await page.getByRole("heading", { name: "1 ghost" }).waitFor();
     const text = await page.locator("main").innerText();
     for (const expected of [
-      "pod shop/web-0: the name web-0_shop_7d1f_0 stays reserved",
+      "shop/web-0 cannot start",
       "Corrupt CNI result cache",
       "NotReady in list and status, no container of it runs",
       "It is healed once it has stood for 2m.",
+      "moved its broken or stale file to quarantine, saved its logs, removed the sandbox",
       "unghost undo 0mi2k4x9q-a1b2",
       "containerd 2.3.4 at unix:///run/containerd/containerd.sock",
       "at most 8 ghosts at once, 7 healed, 1 failed heal, 2 crash restarts, 2 kernel stalls",
@@ -72,7 +87,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     const { address } = await serve(ghostState([sighting({ pod: name, class: name })], { node: name }));
     const { page, complaints } = await visited(address);
 
-    await page.getByText(`pod shop/${name}: the name`).waitFor();
+    await page.getByText(`shop/${name} cannot start`).waitFor();
     expect(await page.locator("img, body script ~ script").count()).toBe(0);
     expect(complaints).toEqual([]);
   });
@@ -88,7 +103,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     store.update((state) => ({ ...state, pauseReason: { reason: "paused", message: "The node is annotated." } }));
     await page.getByRole("heading", { name: "Nothing is acted upon: paused" }).waitFor();
     expect(await page.getByText("Next: restart the plugin").isVisible()).toBe(true);
-    store.update(() => ({ ...healthyState({ heals: [healRecord()] }), ...VERSION }));
+    store.update(() => ({ ...healthyState({ runs: [healRun()] }), ...VERSION }));
     await page.getByRole("heading", { name: "Healthy" }).waitFor();
 
     expect(await isSameDocument()).toBe(true);
@@ -138,15 +153,16 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     const group = page.locator("summary", { hasText: "Corrupt CNI result cache" });
     await group.focus();
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Show 20 more of 180 findings" }).press("Enter");
-    await page.getByRole("button", { name: "Show 20 more of 160 findings" }).waitFor();
+    await page.getByText("180 not shown").waitFor();
+    await page.getByRole("button", { name: "Show 20 more findings" }).press("Enter");
+    await page.getByText("160 not shown").waitFor();
 
     expect(await page.locator("details.finding").count()).toBe(40);
     expect(await elements()).toBeLessThan(1000);
   });
 
   test("is under 100 kB in all, also after a day", async () => {
-    const { address } = await serve(healthyState({ timeline: eventfulDay(Date.now()), heals: [healRecord()] }));
+    const { address } = await serve(healthyState({ timeline: eventfulDay(Date.now()), runs: [healRun()] }));
     const { page } = await visited(address);
     const firstMessage = await (await fetch(`${address}/api/state`)).text();
 
@@ -154,17 +170,36 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   });
 
   const troubled = scanOf({
-    report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused", next: "check its log" }] },
+    report: {
+      verdict: "unknown",
+      runtime: {
+        name: "containerd",
+        version: "",
+        endpoint: "unix:///run/containerd/containerd.sock",
+        reachable: false,
+      },
+      problems: [{ source: "cri", problem: "connection refused", next: "systemctl status containerd" }],
+    },
   });
   const pauseReason = { reason: "paused", message: "The node is annotated." } as const;
   const rich = {
-    heals: [healRecord(), healRecord({ outcome: "failed", finding: "b" })],
+    runs: [
+      healRun(),
+      healRun({ run: "b", by: "cli", items: [healItem({ outcome: "failed", reason: "timeout", did: [], undo: [] })] }),
+      healRun({ run: "c", by: "boot", items: Array.from({ length: 30 }, (_, one) => healItem(bootItem(one))) }),
+    ],
     timeline: eventfulDay(Date.now()),
   };
+  const forty = Array.from({ length: 40 }, (_, index) =>
+    sighting({ pod: `web-${index}`, class: index === 0 ? "libcni-result-cache-corrupt" : "dead-after-crash" }),
+  );
+  const healing = forty.slice(0, 3).map((one): typeof one => ({ ...one, standing: { kind: "healing" } }));
   const moods: readonly (readonly [string, AgentState])[] = [
     ["healthy", healthyState(rich)],
-    ["ill", ghostState([sighting({ standing: GIVEN_UP })], rich)],
-    ["unsure", healthyState({ scan: troubled, pauseReason, configProblem: "line 3: no such key." })],
+    ["40-ghosts", ghostState(forty, rich)],
+    ["healing", ghostState(healing, { timeline: [point(Math.floor(Date.now() / 60_000) * 60, { ghosts: 3 })] })],
+    ["given-up", ghostState([sighting({ standing: GIVEN_UP })], rich)],
+    ["blind", healthyState({ scan: troubled, pauseReason, configProblem: "line 3: no such key." })],
   ];
   const themes: readonly (readonly [string, BrowserContextOptions])[] = [
     ["in light", { colorScheme: "light" }],
@@ -174,11 +209,15 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
   const eachTheme = moods.flatMap(([mood, state]) =>
     themes.map(([theme, options]) => [mood, theme, state, options] as const),
   );
-  test.each(eachTheme)("is accessible when %s, %s", async (_mood, _theme, state, options) => {
+  test.each(eachTheme)("is accessible when %s, %s", async (mood, theme, state, options) => {
     const { address } = await serve(state);
     const { page } = await visited(address, options);
     await page.getByText("Hour by hour").click();
 
+    const shots = process.env["UNGHOST_TEST_SHOTS"];
+    if (shots !== undefined) {
+      await page.screenshot({ path: join(shots, `${mood}-${theme.replaceAll(" ", "-")}.png`), fullPage: true });
+    }
     expect(await inaccessible(page)).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
   });

@@ -68,8 +68,20 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
     case "/api/state":
       return typed("application/json", stateJson(parts.store.state()));
     default:
-      return text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
+      return (await explanation(path)) ?? text(404, "Not found. Try /, /metrics, /healthz, /readyz or /api/state.");
   }
+}
+
+const EXPLAIN = "/explain/";
+
+/** What `unghost explain CLASS` prints, for the links of the page. */
+async function explanation(path: string): Promise<Answer | undefined> {
+  if (!path.startsWith(EXPLAIN)) return undefined;
+  const { classById } = await import("../../classes/index.ts");
+  const known = classById(path.slice(EXPLAIN.length));
+  if (known === undefined) return undefined;
+  const { renderClass } = await import("../../report/explain.ts");
+  return { status: 200, body: renderClass(known, { width: 100, colour: false }) };
 }
 
 function pageAnswer(page: StatusPage, accepted: string | readonly string[] | undefined): Answer {

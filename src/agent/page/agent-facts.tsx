@@ -10,8 +10,8 @@ export function AgentFacts({ agent }: { readonly agent: WireState }) {
     ...(scan === undefined ? [] : nodeFacts(scan.report, scan.counts)),
     { name: "Agent", value: agent.version },
     { name: "Up for", value: durationInWords((live().nodeClock - Date.parse(agent.startedAt)) / 1000) },
-    { name: "Looks", value: `${totals.scans}${totals.scansFailed > 0 ? `, ${totals.scansFailed} failed` : ""}` },
-    ...(scan === undefined ? [] : [{ name: "Last look took", value: secondsInWords(scan.seconds) }]),
+    { name: "Scans", value: `${totals.scans}${totals.scansFailed > 0 ? `, ${totals.scansFailed} failed` : ""}` },
+    { name: "Last scan took", value: scan === undefined ? "–" : secondsInWords(scan.seconds) },
     { name: "Breaker", value: breaker.open ? "open" : "closed" },
   ];
   return (

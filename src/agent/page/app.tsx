@@ -32,7 +32,7 @@ export function App() {
                 <Findings sightings={agent.sightings} />
                 <PendingList report={agent.scan?.report} />
                 <Timeline runs={agent.timeline} />
-                <Heals heals={agent.heals} />
+                <Heals runs={agent.runs} />
               </div>
               <div class="side">
                 <Sources agent={agent} />

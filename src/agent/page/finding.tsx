@@ -1,4 +1,5 @@
 import { subjectInWords } from "../../report/subject-words.ts";
+import { Command } from "./command.tsx";
 import { Fold } from "./fold.tsx";
 import { Ago } from "./time.tsx";
 import type { WireSighting } from "./wire.ts";
@@ -35,7 +36,7 @@ export function Finding({ sighting, startsOpen }: FindingProps) {
               </div>
             ))}
           </dl>
-          <h4>{finding.treatment.automatic ? "How it is healed" : "What a person has to do"}</h4>
+          <h4>{finding.treatment.automatic ? "unghost heal runs" : "Manual steps"}</h4>
           <ol>
             {finding.treatment.steps.map((step) => (
               <li key={step}>{step}</li>
@@ -45,7 +46,8 @@ export function Finding({ sighting, startsOpen }: FindingProps) {
             {finding.treatment.reversible ? "Can be undone. " : ""}
             {finding.subject.sandboxId === undefined ? undefined : (
               <>
-                Sandbox <code>{finding.subject.sandboxId}</code>
+                Sandbox <code>{finding.subject.sandboxId}</code>{" "}
+                <Command line={`unghost scan ${finding.subject.sandboxId.slice(0, 13)}`} />
               </>
             )}
           </p>

@@ -1,4 +1,5 @@
 import { classWords } from "./class-words.ts";
+import { Command } from "./command.tsx";
 import { Finding } from "./finding.tsx";
 import { Fold } from "./fold.tsx";
 import { blockedBy, type Group, groupsOf } from "./groups.ts";
@@ -21,7 +22,7 @@ export function Blocked({ sightings }: Sightings) {
   return (
     <section aria-labelledby="blocked">
       <h2 id="blocked">What is blocked</h2>
-      <More items={blocked} step={BLOCKED_AT_ONCE} name="blocked things">
+      <More items={blocked} step={BLOCKED_AT_ONCE} name="blocked">
         {(shown) => (
           <ul class="blocked">
             {shown.map(({ what, by }) => (
@@ -69,7 +70,15 @@ function ClassGroup({ group, startsOpen }: { readonly group: Group; readonly sta
       {() => (
         <>
           <p class="quiet">
-            {explanation} <code>{`unghost explain ${code || classId}`}</code> tells more.
+            {explanation}{" "}
+            {code === "" ? undefined : (
+              <a href={`/explain/${classId}`} target="_blank" rel="noreferrer">
+                Cause, cure and danger of {classId}
+              </a>
+            )}
+          </p>
+          <p>
+            <Command line="unghost heal --dry-run" />
           </p>
           <More items={sightings} step={FINDINGS_AT_ONCE} name="findings">
             {(shown) =>

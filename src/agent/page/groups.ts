@@ -1,4 +1,6 @@
+import { naturalOrder } from "../../report/natural-order.ts";
 import type { WireSighting } from "./wire.ts";
+import { count } from "./words.ts";
 
 export interface Group {
   readonly classId: string;
@@ -10,11 +12,16 @@ type Severity = WireSighting["finding"]["severity"];
 
 const WORST_FIRST: readonly Severity[] = ["critical", "warning", "info"];
 
-/** Findings by class: what needs a person first, then the worst, then the most. */
+/** Findings by class: what is given up first, then the worst, then the most. */
 export function groupsOf(sightings: readonly WireSighting[]): readonly Group[] {
   const groups = [...Map.groupBy(sightings, ({ finding }) => finding.class)].map(([classId, members]) => ({
     classId,
-    sightings: members.toSorted((one, other) => Number(isGivenUp(other)) - Number(isGivenUp(one))),
+    sightings: members.toSorted(
+      (one, other) =>
+        Number(isGivenUp(other)) - Number(isGivenUp(one)) ||
+        naturalOrder(podOf(one), podOf(other)) ||
+        naturalOrder(one.finding.id, other.finding.id),
+    ),
     severity: worst(members),
   }));
   return groups.toSorted(
@@ -34,10 +41,31 @@ export interface Blocked {
 /** What cannot run or end because of what was found, each once. */
 export function blockedBy(sightings: readonly WireSighting[]): readonly Blocked[] {
   const blocked = Map.groupBy(
-    sightings.flatMap(({ finding }) => finding.blocks),
+    sightings.flatMap(({ finding }) => blocksInWords(finding)),
     (what) => what,
   );
-  return [...blocked].map(([what, findings]) => ({ what, by: findings.length }));
+  return [...blocked]
+    .map(([what, findings]) => ({ what, by: findings.length }))
+    .toSorted((one, other) => naturalOrder(one.what, other.what));
+}
+
+export function blockedPods(sightings: readonly WireSighting[]): number {
+  return new Set(sightings.flatMap(({ finding: { blockedPods: pods = [] } }) => pods.map(nameOf))).size;
+}
+
+/** The pods by name where they are known; what blocks something else in the report's own words. */
+function blocksInWords({ blocks, blockedPods: pods = [], blockedAddresses = 0 }: WireSighting["finding"]) {
+  if (pods.length > 0) return pods.map((pod) => `${nameOf(pod)} cannot start`);
+  if (blockedAddresses > 0) return [`${count(blockedAddresses, "IP address", "IP addresses")} not available`];
+  return blocks;
+}
+
+function nameOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
+}
+
+function podOf({ finding: { subject } }: WireSighting): string {
+  return subject.pod === undefined ? "" : nameOf(subject.pod);
 }
 
 function isGivenUp({ standing }: WireSighting): boolean {

@@ -1,23 +1,27 @@
 import { classWords } from "./class-words.ts";
+import { Command } from "./command.tsx";
 import { More } from "./more.tsx";
 import { At } from "./time.tsx";
-import type { WireHeal } from "./wire.ts";
-import { secondsInWords } from "./words.ts";
+import type { WireRun } from "./wire.ts";
+import { count, secondsInWords } from "./words.ts";
 
-const HEALS_AT_ONCE = 8;
+const RUNS_AT_ONCE = 6;
+const ITEMS_AT_ONCE = 5;
+const STARTED_BY = { cli: "unghost heal", agent: "the agent", boot: "the boot hook" } as const;
 
-export function Heals({ heals }: { readonly heals: readonly WireHeal[] }) {
+/** What the journal of the node has: by the agent, the command line and the boot hook. */
+export function Heals({ runs }: { readonly runs: readonly WireRun[] }) {
   return (
     <section aria-labelledby="heals">
       <h2 id="heals">Last heals</h2>
-      {heals.length === 0 ? (
-        <p class="quiet">Nothing has had to be healed since the agent started.</p>
+      {runs.length === 0 ? (
+        <p class="quiet">unghost has not changed anything on this node.</p>
       ) : (
-        <More items={heals} step={HEALS_AT_ONCE} name="heals">
+        <More items={runs} step={RUNS_AT_ONCE} name="runs">
           {(shown) => (
             <ol class="card heals">
-              {shown.map((heal) => (
-                <Heal heal={heal} key={`${heal.at} ${heal.finding}`} />
+              {shown.map((run) => (
+                <Run run={run} key={run.run} />
               ))}
             </ol>
           )}
@@ -27,44 +31,60 @@ export function Heals({ heals }: { readonly heals: readonly WireHeal[] }) {
   );
 }
 
-function Heal({ heal }: { readonly heal: WireHeal }) {
-  const { at, outcome, pod, summary, reason, seconds, journalId, undo } = heal;
+type Item = WireRun["items"][number];
+
+function Run({ run }: { readonly run: WireRun }) {
+  const { at, by, seconds, items, more } = run;
+  const undo = items.flatMap((item) => item.undo);
   return (
     <li>
       <span class="when">
         <At at={at} />
       </span>
       <div>
-        <span class={`badge ${outcome}`}>{outcome}</span>{" "}
-        <strong>{pod === undefined ? classWords(heal.class).title : `${pod.namespace}/${pod.name}`}</strong>
-        <p>{summary}</p>
-        {reason === undefined ? undefined : <p>{reason}</p>}
-        <p class="quiet">
-          Took {secondsInWords(seconds)}.
-          {journalId === undefined ? undefined : (
-            <>
-              {" "}
-              Journal entry <JournalEntry id={journalId} undo={undo} />
-            </>
+        <h3>
+          {runInWords(run)}{" "}
+          <span class="quiet">
+            by {by === undefined ? "–" : STARTED_BY[by]}, {seconds === undefined ? "–" : secondsInWords(seconds)}
+          </span>
+        </h3>
+        <More items={items} step={ITEMS_AT_ONCE} name="findings">
+          {(shown) => (
+            <ul class="done">
+              {shown.map((item) => (
+                <li key={item.finding}>
+                  <strong>{item.subject || classWords(item.class).title}</strong> {didInWords(item)}
+                </li>
+              ))}
+            </ul>
           )}
-        </p>
+        </More>
+        {more > 0 ? <p class="quiet">{count(more, "more finding")}: see unghost history.</p> : undefined}
+        {undo.slice(0, ITEMS_AT_ONCE).map((id) => (
+          <p key={id}>
+            <span class="quiet">Put its file back: </span>
+            <Command line={`unghost undo ${id}`} />
+          </p>
+        ))}
       </div>
     </li>
   );
 }
 
-/** With the commands that take it back, where `unghost undo` can: a sandbox that was removed stays removed. */
-function JournalEntry({ id, undo = [] }: { readonly id: string; readonly undo: WireHeal["undo"] }) {
-  if (undo.length === 0) return <code>{id}</code>;
-  return (
-    <>
-      <code>{id}</code>. Put its files back with{" "}
-      {undo.map((one, index) => (
-        <>
-          {index === 0 ? undefined : ", "}
-          <code>unghost undo {one}</code>
-        </>
-      ))}
-    </>
-  );
+function runInWords({ items, more }: WireRun): string {
+  const of = (outcome: Item["outcome"]): number => items.filter((item) => item.outcome === outcome).length;
+  const parts = [
+    of("done") + more > 0 ? `${of("done") + more} healed` : "",
+    of("failed") > 0 ? `${of("failed")} failed` : "",
+    of("refused") > 0 ? `${of("refused")} refused` : "",
+    of("interrupted") > 0 ? `${of("interrupted")} interrupted` : "",
+    of("undone") > 0 ? `${of("undone")} undone` : "",
+  ];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+function didInWords({ did, outcome, reason }: Item): string {
+  const words = did.length === 0 ? "" : did.join(", ");
+  if (outcome === "done") return words || "–";
+  return [words, `${outcome}${reason === undefined ? "" : `: ${reason}`}`].filter((part) => part !== "").join("; ");
 }

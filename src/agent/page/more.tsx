@@ -16,9 +16,12 @@ export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
     <>
       {children(items.slice(0, shown))}
       {left <= 0 ? undefined : (
-        <button type="button" onClick={() => setShown(shown + step)}>
-          Show {Math.min(step, left)} more of {left} {name}
-        </button>
+        <p>
+          <button type="button" onClick={() => setShown(shown + step)}>
+            Show {Math.min(step, left)} more {name}
+          </button>{" "}
+          <span class="quiet">{left} not shown</span>
+        </p>
       )}
     </>
   );

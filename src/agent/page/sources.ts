@@ -34,9 +34,13 @@ function kubernetesRow({ source, error }: WireReport["kubernetes"]): SourceRow {
     case "api":
       return { name: "kubernetes", health: error === undefined ? "read" : "partly", detail: `the API server${why}` };
     case "kubelet":
-      return { name: "kubernetes", health: "partly", detail: `the kubelet's own files stand in for the API${why}` };
+      return {
+        name: "kubernetes",
+        health: "partly",
+        detail: `kubelet's pod directories instead of the API server${why}`,
+      };
     case "none":
-      return { name: "kubernetes", health: "partly", detail: `nobody to ask${why}` };
+      return { name: "kubernetes", health: "partly", detail: `not asked${why}` };
   }
 }
 
@@ -58,8 +62,8 @@ export interface Fact {
 /** Numbers about the node that no finding carries. */
 export function nodeFacts(report: WireReport, { leases, leftoverContainers }: WireCounts): readonly Fact[] {
   const facts = [
-    { name: "Sandboxes", value: String(report.sandboxes.total) },
-    { name: "Not ready, kept on purpose", value: String(report.kept.length) },
+    { name: "Sandboxes", value: report.runtime.reachable ? String(report.sandboxes.total) : "–" },
+    { name: "Not ready, kept on purpose", value: report.runtime.reachable ? String(report.kept.length) : "–" },
   ];
   const loops = report.crashLoops;
   if (loops !== undefined && loops.pods > 0) {

@@ -13,8 +13,10 @@ interface TimelineChartProps {
 
 const HEIGHT = 190;
 const AXIS_WIDTH = 64;
+/** A young agent's first minutes fill the chart, too. */
+const SHORTEST_S = 600;
 /** What happens now must not be cut off by the edge. */
-const MARGIN_S = 600;
+const MARGIN = 0.007;
 
 /** A curve of the ghosts, and below it one lane of marks for each kind of event. */
 export function TimelineChart({ points, label, onPointed }: TimelineChartProps) {
@@ -45,6 +47,8 @@ function drawn(element: HTMLElement, chart: Chart, onPointed: TimelineChartProps
   const style = getComputedStyle(element);
   const colour = (name: string): string => style.getPropertyValue(name);
   const now = live().nodeClock / 1000;
+  const from = Math.max(now - DAY_S, Math.min(chart.minutes[0] ?? now, now - SHORTEST_S));
+  const to = now + (now - from) * MARGIN;
   const font = `12px ${style.fontFamily}`;
   const laneColours = ["--good", "--bad", "--busy", "--unsure"].map(colour);
   const bottom = (chart.lanes.at(-1) ?? 0) - chart.top * 0.2;
@@ -58,7 +62,7 @@ function drawn(element: HTMLElement, chart: Chart, onPointed: TimelineChartProps
       hooks: {
         setCursor: [({ cursor }) => onPointed(cursor.idx === null ? undefined : chart.minutes[cursor.idx ?? -1])],
       },
-      scales: { x: { time: true, range: [now - DAY_S, now + MARGIN_S] }, y: { range: [bottom, chart.top * 1.12] } },
+      scales: { x: { time: true, range: [from, to] }, y: { range: [bottom, chart.top * 1.12] } },
       axes: [
         { ...axis, size: 28, grid: { show: false }, values: (_plot, seconds) => seconds.map(hourOfDay) },
         {

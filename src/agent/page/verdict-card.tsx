@@ -1,3 +1,4 @@
+import { blockedPods } from "./groups.ts";
 import { live } from "./live.ts";
 import { Ago } from "./time.tsx";
 import { type Verdict, verdictOf } from "./verdict.ts";
@@ -7,6 +8,9 @@ const NOT_YET: Verdict = { tone: "unsure", headline: "Connecting", detail: "Wait
 export function VerdictCard() {
   const { state: agent, link } = live();
   const { tone, headline, detail } = agent === undefined ? NOT_YET : verdictOf(agent);
+  const report = agent?.scan?.report;
+  // A runtime that does not answer has no sandboxes to count.
+  const known = report?.runtime.reachable === true ? report : undefined;
   const isStale = link.kind === "lost" && agent !== undefined;
   return (
     <section class={`verdict ${tone}${isStale ? " stale" : ""}`} aria-labelledby="verdict">
@@ -14,24 +18,24 @@ export function VerdictCard() {
         <h2 id="verdict">{headline}</h2>
         <p>{detail}</p>
       </div>
-      {agent?.scan === undefined ? undefined : (
-        <dl class="numbers">
-          <div>
-            <dt>ready</dt>
-            <dd>{agent.scan.report.sandboxes.ready}</dd>
-          </div>
-          <div>
-            <dt>not ready</dt>
-            <dd>{agent.scan.report.sandboxes.notReady}</dd>
-          </div>
-          <div>
-            <dt>last look</dt>
-            <dd>
-              <Ago at={agent.scan.report.observedAt} />
-            </dd>
-          </div>
-        </dl>
-      )}
+      <dl class="numbers">
+        <div>
+          <dt>ready</dt>
+          <dd>{known?.sandboxes.ready ?? "–"}</dd>
+        </div>
+        <div>
+          <dt>not ready</dt>
+          <dd>{known?.sandboxes.notReady ?? "–"}</dd>
+        </div>
+        <div>
+          <dt>pods blocked</dt>
+          <dd>{known === undefined ? "–" : blockedPods(agent?.sightings ?? [])}</dd>
+        </div>
+        <div>
+          <dt>last scan</dt>
+          <dd>{report === undefined ? "–" : <Ago at={report.observedAt} />}</dd>
+        </div>
+      </dl>
     </section>
   );
 }

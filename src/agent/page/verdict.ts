@@ -1,8 +1,9 @@
 import { isFailing } from "../../evidence/pending.ts";
+import { countByKind } from "../../report/count-by-kind.ts";
 import type { WireSighting, WireState } from "./wire.ts";
 import { count, listed } from "./words.ts";
 
-/** `good`: nothing to do. `busy`: the agent has it in hand. `bad`: a person is needed. `unsure`: nobody can tell. */
+/** `good`: nothing to do. `busy`: the agent heals it. `bad`: manual steps are needed. `unsure`: unknown. */
 export type Tone = "good" | "busy" | "bad" | "unsure";
 
 export interface Verdict {
@@ -15,8 +16,8 @@ export interface Verdict {
 export function verdictOf(state: WireState): Verdict {
   const { scan, sightings, node } = state;
   if (scan === undefined) {
-    const detail = `The agent on ${node} has started and looks for the first time.`;
-    return { tone: "unsure", headline: "First look under way", detail };
+    const detail = `The agent on ${node} has started its first scan.`;
+    return { tone: "unsure", headline: "First scan running", detail };
   }
   if (sightings.length > 0) return ghosts(sightings);
   if (scan.report.verdict === "unknown") {
@@ -33,19 +34,19 @@ export function verdictOf(state: WireState): Verdict {
       detail,
     };
   }
-  // A finding that policy looks away from is in the report and not among the sightings.
+  // A finding of a class that policy turns off is in the report and not among the sightings.
   return { tone: "good", headline: "Healthy", detail: `No ghosts on ${node}.` };
 }
 
 function ghosts(sightings: readonly WireSighting[]): Verdict {
   return {
-    tone: sightings.some(needsPerson) ? "bad" : "busy",
-    headline: count(sightings.length, "ghost"),
+    tone: sightings.some(isManual) ? "bad" : "busy",
+    headline: countByKind(sightings.map(({ finding }) => finding)),
     detail: standingInWords(sightings),
   };
 }
 
-function needsPerson({ standing, finding }: WireSighting): boolean {
+function isManual({ standing, finding }: WireSighting): boolean {
   return standing.kind === "given-up" || (standing.kind === "observed" && finding.severity === "critical");
 }
 

@@ -9,6 +9,7 @@ export function freshState(parts: Partial<AgentState> = {}): AgentState {
     startedAt: new Date("2026-03-01T12:00:00Z"),
     sightings: [],
     heals: [],
+    runs: [],
     totals: {
       heals: new Map(),
       refusals: new Map(),

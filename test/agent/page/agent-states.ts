@@ -1,6 +1,14 @@
 import { stateJson } from "../../../src/agent/http/state-json.ts";
 import { readState, type WireSighting, type WireState } from "../../../src/agent/page/wire.ts";
-import type { AgentState, HealRecord, Sighting, Standing, TimelinePoint } from "../../../src/agent/state.ts";
+import type {
+  AgentState,
+  HealItem,
+  HealRecord,
+  HealRun,
+  Sighting,
+  Standing,
+  TimelinePoint,
+} from "../../../src/agent/state.ts";
 import type { ReportedFinding } from "../../../src/report/node-report.ts";
 import { freshState, scanOf } from "../metrics/agent-state.ts";
 
@@ -19,7 +27,8 @@ export function ghostState(sightings: readonly Sighting[], parts: Partial<AgentS
   return healthyState({ scan, sightings, ...parts });
 }
 
-export interface SightingParts extends Partial<Pick<ReportedFinding, "class" | "severity" | "summary" | "blocks">> {
+export interface SightingParts
+  extends Partial<Pick<ReportedFinding, "class" | "severity" | "summary" | "blocks" | "blockedPods">> {
   readonly pod?: string;
   readonly standing?: Standing;
 }
@@ -36,7 +45,9 @@ export function sighting({ pod = "web-0", standing, ...finding }: SightingParts 
         { source: "cri", fact: "NotReady in list and status, no container of it runs" },
         { source: "cni", fact: `/var/lib/cni/results/cbr0-${SANDBOX}-eth0 is empty` },
       ],
+      kind: "ghost",
       blocks: [`pod shop/${pod}: the name ${pod}_shop_7d1f_0 stays reserved`],
+      blockedPods: [{ namespace: "shop", name: pod }],
       treatment: { automatic: true, reversible: true, steps: ["move the file to quarantine", "stop the sandbox"] },
       ...finding,
     },
@@ -58,6 +69,30 @@ export function healRecord(parts: Partial<HealRecord> = {}): HealRecord {
     journalId: "0mi2k4x9q-a1b2",
     undo: ["0mi2k4x9q-a1b2"],
     seconds: 1.42,
+    ...parts,
+  };
+}
+
+export function healRun(parts: Partial<HealRun> = {}): HealRun {
+  return {
+    run: "0mi2k4x9p-0000",
+    at: new Date(Date.now() - 400_000).toISOString(),
+    by: "agent",
+    seconds: 1.42,
+    items: [healItem()],
+    more: 0,
+    ...parts,
+  };
+}
+
+export function healItem(parts: Partial<HealItem> = {}): HealItem {
+  return {
+    finding: "libcni-result-cache-corrupt/web-0",
+    class: "libcni-result-cache-corrupt",
+    subject: "shop/web-0",
+    outcome: "done",
+    did: ["moved its broken or stale file to quarantine", "saved its logs", "removed the sandbox"],
+    undo: ["0mi2k4x9q-a1b2"],
     ...parts,
   };
 }

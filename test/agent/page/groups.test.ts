@@ -36,13 +36,16 @@ describe("findings by class", () => {
 
 test("what is blocked is listed once, with the number of findings that block it", () => {
   const sightings = sightingsOnTheWire(
-    { blocks: ["an address of network cbr0"] },
-    { blocks: ["pod shop/web-0", "an address of network cbr0"] },
-    { blocks: [] },
+    { blocks: ["an address of network cbr0"], blockedPods: [] },
+    { pod: "web-10" },
+    { pod: "web-2" },
+    { pod: "web-2", blocks: ["the same pod by another finding"] },
+    { blocks: [], blockedPods: [] },
   );
 
   expect(blockedBy(sightings)).toEqual([
-    { what: "an address of network cbr0", by: 2 },
-    { what: "pod shop/web-0", by: 1 },
+    { what: "an address of network cbr0", by: 1 },
+    { what: "shop/web-2 cannot start", by: 2 },
+    { what: "shop/web-10 cannot start", by: 1 },
   ]);
 });

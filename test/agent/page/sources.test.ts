@@ -24,9 +24,9 @@ describe("sources", () => {
       { kubernetes: { source: "kubelet" as const, error: "refused" } },
       "kubernetes",
       "partly",
-      "the kubelet's own files stand in for the API: refused",
+      "kubelet's pod directories instead of the API server: refused",
     ],
-    ["nobody", { kubernetes: { source: "none" as const } }, "kubernetes", "partly", "nobody to ask"],
+    ["nobody", { kubernetes: { source: "none" as const } }, "kubernetes", "partly", "not asked"],
     ["the kernel", { kernel: stalled }, "kernel log", "read", "2 stalls, 1 wait for a network device since boot"],
   ])("tell %s", (_name, parts, name, health, detail) => {
     expect(sourcesOf(reported(parts))).toContainEqual({ name, health, detail });

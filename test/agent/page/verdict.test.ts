@@ -15,8 +15,8 @@ describe("the verdict in one glance", () => {
       freshState({ node: "n1" }),
       {
         tone: "unsure",
-        headline: "First look under way",
-        detail: "The agent on n1 has started and looks for the first time.",
+        headline: "First scan running",
+        detail: "The agent on n1 has started its first scan.",
       },
     ],
     ["nothing found", healthyState(), { tone: "good", headline: "Healthy", detail: "No ghosts on edge-7." }],

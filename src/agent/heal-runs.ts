@@ -1,0 +1,88 @@
+import { type JournalAction, parseEntry } from "../heal/journal/entry.ts";
+import { foldHistory, type HistoryRecord, isUndoable } from "../heal/journal/history.ts";
+import type { JournalItem } from "../heal/journal/reader.ts";
+import type { HealItem, HealRun } from "./state.ts";
+
+const MOST_RUNS = 20;
+const MOST_ITEMS = 30;
+
+/** The newest runs in a part of the journal, newest first. Lines that are cut or unknown are left out. */
+export async function runsIn(lines: readonly string[]): Promise<readonly HealRun[]> {
+  const items = lines.flatMap((line): readonly JournalItem[] => {
+    const parsed = parseEntry(Buffer.from(line));
+    return parsed.ok ? [{ type: "entry", entry: parsed.entry }] : [];
+  });
+  const { records } = await foldHistory(items);
+  const runs = [...Map.groupBy(records, ({ run }) => run).values()].map(runOf);
+  return runs.slice(-MOST_RUNS).toReversed();
+}
+
+function runOf(records: readonly HistoryRecord[]): HealRun {
+  const [first] = records;
+  const items = [...Map.groupBy(records, ({ finding }) => finding).values()].map(itemOf);
+  const ends = records.flatMap(({ endedAt }) => (endedAt === undefined ? [] : [Date.parse(endedAt)]));
+  const seconds = (Math.max(...ends) - Date.parse(first?.at ?? "")) / 1000;
+  return {
+    run: first?.run ?? "",
+    at: first?.at ?? "",
+    ...(first?.by === undefined ? {} : { by: first.by }),
+    ...(Number.isFinite(seconds) && seconds >= 0 ? { seconds } : {}),
+    items: items.slice(0, MOST_ITEMS),
+    more: Math.max(0, items.length - MOST_ITEMS),
+  };
+}
+
+function itemOf(records: readonly HistoryRecord[]): HealItem {
+  const [first] = records;
+  const pod = records.find(({ subject }) => subject.pod !== undefined)?.subject.pod;
+  const failed = records.find(({ outcome }) => outcome === "failed" || outcome === "refused");
+  const did = records.filter(({ outcome }) => outcome === "healed").map(({ action }) => pastTense(action));
+  return {
+    finding: first?.finding ?? "",
+    class: first?.class ?? "",
+    subject: pod === undefined ? (first?.subject.path ?? first?.subject.name ?? "") : `${pod.namespace}/${pod.name}`,
+    outcome: outcomeOf(records, failed),
+    did: [...new Set(did)],
+    ...(failed?.detail === undefined ? {} : { reason: failed.detail }),
+    undo: records.filter(isUndoable).map(({ id }) => id),
+  };
+}
+
+function outcomeOf(records: readonly HistoryRecord[], failed: HistoryRecord | undefined): HealItem["outcome"] {
+  if (failed !== undefined) return failed.outcome === "refused" ? "refused" : "failed";
+  if (records.some(({ state }) => state === "undone")) return "undone";
+  return records.every(({ state }) => state === "done" || state === "pruned") ? "done" : "interrupted";
+}
+
+function pastTense(action: JournalAction): string {
+  switch (action.kind) {
+    case "quarantine-file":
+      return "moved its broken or stale file to quarantine";
+    case "save-logs":
+      return "saved its logs";
+    case "stop-sandbox":
+      return "stopped the sandbox";
+    case "remove-sandbox":
+      return "removed the sandbox";
+    case "end-process":
+      return `ended process ${action.pid}`;
+    case "restart-daemon":
+      return "restarted the daemon's container";
+    case "write-marker":
+      return "made multus' DEL safe for it";
+    case "release-address":
+      return `released ${action.address}`;
+    case "replay-del":
+      return "called CNI DEL";
+    case "remove-netns":
+      return "removed the network namespace";
+    case "delete-lease":
+      return "deleted the containerd lease";
+    case "delete-volume-attachment":
+      return `deleted the VolumeAttachment ${action.name}`;
+    case "kick-pod":
+      return `restarted ${action.namespace}/${action.name}`;
+    case "delete-record":
+      return "deleted the record";
+  }
+}

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { runsIn } from "../../src/agent/heal-runs.ts";
+import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
+import { undo } from "../../src/heal/quarantine/undo.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+const POD = { type: "sandbox", pod: { namespace: "shop", name: "web-0" } } as const;
+
+function runs() {
+  return runsIn(readFileSync(shop.stateDir.journal, "utf8").split("\n"));
+}
+
+test("one run, one item for each finding, in the past tense", async () => {
+  const why = { ...WHY, subject: POD };
+  const { id = "" } = await quarantineFile(shop, { ...why, ...(await shop.put("cache", "{")) });
+  await shop.journal.done(valueOf(await shop.journal.begin({ ...why, action: STOP })), "healed");
+  await shop.journal.done(
+    valueOf(await shop.journal.begin({ ...why, finding: "other", action: STOP })),
+    "failed",
+    "deadline exceeded",
+  );
+
+  expect(await runs()).toEqual([
+    {
+      run: "run-1",
+      at: expect.any(String),
+      seconds: expect.any(Number),
+      more: 0,
+      items: [
+        {
+          finding: WHY.finding,
+          class: WHY.class,
+          subject: "shop/web-0",
+          outcome: "done",
+          did: ["moved its broken or stale file to quarantine", "stopped the sandbox"],
+          undo: [id],
+        },
+        {
+          finding: "other",
+          class: WHY.class,
+          subject: "shop/web-0",
+          outcome: "failed",
+          did: [],
+          reason: "deadline exceeded",
+          undo: [],
+        },
+      ],
+    },
+  ]);
+});
+
+test("what was put back is undone, and what did not end was interrupted", async () => {
+  const { id = "" } = await quarantineFile(shop, { ...WHY, ...(await shop.put("cache", "{")) });
+  await undo(shop, { id });
+  await shop.journal.begin({ ...WHY, finding: "open", action: STOP });
+
+  const [run] = await runs();
+  expect(run?.items.map(({ outcome }) => outcome)).toEqual(["undone", "interrupted"]);
+});
+
+test("a cut first line and other lines are left out", async () => {
+  expect(await runsIn(['{"event":"be', "", '{"event":"of a newer version","id":"x"}'])).toEqual([]);
+});
