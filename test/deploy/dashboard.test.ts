@@ -44,7 +44,7 @@ describe("the dashboard", () => {
     const asked = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
     const rules = asked.map((expr, index) => ({
       record: `panel:${index}`,
-      expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
+      expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*").replaceAll("$cluster", ".*"),
     }));
     // Every JSON document is a YAML document too.
     writeFileSync(dir.join("rules.yaml"), JSON.stringify({ groups: [{ name: "panels", rules }] }));

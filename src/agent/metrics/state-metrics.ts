@@ -95,6 +95,14 @@ export const STATE_METRICS: readonly StateMetric[] = [
   },
   {
     type: "gauge",
+    name: "unghost_findings_observed",
+    help: "Findings that the agent does not heal: policy is to observe, or the class is manual.",
+    labels: ["class"],
+    samples: ({ sightings }) =>
+      perClass(sightings, (standing) => standing.filter((seen) => seen.standing.kind === "observed").length),
+  },
+  {
+    type: "gauge",
     name: "unghost_findings_given_up",
     help: "Findings whose healing budget is spent: manual steps required.",
     labels: ["class"],

@@ -20,6 +20,7 @@ const CONTRACT = [
   "unghost_finding_age_seconds_max",
   "unghost_findings",
   "unghost_findings_given_up",
+  "unghost_findings_observed",
   "unghost_heal_duration_seconds_bucket",
   "unghost_heal_duration_seconds_count",
   "unghost_heal_duration_seconds_sum",
