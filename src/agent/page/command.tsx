@@ -3,11 +3,12 @@ import { useState } from "preact/hooks";
 /** A command to be copied as it is: by its button, or by one click into it. */
 export function Command({ line }: { readonly line: string }) {
   const [isCopied, setCopied] = useState(false);
-  const copy = () =>
+  const copy = (): void => {
     copyText(line).then(
       () => setCopied(true),
       () => setCopied(false),
     );
+  };
   return (
     <span class="command">
       <code>{line}</code>
