@@ -96,7 +96,7 @@ export interface HealRecord {
   readonly seconds: number;
 }
 
-/** One run of unghost on this node as the journal has it, whoever started it. */
+/** One run of unghost on this node as the journal has it: by the command line, the agent or the boot hook. */
 export interface HealRun {
   readonly run: string;
   readonly at: string;
