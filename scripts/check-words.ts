@@ -8,8 +8,8 @@ import { globSync, readFileSync } from "node:fs";
 const CHECKED: readonly string[] = [
   "{bench,lab,scripts}/**/*",
   "Makefile",
-  "src/{boot,child,classes,distributions,doctor,evidence,explain,fleet,host,keeper,kube,liveness,runtime,snapshot}/**/*",
-  "test/{boot,child,classes,cluster,distributions,doctor,evidence,explain,fleet,host,keeper,kube,lab,liveness,multus,plan,release,runtime,snapshot,support,systemd}/**/*",
+  "src/{boot,child,classes,diagnose,distributions,doctor,evidence,explain,fleet,heal,host,keeper,kube,liveness,plan,runtime,snapshot}/**/*",
+  "test/{boot,child,classes,cluster,diagnose,distributions,doctor,e2e,evidence,explain,fleet,heal,host,keeper,kube,lab,liveness,multus,plan,release,runtime,snapshot,support,systemd}/**/*",
   "src/agent/*.ts",
   "src/agent/{http,kube,metrics,policy,triggers}/**/*",
 ];

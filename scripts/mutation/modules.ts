@@ -52,7 +52,7 @@ export const MODULES: readonly MutatedModule[] = [
     tests: [
       "test/heal/steps/*.test.ts",
       "test/heal/execution/run-action.test.ts",
-      "test/heal/execution/afterwards.test.ts",
+      "test/heal/execution/followUps.test.ts",
     ],
   },
   {

@@ -59,7 +59,7 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   const observed = BigInt(view.snapshot.observedAt.getTime()) * 1_000_000n;
   const lastSecondsAgo = seconds(observed - newest.createdAt);
   const everySeconds = seconds(newest.createdAt - before.createdAt) / (newest.attempt - before.attempt);
-  // Times that run backwards are a clock's doing and say nothing of a pace.
+  // Times that run backwards come from a clock step and are no evidence of a pace.
   if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
   if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
   const restartsSinceBoot = sinceBoot(starts, { newest, before, everySeconds }, view);

@@ -7,14 +7,14 @@ import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
 import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
 import { eventEvidence } from "./from-logs.ts";
 
-/** A node must not be swept by one finding: whoever is over this gets its turn from its own back-off. */
-const MOST_KICKED = 10;
+/** One finding must not restart a whole node: pods beyond this number restart by their own back-off. */
+const MOST_RESTARTED = 10;
 const MOST_QUOTED = 3;
 
 /**
  * A ghost on a CSI node plugin takes the volumes of the whole node with it: the plugin cannot start, its socket is
  * missing, sidecars crash, volumes cannot attach, workloads wait. That is one story with one cause: the ghost's finding
- * tells it all, and what follows from it is no finding of its own.
+ * covers the whole chain, and its consequences are no findings of their own.
  */
 export function asCsiChains(findings: readonly Finding[], view: NodeView): readonly Finding[] {
   const chains = new Map(
@@ -29,7 +29,7 @@ export function asCsiChains(findings: readonly Finding[], view: NodeView): reado
     .filter(({ subject }) => subject.type !== "volume-attachment" || !consequences.has(subject.name))
     .map((finding) => {
       const chain = chains.get(finding.id);
-      return chain === undefined ? finding : tell(finding, chain);
+      return chain === undefined ? finding : describe(finding, chain);
     });
 }
 
@@ -39,7 +39,7 @@ interface Chain {
   /** Names of the VolumeAttachments that wait for this driver. */
   readonly attachments: readonly string[];
   readonly crashing: readonly KnownPod[];
-  /** Pods of the driver that were lost with the node and are about to crash: nobody has seen them do so yet. */
+  /** Pods of the driver that were lost with the node and are about to crash: no crash was observed yet. */
   readonly down: readonly KnownPod[];
   readonly waiting: readonly KnownPod[];
   readonly events: readonly PodEvent[];
@@ -77,7 +77,7 @@ function isPluginOf({ csi, controller }: KnownPod, { dir, registered }: CsiSocke
   return registered && controller === "DaemonSet" && isOnly;
 }
 
-/** Without an API to tell what a pod mounts, its containers' names have to do. */
+/** Without an API that lists what a pod mounts, its containers' names decide. */
 function hasRegistrar(subject: Finding["subject"], view: NodeView): boolean {
   const id = "sandboxId" in subject ? subject.sandboxId : undefined;
   return id !== undefined && view.about(id).containers.some(({ name }) => name.includes("registrar"));
@@ -92,7 +92,7 @@ function sufferers(
   const drivers = sockets.map(({ driver }) => driver);
   const others = kubernetes.pods.filter(({ uid }) => uid !== plugin.uid);
   const unattached = (kubernetes.unattached ?? []).filter(({ attacher }) => drivers.includes(attacher));
-  const events = (kubernetes.events ?? []).filter((event) => speaksOfVolumes(event) && names(event, drivers));
+  const events = (kubernetes.events ?? []).filter((event) => isAboutVolumes(event) && names(event, drivers));
   const mounts = (pod: KnownPod, claim: UnattachedVolume["claim"]): boolean =>
     claim !== undefined && claim.namespace === pod.namespace && pod.claims?.includes(claim.name) === true;
   const isWaiting = (pod: KnownPod): boolean =>
@@ -110,11 +110,11 @@ function sufferers(
   };
 }
 
-function speaksOfVolumes({ reason }: PodEvent): boolean {
+function isAboutVolumes({ reason }: PodEvent): boolean {
   return reason === "FailedMount" || reason === "FailedAttachVolume";
 }
 
-/** Kubelet says "driver name x not found in the list of registered CSI drivers"; the attacher says whose volume it is. */
+/** Kubelet logs "driver name x not found in the list of registered CSI drivers"; the attacher names the volume. */
 function names({ message }: PodEvent, drivers: readonly string[]): boolean {
   return drivers.some((driver) => message.includes(driver));
 }
@@ -141,12 +141,12 @@ function isDown({ uid }: KnownPod, view: NodeView): boolean {
   return containers.length > 0 && containers.every(({ state }) => state === "exited" || state === "unknown");
 }
 
-function tell(finding: Finding, chain: Chain): Finding {
+function describe(finding: Finding, chain: Chain): Finding {
   const { plugin, sockets, crashing, down, waiting, events } = chain;
   const drivers = sockets.map(({ driver }) => driver).join(", ");
   const links = [
     `so the CSI node plugin of ${drivers} cannot start`,
-    `nobody listens on ${sockets.map(({ path }) => path).join(", ")}`,
+    `no process listens on ${sockets.map(({ path }) => path).join(", ")}`,
     ...(crashing.length === 0 ? [] : [`${crashing.length} crash-looping for want of it`]),
     ...(waiting.length === 0 ? [] : [`${waiting.length} waiting for volumes`]),
   ];
@@ -158,7 +158,7 @@ function tell(finding: Finding, chain: Chain): Finding {
       ...finding.evidence,
       ...sockets.map(({ path, state }) => ({
         source: "csi",
-        fact: state === "missing" ? `${path} is not there` : `${path} is there, and nobody listens on it`,
+        fact: state === "missing" ? `${path} does not exist` : `${path} exists, and no process listens on it`,
       })),
       ...events.slice(0, MOST_QUOTED).map(eventEvidence),
     ],
@@ -170,27 +170,27 @@ function tell(finding: Finding, chain: Chain): Finding {
       ...waiting.map((pod) => `pod ${nameOf(pod)}: waits for a volume of the driver`),
     ],
     blockedPods: [...(finding.blockedPods ?? []), ...namedPods([...crashing, ...waiting])],
-    afterwards: kicksOf(chain),
+    followUps: restartsOf(chain),
     missingSockets: sockets.map(({ path }) => path),
     ...(waiting.length === 0 ? {} : { aftermath: mountsToCome(waiting) }),
   };
 }
 
-/** With the socket back, whoever crashed for want of it need not wait out a back-off of minutes. */
-function kicksOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
-  const kicks = [...crashing, ...down]
+/** With the socket back, pods that crashed without it need not wait for a back-off of minutes. */
+function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
+  const restarts = [...crashing, ...down]
     .filter(
       ({ controller, ignored, terminating }) => controller !== undefined && ignored !== true && terminating !== true,
     )
     // A mirror cannot be deleted: its static pod would go on as before.
     .filter(({ objectUid }) => objectUid === undefined)
-    .slice(0, MOST_KICKED)
+    .slice(0, MOST_RESTARTED)
     .map((pod): Step => {
       const { namespace = "", name = "", uid } = pod;
       return { kind: "kick-pod", namespace, name, uid, node, ...(down.includes(pod) ? { mayCrash: true } : {}) };
     });
-  if (kicks.length === 0) return [];
-  return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...kicks];
+  if (restarts.length === 0) return [];
+  return [...sockets.map(({ path }): Step => ({ kind: "await-socket", path })), ...restarts];
 }
 
 /**

@@ -28,34 +28,34 @@ export interface Diagnosis {
   readonly advice: readonly string[];
   /** Every sandbox that is proven dead, whether or not anything is wrong with it. */
   readonly dead: readonly Candidate[];
-  /** The joined facts that the findings rest on, for whoever plans with them. */
+  /** The joined facts behind the findings, for planning. */
   readonly view: NodeView;
 }
 
-/** Looks for causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */
-type Look = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
+/** Detects causes of one kind among the dead sandboxes that are not explained yet, and on the rest of the node. */
+type Detector = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
 
 /**
  * Causes before consequences: what makes removal fail explains a half-made sandbox better than the bare fact that it is
- * half-made, what the logs say of it explains more than that it is dead, and "died in a crash" explains the rest.
+ * half-made, what the logs report explains more than that it is dead, and "died in a crash" explains the rest.
  */
-const LOOKS: readonly Look[] = [
-  ...looksIn(({ blocksEveryCall }) => blocksEveryCall === true),
-  ...looksOf("removal-fails"),
-  ...looksOf("creation-blocked"),
-  ...looksOf("leak"),
-  ...looksOf("runtime-down"),
-  ...looksOf("other-runtime"),
+const DETECTORS: readonly Detector[] = [
+  ...detectorsWhere(({ blocksEveryCall }) => blocksEveryCall === true),
+  ...detectorsOf("removal-fails"),
+  ...detectorsOf("creation-blocked"),
+  ...detectorsOf("leak"),
+  ...detectorsOf("runtime-down"),
+  ...detectorsOf("other-runtime"),
   namedByLogs,
-  ...looksOf("left-behind"),
-  ...looksOf("storage"),
+  ...detectorsOf("left-behind"),
+  ...detectorsOf("storage"),
 ];
 
-function looksOf(category: Category): readonly Look[] {
-  return looksIn((failureClass) => failureClass.category === category && failureClass.blocksEveryCall !== true);
+function detectorsOf(category: Category): readonly Detector[] {
+  return detectorsWhere((failureClass) => failureClass.category === category && failureClass.blocksEveryCall !== true);
 }
 
-function looksIn(isWanted: (failureClass: FailureClass) => boolean): readonly Look[] {
+function detectorsWhere(isWanted: (failureClass: FailureClass) => boolean): readonly Detector[] {
   return classes.flatMap((failureClass) => {
     const { detect } = failureClass;
     if (detect === undefined || !isWanted(failureClass)) return [];
@@ -73,8 +73,8 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
   const explained = new Map<SandboxId, FailureClass>();
   const findings: Finding[] = [];
   let unexplained = dead;
-  for (const look of LOOKS) {
-    const fresh = look(view, unexplained).filter(
+  for (const detect of DETECTORS) {
+    const fresh = detect(view, unexplained).filter(
       ({ detected }) => !idsOf(detected.subject).some((id) => explained.has(id)),
     );
     if (fresh.length === 0) continue;
@@ -88,7 +88,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
   const failing = new Set(
     pending.flatMap(({ reason, sandboxId }) => (reason === "removal-failing" ? [sandboxId] : [])),
   );
-  // Nobody keeps on purpose what kubelet tries in vain to remove: that is pending.
+  // What kubelet fails to remove is not kept on purpose: it is pending.
   const notStuck = unexplained
     .filter(({ sandbox }) => !failing.has(sandbox.id))
     .map((candidate) => toKept(candidate, NOT_STUCK));
@@ -98,11 +98,11 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
       ? []
       : [toKept(candidate, { code: "class-not-selected", class: by.id })];
   });
-  const told = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
-  const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(told, view) : [];
+  const chained = asCsiChains(withEventEvidence(withLogEvidence(findings, view), view), view);
+  const circles = isAskedFor(crashLoopDrivenByGhost, policy) ? viciousCircles(chained, view) : [];
   return {
     verdict: verdictOf(snapshot, findings, pending),
-    findings: [...told, ...circles],
+    findings: [...chained, ...circles],
     pending,
     podCreation: podCreationOn(view, pending),
     kept: [...kept, ...leftOut, ...notStuck, ...keptInTheMaking(view)],

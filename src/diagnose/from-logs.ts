@@ -16,7 +16,7 @@ export interface Named {
   readonly detected: Detected;
 }
 
-/** Dead sandboxes that still hold something, and of which the runtime's own errors say why. */
+/** Dead sandboxes that still hold something, and the runtime's own errors name the cause. */
 export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): readonly Named[] {
   const stuck = unexplained.filter(({ sandbox, about }) => networkStillHeld(about, view) ?? wasNeverCreated(sandbox));
   const reports = newestReportsOf(
@@ -55,7 +55,7 @@ function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass
   const held = networkStillHeld(candidate.about, view) ?? "it was never completely created";
   return sandboxDetected(candidate, {
     severity: "critical",
-    summary: `its network cannot be taken down, and the runtime says why: ${title}`,
+    summary: `its network cannot be torn down; the runtime's error: ${title}`,
     evidence: [{ source: "cni", fact: held }, evidenceOf(line)],
   });
 }
@@ -80,7 +80,7 @@ function evidenceOf({ place, text }: LogLine): { readonly source: string; readon
   return { source: "logs", fact: `${place}: ${printable(quoted.trim())}` };
 }
 
-/** A flood repeats itself: the last few reports about a sandbox say what there is to say. */
+/** A flood repeats itself: the last few reports about a sandbox are enough. */
 const REPORTS_EACH = 5;
 
 /** What the runtime and kubelet report of these sandboxes, newest first. */

@@ -55,10 +55,10 @@ function snapshotOf(facts: OfflineFacts, node: string): Snapshot {
   };
 }
 
-/** Without a database there is nothing to look at: here that is a problem, and its cure is to say where it is. */
+/** Without a database there is nothing to scan: here that is a problem, and the next step is to name its directory. */
 function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
   if (metadata.status === "failed") return metadata;
-  if (metadata.status === "absent") return failed(metadata.reason, "say where it is with --containerd-root DIR");
+  if (metadata.status === "absent") return failed(metadata.reason, "pass its directory with --containerd-root DIR");
   const { records, sandboxes, leases } = metadata.value;
   return read({ records, sandboxes, leases, tasks: [] }, metadata.oddities);
 }

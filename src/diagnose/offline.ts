@@ -112,7 +112,7 @@ function lifeInWords(life: Liveness): string {
 function whichToRemove(alive: number, processes: Source<ProcessFacts>): string {
   if (processes.status !== "read") return "which of them lives is not known";
   if (alive === 0) return "nothing of any of them lives";
-  return alive === 1 ? "one of them lives and must stay" : `${alive} of them live, and a person has to choose`;
+  return alive === 1 ? "one of them lives and must stay" : `${alive} of them live: choose manually which one stays`;
 }
 
 function createdInWords(createdAt: Date | undefined): string {

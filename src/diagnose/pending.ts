@@ -10,7 +10,7 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PluginProcess } from "../snapshot/types.ts";
 
-/** What is on its way and not a finding; `explained` are the sandboxes that a finding already speaks of. */
+/** What is on its way and not a finding; `explained` are the sandboxes that a finding already covers. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {
   const creations = pendingCreations(view);
   const removals = pendingRemovals(view);
@@ -131,7 +131,7 @@ function failingCreations(view: NodeView, known: readonly Pending[]): readonly P
   });
 }
 
-/** The pod as Kubernetes knows it; undefined where nobody wants it any more. */
+/** The pod as Kubernetes knows it; undefined where it is not wanted any more. */
 function wantedPod(pod: PendingPod, view: NodeView): PendingPod | undefined {
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return isKubeletAlive(view) ? pod : undefined;

@@ -5,14 +5,14 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { verdictOf } from "./verdict.ts";
 
-/** What a person named on the command line; nothing named is everything. */
+/** Targets named on the command line; none means everything. */
 export interface Selection {
   readonly targets: readonly string[];
   readonly namespaces: readonly string[];
 }
 
 /**
- * - `finding`: by its id. It may be gone by now: the class in front tells that it is one.
+ * - `finding`: by its id. It may be gone by now: the class in front identifies it.
  * - `sandbox`: by its id or the beginning of one. - `pod`: by namespace and name.
  */
 export type Target =
@@ -148,8 +148,8 @@ function ownPod({ subject }: Finding): readonly PodName[] {
 
 /** Pods that were not named are not restarted either. */
 function withOwnFollowUps(finding: Finding, isNamed: (pod: PodName) => boolean): Finding {
-  if (finding.afterwards === undefined) return finding;
-  const afterwards = finding.afterwards.filter((step) => step.kind !== "kick-pod" || isNamed(step));
+  if (finding.followUps === undefined) return finding;
+  const followUps = finding.followUps.filter((step) => step.kind !== "kick-pod" || isNamed(step));
   // What comes before a restart only waits for it to make sense.
-  return { ...finding, afterwards: afterwards.some(({ kind }) => kind === "kick-pod") ? afterwards : [] };
+  return { ...finding, followUps: followUps.some(({ kind }) => kind === "kick-pod") ? followUps : [] };
 }

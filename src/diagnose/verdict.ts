@@ -11,7 +11,7 @@ import type { CniFacts, RuntimeCondition, SandboxMetadata, Snapshot } from "../s
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";
-  // Status alone: nobody else complains, and whatever its answer would show is not known.
+  // Status alone: no other error is reported, and its answer is unknown.
   if (pending.some((one) => isFailing(one) && one.reason !== "runtime-status-hanging")) return "degraded";
   const { cni } = snapshot;
   const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
@@ -95,7 +95,7 @@ function isAble(
   if (blocked.length === 0) return "yes";
   const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
   if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";
-  // One pod whose name is taken says nothing about the others.
+  // One pod whose name is taken is no evidence about the others.
   const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
   return isOwnTrouble === true ? "unknown" : "no";
 }

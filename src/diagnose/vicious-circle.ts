@@ -42,7 +42,7 @@ function isInTheWay({ class: id }: Finding): boolean {
 
 /**
  * A sandbox that is made over and over is driven by what stands in the way of its own pod. Containers that crash have a
- * sandbox that works: these are driven by what the finding says that it keeps from working.
+ * sandbox that works: these are driven by what the finding blocks.
  */
 function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
   const { subject, blockedPods = [] } = cause;

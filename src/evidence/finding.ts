@@ -20,7 +20,7 @@ export interface Finding {
   /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
   readonly cure: readonly Step[];
   /** What helps those who suffered from it, once it is healed. */
-  readonly afterwards?: readonly Step[];
+  readonly followUps?: readonly Step[];
   /** Sockets of CSI drivers that have no server because of it: its pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
   /** What happens by itself once it is healed, and how long that takes. */

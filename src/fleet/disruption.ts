@@ -50,6 +50,6 @@ export function byDisruption(actions: readonly PlannedAction[]): Sorted {
   };
 }
 
-function hasStep({ steps, afterwards = [] }: PlannedAction, disruption: Disruption): boolean {
-  return [...steps, ...afterwards].some(({ kind }) => DISRUPTION[kind] === disruption);
+function hasStep({ steps, followUps = [] }: PlannedAction, disruption: Disruption): boolean {
+  return [...steps, ...followUps].some(({ kind }) => DISRUPTION[kind] === disruption);
 }

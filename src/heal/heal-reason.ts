@@ -43,7 +43,7 @@ export type HealReason =
   // What unghost needs itself could not be had.
   | { readonly code: "file-refused" | "journal-refused" | "logs-not-saved" | "lock-refused"; readonly refusal: Refusal }
   | { readonly code: "marker-not-written"; readonly path: string; readonly error: string }
-  // Not begun.
+  // Not started.
   | { readonly code: "interrupted" }
   | { readonly code: "shared-cause"; readonly class: string; readonly times: number; readonly text: string }
   | { readonly code: "removals-unanswered"; readonly times: number }
@@ -62,7 +62,7 @@ export type HealReason =
   | { readonly code: "pod-still-there" }
   | { readonly code: "attachment-still-there"; readonly finalizers: readonly string[] };
 
-/** Of a VolumeAttachment, which tells its reasons itself. */
+/** Of a VolumeAttachment, which has its own reasons. */
 type AttachmentCode = ObjectionCode | "attach-fails-again" | "not-attached-again" | "not-made-again";
 
 export type HealCode = HealReason["code"] | AttachmentCode | NodeReady["code"];
@@ -74,7 +74,7 @@ export function healReasonInWords(reason: HealReason): string {
     case "still-referenced":
       return `not left behind: ${referenceInWords(reason.by)}`;
     case "sandbox-ready":
-      return "its sandbox is Ready: it has got on";
+      return "the sandbox became Ready";
     case "address-in-use":
       return `${reason.address} is the address of a pod that runs`;
     case "lease-has-owner":
@@ -84,9 +84,9 @@ export function healReasonInWords(reason: HealReason): string {
     case "file-not-broken":
       return `${reason.path} is not broken any more`;
     case "not-a-plain-file":
-      return `${reason.path} is not a plain file. Look at it by hand, move it away, then heal again.`;
+      return `${reason.path} is not a plain file. Inspect it, move it away, then heal again.`;
     case "file-too-large":
-      return `${reason.path} has ${reason.bytes} bytes, and the runtime would read them all. Look at it by hand, move it away, then heal again.`;
+      return `${reason.path} has ${reason.bytes} bytes, and the runtime would read them all. Inspect it, move it away, then heal again.`;
     case "processes-unread":
       return "the process table cannot be read";
     case FOREIGN_PID_NAMESPACE:
@@ -98,7 +98,7 @@ export function healReasonInWords(reason: HealReason): string {
     case "namespace-changed":
       return `${reason.path} is another namespace by now`;
     case "namespace-users-unread":
-      return "who uses it cannot be told: not every process or record could be read";
+      return "its users are unknown: not every process or record could be read";
     case "namespace-in-use":
       return "a process lives in it";
     case "namespace-referenced":
@@ -110,9 +110,9 @@ export function healReasonInWords(reason: HealReason): string {
     case "namespace-opted-out":
       return "its namespace is opted out by unghost.dev/ignore";
     case "pod-without-controller":
-      return "nobody would bring it back: it has no controller";
+      return "it has no controller that would recreate it";
     case "pod-recreated":
-      return "it was made again while it was looked at";
+      return "it was recreated during the check";
     case "api-missing":
       return "there is no Kubernetes API to ask";
     case "api-unread":
@@ -120,9 +120,9 @@ export function healReasonInWords(reason: HealReason): string {
     case "object-too-large":
       return "it is too large to be kept in the journal";
     case "attachment-changed":
-      return "it changed while it was looked at";
+      return "it changed during the check";
     case "socket-not-served":
-      return `nobody listened on ${reason.path} within ${reason.seconds} s, so no pod was restarted`;
+      return `no process listened on ${reason.path} within ${reason.seconds} s, so no pod was restarted`;
     case "daemon-not-proven":
       return `pid ${reason.pid} is not proven to be who listens on ${reason.socket} from within one container of the runtime`;
     case "container-not-running":
@@ -155,7 +155,7 @@ export function healReasonInWords(reason: HealReason): string {
     case "status-unanswered":
       return `the runtime still does not answer Status: ${reason.why ?? "no plugin process is left that could hold it"}; restart the runtime`;
     case "daemon-still-silent":
-      return `its container was stopped, and nobody answers on ${reason.socket} after ${reason.seconds} s: look at its pod with kubectl describe`;
+      return `its container was stopped, and nothing answers on ${reason.socket} after ${reason.seconds} s: check its pod with kubectl describe`;
     case "address-not-released":
       return `${reason.address} could not be released: ${reason.why}`;
     case "del-undelivered":
@@ -166,7 +166,7 @@ export function healReasonInWords(reason: HealReason): string {
       return `${reason.path} could not be removed: ${reason.error}`;
     case "sandbox-still-there": {
       const left = reason.left === "listed" ? "knows it" : "has its record";
-      return `the runtime said it removed the sandbox, and still ${left}`;
+      return `the runtime reported the sandbox as removed, and still ${left}`;
     }
     case "pod-still-there":
       return "its deletion was accepted, and the API still has it as it was";
@@ -177,7 +177,7 @@ export function healReasonInWords(reason: HealReason): string {
   }
 }
 
-/** What the plugin itself said, without the runtime's words around it: those name one sandbox, and this is about all. */
+/** The plugin's own error, without the runtime's prefix: that names one sandbox, and this is about all. */
 function innermost(text: string): string {
   return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
 }

@@ -1,11 +1,11 @@
-/** Why something was not done: what was tried and seen, and what the person at the keyboard can do about it. */
+/** Why something was not done: what was tried and seen, and what the operator can do about it. */
 export interface Refusal {
   readonly message: string;
   readonly next: string;
   readonly kind?: RefusalKind;
 }
 
-/** What passes by itself, for whoever tries again: another run is at work, or there is no room for the journal. */
+/** A temporary refusal, for retries: another run is active, or there is no space for the journal. */
 export type RefusalKind = "lock" | "disk";
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };

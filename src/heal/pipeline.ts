@@ -21,7 +21,7 @@ export interface Planned extends Scanned {
   readonly plan: Plan;
 }
 
-/** What the command line, the boot hook and the agent each bring: where to scan, what is allowed, whom to tell. */
+/** What the command line, the boot hook and the agent each bring: where to scan, what is allowed, where to report. */
 export interface PipelineOptions {
   readonly scan: () => Promise<Scanned>;
   /** What policy allows for a diagnosis. Also asked about what later scans of the same run find. */
@@ -41,19 +41,19 @@ export interface PipelineOptions {
   readonly onWarning: (warning: string) => void;
 }
 
-/** Whoever has to wait for the lock waits longer than this; by then another run may have changed what was seen. */
+/** A run that waited longer than this for the lock scans again: another run may have changed the node. */
 const STALE_AFTER_MS = 150;
 
 /**
  * Heals and verifies: opens a session, scans and plans again where another run may have made the plan stale, carries it
- * out, and scans once more. The only way from a plan to a changed node.
+ * out, and scans again. The only way from a plan to a changed node.
  */
 export async function runPipeline(shown: Planned, options: PipelineOptions): Promise<Outcome<Healing>> {
   const { cniCacheDir, session: sessionOptions, waits } = options;
   const askedAt = performance.now();
   const access = { hostRoot: sessionOptions.hostRoot, cniCacheDir, ...(waits === undefined ? {} : { waits }) };
   const runtime = openRuntime(shown.snapshot, access);
-  // What is proven once more before each touch is read while the session opens.
+  // What is proven again before each change is read while the session opens.
   runtime.facts.begin();
   try {
     const opened = await openHealSession({ ...sessionOptions, sleep });

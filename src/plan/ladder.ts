@@ -22,21 +22,21 @@ export interface LadderCase {
   readonly obstacle: boolean;
   readonly kubeletAlive: boolean;
   readonly outlastedMinAge: boolean;
-  /** What Kubernetes says of the pod; `unasked` when there was nobody to ask. */
+  /** Whether Kubernetes knows the pod; `unasked` without an API server and kubelet directories. */
   readonly pod: "known" | "gone" | "unasked";
-  /** Static and host-network pods of the control plane: never touched on our own say-so. */
+  /** Static and host-network pods of the control plane: never touched without proof from Kubernetes. */
   readonly controlPlane: boolean;
   readonly neverCreated: boolean;
   /** An observed error names it as the holder of a name that somebody needs. */
   readonly holdsBlockedName: boolean;
   /** A clock step makes kubelet ask for its attempt number again. */
   readonly attemptReused: boolean;
-  /** Why the clock may be wrong still; then nobody can tell which attempt is in the way. */
+  /** Why the clock may be wrong still; then it is unknown which attempt blocks. */
   readonly clockDoubt: ClockDoubt | undefined;
   readonly hasContainers: boolean;
   /** Made before the runtime's or the machine's current start, its containers lost with it. */
   readonly diedWithNode: boolean;
-  /** `--all-dead`: the person wants the node swept. */
+  /** `--all-dead`: remove every dead sandbox of the node. */
   readonly allDead: boolean;
 }
 
@@ -65,7 +65,7 @@ export function decideRung(facts: LadderCase): Decision {
   return { rung: 2, reason: { code: "network-releasable" } };
 }
 
-/** What nobody's wish outweighs. */
+/** Refusals that no option overrides. */
 function reasonToLeave(facts: LadderCase): LeftAloneReason | undefined {
   if (facts.optedOut) return { code: "opted-out" };
   if (facts.controlPlane && facts.pod === "unasked") return { code: "control-plane-unproven" };

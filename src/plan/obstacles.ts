@@ -47,7 +47,7 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
 
 /**
  * What may still be held after the runtime has removed a sandbox: where a delegate was never called, or DEL ran
- * without its cache. Each step looks first and does nothing where nothing is left.
+ * without its cache. Each step checks first and does nothing where nothing is left.
  */
 export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[] {
   const steps: Step[] = [];
@@ -66,7 +66,7 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
   return steps;
 }
 
-/** Dead sandboxes that nobody complains about, but whose removal an earlier run had begun: it is brought to its end. */
+/** Dead sandboxes without a reported error whose removal an earlier run had started: it is finished. */
 export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {
   if (unfinished.size === 0) return [];
   const explained = new Set(findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
@@ -79,8 +79,8 @@ export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: Re
       id: `${deadAfterCrash.id}/${candidate.sandbox.id}`,
       class: deadAfterCrash.id,
       ...sandboxDetected(candidate, {
-        summary: "its removal was begun by an earlier run of unghost and interrupted; its name is still taken",
-        evidence: [{ source: "journal", fact: "remove-sandbox was begun and never ended" }],
+        summary: "an earlier run of unghost started its removal and was interrupted; its name is still reserved",
+        evidence: [{ source: "journal", fact: "remove-sandbox was started and never ended" }],
       }),
       treatment: { automatic: mode === "automatic", reversible, steps },
     }));

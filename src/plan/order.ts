@@ -25,7 +25,7 @@ const SYSTEM_NAMESPACES = new Set([
 ]);
 
 /**
- * A CSI node plugin is known by what its pod mounts, where the API has told: it registers the driver. Otherwise by the
+ * A CSI node plugin is known by what its pod mounts, where the API answered: it registers the driver. Otherwise by the
  * pod's name: a sandbox carries no more of its pod than name, namespace and labels.
  */
 export function rankOf(sandbox: Pick<Sandbox, "pod" | "labels">, csi: KnownPod["csi"]): Rank {
@@ -57,7 +57,7 @@ export function csiOf({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeView): Cs
 }
 
 /**
- * Pods that talk to a driver crash as long as nobody serves its socket. Where the plugin that serves it is healed in the
+ * Pods that use a driver crash as long as its socket has no server. Where the plugin that serves it is healed in the
  * same run, they wait for the socket first; for a while, since another cause may keep it away.
  */
 export function behindTheirPlugin(actions: readonly PlannedAction[], view: NodeView): readonly PlannedAction[] {

@@ -7,7 +7,7 @@ export type LeftAloneReason =
   | { readonly code: "paused" }
   | { readonly code: "opted-out" }
   | { readonly code: "untreatable"; readonly why: string }
-  /** `allow`: the class that may be healed once somebody consents; missing where only a person can act. */
+  /** `allow`: the class that may be healed with consent; missing where only manual steps help. */
   | { readonly code: "needs-consent"; readonly steps: readonly string[]; readonly allow?: string }
   | { readonly code: "nothing-to-end" }
   | { readonly code: "over-cap"; readonly cap: number }
@@ -44,7 +44,7 @@ export function planReasonInWords(reason: PlanReason): string {
         ? `manual: ${reason.steps.join(" ")}`
         : `manual (to allow it: unghost heal --only ${reason.allow}, or agent.classes.${reason.allow}: heal): ${reason.steps.join(" ")}`;
     case "nothing-to-end":
-      return "nothing was found that could be ended: restarting the runtime clears it, which a person decides";
+      return "nothing was found that could be ended: restart the runtime manually to clear it";
     case "over-cap":
       return `over the cap of ${reason.cap} for one run; heal again`;
     case "own-pod":

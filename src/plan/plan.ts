@@ -33,7 +33,7 @@ export interface PlannedAction {
   readonly rank: Rank;
   readonly steps: readonly Step[];
   /** What follows once it is healed; it changes nothing about whether it is. */
-  readonly afterwards?: readonly Step[];
+  readonly followUps?: readonly Step[];
   /** Why it may go this far; of an action without steps, why it is left alone. */
   readonly reason: PlanReason;
   /** Actions of one lane are taken one after the other, in the plan's order. */
@@ -68,7 +68,7 @@ export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   for (const finding of [...diagnosis.findings, ...swept]) {
     const planned = planOne(finding, known, policy);
     if ("steps" in planned)
-      actions.push({ finding, lane: laneOf(finding), ...planned, ...afterwardsOf(finding, view, policy) });
+      actions.push({ finding, lane: laneOf(finding), ...planned, ...followUpsOf(finding, view, policy) });
     else leftAlone.push({ finding, reason: planned.leave });
   }
   actions.sort(compareActions);
@@ -90,12 +90,12 @@ interface Known {
 }
 
 /** Only a kubelet brings a plugin back, and only then is there anything to restart the others for. */
-function afterwardsOf(
-  { afterwards = [] }: Finding,
+function followUpsOf(
+  { followUps = [] }: Finding,
   view: NodeView,
   { noKick = false }: HealPolicy,
-): Pick<PlannedAction, "afterwards"> {
-  return noKick || !isKubeletAlive(view) || afterwards.length === 0 ? {} : { afterwards };
+): Pick<PlannedAction, "followUps"> {
+  return noKick || !isKubeletAlive(view) || followUps.length === 0 ? {} : { followUps };
 }
 
 type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftAloneReason };
@@ -131,14 +131,14 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   if (decision.rung === 0 && decision.reason.code === "not-proven-dead" && finding.cure.length > 0) return cure;
   if (decision.rung === 0) return { leave: decision.reason };
   return {
-    // Whoever holds a CSI driver down is its node plugin, whatever it is called.
+    // The pod whose sandbox blocks a CSI driver is its node plugin, whatever its name.
     rank: finding.missingSockets === undefined ? rankOf(about.sandbox, csiOf(about.sandbox, view)) : "csi-node-plugin",
     steps: stepsFor(decision, finding, about.sandbox, view),
     reason: decision.reason,
   };
 }
 
-/** Some treatments are attended because they end processes: naming the class alone is the person's consent. */
+/** Some treatments are attended because they end processes: naming the class alone is the consent. */
 function isConsentedTo({ class: id, cure }: Finding, { only, consented = NONE }: HealPolicy): boolean {
   return cure.length > 0 && (consented.has(id) || (only.length === 1 && only[0] === id));
 }
@@ -160,7 +160,7 @@ function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: 
   }
 }
 
-/** An operation on it failed, and its network is still held: what was in the way may be gone, but nobody came back. */
+/** An operation on it failed, and its network is still held: the obstacle may be gone, but nothing retried. */
 function failsToStop({ class: id }: Finding, sandbox: Sandbox, { reportedFailed }: Known): boolean {
   return classById(id)?.category === "removal-fails" && reportedFailed.has(sandbox.id);
 }
@@ -177,7 +177,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
   return {
     provenDead: known.dead.has(sandbox.id),
     optedOut: isOptedOut(sandbox, view),
-    // That a pod has ended in an orderly way cannot be told from a shutdown: then only an observed error counts.
+    // A pod that ended in an orderly way cannot be distinguished from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
     obstacle: finding.cure.length > 0 || failsToStop(finding, sandbox, known),
     kubeletAlive: isKubeletAlive(view),

@@ -11,13 +11,13 @@ export interface HealPolicy extends DiagnosisPolicy {
   readonly cap: number;
   /** Sandboxes whose removal an earlier run began and did not finish, by its journal. */
   readonly unfinished?: ReadonlySet<string>;
-  /** Classes that need a person by their nature, and for which the agent's policy is that person's standing consent. */
+  /** Manual classes that the agent's policy allows to heal. */
   readonly consented?: ReadonlySet<string>;
   /** `--no-kick`: leave pods that crashed for want of what is healed to their own back-off. */
   readonly noKick?: boolean;
 }
 
-/** One run never touches more: a node that has more than this wrong needs a person first. */
+/** One run never touches more: a node with more findings than this needs an operator first. */
 export const DEFAULT_CAP = 2000;
 
 /** Kinds of steps that neither the runtime nor any plugin notices. */
@@ -29,8 +29,8 @@ interface Capped {
 }
 
 /**
- * Keeps the first so many, in order. Files that are only moved aside do not count: twenty thousand of them are a minute's
- * work and no load on anybody, and stopping half way would make the person start over ten times.
+ * Keeps the first N, in order. Files that are only moved aside do not count: twenty thousand of them are a minute's
+ * work and no load on anybody, and stopping half way would make the operator start over ten times.
  */
 export function capped(actions: readonly PlannedAction[], cap: number): Capped {
   const kept: PlannedAction[] = [];
@@ -45,7 +45,7 @@ export function capped(actions: readonly PlannedAction[], cap: number): Capped {
   return { actions: kept, overCap };
 }
 
-/** No node that runs this was set up before; a clock that says so has lost its battery. */
+/** No node that runs this was set up before; an earlier time comes from a clock without battery. */
 export const EARLIEST_SANE = new Date("2020-01-01T00:00:00Z");
 /** The runtime stamps a sandbox a moment before unghost reads the clock. */
 const SLACK_MS = 5000;
@@ -55,7 +55,7 @@ export type ClockDoubt =
   | { readonly kind: "implausible"; readonly now: Date }
   | { readonly kind: "behind-sandbox"; readonly now: Date; readonly newestSandbox: Date };
 
-/** undefined while nothing speaks against it. */
+/** undefined without a doubt. */
 export function doubtAboutClock({ snapshot, sandboxes }: NodeView): ClockDoubt | undefined {
   const now = snapshot.observedAt;
   if (now < EARLIEST_SANE) return { kind: "implausible", now };
@@ -67,7 +67,7 @@ export function doubtAboutClock({ snapshot, sandboxes }: NodeView): ClockDoubt |
 
 export function clockDoubtInWords(doubt: ClockDoubt): string {
   const now = doubt.now.toISOString();
-  if (doubt.kind === "implausible") return `the clock says ${now}, which cannot be: set it right, then heal again`;
+  if (doubt.kind === "implausible") return `the clock shows ${now}, which is implausible: set it, then heal again`;
   const newest = doubt.newestSandbox.toISOString();
-  return `the clock says ${now}, and a sandbox is dated ${newest}: set the clock right, then heal again`;
+  return `the clock shows ${now}, and a sandbox is dated ${newest}: set the clock, then heal again`;
 }

@@ -78,7 +78,7 @@ function restartsOf(
   action: ActionResult["action"],
   undone: ActionResult["undone"] = [],
 ): Pick<ReportedAction, "restarts"> {
-  const restarts = [...action.steps, ...(action.afterwards ?? [])].flatMap((step) =>
+  const restarts = [...action.steps, ...(action.followUps ?? [])].flatMap((step) =>
     step.kind === "kick-pod" && !undone.includes(step)
       ? [{ namespace: step.namespace, name: step.name, uid: step.uid }]
       : [],
@@ -92,7 +92,7 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
     ...report,
     actions: results.map(({ action, outcome, reason, code, journalId, undone, logsSavedTo, undo, seconds }) => ({
       finding: action.finding.id,
-      action: [...action.steps, ...(action.afterwards ?? [])].map(({ kind }) => kind).join(", ") || "none",
+      action: [...action.steps, ...(action.followUps ?? [])].map(({ kind }) => kind).join(", ") || "none",
       outcome,
       ...restartsOf(action, undone),
       ...(outcome === "healed" && action.finding.aftermath !== undefined ? { expect: action.finding.aftermath } : {}),

@@ -5,13 +5,13 @@ import { count } from "./text.ts";
 
 /** What a healed action has done, for events and records. */
 export function doneInWords(
-  { steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">,
+  { steps, followUps = [] }: Pick<PlannedAction, "steps" | "followUps">,
   undone: readonly Step[] = [],
 ): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only verifies that nothing is left behind.
   const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
-  const done = [...decisive, ...afterwards].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
+  const done = [...decisive, ...followUps].flatMap((step) => (undone.includes(step) ? [] : (pastOf(step) ?? [])));
   return done.length === 0 ? "healed without a change" : [...new Set(done)].join(", ");
 }
 

@@ -118,17 +118,17 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
   return [ink.bold(`Left alone (${leftAlone.length})`), ...lines, ...(more > 0 ? [`  … and ${more} more`] : [])];
 }
 
-export function stepsInWords({ steps, afterwards = [] }: PlannedAction): string {
+export function stepsInWords({ steps, followUps = [] }: PlannedAction): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only verifies that the runtime has left nothing behind.
   const words =
     removal < 0
       ? steps.map(stepInWords)
       : [...steps.slice(0, removal + 1).map(stepInWords), "check that its network is released"];
-  return [...new Set([...words, ...afterwardsInWords(afterwards)])].join(", then ");
+  return [...new Set([...words, ...followUpsInWords(followUps)])].join(", then ");
 }
 
-function afterwardsInWords(steps: readonly Step[]): readonly string[] {
+function followUpsInWords(steps: readonly Step[]): readonly string[] {
   const kicks = steps.filter((step) => step.kind === "kick-pod");
   const restart = (mayCrash: boolean, why: string): readonly string[] => {
     const pods = kicks.filter((kick) => (kick.mayCrash ?? false) === mayCrash);

@@ -2,11 +2,11 @@ import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
 /** What an action comes to, in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */
-export function shortAction({ steps, afterwards = [] }: Pick<PlannedAction, "steps" | "afterwards">): string {
+export function shortAction({ steps, followUps = [] }: Pick<PlannedAction, "steps" | "followUps">): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only verifies that nothing is left behind.
   const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
-  const words = [...decisive, ...afterwards].flatMap((step) => WORDS[step.kind] ?? []);
+  const words = [...decisive, ...followUps].flatMap((step) => WORDS[step.kind] ?? []);
   return [...new Set(words)].join(", ") || "wait";
 }
 

@@ -112,7 +112,7 @@ describe("a ghost on a CSI node plugin", () => {
     ["its socket is served", { socket: { state: "listening" } }],
     ["the dead socket is another driver's", { socket: { dir: "/var/lib/kubelet/plugins/other" } }],
   ])("reports no chain where %s", (_what, parts) => {
-    expect(diagnosed(parts).findings[0]?.afterwards).toBeUndefined();
+    expect(diagnosed(parts).findings[0]?.followUps).toBeUndefined();
   });
 
   test.each<readonly [string, string, boolean, boolean]>([
@@ -128,7 +128,7 @@ describe("a ghost on a CSI node plugin", () => {
     };
     const { findings } = diagnose(snapshotOf(parts, { csi: read([{ ...DEAD, registered }]) }), AT_ONCE);
 
-    expect(findings.map(({ afterwards }) => afterwards)).toEqual([isFound ? [] : undefined]);
+    expect(findings.map(({ followUps }) => followUps)).toEqual([isFound ? [] : undefined]);
   });
 
   const SELF = { ...PLUGIN, csi: { dirs: [DIR], registers: false } };
@@ -237,14 +237,14 @@ describe("the plan of a chain", () => {
     );
 
     // It came up by itself before it was its turn.
-    const undone = action.afterwards ?? [];
+    const undone = action.followUps ?? [];
     const [spared] = withHealing(report, [{ action, outcome: "healed", undone, seconds: 1 }]).actions ?? [];
     expect(spared).not.toHaveProperty("restarts");
     expect(doneInWords(action, undone)).not.toContain("restarted");
   });
 });
 
-describe("afterwards", () => {
+describe("follow-ups", () => {
   const { controller: _controller, ...bare } = SIDECAR;
   const { crash: _crash, ...WELL } = SIDECAR;
   const crashed = (down: boolean, seconds: number): KnownPod => ({ ...WELL, crash: { down, endedAt: ago(seconds) } });
@@ -261,7 +261,7 @@ describe("afterwards", () => {
     ["one that crashes for another reason", { ...SIDECAR, csi: { dirs: [], registers: false } }, false],
     ["a static pod's mirror", { ...SIDECAR, objectUid: "mirror" }, false],
   ])("%s is restarted: %o", (_what, one, isKicked) => {
-    const steps = diagnosed({ pods: [one] }).findings[0]?.afterwards;
+    const steps = diagnosed({ pods: [one] }).findings[0]?.followUps;
 
     const kick = { kind: "kick-pod", namespace: "default", name: "sidecar", uid: "s", node: "node" };
     expect(steps).toEqual(isKicked ? [{ kind: "await-socket", path: DEAD.path }, kick] : []);
@@ -278,9 +278,9 @@ describe("afterwards", () => {
     ["is about to start", WELL, { sandboxes: [READY] }, false],
     ["is a Job's pod", { ...WELL, controller: "Job" }, { sandboxes: [DOWN] }, false],
   ])("a pod that the API shows as up and that %s is restarted if it crashes: %o", (_what, one, sidecar, isPlanned) => {
-    const [finding] = diagnosed({ pods: [one], sidecar }).findings.filter(({ afterwards }) => afterwards !== undefined);
+    const [finding] = diagnosed({ pods: [one], sidecar }).findings.filter(({ followUps }) => followUps !== undefined);
 
-    const kicks = finding?.afterwards?.filter(({ kind }) => kind === "kick-pod");
+    const kicks = finding?.followUps?.filter(({ kind }) => kind === "kick-pod");
     expect(kicks).toMatchObject(isPlanned ? [{ uid: "s", mayCrash: true }] : []);
     expect(finding?.blocks.some((block) => block.startsWith("pod default/sidecar: is down"))).toBe(isPlanned);
   });
@@ -288,7 +288,7 @@ describe("afterwards", () => {
   test("at most ten are restarted", () => {
     const many = Array.from({ length: 30 }, (_, index) => ({ ...SIDECAR, ...pod(`s-${index}`, `s-${index}`) }));
 
-    expect(diagnosed({ pods: many }).findings[0]?.afterwards).toHaveLength(11);
+    expect(diagnosed({ pods: many }).findings[0]?.followUps).toHaveLength(11);
   });
 
   test.each<readonly [string, boolean, boolean, number]>([
@@ -298,6 +298,6 @@ describe("afterwards", () => {
   ])("the plan has them: %s", (_what, kubelet, noKick, count) => {
     const { actions } = planHealing(diagnosed({ kubelet }), { ...AT_ONCE, allDead: false, cap: 10, noKick });
 
-    expect(actions.map(({ rank, afterwards = [] }) => [rank, afterwards.length])).toEqual([["csi-node-plugin", count]]);
+    expect(actions.map(({ rank, followUps = [] }) => [rank, followUps.length])).toEqual([["csi-node-plugin", count]]);
   });
 });

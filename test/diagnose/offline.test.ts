@@ -101,7 +101,11 @@ describe("two records of one sandbox name", () => {
     ["none lives", read(processes()), /nothing of any of them lives/],
     ["one has a shim", read(processes({ shims: ["one"] })), /one of them lives and must stay/],
     ["one has a process", read(processes({ cgroups: ["two"] })), /one of them lives and must stay/],
-    ["both live", read(processes({ shims: ["one"], cgroups: ["two"] })), /2 of them live, and a person has to choose/],
+    [
+      "both live",
+      read(processes({ shims: ["one"], cgroups: ["two"] })),
+      /2 of them live: choose manually which one stays/,
+    ],
     ["unknown", failed("no /proc"), /which of them lives is not known/],
   ])("are distinguished by their processes: %s", (_, given, expected) => {
     expect(diagnoseOffline(facts(pair, { processes: given }))[0]?.summary).toMatch(expected);

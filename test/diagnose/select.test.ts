@@ -76,7 +76,7 @@ describe("targets", () => {
     const plan = planHealing(select(restarting, targets, []).diagnosis, { ...AT_ONCE, allDead: true, cap: 10 });
 
     expect(plan.actions.map(({ finding }) => finding.subject)).toMatchObject([{ sandboxId: idOf("a") }]);
-    expect(plan.actions.flatMap(({ afterwards = [] }) => afterwards)).toEqual([]);
+    expect(plan.actions.flatMap(({ followUps = [] }) => followUps)).toEqual([]);
   });
 
   test("show what blocks a named pod without being about it, and leave it out of what is healed", () => {
@@ -109,5 +109,5 @@ function inNamespace(namespace: string): (finding: Finding) => Finding {
 
 function restartingOthers(finding: Finding): Finding {
   const other = { kind: "kick-pod", namespace: "data", name: "db-0", uid: "u", node: "n" } as const;
-  return { ...finding, afterwards: [other] };
+  return { ...finding, followUps: [other] };
 }

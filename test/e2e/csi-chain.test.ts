@@ -38,8 +38,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     expect(scanned.findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${ghost.sandboxId}`]);
     const [story] = scanned.findings;
     const { socket } = driver;
-    expect(story?.summary).toContain(`the CSI node plugin of ${CSI_DRIVER} cannot start, nobody listens on ${socket}`);
-    expect(story?.evidence).toContainEqual({ source: "csi", fact: `${socket} is there, and nobody listens on it` });
+    expect(story?.summary).toContain(
+      `the CSI node plugin of ${CSI_DRIVER} cannot start, no process listens on ${socket}`,
+    );
+    expect(story?.evidence).toContainEqual({ source: "csi", fact: `${socket} exists, and no process listens on it` });
     expect(story?.blocks).toEqual(
       expect.arrayContaining([
         `CSI driver ${CSI_DRIVER}: its node plugin default/${CSI_PLUGIN.name} cannot start`,

@@ -69,7 +69,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal among hostile files", { timeou
 
     expect([code, report.remaining]).toEqual([1, [`dead-after-crash/${ghost.sandboxId}`]]);
     const refused = report.actions?.filter(({ outcome }) => outcome === "refused") ?? [];
-    expect(refused.map(({ reason }) => reason)).toEqual([expect.stringContaining("by hand")]);
+    expect(refused.map(({ reason }) => reason)).toEqual([expect.stringContaining("Inspect it")]);
     expect(lstatSync(path, { bigint: true }).ino).toBe(before);
     expect(await listedIds(node)).toEqual([ghost.sandboxId]);
     expect(readdirSync(node.path(RESULTS)).filter((file) => file.includes(other.sandboxId))).toEqual([]);

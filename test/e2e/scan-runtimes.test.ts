@@ -69,7 +69,9 @@ describe("a runtime that is none", () => {
 
     expect(ran.timedOut).toBe(false);
     expect(ran.code).toBe(2);
-    expect(ran.stdout.replace(/\s+/g, " ")).toMatch(/did not answer in time.*The runtime behind .*mute\.sock hangs/);
+    expect(ran.stdout.replace(/\s+/g, " ")).toMatch(
+      /did not answer in time.*The runtime behind .*mute\.sock does not answer in time/,
+    );
   });
 
   test("one that accepts calls and never answers is given up in time", async () => {
@@ -81,7 +83,9 @@ describe("a runtime that is none", () => {
 
     expect(ran.timedOut).toBe(false);
     expect(ran.code).toBe(2);
-    expect(problemsOf(reportOf(ran))).toEqual([expect.stringMatching(/^cri: .*did not answer in time \| .*hangs/)]);
+    expect(problemsOf(reportOf(ran))).toEqual([
+      expect.stringMatching(/^cri: .*did not answer in time \| .*does not answer in time/),
+    ]);
   });
 
   test("one that does not speak gRPC is named as such", async () => {

@@ -102,7 +102,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
 
     const { code, report } = await heal(node, BY_NAME);
 
-    expect(report.actions).toMatchObject([{ outcome: "refused", reason: expect.stringMatching(/cannot be told/) }]);
+    expect(report.actions).toMatchObject([{ outcome: "refused", reason: expect.stringMatching(/is unknown/) }]);
     expect([code, uidInApi(node, stuck)]).toEqual([1, "first"]);
   });
 });

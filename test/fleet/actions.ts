@@ -3,7 +3,7 @@ import type { PlannedAction } from "../../src/plan/plan.ts";
 import { idOf } from "../support/snapshot-builder.ts";
 
 /** An action of these kinds of steps, of which only the kinds matter to a fleet. */
-export function actionOf(steps: readonly Step[], afterwards: readonly Step[] = []): PlannedAction {
+export function actionOf(steps: readonly Step[], followUps: readonly Step[] = []): PlannedAction {
   return {
     finding: {
       id: "pod-gone/1",
@@ -18,7 +18,7 @@ export function actionOf(steps: readonly Step[], afterwards: readonly Step[] = [
     },
     rank: "rest",
     steps,
-    ...(afterwards.length === 0 ? {} : { afterwards }),
+    ...(followUps.length === 0 ? {} : { followUps }),
     reason: { code: "pod-not-on-node" },
     lane: "1",
   };

@@ -44,7 +44,7 @@ export interface FakeNode {
   readonly tools?: Partial<FakeTools>;
 }
 
-/** Takes a step, and tells what the journal knows of it. */
+/** Takes a step, and returns its journal entry. */
 export async function journalOf(
   shop: Workshop,
   step: Promise<StepResult>,
@@ -54,7 +54,7 @@ export async function journalOf(
   return { result, history: (await readHistory(shop.stateDir.journal)).records };
 }
 
-/** The tools of a step on a node of which the given parts are known; calls that nobody expects fail the test. */
+/** The tools of a step on a node of which the given parts are known; unexpected calls fail the test. */
 export function fakeTools(shop: Workshop, node: FakeNode = {}): FakeTools {
   return {
     stateDir: shop.stateDir,
@@ -68,7 +68,7 @@ export function fakeTools(shop: Workshop, node: FakeNode = {}): FakeTools {
     }),
     containerd: isContainerd(node) ? fakeContainerd() : undefined,
     facts: fakeFacts(node),
-    departed: () => unexpected("departed"),
+    removeVerified: () => unexpected("departed"),
     conf: undefined,
     binDirs: [],
     cniCacheDirs: [],
@@ -127,7 +127,7 @@ function processesOf({ processes = {} }: FakeNode): Source<ProcessFacts> {
 }
 
 function unexpected(what: string): Promise<never> {
-  return Promise.reject(new Error(`nobody expected ${what}`));
+  return Promise.reject(new Error(`unexpected ${what}`));
 }
 
 function fakeCri(answers: Partial<CriClient>): CriClient {
@@ -149,7 +149,7 @@ function fakeCri(answers: Partial<CriClient>): CriClient {
     stopContainer: () => unexpected("StopContainer"),
     removeContainer: () => unexpected("RemoveContainer"),
     containerEvents: () => {
-      throw new Error("nobody expected GetContainerEvents");
+      throw new Error("unexpected GetContainerEvents");
     },
     close: () => undefined,
     ...answers,
@@ -167,7 +167,7 @@ export function fakeContainerd(answers: Partial<ContainerdClient> = {}): Contain
     deleteLease: () => unexpected("the deletion of a lease"),
     listSandboxes: () => unexpected("sandboxes"),
     events: () => {
-      throw new Error("nobody expected events");
+      throw new Error("unexpected events");
     },
     close: () => undefined,
     ...answers,

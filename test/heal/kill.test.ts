@@ -14,7 +14,7 @@ const FILES = 12;
 const KILLS = 15;
 const program = join(import.meta.dirname, "fixtures", "to-and-fro.ts");
 
-/** Starts the program and kills it so many milliseconds after it has begun to work. Gives what it said on stderr. */
+/** Starts the program and kills it this many milliseconds after it has started to work. Returns its stderr. */
 async function runAndKill(stateDir: string, caches: string, afterMs: number): Promise<string> {
   const child = spawn(process.execPath, [program, stateDir, caches], { stdio: ["ignore", "pipe", "pipe"] });
   let complaints = "";

@@ -31,7 +31,7 @@ function planned(): Planned {
 
 /** Runs an empty plan and gives what was carried out in its place, and what was scanned. */
 async function run(shown: Planned, changed: Partial<PipelineOptions> = {}) {
-  const begun: Planned[] = [];
+  const started: Planned[] = [];
   const scans: Scanned[] = [];
   const result = await runPipeline(shown, {
     scan: () => {
@@ -43,12 +43,12 @@ async function run(shown: Planned, changed: Partial<PipelineOptions> = {}) {
     session: sessionOf(stateDir),
     concurrency: 1,
     cniCacheDir: "/nowhere",
-    onBegin: (plan) => begun.push(plan),
+    onBegin: (plan) => started.push(plan),
     onResult: () => undefined,
     onWarning: () => undefined,
     ...changed,
   });
-  return { result, begun, scans };
+  return { result, started, scans };
 }
 
 describe("runPipeline", () => {
@@ -58,10 +58,10 @@ describe("runPipeline", () => {
     const running = run(shown, { session: { ...sessionOf(stateDir), lockWaitMs: 30_000 } });
     await sleep(400);
     await other.close();
-    const { begun, scans } = await running;
-    expect(begun).toHaveLength(1);
-    expect(begun[0]).not.toBe(shown);
-    expect(begun[0]?.snapshot).toBe(scans[0]?.snapshot);
+    const { started, scans } = await running;
+    expect(started).toHaveLength(1);
+    expect(started[0]).not.toBe(shown);
+    expect(started[0]?.snapshot).toBe(scans[0]?.snapshot);
   });
 
   test("scans and plans again after it settled what an earlier run left open", async () => {
@@ -69,15 +69,15 @@ describe("runPipeline", () => {
     await other.journal.begin({ ...WHY, action: STOP });
     await other.close();
     const shown = planned();
-    const { begun } = await run(shown);
-    expect(begun[0]).not.toBe(shown);
+    const { started } = await run(shown);
+    expect(started[0]).not.toBe(shown);
   });
 
   test("changes nothing when another run holds the lock and it may not wait", async () => {
     const other = valueOf(await openHealSession(sessionOf(stateDir)));
-    const { result, begun } = await run(planned(), { session: { ...sessionOf(stateDir), lockWaitMs: 0 } });
+    const { result, started } = await run(planned(), { session: { ...sessionOf(stateDir), lockWaitMs: 0 } });
     await other.close();
     expect(result).toMatchObject({ ok: false, refusal: { kind: "lock" } });
-    expect(begun).toEqual([]);
+    expect(started).toEqual([]);
   });
 });

@@ -105,7 +105,7 @@ export function otherFileSystem(): string | undefined {
   return undefined;
 }
 
-/** A session of this very process that waits for nobody. */
+/** A session of this very process that does not wait for the lock. */
 export function sessionOf(stateDir: string): SessionOptions {
   return {
     stateDir,

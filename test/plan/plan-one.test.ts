@@ -292,16 +292,16 @@ describe("an action", () => {
   const alive = { parts: { pods: ["a"], kubeletStarted: 10 } };
 
   test.each<readonly [string, Partial<Finding>, Situation, readonly Step[] | undefined]>([
-    ["a kubelet brings its plugin back", { afterwards: [KICK] }, alive, [KICK]],
-    ["nothing would", { afterwards: [KICK] }, {}, undefined],
-    ["--no-kick", { afterwards: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
-    ["there is nothing to do", { afterwards: [] }, alive, undefined],
+    ["a kubelet brings its plugin back", { followUps: [KICK] }, alive, [KICK]],
+    ["nothing would", { followUps: [KICK] }, {}, undefined],
+    ["--no-kick", { followUps: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
+    ["there is nothing to do", { followUps: [] }, alive, undefined],
     ["nothing reports it", {}, alive, undefined],
-  ])("has an aftermath only where there is one: %s", (_, finding, situation, afterwards) => {
+  ])("has an aftermath only where there is one: %s", (_, finding, situation, followUps) => {
     const [action] = planFor(finding, situation).actions;
     expect(action).toBeDefined();
-    expect(action?.afterwards).toEqual(afterwards);
-    expect(action !== undefined && "afterwards" in action).toBe(afterwards !== undefined);
+    expect(action?.followUps).toEqual(followUps);
+    expect(action !== undefined && "followUps" in action).toBe(followUps !== undefined);
   });
 });
 

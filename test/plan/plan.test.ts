@@ -87,7 +87,7 @@ describe("planHealing", () => {
       sandboxOf("a", { uid: "one", attempt: 0, createdSecondsAgo: -86_400 }),
     ];
 
-    expect(reasons(planFor({ sandboxes }))).toEqual([expect.stringContaining("set the clock right")]);
+    expect(reasons(planFor({ sandboxes }))).toEqual([expect.stringContaining("set the clock")]);
   });
 
   test("never touches more than the cap in one run, and says so of the rest", () => {

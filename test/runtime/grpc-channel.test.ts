@@ -31,7 +31,7 @@ async function connected(onStream: Parameters<typeof listenHttp2>[1]) {
 
 function channelTo(name: string, cleanUp: () => Promise<void> | void = () => {}): GrpcChannel {
   const channel = openChannel(place.socket(name));
-  place.afterwards(() => channel.close(), cleanUp);
+  place.onCleanUp(() => channel.close(), cleanUp);
   return channel;
 }
 

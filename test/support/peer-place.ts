@@ -4,7 +4,7 @@ import { tempDir } from "./temp-dir.ts";
 /** A directory for the sockets of each test, and whatever has to be closed after it. */
 export interface PeerPlace {
   socket(name: string): string;
-  afterwards(...cleanUps: readonly (() => Promise<void> | void)[]): void;
+  onCleanUp(...cleanUps: readonly (() => Promise<void> | void)[]): void;
 }
 
 export function usePeerPlace(): PeerPlace {
@@ -17,5 +17,5 @@ export function usePeerPlace(): PeerPlace {
     for (const cleanUp of waiting.splice(0)) await cleanUp();
     dir.remove();
   });
-  return { socket: (name) => dir.join(name), afterwards: (...cleanUps) => void waiting.push(...cleanUps) };
+  return { socket: (name) => dir.join(name), onCleanUp: (...cleanUps) => void waiting.push(...cleanUps) };
 }

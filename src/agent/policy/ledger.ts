@@ -141,10 +141,10 @@ function byHand(classId: string): string {
 }
 
 function withoutIgnoredRestarts(action: PlannedAction, { ignoredNamespaces }: AgentPolicy): PlannedAction {
-  const { afterwards, ...rest } = action;
-  if (afterwards === undefined || ignoredNamespaces.length === 0) return action;
-  const left = afterwards.filter((step) => step.kind !== "kick-pod" || !ignoredNamespaces.includes(step.namespace));
-  return { ...rest, afterwards: left };
+  const { followUps, ...rest } = action;
+  if (followUps === undefined || ignoredNamespaces.length === 0) return action;
+  const left = followUps.filter((step) => step.kind !== "kick-pod" || !ignoredNamespaces.includes(step.namespace));
+  return { ...rest, followUps: left };
 }
 
 function withCap(decided: readonly Decided[], cap: number, now: Moment): readonly Decided[] {

@@ -92,7 +92,7 @@ export const multusCacheConsumedRebuiltConfig: FailureClass = {
   },
   byHand: [
     "Delete the pod object with --force: multus then finds neither pod nor cache and succeeds.",
-    "Sweep addresses and VFs afterwards. Set retryDeleteOnError in the multus configuration.",
+    "Sweep addresses and VFs followUps. Set retryDeleteOnError in the multus configuration.",
   ],
   danger:
     "The delegates are never called, so their addresses and VFs leak unless they are swept. A pod of a StatefulSet that is deleted by force may run twice.",

@@ -41,24 +41,24 @@ export interface FactSources {
   readonly cniCacheDirs: readonly string[];
   readonly cri: Pick<CriClient, "listSandboxStates" | "listPodSandbox" | "listContainers">;
   readonly containerd: ContainerdClient | undefined;
-  readonly lookMs: number;
+  readonly queryMs: number;
 }
 
 /** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
 const FRESH_MS = 500;
 
-export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookMs }: FactSources): FreshFacts {
-  const call = { timeoutMs: lookMs };
+export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, queryMs }: FactSources): FreshFacts {
+  const call = { timeoutMs: queryMs };
   let renewedAt = Number.NEGATIVE_INFINITY;
   /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
-  function shared<T>(readAnew: () => Promise<T>): () => Promise<T> {
+  function shared<T>(readAgain: () => Promise<T>): () => Promise<T> {
     let reading: Promise<T> | undefined;
     let startedAt = Number.NEGATIVE_INFINITY;
     return () => {
       const now = performance.now();
       if (reading === undefined || now - startedAt > FRESH_MS || startedAt <= renewedAt) {
         startedAt = now;
-        reading = readAnew();
+        reading = readAgain();
       }
       return reading;
     };
@@ -74,7 +74,7 @@ export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookM
   });
   const resultFiles = shared(() => Promise.resolve(listResultFiles(root, cniCacheDirs)));
   async function processesNow(): Promise<Source<ProcessFacts>> {
-    const signal = AbortSignal.timeout(lookMs);
+    const signal = AbortSignal.timeout(queryMs);
     const table = await readProcessTable({ root, signal });
     return await readProcesses({ root, table, runtime, signal });
   }
@@ -96,7 +96,7 @@ export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, lookM
     },
     resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
     begin: () => {
-      // Whoever needs one of them hears of its failure.
+      // The caller that needs one of them gets its failure.
       void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
     },
     renew: () => {

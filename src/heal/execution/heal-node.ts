@@ -14,7 +14,7 @@ import { DEFAULT_WAITS, type Interruption, uninterrupted, type Waits } from "./w
 
 interface HealNodeOptions {
   readonly session: HealSession;
-  /** Of whoever has opened it already, to read while the session was being opened. */
+  /** Opened by the caller already, to read while the session was being opened. */
   readonly runtime?: RuntimeAccess;
   /** What may be done about what a later scan finds. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
@@ -26,7 +26,7 @@ interface HealNodeOptions {
   readonly sleep: (milliseconds: number) => Promise<unknown>;
   readonly interruption?: Interruption;
   readonly onResult: (result: ActionResult) => void;
-  /** Told once for an action that the others do not wait for any longer. */
+  /** Called once for an action that the others do not wait for any longer. */
   readonly onSlow?: (action: PlannedAction) => void;
 }
 
@@ -87,7 +87,7 @@ function whatIsDone({ lane, steps }: PlannedAction): string {
 }
 
 /**
- * A failure that was reported before the healing, of an attempt that is over, says nothing about the next attempt: kubelet
+ * A failure that was reported before the healing, of an attempt that is over, is no evidence about the next attempt: kubelet
  * makes it within seconds. It stays listed as pending, and does not decide the verdict.
  */
 function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Date): Diagnosis {
@@ -163,7 +163,7 @@ function toolsFor(
 const PATIENCE_MS = 2000;
 const MOST_ASIDE = 32;
 
-/** Where each DEL is a process of its own, one that hangs says little about the next. */
+/** Where each DEL is a process of its own, a hanging one is little evidence about the next. */
 const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
 /** All go through one daemon, which may be slow for want of CPU: a second without an answer shows that it is not one DEL. */
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
@@ -175,7 +175,7 @@ interface RunPlanOptions {
   readonly concurrency: number;
   readonly brake: StormBrake;
   readonly onResult: (result: ActionResult) => void;
-  /** Told once for an action that takes longer than the rest is made to wait. */
+  /** Called once for an action that takes longer than the others wait. */
   readonly onSlow: (action: PlannedAction) => void;
 }
 

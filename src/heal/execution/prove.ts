@@ -11,7 +11,7 @@ import type { Sleep, Waits } from "./waits.ts";
 export interface ProofTools {
   readonly facts: Pick<FreshFacts, "sandbox" | "containersOf" | "processes" | "tasks">;
   readonly cri: Pick<CriClient, "podSandboxState">;
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
 /** What a sandbox is found to be immediately before it is touched. */
@@ -23,7 +23,7 @@ export type Proof =
 /** Gathers fresh signs of life, and has them judged as diagnosis has. */
 export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   const { facts, cri, waits } = tools;
-  const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.lookMs }));
+  const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.queryMs }));
   if (state === undefined) return { state: "gone" };
   const [containers, processes, tasks] = await Promise.all([
     facts.containersOf(id),

@@ -3,47 +3,47 @@ import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { HealReason } from "../heal-reason.ts";
 
-/** What the runtime still has of a sandbox that it said it removed. */
-export type Departure = "gone" | "listed" | "recorded";
+/** What the runtime still has of a sandbox that it reported as removed. */
+export type RemovalResult = "gone" | "listed" | "recorded";
 
-/** Has a sandbox removed, and looks whether that took effect; or gives the reason why it was not removed. */
+/** Removes a sandbox and verifies the removal; or returns the reason why it was not removed. */
 export type RemovalVerifier = (
   sandboxId: string,
   remove: () => Promise<HealReason | undefined>,
-) => Promise<Departure | { readonly held: HealReason }>;
+) => Promise<RemovalResult | { readonly held: HealReason }>;
 
-export interface DepartureSources {
+export interface RemovalSources {
   readonly cri: Pick<CriClient, "listSandboxStates" | "podSandboxState">;
   readonly containerd: Pick<ContainerdClient, "findContainers"> | undefined;
-  readonly lookMs: number;
+  readonly queryMs: number;
 }
 
-/** Long enough for many removals to share one look, too short for anybody to wait for. */
+/** Long enough for many removals to share one check, too short to delay anything. */
 const GATHER_MS = 250;
 
 /**
  * RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. To ask for each one
- * alone kept the runtime busy a quarter as long as the removals themselves, so one look serves all that have ended.
+ * alone kept the runtime busy a quarter as long as the removals themselves, so one check serves all that have ended.
  */
-export function removalVerifier({ cri, containerd, lookMs }: DepartureSources): RemovalVerifier {
-  const call = { timeoutMs: lookMs };
+export function removalVerifier({ cri, containerd, queryMs }: RemovalSources): RemovalVerifier {
+  const call = { timeoutMs: queryMs };
   let underWay = 0;
   let ended: string[] = [];
-  let nextLook: Promise<Left> | undefined;
-  let lookNow = (): void => undefined;
+  let nextCheck: Promise<Left> | undefined;
+  let checkNow = (): void => undefined;
 
-  async function look(): Promise<Left> {
+  async function check(): Promise<Left> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, GATHER_MS);
-      lookNow = () => {
+      checkNow = () => {
         clearTimeout(timer);
         resolve();
       };
     });
     const ids = ended;
     ended = [];
-    // What ends from here on may have ended after this look.
-    nextLook = undefined;
+    // What ends from here on may have ended after this check.
+    nextCheck = undefined;
     const [listed, recorded] = await Promise.all([
       stillListed(ids, cri, call),
       containerd?.findContainers(ids, call) ?? [],
@@ -52,18 +52,18 @@ export function removalVerifier({ cri, containerd, lookMs }: DepartureSources): 
   }
 
   return async (sandboxId, remove) => {
-    let looking: Promise<Left>;
+    let checking: Promise<Left>;
     underWay += 1;
     try {
       const held = await remove();
       if (held !== undefined) return { held };
       ended.push(sandboxId);
-      looking = nextLook ??= look();
+      checking = nextCheck ??= check();
     } finally {
       underWay -= 1;
-      if (underWay === 0) lookNow();
+      if (underWay === 0) checkNow();
     }
-    const { listed, recorded } = await looking;
+    const { listed, recorded } = await checking;
     if (listed.has(sandboxId)) return "listed";
     return recorded.has(sandboxId) ? "recorded" : "gone";
   };
@@ -76,7 +76,7 @@ interface Left {
 
 async function stillListed(
   ids: readonly string[],
-  cri: DepartureSources["cri"],
+  cri: RemovalSources["cri"],
   call: { readonly timeoutMs: number },
 ): Promise<ReadonlySet<string>> {
   try {

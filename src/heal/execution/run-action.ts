@@ -9,7 +9,7 @@ import { refused, type StepResult } from "../steps/step-result.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import { callsPlugins, runStep, type StepTools } from "./run-step.ts";
 import { isContention, type StormBrake } from "./storm-brake.ts";
-import { reasonToHold } from "./turns.ts";
+import { reasonToPause } from "./turns.ts";
 import type { Sleep } from "./waits.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
@@ -81,14 +81,14 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
       }
     }
     if (outcome === "healed") {
-      const after = await runAfterwards(action, surroundings, done);
+      const after = await runFollowUps(action, surroundings, done);
       reason = after.reason ?? reason;
       code = after.code ?? code;
     }
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }
-  const undone = [...action.steps, ...(action.afterwards ?? [])].filter((step) => !done.has(step));
+  const undone = [...action.steps, ...(action.followUps ?? [])].filter((step) => !done.has(step));
   return {
     action,
     outcome,
@@ -102,15 +102,15 @@ export async function runAction(action: PlannedAction, surroundings: ActionSurro
   };
 }
 
-/** Helps those who suffered from what is healed now. Whatever becomes of that, it stays healed; says what did not work. */
-async function runAfterwards(
+/** Runs the follow-ups, which help pods that the finding affected. The finding stays healed; returns what failed. */
+async function runFollowUps(
   action: PlannedAction,
   { tools }: ActionSurroundings,
   done: Set<Step>,
 ): Promise<{ readonly reason: string | undefined; readonly code: HealCode | undefined }> {
   const objections: string[] = [];
   let code: HealCode | undefined;
-  for (const step of action.afterwards ?? []) {
+  for (const step of action.followUps ?? []) {
     if (tools.interruption.stop.aborted) break;
     const result = await runStep(step, action.finding, tools);
     if (result.kind === "done") done.add(step);
@@ -123,11 +123,11 @@ async function runAfterwards(
 }
 
 /**
- * Why a step is not even begun. What follows a removal is not asked for it: a run that is to end still looks after what it
- * has begun.
+ * Why a step is not started. The steps after a removal are exempt: a run that is to end still finishes what it
+ * has started.
  */
 function objectionTo(step: Step, { tools, brake }: ActionSurroundings): HealReason | undefined {
-  return reasonToHold(tools.interruption, callsPlugins(step) ? brake : undefined);
+  return reasonToPause(tools.interruption, callsPlugins(step) ? brake : undefined);
 }
 
 async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSurroundings): Promise<StepResult> {

@@ -122,7 +122,7 @@ export function callsPlugins(step: Step): step is Extract<Step, { kind: "stop-sa
   return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
 }
 
-/** Whether nothing lies there. What cannot be told is for the step to meet. */
+/** Whether the path is absent. An unreadable path is left to the step. */
 function isGone(path: string, { hostRoot }: { readonly hostRoot: string }): boolean {
   try {
     return lstatSync(resolveOnHost(hostRoot, path, "keep"), { throwIfNoEntry: false }) === undefined;

@@ -12,7 +12,7 @@ export interface RuntimeAccess {
   /** undefined where the runtime is not containerd. */
   readonly containerd: ContainerdClient | undefined;
   readonly facts: FreshFacts;
-  readonly departed: RemovalVerifier;
+  readonly removeVerified: RemovalVerifier;
   /** Below which libcni keeps its results: the runtime's, and multus' own. */
   readonly cniCacheDirs: readonly string[];
   /** Of containers that have ended. */
@@ -51,9 +51,9 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
       cniCacheDirs,
       cri,
       containerd,
-      lookMs: waits.lookMs,
+      queryMs: waits.queryMs,
     }),
-    departed: removalVerifier({ cri, containerd, lookMs: waits.lookMs }),
+    removeVerified: removalVerifier({ cri, containerd, queryMs: waits.queryMs }),
     close: () => {
       cri.close();
       containerd?.close();

@@ -9,7 +9,7 @@ export function isContention(text: string): boolean {
   return CONTENTION.test(text);
 }
 
-/** The class that says why others fail alike; undefined where the failure is this sandbox' own. */
+/** The class of a shared cause; undefined where the failure is this sandbox' own. */
 export function sharedCause(text: string): string | undefined {
   const id = recognise(text)[0]?.class;
   return id !== undefined && classById(id)?.sharedCause === true ? id : undefined;
@@ -26,7 +26,7 @@ export interface StormBrake {
   succeeded(): void;
   /** Takes the runtime's own words; none at all when it did not answer in time. */
   failed(text: string): void;
-  /** So many wait for an answer and none has succeeded: no further one is made. Gives the reason. */
+  /** Too many calls wait for an answer and none has succeeded: no further one is made. Returns the reason. */
   unanswered(count: number): HealReason;
 }
 

@@ -5,7 +5,7 @@ import type { StormBrake } from "./storm-brake.ts";
 import type { Interruption } from "./waits.ts";
 
 /**
- * Makes a call that sets network plugins to work, when it is its turn: only so many at a time. Gives the reason when it
+ * Makes a call that runs network plugins, when it is its turn: a limited number at a time. Returns the reason when it
  * was not made after all, because the run is to end or plugins are not to be fed any longer.
  */
 export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<HealReason | undefined>;
@@ -32,7 +32,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
 
   async function take(call: () => Promise<void>): Promise<HealReason | undefined> {
     return await slots.run(async () => {
-      const objection = reasonToHold(interruption, brake);
+      const objection = reasonToPause(interruption, brake);
       if (objection === undefined) await observed(call);
       return objection;
     });
@@ -48,13 +48,13 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
   };
 }
 
-/** Asked before a step is begun, and again when its turn has come: much may have happened in between. */
-export function reasonToHold({ stop }: Interruption, brake: StormBrake | undefined): HealReason | undefined {
+/** Checked before a step is started, and again when its turn has come: much may have happened in between. */
+export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefined): HealReason | undefined {
   return stop.aborted ? { code: "interrupted" } : brake?.reason();
 }
 
 /**
- * A pod in the host's network, or one whose network is down already, is removed without any plugin: that it works says
+ * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success says
  * nothing about the network. The runtime has a cached result for every other.
  */
 type TurnKind = "calls-plugins" | "no-plugins";

@@ -1,9 +1,9 @@
 export type Sleep = (milliseconds: number) => Promise<unknown>;
 
-/** How long heal waits for whom. */
+/** Timeouts of heal. */
 export interface Waits {
-  /** Looking: must answer at once. */
-  readonly lookMs: number;
+  /** Read-only calls, which answer quickly. */
+  readonly queryMs: number;
   /** Stopping and removing: kubelet waits 2 min, and a DEL that is cut short is worse than a slow one. */
   readonly actMs: number;
   /** How long kubelet is given to finish by itself once the obstacle is gone; its own retry comes every 13 s or so. */
@@ -14,12 +14,12 @@ export interface Waits {
   readonly termMs: number;
   /** For the runtime to roll a creation back once its plugin has ended. */
   readonly rollbackMs: number;
-  /** For a plugin at work to end by itself, before what it may hold is looked at. */
+  /** For a plugin at work to end by itself, before what it may hold is checked. */
   readonly pluginMs: number;
 }
 
 export const DEFAULT_WAITS: Waits = {
-  lookMs: 10_000,
+  queryMs: 10_000,
   actMs: 130_000,
   kubeletMs: 45_000,
   socketMs: 60_000,
@@ -30,13 +30,13 @@ export const DEFAULT_WAITS: Waits = {
 
 /** How a run is asked to end early. */
 export interface Interruption {
-  /** Nothing further is begun. */
+  /** Nothing further is started. */
   readonly stop: AbortSignal;
   /** What is under way is not waited for any longer. */
   readonly giveUp: AbortSignal;
 }
 
-/** A run that nobody interrupts. */
+/** A run without interruption. */
 export function uninterrupted(): Interruption {
   return { stop: new AbortController().signal, giveUp: new AbortController().signal };
 }

@@ -35,7 +35,7 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
   return hasContent(to, state);
 }
 
-/** utimes takes seconds as a double, good for microseconds; no reader of these files looks at what is beyond. */
+/** utimes takes seconds as a double, good for microseconds; no reader of these files needs more. */
 function seconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1000n) / 1e6;
 }

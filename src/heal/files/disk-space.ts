@@ -21,7 +21,7 @@ const DEFAULT_ROOM: RoomNeeded = { freeBytes: 8 * 1024 * 1024, trialBytes: 64 * 
 export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT_ROOM): Promise<Outcome<void>> {
   try {
     const stats = await statfs(directory);
-    // Without the number that is free: it changes all the time, and an agent says the same thing only once.
+    // Without the free bytes: they change all the time, and the agent logs the same message only once.
     if (stats.bavail * stats.bsize < needed.freeBytes) {
       return full(directory, `less than ${Math.floor(needed.freeBytes / 1024)} KiB are free`);
     }

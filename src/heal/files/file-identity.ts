@@ -31,7 +31,7 @@ export type Found =
   | { readonly what: "file"; readonly identity: FileIdentity; readonly stats: BigIntStats }
   | { readonly what: "odd"; readonly kind: OddKind };
 
-export function lookAt(path: string): Found {
+export function identify(path: string): Found {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return { what: "nothing" };
   if (!stats.isFile()) return { what: "odd", kind: kindOf(stats) };
@@ -60,7 +60,7 @@ export function kindInWords(kind: OddKind): string {
   return IN_WORDS[kind];
 }
 
-/** Opens for reading what lookAt said is a regular file; should it have become something else, nothing blocks. */
+/** Opens for reading what identify() found to be a regular file; should it have become something else, nothing blocks. */
 export async function openForReading(path: string): Promise<FileHandle> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   try {
@@ -86,7 +86,7 @@ export async function hashOf(handle: FileHandle, maxBytes: bigint): Promise<stri
 
 /** Whether a regular file with exactly this content lies at the path. */
 export async function hasContent(path: string, expected: Pick<FileState, "sha256" | "size">): Promise<boolean> {
-  const found = lookAt(path);
+  const found = identify(path);
   if (found.what !== "file" || found.identity.size !== expected.size) return false;
   const handle = await openForReading(path);
   try {
@@ -104,15 +104,15 @@ export async function identifyFile(hostRoot: string, path: string): Promise<Outc
     if (!parent.ok) return parent;
     if (parent.value === undefined) return refuse(`${path} is no longer there.`, "Scan again.");
     try {
-      const found = lookAt(parent.value.entry(basename(canonical)));
+      const found = identify(parent.value.entry(basename(canonical)));
       if (found.what === "file") return ok(found.identity);
       if (found.what === "nothing") return refuse(`${path} is no longer there.`, "Scan again.");
-      return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
+      return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Inspect it manually.");
     } finally {
       parent.value.close();
     }
   } catch (thrown) {
-    return refuse(`${path} could not be looked at: ${describeError(thrown)}.`, "Scan again.");
+    return refuse(`${path} could not be read: ${describeError(thrown)}.`, "Scan again.");
   }
 }
 

@@ -53,7 +53,7 @@ function openStep(from: number, component: string, walked: string): Outcome<numb
         "Give the real directory (see realpath) with the flag that names it.",
       );
     }
-    return refuse(`${walked} cannot be opened: ${describeError(thrown)}.`, "Look at that directory's permissions.");
+    return refuse(`${walked} cannot be opened: ${describeError(thrown)}.`, "Check that directory's permissions.");
   }
 }
 

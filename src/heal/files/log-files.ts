@@ -3,7 +3,7 @@ import { basename, dirname, join, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../../host/host-paths.ts";
 import { whyNotRootsLog } from "../../snapshot/log-ownership.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
-import { type FileIdentity, kindInWords, lookAt } from "./file-identity.ts";
+import { type FileIdentity, identify, kindInWords } from "./file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "./held-directory.ts";
 
 /** One file of a container's log: the current one, or one that kubelet rotated (`0.log.20240131-101530`, later .gz). */
@@ -66,7 +66,7 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
   let link: string | undefined;
   for (const name of readdirSync(directory.entry("."))) {
     if (name !== current && !name.startsWith(`${current}.`)) continue;
-    const found = lookAt(directory.entry(name));
+    const found = identify(directory.entry(name));
     if (found.what === "file") files.push({ name, identity: found.identity });
     if (found.what !== "odd") continue;
     if (name === current && found.kind === "symlink") link = readlinkSync(directory.entry(name));

@@ -48,9 +48,9 @@ export type SaveLogsOutcome =
 export async function saveLogs(context: HealContext, request: SaveLogsRequest): Promise<SaveLogsOutcome> {
   const { sandboxId, logPaths, limits = DEFAULT_LIMITS, ...why } = request;
   const paths = [...new Set(logPaths)].map((path) => canonicalPath(context.hostRoot, path));
-  const begun = await context.journal.begin({ ...why, action: { kind: "save-logs", sandboxId, paths } });
-  if (!begun.ok) return { outcome: "refused", refusal: begun.refusal };
-  const id = begun.value;
+  const entry = await context.journal.begin({ ...why, action: { kind: "save-logs", sandboxId, paths } });
+  if (!entry.ok) return { outcome: "refused", refusal: entry.refusal };
+  const id = entry.value;
   try {
     const found = findAll(context.hostRoot, paths);
     if (!found.ok) {

@@ -52,7 +52,7 @@ const subject = v.looseObject({
   pod: v.optional(v.looseObject({ namespace: v.string(), name: v.string() })),
 });
 
-/** What started the run: a person or script at the command line, the daemon, or the boot hook. */
+/** What started the run: a user or script at the command line, the daemon, or the boot hook. */
 const ACTORS = ["cli", "agent", "boot"] as const;
 export type Actor = (typeof ACTORS)[number];
 
@@ -167,7 +167,7 @@ export function isJournalId(text: string): text is JournalId {
   return FORM.test(text);
 }
 
-/** When the entry was begun: the id's first part. */
+/** When the entry was started: the id's first part. */
 export function timeOf(id: JournalId): Date {
   return new Date(Number.parseInt(id.slice(0, 9), 36));
 }

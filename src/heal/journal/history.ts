@@ -3,17 +3,17 @@ import { type JournalItem, type JournalProblem, readJournal } from "./reader.ts"
 
 /**
  * - `open`: announced, its end not written: under way right now, or interrupted and to be settled by the next run.
- * - `done`: ended; `outcome` says how. A file that was moved is in quarantine and can be put back.
+ * - `done`: ended, with `outcome`. A file that was moved is in quarantine and can be put back.
  * - `undoing`: being put back right now, or interrupted at that.
  * - `undone`: the file lies at its old place again.
  * - `pruned`: what lay in quarantine was deleted for good.
  * - `rolled-back`: interrupted, and found not to have happened.
- * - `interrupted`: whether it took effect is for a scan to tell.
- * - `lost`: interrupted, and the file is in neither place. Somebody must look.
+ * - `interrupted`: a scan decides whether it took effect.
+ * - `lost`: interrupted, and the file is in neither place. Manual check needed.
  */
 export type RecordState = "open" | "done" | "undoing" | "undone" | "pruned" | "rolled-back" | "interrupted" | "lost";
 
-/** All that the journal says about one action. */
+/** All that the journal has about one action. */
 export interface HistoryRecord extends Omit<BeginEntry, "event"> {
   readonly state: RecordState;
   readonly endedAt?: string;
@@ -22,7 +22,7 @@ export interface HistoryRecord extends Omit<BeginEntry, "event"> {
 }
 
 export interface History {
-  /** In the order in which they were begun. */
+  /** In the order in which they were started. */
   readonly records: readonly HistoryRecord[];
   readonly problems: readonly JournalProblem[];
 }

@@ -19,8 +19,8 @@ export async function findLiveRun(stateDir: string, uid: number, own: ProcessIde
 }
 
 /**
- * The sandboxes that a run has begun to treat, by its journal: a step is in flight, or the last one succeeded and the next
- * has not begun. Where its last step failed or was refused, the sandbox is no longer under way.
+ * The sandboxes that a run has started to heal, by its journal: a step is in flight, or the last one succeeded and the next
+ * has not started. Where its last step failed or was refused, the sandbox is no longer under way.
  */
 export async function sandboxesUnderWay({ run, pid, journal }: LiveRun): Promise<ReadonlyMap<string, UnderWay>> {
   const ofRun = Buffer.from(JSON.stringify({ run }).slice(1, -1));

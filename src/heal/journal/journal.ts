@@ -50,7 +50,7 @@ interface Waiting {
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
-/** Long enough for many endings to share one sync, too short for anybody to look in between. */
+/** Long enough for many endings to share one sync, too short to matter to a reader. */
 const SOON_MS = 50;
 
 /** Opens the journal for appending. The caller holds the run lock: there is one writer at a time. */
@@ -64,7 +64,7 @@ export async function openJournal(options: JournalOptions): Promise<Outcome<Jour
 
 /**
  * The append-only record of everything unghost does. A promise that resolves to ok means: the line is on the disk.
- * Lines that are waiting together are written and synced together, so many subjects at once cost few syncs.
+ * Lines that are waiting together are written and synced together, so that concurrent subjects cost few syncs.
  */
 export class Journal {
   readonly #options: JournalOptions;
@@ -75,7 +75,7 @@ export class Journal {
   #rotateAt: number;
   #broken: ReturnType<typeof refuse> | undefined;
   #closed = false;
-  /** Begun here, by what is on the disk, and not ended. */
+  /** Started here, by what is on the disk, and not ended. */
   readonly #open = new Set<JournalId>();
   readonly #warnings: string[] = [];
 
@@ -98,7 +98,7 @@ export class Journal {
 
   /**
    * As done(), without the wait: the line goes to the disk with the next ones, or soon. Only where its loss costs
-   * nothing, because whether the change took effect is for a scan to tell in any case.
+   * nothing, because a scan decides in any case whether the change took effect.
    */
   ended(id: JournalId, outcome: DoneOutcome, detail?: string): void {
     this.#wait({ event: "done", id, outcome, detail }, false, () => undefined);
@@ -127,8 +127,8 @@ export class Journal {
   }
 
   /**
-   * Names the journal as this run leaves it; undefined when something begun is not ended, or a line may be torn. It only
-   * ever grows or is replaced: while it still has this name, nobody has written to it since.
+   * Names the journal as this run leaves it; undefined when something started is not ended, or a line may be torn. It only
+   * ever grows or is replaced: while it still has this name, it has not been written since.
    */
   get settledAs(): string | undefined {
     const { identity, size, cutOff } = this.#file;
@@ -183,7 +183,7 @@ export class Journal {
       const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
       for (const { settle } of batch) settle(outcome);
     } while (this.#waiting.some(({ urgent }) => urgent));
-    // In the same breath as the look at the queue, or an entry that comes in between would wait forever.
+    // In the same tick as the check of the queue, or an entry that comes in between would wait forever.
     this.#flushing = undefined;
     if (this.#waiting.length > 0) this.#flushSoon();
   }
@@ -245,7 +245,7 @@ export class Journal {
 
 interface AppendFile {
   readonly handle: FileHandle;
-  /** Tells it from every other file. */
+  /** Distinguishes it from every other file. */
   readonly identity: string;
   size: number;
   /** The last line has no newline: what comes next must start on a fresh one. */

@@ -48,7 +48,7 @@ async function* wantedOf(lines: AsyncIterable<RawLine>, isWanted: LineFilter): A
 }
 
 /**
- * Tells a line that was cut off (by a crash or a full disk: ordinary, and nothing was done under it) from one that was
+ * Distinguishes a line that was cut off (by a crash or a full disk: ordinary, and nothing was done under it) from one that was
  * damaged later. Cut off is what stands last without a newline, or what a `resumed` entry follows.
  */
 export async function* interpretLines(

@@ -3,14 +3,14 @@ import { basename, dirname } from "node:path";
 import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/session.ts";
 import { unlinkIfThere } from "../files/durable-files.ts";
-import { type Found, hasContent, lookAt, sameAcrossBoots } from "../files/file-identity.ts";
+import { type Found, hasContent, identify, sameAcrossBoots } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
 import { giveBack, type Places, placesOf, removeEntryDirectory } from "../quarantine/move-away.ts";
 import type { FileState, JournalAction, JournalId, RecoveredHow } from "./entry.ts";
 import { type HistoryRecord, isOpen } from "./history.ts";
 import { readUnsettled } from "./unsettled.ts";
 
-/** What a run found begun and not ended, and what it made of it. */
+/** What a run found started and not ended, and how it recovered it. */
 export interface Recovery extends Settled {
   readonly id: JournalId;
   readonly kind: JournalAction["kind"];
@@ -40,14 +40,14 @@ async function settle(context: HealContext, record: HistoryRecord): Promise<Sett
       case "write-marker":
         return await removeMarker(context.hostRoot, action);
       default:
-        return { how: "interrupted", detail: "Whether it took effect, the scan of this run tells." };
+        return { how: "interrupted", detail: "The scan of this run shows whether it took effect." };
     }
   } catch (thrown) {
-    return { how: "unsettled", detail: `Could not look: ${describeError(thrown)}.` };
+    return { how: "unsettled", detail: `Could not read it: ${describeError(thrown)}.` };
   }
 }
 
-/** How an interrupted action was settled. `unsettled`: it could not be looked at, and stays open. */
+/** How an interrupted action was settled. `unsettled`: it could not be read, and stays open. */
 interface Settled {
   readonly how: RecoveredHow | "unsettled";
   readonly detail: string;
@@ -82,9 +82,9 @@ async function settleIn(
   places: Places,
   { path, before }: QuarantineAction,
 ): Promise<Settled> {
-  const original = await lookIn(parent, places.name);
-  const aside = await lookIn(parent, places.asideName);
-  const kept = lookAt(places.file);
+  const original = await identifyIn(parent, places.name);
+  const aside = await identifyIn(parent, places.asideName);
+  const kept = identify(places.file);
 
   if (isSame(original, before)) {
     // A rename leaves nothing behind, so what is in quarantine can only be a copy, whole or half.
@@ -110,8 +110,8 @@ async function settleIn(
   return { how: "rolled-back", detail: `${path} had not been moved yet, and was replaced since.` };
 }
 
-async function lookIn(parent: HeldDirectory | undefined, name: string): Promise<Found> {
-  return parent === undefined ? { what: "nothing" } : lookAt(parent.entry(name));
+async function identifyIn(parent: HeldDirectory | undefined, name: string): Promise<Found> {
+  return parent === undefined ? { what: "nothing" } : identify(parent.entry(name));
 }
 
 function isSame(found: Found, before: FileState): boolean {
@@ -124,7 +124,7 @@ export async function settleUndo(context: HealContext, id: JournalId, action: Qu
   const parent = holdDirectory(context.hostRoot, places.parent);
   if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
   try {
-    const isKept = lookAt(places.file).what !== "nothing";
+    const isKept = identify(places.file).what !== "nothing";
     const settled = await settleUndoIn(parent.value, places, action, isKept);
     if (settled.how !== "completed") await removeEntryDirectory(places.directory);
     return settled;
@@ -146,7 +146,7 @@ async function settleUndoIn(
     return { how: "undone", detail: `${path} had been put back.` };
   }
   if (isKept) return { how: "completed", detail: `${path} had not been put back and is still in quarantine.` };
-  const isReplaced = parent !== undefined && lookAt(parent.entry(places.name)).what !== "nothing";
+  const isReplaced = parent !== undefined && identify(parent.entry(places.name)).what !== "nothing";
   return isReplaced
     ? { how: "interrupted", detail: `The file is no longer in quarantine, and ${path} has other content.` }
     : { how: "lost", detail: `The file is neither in quarantine nor at ${path}.` };
@@ -163,7 +163,7 @@ export async function removeMarker(
   if (parent.value === undefined) return absent;
   try {
     const entry = parent.value.entry(basename(marker.path));
-    const found = lookAt(entry);
+    const found = identify(entry);
     if (found.what === "nothing") return absent;
     const ours =
       found.what === "file" && (await hasContent(entry, { sha256: marker.sha256, size: found.identity.size }));

@@ -25,7 +25,7 @@ export async function readUnsettled(journalPath: string): Promise<readonly Histo
   return records.filter(({ state }) => !ENDS.has(state));
 }
 
-/** The end of a line may have been torn off, and then it says nothing. */
+/** The end of a line may have been torn off, and then it counts for nothing. */
 function isWhole({ bytes, isCut }: RawLine): boolean {
   return !isCut && parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
 }

@@ -44,7 +44,7 @@ export async function takeKernelLock(path: string, waitMs: number): Promise<Kern
 
 /**
  * Whether somebody holds it at this moment. Asks for a shared lock and gives it back at once; where the kernel cannot be
- * asked, nobody is known to hold it.
+ * asked, no holder is known.
  */
 export async function isKernelLocked(path: string): Promise<boolean> {
   let fd: number;
@@ -62,7 +62,7 @@ export async function isKernelLocked(path: string): Promise<boolean> {
 }
 
 function openLockFile(path: string): number | (KernelLock & { kind: "refused" }) {
-  const next = `Look at what it is, and remove it: unghost makes ${path} itself.`;
+  const next = `Inspect it, and remove it: unghost creates ${path} itself.`;
   let fd: number;
   try {
     fd = openSync(path, FLAGS, 0o600);
@@ -117,7 +117,7 @@ function cannotAsk(detail: string): Answer {
   );
 }
 
-/** A lock on a file that was removed meanwhile excludes nobody. */
+/** A lock on a file that was removed meanwhile excludes nothing. */
 function isStill(path: string, fd: number): boolean {
   const there = lstatSync(path, { throwIfNoEntry: false });
   const ours = fstatSync(fd);

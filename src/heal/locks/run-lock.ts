@@ -36,10 +36,10 @@ export interface RunLockOptions {
   readonly sleep: (milliseconds: number) => Promise<unknown>;
 }
 
-/** Between two looks at a holder without a kernel lock. */
+/** Between two checks of a holder without a kernel lock. */
 const POLL_MS = 200;
 
-/** What is said of the holder, for people. */
+/** The holder, for messages. */
 interface LockWords {
   readonly busy: (holder: string, path: string) => string;
   readonly next: string;
@@ -57,7 +57,7 @@ export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock
 
 /**
  * A lock that the kernel holds for this process and frees with its end, whatever that end is and in whatever pid namespace.
- * The file says who holds it, for the message alone.
+ * The file names the holder, for the message alone.
  */
 async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
   const { path, own, run, waitMs, sleep } = options;
@@ -101,7 +101,7 @@ export interface LiveRun {
 }
 
 /**
- * The run that holds the lock at this moment. The kernel says that somebody does; the file only who it is, and it may
+ * The run that holds the lock at this moment. The kernel shows that it is held; the file only names the holder, and it may
  * still name a run that was killed while the next one is about to write its own name.
  */
 export async function liveRun(
@@ -179,7 +179,7 @@ export function ownIdentity(): ProcessIdentity {
   };
 }
 
-/** `unknown`: it lives, or lived, where its pid cannot be looked up. */
+/** `unknown`: it lives, or lived, where its pid cannot be resolved. */
 function livenessOf(other: ProcessIdentity, own: ProcessIdentity): "alive" | "dead" | "unknown" {
   if (other.boot !== own.boot) return "dead";
   if (other.pidNamespace !== own.pidNamespace) return "unknown";

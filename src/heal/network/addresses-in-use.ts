@@ -5,12 +5,12 @@ import type { Waits } from "../execution/waits.ts";
 
 export interface ReadyAddressTools {
   readonly cri: Pick<CriClient, "listPodSandbox" | "podSandboxStatus">;
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** What must not be released, whatever an old record says: addresses of pods that run. */
+/** What must not be released, whatever an old record contains: addresses of pods that run. */
 export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<ReadonlySet<string>> {
-  const call = { timeoutMs: tools.waits.lookMs };
+  const call = { timeoutMs: tools.waits.queryMs };
   const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);
   const statuses = await mapLimited(ready, 8, ({ id }) => tools.cri.podSandboxStatus(id, call));
   return new Set(

@@ -23,7 +23,7 @@ export interface CniPlace {
   readonly timeoutMs: number;
 }
 
-/** undefined when the plugin says that it succeeded, else its words. */
+/** undefined when the plugin reports success, else its error. */
 export type CniFailure = string | undefined;
 
 /** Calls one plugin for DEL with an empty network namespace, as a runtime does for a sandbox whose namespace is gone. */

@@ -8,8 +8,8 @@ import { type HistoryRecord, isOpen, readHistory } from "../journal/history.ts";
 /**
  * Why an entry is never pruned by age.
  * - `unfinished`: its change, its undo or another change of the same run has not ended.
- * - `lost`: the journal says that the file is in neither place; a person has to compare.
- * - `no-journal-entry`: nothing says what it is.
+ * - `lost`: by the journal the file is in neither place; compare manually.
+ * - `no-journal-entry`: its origin is unknown.
  */
 export type KeepCode = "unfinished" | "lost" | "no-journal-entry";
 

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { errorCode } from "../../host/system-error.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory } from "../files/durable-files.ts";
-import { hasContent, lookAt, sameIdentity } from "../files/file-identity.ts";
+import { hasContent, identify, sameIdentity } from "../files/file-identity.ts";
 import type { HeldDirectory } from "../files/held-directory.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import type { FileState, JournalId } from "../journal/entry.ts";
@@ -18,7 +18,7 @@ type Moved = "moved" | "changed" | "caught";
 
 /** Moves the proven file into quarantine. Throws what the system throws; settleQuarantine then tidies up. */
 export async function moveAway(parent: HeldDirectory, places: Places, before: FileState): Promise<Moved> {
-  const found = lookAt(parent.entry(places.name));
+  const found = identify(parent.entry(places.name));
   if (found.what !== "file" || !sameIdentity(found.identity, before)) return "changed";
   await makeEntryDirectory(places.directory);
   const moved = await moveOrCopy(parent, places, before);
@@ -36,7 +36,7 @@ async function moveOrCopy(parent: HeldDirectory, places: Places, before: FileSta
     if (errorCode(thrown) === "EXDEV") return copyAndRemove(parent, places, before);
     throw thrown;
   }
-  const arrived = lookAt(places.file);
+  const arrived = identify(places.file);
   const proven = arrived.what === "file" && sameIdentity(arrived.identity, before);
   if (proven && (await hasContent(places.file, before))) return "moved";
   return (await giveBack(places.file, parent.entry(places.name))) ? "changed" : "caught";
@@ -50,7 +50,7 @@ async function copyAndRemove(parent: HeldDirectory, places: Places, before: File
   await syncDirectory(places.directory);
   const aside = parent.entry(places.asideName);
   await rename(parent.entry(places.name), aside);
-  const taken = lookAt(aside);
+  const taken = identify(aside);
   if (taken.what === "file" && sameIdentity(taken.identity, before)) {
     await unlink(aside);
     return "moved";

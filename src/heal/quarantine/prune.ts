@@ -6,7 +6,7 @@ import { syncDirectory } from "../files/durable-files.ts";
 import type { JournalId } from "../journal/entry.ts";
 import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
 
-/** By age, or the named ones: naming an entry is a person's consent to delete what the journal cannot explain. */
+/** By age, or the named ones: naming an entry is the consent to delete what the journal cannot explain. */
 export type PruneTarget = { readonly olderThan: Date } | { readonly ids: ReadonlySet<string> };
 
 export type KeptEntry = QuarantineEntry & { readonly keep: KeepCode };

@@ -5,8 +5,8 @@ import {
   canonicalPath,
   type FileIdentity,
   hashOf,
+  identify,
   kindInWords,
-  lookAt,
   openForReading,
   sameIdentity,
 } from "../files/file-identity.ts";
@@ -24,7 +24,7 @@ export interface QuarantineRequest extends Omit<Intent, "action"> {
   readonly expected: FileIdentity;
 }
 
-/** - `refused`: not touched, and rightly so. - `failed`: tried; the file is where it was unless the message says so. */
+/** - `refused`: not touched, and rightly so. - `failed`: tried; the file is where it was unless the message states otherwise. */
 export type QuarantineOutcome =
   | { readonly outcome: "healed"; readonly id: JournalId; readonly quarantinedTo: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
@@ -59,10 +59,10 @@ async function quarantineIn(
   if (!before.ok) return { outcome: "refused", refusal: before.refusal };
 
   const action = { kind: "quarantine-file", path, before: before.value } as const;
-  const begun = await context.journal.begin({ ...why, action });
-  if (!begun.ok) return { outcome: "refused", refusal: begun.refusal };
+  const entry = await context.journal.begin({ ...why, action });
+  if (!entry.ok) return { outcome: "refused", refusal: entry.refusal };
 
-  return moveAndConfirm(parent, context, begun.value, action);
+  return moveAndConfirm(parent, context, entry.value, action);
 }
 
 async function moveAndConfirm(
@@ -94,15 +94,15 @@ async function moveAndConfirm(
 }
 
 async function stateBefore(entry: string, path: string, expected: FileIdentity): Promise<Outcome<FileState>> {
-  const found = lookAt(entry);
+  const found = identify(entry);
   if (found.what === "nothing") return gone(path);
   if (found.what === "odd")
-    return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Look at it by hand.");
+    return refuse(`${path} is ${kindInWords(found.kind)}, not a regular file.`, "Inspect it manually.");
   if (!sameIdentity(found.identity, expected)) return changed(path);
   if (found.identity.size > MAX_QUARANTINE_BYTES) {
     return refuse(
       `${path} has ${found.identity.size} bytes; unghost moves files of up to ${MAX_QUARANTINE_BYTES}.`,
-      "A cache file is never that large. Look at it by hand.",
+      "A cache file is never that large. Inspect it manually.",
     );
   }
   const handle = await openForReading(entry);
@@ -128,10 +128,7 @@ function gone(path: string): ReturnType<typeof refuse> {
 }
 
 function changed(path: string): ReturnType<typeof refuse> {
-  return refuse(
-    `${path} was changed since it was looked at, so nothing proves any more that it is stale.`,
-    "Scan again.",
-  );
+  return refuse(`${path} was changed since the scan, so nothing proves any more that it is stale.`, "Scan again.");
 }
 
 function caught(path: string, directory: string): Refusal {
@@ -141,7 +138,7 @@ function caught(path: string, directory: string): Refusal {
   };
 }
 
-function unmoved(path: string, thrown: unknown, since = "Whatever was begun, the next run settles."): Refusal {
+function unmoved(path: string, thrown: unknown, since = "The next run recovers it."): Refusal {
   return {
     message: `${path} could not be moved to quarantine: ${describeError(thrown)}. ${since}`,
     next: "See unghost history.",

@@ -4,7 +4,7 @@ import { describeError, errorCode } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/session.ts";
 import { copyFileSafely } from "../files/copy-file.ts";
 import { syncDirectory, unlinkIfThere } from "../files/durable-files.ts";
-import { hasContent, lookAt } from "../files/file-identity.ts";
+import { hasContent, identify } from "../files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../files/held-directory.ts";
 import type { StateDir } from "../files/state-dir.ts";
 import type { FileState, JournalId } from "../journal/entry.ts";
@@ -13,7 +13,7 @@ import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
 import type { Refusal } from "../outcome.ts";
 import { giveBack, type Places, placesOf, removeEntryDirectory } from "./move-away.ts";
 
-/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message says so. */
+/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message states otherwise. */
 export type UndoOutcome =
   | { readonly outcome: "undone" | "already-undone"; readonly id: JournalId; readonly path: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
@@ -60,10 +60,10 @@ async function objectionTo(
   places: Places,
   { path, before }: QuarantineAction,
 ): Promise<Refusal | undefined> {
-  if (lookAt(parent.entry(places.name)).what !== "nothing") return newer(path, places.file);
+  if (identify(parent.entry(places.name)).what !== "nothing") return newer(path, places.file);
   if (await hasContent(places.file, before)) return undefined;
   return {
-    message: `${places.file} is missing or is not what the journal says was moved there from ${path}.`,
+    message: `${places.file} is missing or differs from the file that the journal recorded for ${path}.`,
     next: "Compare its sha256 with unghost history -o json, and copy it by hand if you trust it.",
   };
 }

@@ -5,7 +5,7 @@ import type { StepResult } from "./step-result.ts";
 
 export interface AwaitKubeletTools {
   readonly cri: Pick<CriClient, "listPodSandbox">;
-  readonly waits: Pick<Waits, "lookMs" | "kubeletMs">;
+  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
   readonly sleep: Sleep;
   readonly interruption: Pick<Interruption, "stop">;
 }
@@ -14,7 +14,7 @@ const POLL_MS = 1000;
 
 /** Watches a live kubelet finish by itself: the sandbox goes, or a newer one of the same pod becomes Ready. */
 export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools): Promise<StepResult> {
-  const call = { timeoutMs: tools.waits.lookMs };
+  const call = { timeoutMs: tools.waits.queryMs };
   const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);
   if (sandbox?.metadata === undefined) return { kind: "healed" };
   const { uid, attempt } = sandbox.metadata;

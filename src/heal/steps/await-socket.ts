@@ -6,7 +6,7 @@ import { refused, type StepResult } from "./step-result.ts";
 
 export interface AwaitSocketTools {
   readonly hostRoot: string;
-  readonly waits: Pick<Waits, "lookMs" | "socketMs">;
+  readonly waits: Pick<Waits, "queryMs" | "socketMs">;
   readonly sleep: Sleep;
   readonly interruption: Pick<Interruption, "stop">;
 }
@@ -21,7 +21,7 @@ export async function awaitSocket(
   for (let waited = 0; ; waited += POLL_MS) {
     const state = await stateOfSocket(
       resolveOnHost(tools.hostRoot, path, "keep"),
-      AbortSignal.timeout(tools.waits.lookMs),
+      AbortSignal.timeout(tools.waits.queryMs),
     );
     if (state === "listening") return { kind: "done" };
     if (waited >= tools.waits.socketMs || tools.interruption.stop.aborted) {

@@ -8,10 +8,10 @@ import { type JournalTools, journaled, refused, type StepResult } from "./step-r
 export interface DeleteLeaseTools extends JournalTools, ReferenceTools {
   /** undefined where the runtime is not containerd. */
   readonly containerd: Pick<ContainerdClient, "deleteLease"> | undefined;
-  readonly waits: ReferenceTools["waits"] & Pick<Waits, "lookMs">;
+  readonly waits: ReferenceTools["waits"] & Pick<Waits, "queryMs">;
 }
 
-/** Deletes the containerd lease of a sandbox that nobody knows any more. */
+/** Deletes the containerd lease of a sandbox that no longer exists. */
 export async function deleteLease(leaseId: string, finding: Finding, tools: DeleteLeaseTools): Promise<StepResult> {
   const { containerd } = tools;
   if (containerd === undefined) return { kind: "unneeded" };
@@ -19,7 +19,7 @@ export async function deleteLease(leaseId: string, finding: Finding, tools: Dele
   if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   return await journaled(tools, finding, { kind: "delete-lease", lease: leaseId }, async () => {
     try {
-      await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.lookMs });
+      await containerd.deleteLease(leaseId, { timeoutMs: tools.waits.queryMs });
     } catch (error) {
       // The runtime's own rollback was faster.
       if (!(error instanceof RuntimeError && error.kind === "not-found")) throw error;

@@ -51,7 +51,7 @@ async function deleteIn(
   if (before === undefined || before.attachment.uid !== step.uid) return { kind: "unneeded" };
   const silence = await attacherAnswers(api, before.attachment.attacher, tools);
   if (silence !== undefined) return { kind: "refused", ...silence };
-  // Watching the attacher took its time: what is about to be deleted is looked at last.
+  // Watching the attacher took its time: what is about to be deleted is checked last.
   const found = await getAttachment(api, step.name);
   if (found === undefined || found.attachment.uid !== step.uid) return { kind: "unneeded" };
   const { object, attachment } = found;
@@ -61,7 +61,7 @@ async function deleteIn(
   const { kind, name, uid } = step;
   return await journaled(tools, finding, { kind, name, uid, object }, async () => {
     try {
-      // Announcing it took its time, too: a volume that somebody has begun to use meanwhile stays.
+      // Announcing it took its time, too: a volume that has come into use meanwhile stays.
       const last = await proveDeletable(api, attachment, step, tools);
       if (last.kind === "refused") return last;
       await deleteAttachment(api, attachment);
@@ -131,7 +131,7 @@ async function seenAttached(
       reason: `the cluster made ${remade.name} again, and ${TRY_MS / 1000} s later it is neither attached nor failed: see what ${remade.attacher} logs`,
     };
   if (!isAwaited)
-    return { kind: "done", detail: "no pod of this node waits for the volume, and nobody asked for it again" };
+    return { kind: "done", detail: "no pod of this node waits for the volume, and no controller asked for it again" };
   return {
     kind: "failed",
     code: "not-made-again",

@@ -11,7 +11,7 @@ import { quarantineFile } from "../quarantine/quarantine.ts";
 import { notMoved, reasonFor, refused, type StepResult } from "./step-result.ts";
 
 export interface DropEmptyLeaseTools extends HealContext {
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
 /** Moves away an address file that names no owner, while host-local is kept from allocating. */
@@ -21,7 +21,7 @@ export async function dropEmptyLease(
   tools: DropEmptyLeaseTools,
 ): Promise<StepResult> {
   const lock = resolveOnHost(tools.hostRoot, `${networkDir}/lock`, "keep");
-  const locked = await withFlock(lock, tools.waits.lookMs, async (): Promise<StepResult> => {
+  const locked = await withFlock(lock, tools.waits.queryMs, async (): Promise<StepResult> => {
     const expected = await identifyFile(tools.hostRoot, path);
     if (!expected.ok) return { kind: "unneeded" };
     const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));

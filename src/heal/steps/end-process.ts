@@ -16,14 +16,14 @@ export interface EndProcessTools extends JournalTools {
   readonly hostRoot: string;
   readonly cri: Pick<CriClient, "listPodSandbox">;
   readonly facts: Pick<FreshFacts, "processesNow" | "renew" | "sandbox" | "containerd">;
-  readonly waits: Pick<Waits, "lookMs" | "termMs" | "rollbackMs">;
+  readonly waits: Pick<Waits, "queryMs" | "termMs" | "rollbackMs">;
   readonly sleep: Sleep;
 }
 
 type EndProcess = Extract<Step, { kind: "end-process" }>;
 
 const POLL_MS = 50;
-/** Each look goes through all records of the runtime. */
+/** Each check reads all records of the runtime. */
 const ROLLBACK_POLL_MS = 200;
 
 /** Ends a hung plugin, with everything that carries the same sandbox in its environment, or a leaked shim. */
@@ -33,7 +33,7 @@ export async function endProcess(
   tools: EndProcessTools,
   { awaitRollback = true }: { readonly awaitRollback?: boolean } = {},
 ): Promise<StepResult> {
-  const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.lookMs });
+  const listed = await tools.cri.listPodSandbox({ id: step.sandboxId }, { timeoutMs: tools.waits.queryMs });
   const isReady = listed.some(({ id, state }) => id === step.sandboxId && state === PodSandboxState.SANDBOX_READY);
   if (isReady) return refused({ code: "sandbox-ready" });
   const namespace = comparePidNamespace(tools.hostRoot);
@@ -58,7 +58,7 @@ export async function endProcess(
   });
 }
 
-/** Looked up again for every signal: a pid alone may be somebody else's by now. */
+/** Resolved again for every signal: the pid may have been reused. */
 async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: EndProcessTools): Promise<void> {
   for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }

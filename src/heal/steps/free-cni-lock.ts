@@ -37,7 +37,7 @@ export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: Fr
   });
   const [objection] = ended.flatMap((result) => ("reason" in result ? [result.reason] : []));
   const [journalId] = ended.flatMap((result) => ("journalId" in result ? [result.journalId] : []));
-  const deadline = performance.now() + tools.waits.lookMs;
+  const deadline = performance.now() + tools.waits.queryMs;
   do {
     if (await answersStatus(tools)) return { kind: "done", journalId, effect: await nodeReadiness(step.node, tools) };
     await tools.sleep(POLL_MS);
@@ -64,7 +64,7 @@ export interface NodeReady {
 interface NodeReadyTools {
   /** Missing where nothing in the cluster may be asked. */
   readonly cluster?: OpenCluster;
-  readonly waits: Pick<Waits, "lookMs" | "kubeletMs">;
+  readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
   readonly sleep: Sleep;
   readonly interruption: Pick<Interruption, "stop">;
 }
@@ -75,9 +75,9 @@ const ANSWERS = "the runtime answers Status again";
 /** Kubelet asks for Status every five seconds and reports a change with its next heartbeat. `node`: as the cluster calls it. */
 export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<NodeReady> {
   if (node === undefined) return notAsked("no API server was asked");
-  const { kubeletMs, lookMs } = tools.waits;
+  const { kubeletMs, queryMs } = tools.waits;
   try {
-    const api = await tools.cluster?.(kubeletMs + lookMs);
+    const api = await tools.cluster?.(kubeletMs + queryMs);
     if (api === undefined) return notAsked("there is no Kubernetes API to ask");
     try {
       return await untilReady(api, node, tools);
@@ -104,7 +104,7 @@ async function untilReady(api: Api, node: string, { waits, sleep, interruption }
       const seconds = Math.round(waitedMs / 1000);
       return {
         code: "node-not-ready",
-        words: `${ANSWERS}, and the node ${node} is not Ready after ${seconds}s: ${printable(message)}; look at kubelet's log`,
+        words: `${ANSWERS}, and the node ${node} is not Ready after ${seconds}s: ${printable(message)}; check kubelet's log`,
       };
     }
     await sleep(READY_POLL_MS);

@@ -21,7 +21,7 @@ export interface RestartPodTools extends JournalTools, CrashTools {
   readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
 }
 
-type KickStep = Extract<Step, { kind: "kick-pod" }>;
+type RestartPodStep = Extract<Step, { kind: "kick-pod" }>;
 
 const DEADLINE_MS = 30_000;
 
@@ -29,12 +29,12 @@ const DEADLINE_MS = 30_000;
  * Deletes a pod, so that its controller makes it again: one that crashed for want of what is there again, to spare it the
  * back-off; or one whose name is held by a creation that never ends.
  */
-export async function restartPod(step: KickStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
+export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
   try {
     const api = await tools.cluster?.(DEADLINE_MS);
     if (api === undefined) return refused({ code: "api-missing" });
     try {
-      return await kickIn(api, step, finding, tools);
+      return await restartIn(api, step, finding, tools);
     } finally {
       api.close();
     }
@@ -44,7 +44,12 @@ export async function restartPod(step: KickStep, finding: Finding, tools: Restar
   }
 }
 
-async function kickIn(api: Api, step: KickStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
+async function restartIn(
+  api: Api,
+  step: RestartPodStep,
+  finding: Finding,
+  tools: RestartPodTools,
+): Promise<StepResult> {
   const [pod, isHeld] = await Promise.all([getPod(api, step), isNamespaceIgnored(api, step.namespace)]);
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
   const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
@@ -59,7 +64,7 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: Restart
   return await journaled(tools, finding, { kind, namespace, name, uid }, async () => {
     try {
       await deletePod(api, step);
-      return await verifyKicked(api, step);
+      return await verifyRestarted(api, step);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       return error.kind === "conflict"
@@ -71,26 +76,26 @@ async function kickIn(api: Api, step: KickStep, finding: Finding, tools: Restart
 
 /** The holder is still in the making, no process of a plugin explains it, and the pod has not got a sandbox after all. */
 async function isNameHeld(
-  { uid }: KickStep,
+  { uid }: RestartPodStep,
   holder: SandboxId,
   { cri, facts, waits }: RestartPodTools,
 ): Promise<boolean> {
   const [listed, processes, ofPod] = await Promise.all([
     facts.sandbox(holder),
     facts.processes(),
-    cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, { timeoutMs: waits.lookMs }),
+    cri.listPodSandbox({ labelSelector: { "io.kubernetes.pod.uid": uid } }, { timeoutMs: waits.queryMs }),
   ]);
   if (listed !== undefined || ofPod.some(({ state }) => state === PodSandboxState.SANDBOX_READY)) return false;
   return processes.status === "read" && !processes.value.plugins.some(({ sandboxId }) => sandboxId === holder);
 }
 
-function objectionTo(pod: FreshPod, { node }: KickStep): HealReason | undefined {
+function objectionTo(pod: FreshPod, { node }: RestartPodStep): HealReason | undefined {
   if (pod.node !== node) return { code: "pod-elsewhere", node: pod.node };
   if (pod.ignored) return { code: "pod-opted-out" };
   return pod.controller === undefined ? { code: "pod-without-controller" } : undefined;
 }
 
-async function verifyKicked(api: Api, step: KickStep): Promise<StepResult> {
+async function verifyRestarted(api: Api, step: RestartPodStep): Promise<StepResult> {
   const now = await getPod(api, step);
   if (now === undefined || now.uid !== step.uid || now.terminating) return { kind: "done" };
   return failed({ code: "pod-still-there" });
@@ -98,16 +103,16 @@ async function verifyKicked(api: Api, step: KickStep): Promise<StepResult> {
 
 interface CrashTools {
   readonly cri: Pick<CriClient, "listContainers" | "containerStatus">;
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
 /**
- * Whether a container of the pod ended with an error and has not been started again, as the runtime says right now. The
- * API says what kubelet last reported: after a power cut that is what was true before it. Undefined where the runtime has
+ * Whether a container of the pod ended with an error and has not been started again, as the runtime reports right now. The
+ * API has what kubelet last reported: after a power cut that is what was true before it. Undefined where the runtime has
  * no container of the pod.
  */
 async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<boolean | undefined> {
-  const call = { timeoutMs: waits.lookMs };
+  const call = { timeoutMs: waits.queryMs };
   const labelSelector = { "io.kubernetes.pod.uid": podUid };
   const containers = await cri.listContainers({ labelSelector }, call);
   if (containers.length === 0) return undefined;

@@ -25,7 +25,7 @@ export interface MultusMarkerTools extends ProofTools {
 }
 
 /**
- * Puts the marker where multus looks for the sandbox's delegates. It stays for as long as the sandbox does: every stop
+ * Puts the marker where multus reads the sandbox's delegates. It stays for as long as the sandbox does: every stop
  * and removal runs DEL again, kubelet's own included. A marker that outlasts its sandbox is swept as an orphaned cache.
  */
 export async function multusMarker(
@@ -41,9 +41,9 @@ export async function multusMarker(
 
   const path = canonicalPath(tools.hostRoot, join(dir, sandboxId));
   const sha256 = sha256Of(MULTUS_MARKER);
-  const begun = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
-  if (!begun.ok) return refused({ code: "journal-refused", refusal: begun.refusal });
-  const journalId = begun.value;
+  const entry = await tools.journal.begin({ ...reasonFor(finding), action: { kind: "write-marker", path, sha256 } });
+  if (!entry.ok) return refused({ code: "journal-refused", refusal: entry.refusal });
+  const journalId = entry.value;
   try {
     await writeNew(resolveOnHost(tools.hostRoot, path, "keep"));
   } catch (error) {
@@ -65,7 +65,7 @@ export async function multusMarker(
         return;
       }
       const removed = await removeMarker(tools.hostRoot, { path, sha256 });
-      // Where it could not be removed the entry stays open: the next run tries again and says so.
+      // Where it could not be removed the entry stays open: the next run retries and reports it.
       if (removed.how !== "unsettled") await tools.journal.done(journalId, "healed", removed.detail);
     },
   };
@@ -81,7 +81,7 @@ function canUseMarker({ conf, binDirs, hostRoot }: MultusMarkerTools): boolean {
 /** Where the runtime cannot be asked the marker stays: it does no harm, and is needed for as long as the sandbox exists. */
 async function isListed(sandboxId: string, { cri, waits }: MultusMarkerTools): Promise<boolean> {
   try {
-    return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.lookMs })) !== undefined;
+    return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.queryMs })) !== undefined;
   } catch (error) {
     if (error instanceof RuntimeError) return true;
     throw error;

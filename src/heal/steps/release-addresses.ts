@@ -55,7 +55,7 @@ function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddr
 async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddressesTools): Promise<StepResult> {
   const isReleased = () => !isHeldBy(sandboxId, lease, tools);
   if (isReleased()) return { kind: "done" };
-  const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
+  const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
   const cached = cachedNetwork(sandboxId, lease, tools);
   const replayed = cached && (await replayDel(cached, sandboxId, lease.interfaceName, place));
   if (isReleased()) return { kind: "done", detail: "by DEL with the cached configuration" };
@@ -67,7 +67,7 @@ async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddress
   return failed({ code: "address-not-released", address: lease.address, why });
 }
 
-/** Frees every address of that id and interface under host-local's own lock, whatever subnet it is told. */
+/** Frees every address of that id and interface under host-local's own lock, whatever subnet it is given. */
 async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace): Promise<CniFailure> {
   const config = {
     cniVersion: "1.0.0",
@@ -85,7 +85,7 @@ function cachedNetwork(
 ): ReturnType<typeof parseCachedNetwork> {
   for (const cacheDir of tools.cniCacheDirs) {
     const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
-    // It says which plugins are run as root, and with what: never by the word of somebody else.
+    // It names the plugins that are run as root, and their input: only root's own file is trusted.
     if (provePath(tools.hostRoot, path).kind === "refused") continue;
     const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
     if (file.kind === "content") return parseCachedNetwork(file.text);

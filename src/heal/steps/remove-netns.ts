@@ -14,7 +14,7 @@ import { failed, type JournalTools, journaled, refused, type StepResult } from "
 export interface RemoveNetnsTools extends JournalTools {
   readonly hostRoot: string;
   readonly facts: Pick<FreshFacts, "processes" | "containerd">;
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
 /** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
@@ -33,7 +33,7 @@ export async function removeNetns(
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
     try {
       if (inode !== undefined) {
-        const how = { timeoutMs: tools.waits.lookMs, env: systemCallEnv() };
+        const how = { timeoutMs: tools.waits.queryMs, env: systemCallEnv() };
         const unmounted = await runChild(unmountCommand(opened), how);
         const failure = failureOf(unmounted);
         if (failure !== undefined) {

@@ -17,10 +17,10 @@ export interface RemoveSandboxTools extends HealContext, ProofTools {
   /** Only whether there is one is asked: undefined where the runtime is not containerd. */
   readonly containerd: object | undefined;
   readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
-  readonly departed: RemovalVerifier;
+  readonly removeVerified: RemovalVerifier;
   /** Of containers that have ended, as the first scan found them. */
   readonly logPaths: ReadonlyMap<string, string>;
-  readonly waits: Pick<Waits, "lookMs" | "actMs">;
+  readonly waits: Pick<Waits, "queryMs" | "actMs">;
   readonly interruption: Interruption;
   readonly turn: Turn;
 }
@@ -47,25 +47,25 @@ export async function removeSandbox(
   return isSaved ? { ...result, logsSavedTo: join(tools.stateDir.quarantine, logs.id) } : result;
 }
 
-/** A container keeps the path that it was made with: what the look has read need not be asked again. */
+/** A container keeps the path that it was made with: what the scan has read need not be asked again. */
 async function logPathOf(containerId: string, { cri, logPaths, waits }: RemoveSandboxTools): Promise<string> {
   const seen = logPaths.get(containerId);
   if (seen !== undefined) return seen;
-  return (await cri.containerStatus(containerId, { timeoutMs: waits.lookMs })).status?.logPath ?? "";
+  return (await cri.containerStatus(containerId, { timeoutMs: waits.queryMs })).status?.logPath ?? "";
 }
 
 async function remove(sandboxId: string, tools: RemoveSandboxTools): Promise<StepResult> {
-  const { turn, departed } = tools;
+  const { turn, removeVerified } = tools;
   const kind = await turnKindOf(sandboxId, tools.facts);
-  const departure = await departed(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
-  if (departure === "gone") return { kind: "done" };
-  if (typeof departure === "object") return held(departure.held);
-  return failed({ code: "sandbox-still-there", left: departure });
+  const result = await removeVerified(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
+  if (result === "gone") return { kind: "done" };
+  if (typeof result === "object") return held(result.held);
+  return failed({ code: "sandbox-still-there", left: result });
 }
 
 /**
  * containerd stops what it is to remove before it takes anything away. CRI-O deletes the containers and takes the network
- * down afterwards: a DEL that fails then leaves a sandbox that no later removal gets past, until crio is restarted.
+ * down after that: a DEL that fails then leaves a sandbox that no later removal gets past, until crio is restarted.
  */
 async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools): Promise<void> {
   const { cri, containerd, waits, interruption } = tools;

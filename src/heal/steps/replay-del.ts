@@ -40,7 +40,7 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   if (taken !== undefined) return refused({ code: "address-in-use", address: taken });
   const path = canonicalPath(tools.hostRoot, step.path);
   return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
-    const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.lookMs };
+    const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
     const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
     if (failure === undefined) return { kind: "done" };
     return sharedCause(failure) === undefined

@@ -16,7 +16,7 @@ export interface RestartDaemonTools extends JournalTools {
   readonly cri: Pick<CriClient, "listContainers" | "listPodSandbox" | "stopContainer">;
   readonly facts: Pick<FreshFacts, "processesNow">;
   readonly conf: Pick<CniConfig, "multus"> | undefined;
-  readonly waits: Pick<Waits, "lookMs" | "actMs" | "socketMs">;
+  readonly waits: Pick<Waits, "queryMs" | "actMs" | "socketMs">;
   readonly sleep: Sleep;
 }
 
@@ -59,7 +59,7 @@ export async function restartDaemon(
 }
 
 async function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
-  const table = await readProcessTable({ root, signal: AbortSignal.timeout(waits.lookMs) });
+  const table = await readProcessTable({ root, signal: AbortSignal.timeout(waits.queryMs) });
   return await readMultusDaemon({ root, multus: conf?.multus, table });
 }
 
@@ -81,7 +81,7 @@ async function isRunning(
   { containerId, sandboxId }: RestartDaemon,
   { cri, waits }: RestartDaemonTools,
 ): Promise<boolean> {
-  const call = { timeoutMs: waits.lookMs };
+  const call = { timeoutMs: waits.queryMs };
   const [containers, sandboxes] = await Promise.all([
     cri.listContainers({ id: containerId }, call),
     cri.listPodSandbox({ id: sandboxId }, call),

@@ -9,7 +9,7 @@ import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
  * - `done`: made, and seen to have taken effect as far as the step itself can see.
  * - `unneeded`: there was nothing left to do.
  * - `healed`: the finding is gone without the steps after this one.
- * - `held`: not begun, because the run is to end or plugins are not to be fed; nothing was touched.
+ * - `held`: not started, because the run is to end or plugins are paused; nothing was changed.
  * - `refused`: the proof did not hold any more; nothing was touched.
  * - `failed`: tried, without success.
  */
@@ -32,7 +32,7 @@ export type StepResult =
   | { readonly kind: "healed" }
   | {
       readonly kind: "held" | "refused";
-      /** Why, for whoever decides by it; `reason` is for people. */
+      /** The code, for decisions; `reason` is for users. */
       readonly code: HealCode;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
@@ -62,8 +62,8 @@ export function notMoved({ outcome, refusal, id }: Exclude<QuarantineOutcome, { 
 }
 
 export function failed(reason: HealReason, text?: string): Extract<StepResult, { kind: "failed" }> {
-  const said = text === undefined ? {} : { text };
-  return { kind: "failed", code: reason.code, reason: healReasonInWords(reason), ...said };
+  const withText = text === undefined ? {} : { text };
+  return { kind: "failed", code: reason.code, reason: healReasonInWords(reason), ...withText };
 }
 
 /** Why something is done, as the journal keeps it. */
@@ -83,9 +83,9 @@ export async function journaled(
   action: JournalAction,
   change: () => Promise<StepResult>,
 ): Promise<StepResult> {
-  const begun = await journal.begin({ ...reasonFor(finding), action });
-  if (!begun.ok) return refused({ code: "journal-refused", refusal: begun.refusal });
-  const journalId = begun.value;
+  const entry = await journal.begin({ ...reasonFor(finding), action });
+  if (!entry.ok) return refused({ code: "journal-refused", refusal: entry.refusal });
+  const journalId = entry.value;
   const result = await attempted(change);
   journal.ended(journalId, DONE_OUTCOME[result.kind], wordsOf(result));
   return result.kind === "healed" || result.kind === "unneeded" ? result : { ...result, journalId };

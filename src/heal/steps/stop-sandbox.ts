@@ -9,7 +9,7 @@ import { held, type JournalTools, journaled, refused, type StepResult } from "./
 export interface StopSandboxTools extends JournalTools, ProofTools {
   readonly cri: ProofTools["cri"] & Pick<CriClient, "stopPodSandbox">;
   readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
-  readonly waits: Pick<Waits, "lookMs" | "actMs">;
+  readonly waits: Pick<Waits, "queryMs" | "actMs">;
   readonly interruption: Pick<Interruption, "giveUp">;
   readonly turn: Turn;
 }

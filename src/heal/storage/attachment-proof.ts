@@ -30,7 +30,7 @@ export interface PollTools {
 }
 
 const POLL_MS = 1000;
-/** Attachers renew every 5 s; a lease that lies still for twice its own length belongs to nobody. */
+/** Attachers renew every 5 s; a lease that lies still for twice its own length has no holder. */
 const LEASE_LENGTHS = 2;
 
 export type ObjectionCode =
@@ -64,7 +64,7 @@ export async function attacherAnswers(api: Api, attacher: string, tools: PollToo
   if (first === undefined)
     return {
       code: "attacher-without-lease",
-      reason: `whether the attacher ${attacher} works cannot be told: it holds no lease external-attacher-leader-…`,
+      reason: `whether the attacher ${attacher} works is unknown: it holds no lease external-attacher-leader-…`,
     };
   const deadline = performance.now() + first.durationSeconds * LEASE_LENGTHS * 1000;
   while (performance.now() < deadline && !tools.interruption.stop.aborted) {
@@ -74,7 +74,7 @@ export async function attacherAnswers(api: Api, attacher: string, tools: PollToo
   }
   return {
     code: "attacher-silent",
-    reason: `the attacher ${attacher} does not answer: nobody renews its lease ${first.name} (last ${first.renewedAt.toISOString()} by ${first.holder})`,
+    reason: `the attacher ${attacher} does not answer: its lease ${first.name} is not renewed (last ${first.renewedAt.toISOString()} by ${first.holder})`,
   };
 }
 
@@ -83,7 +83,7 @@ interface Meant {
   readonly volume: string;
 }
 
-/** Proves that nothing and nobody uses the attachment's volume. */
+/** Proves that the attachment's volume is not in use. */
 export async function proveDeletable(
   api: Api,
   attachment: ApiAttachment,
@@ -100,7 +100,7 @@ export async function proveDeletable(
       return {
         kind: "refused",
         code: "volume-unidentified",
-        reason: `who uses the volume cannot be told: ${use.reason}`,
+        reason: `whether the volume is in use is unknown: ${use.reason}`,
       };
     case "in-use":
     case "unknown":
@@ -126,7 +126,7 @@ function objectionToObject(attachment: ApiAttachment, { node, volume }: Meant): 
 export interface VolumeUseTools {
   readonly hostRoot: string;
   readonly cri: Pick<CriClient, "path" | "listContainers" | "containerStatus">;
-  readonly waits: Pick<Waits, "lookMs">;
+  readonly waits: Pick<Waits, "queryMs">;
 }
 
 /** How an attachment's volume is used right now; every source is read afresh. Throws KubeError where the API fails. */
@@ -144,7 +144,7 @@ async function readVolumeUse(
   if (identified.kind === "unidentified") return identified;
   const { identity } = identified;
   const { hostRoot: root, waits } = tools;
-  const signal = AbortSignal.timeout(waits.lookMs);
+  const signal = AbortSignal.timeout(waits.queryMs);
   const table = await readProcessTable({ root, signal });
   const names = [...identity.handles, ...identity.volumes.map(({ name }) => name)];
   const [kubelet, mounts, containers, devices] = await Promise.all([
@@ -174,7 +174,7 @@ const AT_ONCE = 16;
 
 /** Of all containers that have not ended: what they were given stays theirs, whatever became of it on the node. */
 async function containerMounts({ cri, waits }: VolumeUseTools): Promise<Source<readonly ContainerMount[]>> {
-  const call = { timeoutMs: waits.lookMs };
+  const call = { timeoutMs: waits.queryMs };
   try {
     const containers = await cri.listContainers(undefined, call);
     const alive = containers.filter(({ state }) => state !== ContainerState.CONTAINER_EXITED);

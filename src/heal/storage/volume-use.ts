@@ -46,7 +46,7 @@ export type VolumeUse =
   | { readonly kind: "unknown"; readonly code: UnreadCode; readonly reason: string };
 
 /**
- * Whether a volume is in use, from all sources. Each of them can miss a use that another shows, so one that says yes
+ * Whether a volume is in use, from all sources. Each of them can miss a use that another shows, so one that shows a use
  * decides, and one that could not be read leaves the question open.
  */
 export function volumeUse(identity: VolumeIdentity, facts: VolumeUseFacts): VolumeUse {
@@ -70,7 +70,7 @@ function inUse(code: InUseCode, reason: string): Answer {
 function fromSource<T>(source: Source<T>, code: UnreadCode, decide: (value: T) => Answer): Answer {
   if (source.status === "read") return decide(source.value);
   const why = source.status === "failed" ? source.error.message : source.reason;
-  return { kind: "unknown", code, reason: `whether the volume is in use here cannot be told: ${why}` };
+  return { kind: "unknown", code, reason: `whether the volume is in use here is unknown: ${why}` };
 }
 
 function usedByPod(identity: VolumeIdentity, { pods }: VolumeUsers): Answer {
@@ -81,7 +81,7 @@ function usedByPod(identity: VolumeIdentity, { pods }: VolumeUsers): Answer {
       if (isShared(identity)) continue;
       return inUse("pod-elsewhere-uses-volume", `the pod ${pod.namespace}/${pod.name} uses the volume on ${pod.node}`);
     }
-    // Whoever waits for the attachment has no use of it yet: it is deleted for the sake of that pod.
+    // A pod that waits for the attachment does not use it yet: it is deleted for that pod.
     if (pod.stage === "waiting") continue;
     return inUse(
       "pod-uses-volume",
@@ -199,7 +199,7 @@ function isPathOf({ volumes, handles }: VolumeIdentity, path: string): boolean {
   );
 }
 
-/** All the names that one CSI volume goes by on one node. */
+/** All names of one CSI volume on one node. */
 export interface VolumeIdentity {
   readonly driver: string;
   readonly node: string;

@@ -174,9 +174,9 @@ describe("namespaces that are left out", () => {
 
   test("have none of their pods restarted for the sake of another", () => {
     const kick = (namespace: string): Step => ({ kind: "kick-pod", namespace, name: "web", uid: "u", node: "n" });
-    const action = { ...actionOn("a", { subject: { type: "node" } }), afterwards: [kick("default"), kick("shop")] };
+    const action = { ...actionOn("a", { subject: { type: "node" } }), followUps: [kick("default"), kick("shop")] };
 
-    expect(ask({ policy, actions: [action] }).decided[0]?.action.afterwards).toEqual([kick("shop")]);
+    expect(ask({ policy, actions: [action] }).decided[0]?.action.followUps).toEqual([kick("shop")]);
   });
 });
 

@@ -41,7 +41,7 @@ export function ask({ ms = 0, seenMs = 0, wallClock = NOON, actions = [ONE], ...
   });
 }
 
-function reported({ cure: _cure, afterwards: _afterwards, blockedPods: _pods, ...finding }: Finding) {
+function reported({ cure: _cure, followUps: _afterwards, blockedPods: _pods, ...finding }: Finding) {
   return { ...finding, evidence: [], blocks: [], treatment: { ...finding.treatment, steps: [] } };
 }
 

@@ -32,7 +32,7 @@ function runtime(listed: readonly string[], tooLarge = false) {
     return Promise.resolve(listed.map((id) => ({ id, state: PodSandboxState.SANDBOX_NOTREADY })));
   };
   const cri = { listPodSandbox, listSandboxStates, listContainers: () => Promise.resolve([]) };
-  return { asked, facts: freshFacts({ ...NODE, cniCacheDirs: [], cri, containerd: undefined, lookMs: 1000 }) };
+  return { asked, facts: freshFacts({ ...NODE, cniCacheDirs: [], cri, containerd: undefined, queryMs: 1000 }) };
 }
 
 describe("fresh facts", () => {
@@ -73,7 +73,7 @@ describe("fresh facts", () => {
     const none = () => Promise.resolve([]);
     const cri = { listPodSandbox: none, listSandboxStates: none, listContainers: none };
     const cniCacheDirs = ["/var/lib/cni", "/gone"];
-    const facts = freshFacts({ ...NODE, root, cniCacheDirs, cri, containerd: undefined, lookMs: 1000 });
+    const facts = freshFacts({ ...NODE, root, cniCacheDirs, cri, containerd: undefined, queryMs: 1000 });
     const found = await facts.resultFiles(ID);
     expect(found.toSorted()).toEqual([`/var/lib/cni/results/cbr0-${ID}-eth0`, `/var/lib/cni/results/lo-${ID}-lo`]);
   });

@@ -26,7 +26,7 @@ function ask(node: string | undefined, api: Api | undefined, kubeletMs = DEFAULT
 }
 
 describe("whether the node turns Ready", () => {
-  test("is waited for and said", async () => {
+  test("is waited for and reported", async () => {
     expect(await ask("n1", apiWith(DOWN, DOWN, READY))).toEqual({
       code: "node-ready",
       words: "the runtime answers Status again, and the node n1 is Ready",
@@ -43,7 +43,7 @@ describe("whether the node turns Ready", () => {
     });
   });
 
-  test("is said to be unknown where nobody can be asked", async () => {
+  test("is reported as unknown without an API server", async () => {
     const down = fakeApi({ get: () => Promise.reject(new KubeError("unreachable", "connection refused")) });
     expect(await ask(undefined, apiWith(READY))).toMatchObject({ code: "node-not-asked" });
     expect(await ask("n1", undefined)).toMatchObject({ code: "node-not-asked" });

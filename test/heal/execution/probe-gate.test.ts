@@ -69,7 +69,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(6);
   });
 
-  test("one that fails after its patience is no longer counted as unanswered, and nobody is let in twice for it", async () => {
+  test("one that fails after its patience is no longer counted as unanswered, and no call is let in twice for it", async () => {
     const { under, ask } = gateWith(1, 2);
     ask(4);
     while (under.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));

@@ -42,7 +42,7 @@ describe("proveDead", () => {
       },
     };
     await proveDead(ID, fakeTools(shop, { cri }));
-    expect(deadlines).toEqual([DEFAULT_WAITS.lookMs]);
+    expect(deadlines).toEqual([DEFAULT_WAITS.queryMs]);
   });
 
   test.each([
@@ -87,7 +87,7 @@ describe("proveDead", () => {
 });
 
 describe("findReference", () => {
-  test("an id that nobody refers to was left behind", async () => {
+  test("an id without a reference was left behind", async () => {
     const others = { records: [recordOf("b")], sandboxes: [recordOf("b")] };
     const processes = { shims: [shimOf("b")], plugins: [pluginFor("b", "DEL", 1)], othersIds: new Set([idOf("b")]) };
     const node = { sandboxes: [criSandbox(idOf("b"))], containerdFacts: others, processes };

@@ -6,7 +6,7 @@ import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 
 const removed = (): Promise<undefined> => Promise.resolve(undefined);
 
-/** A runtime that still has what it is told to have. */
+/** A runtime that still has the given records. */
 function runtime({
   listed = [],
   recorded = [],
@@ -29,7 +29,7 @@ function runtime({
         return Promise.resolve(left.map((id) => Container.fromPartial({ id })));
       },
     },
-    lookMs: 1000,
+    queryMs: 1000,
   });
   return { asked, departed };
 }
@@ -40,7 +40,7 @@ test("what is neither listed nor recorded is gone", async () => {
   expect(await departed("a", removed)).toBe("gone");
 });
 
-test.each([false, true])("what the runtime still has is told apart, list too large: %s", async (overflows) => {
+test.each([false, true])("distinguishes what the runtime still has, list too large: %s", async (overflows) => {
   const { departed } = runtime({ listed: ["a"], recorded: ["a", "b"], overflows });
 
   const all = await Promise.all(["a", "b", "c"].map((id) => departed(id, removed)));
@@ -48,7 +48,7 @@ test.each([false, true])("what the runtime still has is told apart, list too lar
   expect(all).toEqual(["listed", "recorded", "gone"]);
 });
 
-test("removals that end together share one look", async () => {
+test("removals that end together share one check", async () => {
   const { asked, departed } = runtime({});
 
   await Promise.all(Array.from({ length: 40 }, (_, index) => departed(String(index), removed)));
@@ -56,7 +56,7 @@ test("removals that end together share one look", async () => {
   expect(asked).toEqual(["list", "find"]);
 });
 
-test("a removal that ends after a look began is not judged by it", async () => {
+test("a removal that ends after a check started is not judged by it", async () => {
   const state = { listed: ["late"] };
   const { departed, asked } = runtime(state);
   const late = Promise.withResolvers<undefined>();
@@ -70,7 +70,7 @@ test("a removal that ends after a look began is not judged by it", async () => {
   expect(asked.filter((what) => what === "list")).toHaveLength(2);
 });
 
-test("one that was not removed after all is not looked for", async () => {
+test("a sandbox that was not removed is not checked", async () => {
   const { asked, departed } = runtime({});
 
   const interrupted = { code: "interrupted" } as const;

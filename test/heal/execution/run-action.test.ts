@@ -83,7 +83,7 @@ function nodeWith({ isContainerd, stops, removals }: NodeOptions) {
     ...(isContainerd ? {} : { containerdFacts: undefined }),
     cri,
     tools: {
-      departed: removalVerifier({ cri, containerd: undefined, lookMs: 1000 }),
+      removeVerified: removalVerifier({ cri, containerd: undefined, queryMs: 1000 }),
       interruption,
       turn: turns({ slots, brake, probes: { patienceMs: 60_000, mostUnanswered: 8 }, interruption }),
       sleep: (milliseconds: number) => Promise.resolve(pauses.push(milliseconds)),
@@ -197,7 +197,7 @@ describe("a removal where the runtime is not containerd", () => {
     expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
   });
 
-  test("removes nothing when the stop fails twice, and says what the stop said", async () => {
+  test("removes nothing when the stop fails twice, and reports the error of the stop", async () => {
     const { act, calls } = crioNode(FABRIC_DOWN, FABRIC_DOWN, undefined);
     expect(await act()).toMatchObject({ outcome: "failed", reason: `StopPodSandbox: ${FABRIC_DOWN}` });
     expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox"]);

@@ -39,7 +39,7 @@ describe("a process that opens one session after the other", () => {
     await session.journal.begin({ ...WHY, action: STOP });
     await session.close();
     const { dev, ino, size } = statSync(join(stateDir, "journal"));
-    // As if it had been settled: whoever read the journal would see the open entry.
+    // As if it had been recovered: a reader of the journal would see the open entry.
     memory.settledAs = `${dev}:${ino}:${size}`;
     const next = await opened();
     expect(next.recoveries).toEqual([]);
@@ -69,8 +69,8 @@ describe("a process that opens one session after the other", () => {
 
   test("does not trust a journal whose last line was torn", async () => {
     await healOne();
-    const [begun = ""] = readFileSync(join(stateDir, "journal"), "utf8").split("\n");
-    appendFileSync(join(stateDir, "journal"), `${begun.replace(/"id":"[^"]+"/, '"id":"000000001-abcd"')}\n{"ev`);
+    const [started = ""] = readFileSync(join(stateDir, "journal"), "utf8").split("\n");
+    appendFileSync(join(stateDir, "journal"), `${started.replace(/"id":"[^"]+"/, '"id":"000000001-abcd"')}\n{"ev`);
     const next = await opened();
     expect(next.recoveries).toMatchObject([{ id: "000000001-abcd" }]);
     await next.close();

@@ -54,7 +54,7 @@ describe("the storm brake", () => {
     expect(after(...Array.from({ length: 16 }, () => ""))).toContain("not answered");
   });
 
-  test("tells contention from what stays broken", () => {
+  test("distinguishes contention from what stays broken", () => {
     expect([XTABLES, UNMOUNTED, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, true, false, false, false]);
   });
 

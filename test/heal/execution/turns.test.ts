@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
-import { reasonToHold, semaphore, turns } from "../../../src/heal/execution/turns.ts";
+import { reasonToPause, semaphore, turns } from "../../../src/heal/execution/turns.ts";
 import { uninterrupted } from "../../../src/heal/execution/waits.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 
@@ -89,7 +89,7 @@ describe("a turn at the runtime", () => {
   test("is asked of the brake only where plugins are called", () => {
     const { brake } = opened();
     brake.unanswered(7);
-    expect(reasonToHold(uninterrupted(), brake)).toEqual({ code: "no-removal-answered", count: 7 });
-    expect(reasonToHold(uninterrupted(), undefined)).toBeUndefined();
+    expect(reasonToPause(uninterrupted(), brake)).toEqual({ code: "no-removal-answered", count: 7 });
+    expect(reasonToPause(uninterrupted(), undefined)).toBeUndefined();
   });
 });

@@ -8,7 +8,7 @@ import { makeWorkshop, valueOf, type Workshop } from "../workshop.ts";
 const own = ownIdentity();
 const uid = process.getuid?.() ?? 0;
 /** Beyond what the kernel hands out. */
-const NOBODY = 2 ** 22 + 1;
+const FREE_PID = 2 ** 22 + 1;
 /** As the workshop's journal has it. */
 const RUN = "run-1";
 let workshop: Workshop;
@@ -44,7 +44,7 @@ describe("findLiveRun", () => {
 
   test("is not a killed run that the file still names while the next one holds the lock", async () => {
     const lock = valueOf(await lockAs("run-2"));
-    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, pid: NOBODY, kernelLock: true, run: RUN }));
+    writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, kernelLock: true, run: RUN }));
 
     expect(await find()).toBeUndefined();
     lock.release();

@@ -55,7 +55,7 @@ describe("Journal", () => {
     await journal.close();
   });
 
-  test("writes an ending that nobody waits for with the next entry, and when it is closed", async () => {
+  test("writes an ending that is not awaited with the next entry, and when it is closed", async () => {
     const journal = await reopen();
     const first = valueOf(await journal.begin({ ...WHY, action: STOP }));
     journal.ended(first, "healed");

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { lookAt } from "../../../src/heal/files/file-identity.ts";
+import { identify } from "../../../src/heal/files/file-identity.ts";
 import type { JournalAction, JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
@@ -40,9 +40,9 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-async function begunQuarantine(): Promise<{ readonly id: JournalId; readonly scene: Scene }> {
+async function startedQuarantine(): Promise<{ readonly id: JournalId; readonly scene: Scene }> {
   const { path } = await shop.put("cache", CONTENT);
-  const found = lookAt(path);
+  const found = identify(path);
   if (found.what !== "file") throw new Error("no file");
   const before = { ...found.identity, atimeNs: 0n, mode: 0o640, uid: 0, gid: 0, sha256: sha256(CONTENT) };
   const id = valueOf(await shop.journal.begin({ ...WHY, action: { kind: "quarantine-file", path, before } }));
@@ -133,7 +133,7 @@ describe("an interrupted quarantine", () => {
   ];
 
   test.each(cases)("%s", async (_name, arrange, expected) => {
-    const { id, scene } = await begunQuarantine();
+    const { id, scene } = await startedQuarantine();
     arrange(scene);
 
     const recoveries = await recoverOpenEntries(shop);
@@ -148,7 +148,7 @@ describe("an interrupted quarantine", () => {
   });
 
   test("stays open when its directory cannot be walked to", async () => {
-    const { id, scene } = await begunQuarantine();
+    const { id, scene } = await startedQuarantine();
     renameSync(shop.caches, `${shop.caches}.real`);
     symlinkSync(`${shop.caches}.real`, shop.caches);
 
@@ -185,7 +185,7 @@ describe("an interrupted undo", () => {
     ];
 
   test.each(cases)("%s", async (_name, arrange, { state, back, kept }) => {
-    const { id, scene } = await begunQuarantine();
+    const { id, scene } = await startedQuarantine();
     mkdirSync(dirname(scene.kept));
     renameSync(scene.original, scene.kept);
     await shop.journal.done(id, "healed");

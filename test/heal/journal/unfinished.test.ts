@@ -40,7 +40,7 @@ async function unfinished(...entries: readonly JournalEntry[]): Promise<readonly
 const begin = (action: JournalAction): JournalEntry => ({ event: "begin", id: ID, ...STAMP, ...WHY, action });
 
 describe("unfinishedRemovals", () => {
-  test("lists a removal that was begun and never ended", async () => {
+  test("lists a removal that was started and never ended", async () => {
     expect(await unfinished(begin(REMOVE))).toEqual([SANDBOX]);
   });
 
@@ -53,7 +53,7 @@ describe("unfinishedRemovals", () => {
     expect(await unfinished(begin(REMOVE), { event: "done", id: ID, ...STAMP, outcome, detail: "" })).toEqual([]);
   });
 
-  test("leaves out other actions that were begun and never ended", async () => {
+  test("leaves out other actions that were started and never ended", async () => {
     expect(await unfinished(begin(STOP))).toEqual([]);
   });
 

@@ -34,7 +34,7 @@ function leaveFile(holder: Partial<ProcessIdentity>): void {
 }
 
 /** A pid that is not in use: beyond what the kernel hands out. */
-const NOBODY = 2 ** 22 + 1;
+const FREE_PID = 2 ** 22 + 1;
 
 describe("acquireRunLock", () => {
   test("takes a free lock, names the holder in it, and frees it when released", async () => {
@@ -75,9 +75,9 @@ describe("acquireRunLock", () => {
   });
 
   test.each([
-    ["of a process that is gone", { pid: NOBODY }],
+    ["of a process that is gone", { pid: FREE_PID }],
     ["of an earlier boot", { boot: "an-earlier-boot", pidNamespace: "pid:[1]" }],
-    ["of a pid namespace that nobody can look into", { pid: NOBODY, pidNamespace: "pid:[1]" }],
+    ["of an unreadable pid namespace", { pid: FREE_PID, pidNamespace: "pid:[1]" }],
   ])("takes a lock file %s", async (_name, holder) => {
     leaveFile(holder);
 
@@ -152,7 +152,7 @@ describe("a race for the lock", () => {
     writeFileSync(join(root, "start"), "");
     const ends = await Promise.all(racers.map(({ ended }) => ended));
 
-    // Whoever meets somebody inside fails on mkdir and ends with 1.
+    // A process that meets another inside fails on mkdir and exits with 1.
     expect(ends.toSorted()).toEqual([...Array(RACERS - KILLED).fill("0"), ...Array(KILLED).fill("SIGKILL")]);
     expect(readFileSync(join(root, "log"), "utf8")).toHaveLength(RACERS * ROUNDS);
   });

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hashOf, lookAt, openForReading } from "../../../src/heal/files/file-identity.ts";
+import { hashOf, identify, openForReading } from "../../../src/heal/files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../../../src/heal/files/held-directory.ts";
 import type { FileState } from "../../../src/heal/journal/entry.ts";
 import { moveAway, type Places, placesOf } from "../../../src/heal/quarantine/move-away.ts";
@@ -9,7 +9,7 @@ import { makeWorkshop, otherFileSystem, valueOf, type Workshop } from "../worksh
 
 const elsewhere = otherFileSystem();
 
-/** At which use of the file's name the move looks, takes it away, and gives it back. */
+/** At which use of the file's name the move reads it, takes it away, and restores it. */
 const layouts = [
   { name: "within one file system", cachesUnder: undefined, runs: true, take: 2, giveBack: 3 },
   { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined, take: 4, giveBack: 5 },
@@ -26,7 +26,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
       shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
       ({ path } = await shop.put("cache", "old"));
       places = placesOf(shop.stateDir, shop.newId(), path);
-      const found = lookAt(path);
+      const found = identify(path);
       if (found.what !== "file") throw new Error("no file");
       const handle = await openForReading(path);
       const sha256 = (await hashOf(handle, 100n)) ?? "";
@@ -59,7 +59,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
       renameSync(`${path}.new`, path);
     }
 
-    test("nobody: it is moved", async () => {
+    test("none: it is moved", async () => {
       expect(await move({})).toBe("moved");
       expect(readdirSync(shop.caches)).toEqual([]);
       expect(readFileSync(places.file, "utf8")).toBe("old");

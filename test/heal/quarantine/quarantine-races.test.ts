@@ -20,9 +20,9 @@ function meanwhile(happens: () => void): HealContext {
   const { journal } = shop;
   const begin = journal.begin.bind(journal);
   vi.spyOn(journal, "begin").mockImplementation(async (intent) => {
-    const begun = await begin(intent);
+    const started = await begin(intent);
     happens();
-    return begun;
+    return started;
   });
   return shop;
 }
@@ -77,7 +77,7 @@ describe("a file is not moved to quarantine", () => {
     expect(outcome).toMatchObject({
       outcome: "failed",
       refusal: {
-        message: expect.stringMatching(/cache could not be moved to quarantine: .* the next run settles/),
+        message: expect.stringMatching(/cache could not be moved to quarantine: .* The next run recovers it/),
         next: "See unghost history.",
       },
     });
@@ -103,11 +103,11 @@ describe("a file is not moved to quarantine", () => {
     const large = await shop.put("large", new Uint8Array(Number(size)));
 
     expect(await quarantineFile(shop, { ...WHY, path: directory, expected })).toMatchObject({
-      refusal: { message: expect.stringContaining("a directory"), next: expect.stringContaining("by hand") },
+      refusal: { message: expect.stringContaining("a directory"), next: expect.stringContaining("manually") },
     });
     expect(await quarantineFile(shop, { ...WHY, ...large })).toMatchObject({
       outcome: "refused",
-      refusal: { message: expect.stringContaining("16777217 bytes"), next: expect.stringContaining("by hand") },
+      refusal: { message: expect.stringContaining("16777217 bytes"), next: expect.stringContaining("manually") },
     });
     expect(existsSync(large.path)).toBe(true);
   });

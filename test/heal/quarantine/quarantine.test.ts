@@ -29,7 +29,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
     });
     afterEach(() => shop.remove());
 
-    test("moves the file with mode, owner and times, and tells the journal what it was", async () => {
+    test("moves the file with mode, owner and times, and journals what it was", async () => {
       const { path } = await shop.put("cbr0-abc-eth0", "{ half");
       chmodSync(path, 0o604);
       if (process.getuid?.() === 0) chownSync(path, 1234, 4321);
@@ -62,7 +62,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
         (path: string) => (writeFileSync(`${path}.new`, "old"), renameSync(`${path}.new`, path)),
       ],
       ["touched", (path: string) => utimesSync(path, 1, 1)],
-    ])("leaves a file alone that was %s since it was looked at", async (_name, change) => {
+    ])("leaves a file alone that was %s since the scan", async (_name, change) => {
       const request = await shop.put("cache", "old");
       change(request.path);
       const content = readFileSync(request.path, "utf8");

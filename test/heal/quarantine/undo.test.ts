@@ -107,7 +107,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
 
       expect(await undo(shop, { id })).toMatchObject({
         outcome: "refused",
-        refusal: { message: expect.stringContaining("is not what the journal says") as unknown },
+        refusal: { message: expect.stringContaining("differs from the file that the journal recorded") as unknown },
       });
       expect(readdirSync(shop.caches)).toEqual([]);
     });
@@ -154,7 +154,7 @@ describe("undo", () => {
 
   test("says that a refused move left nothing to put back", async () => {
     const { path, expected } = await shop.put("cache", "content");
-    const begun = await shop.journal.begin({
+    const entry = await shop.journal.begin({
       ...WHY,
       action: {
         kind: "quarantine-file",
@@ -162,9 +162,9 @@ describe("undo", () => {
         before: { ...expected, atimeNs: 0n, mode: 0o600, uid: 0, gid: 0, sha256: "0".repeat(64) },
       },
     });
-    await shop.journal.done(valueOf(begun), "refused");
+    await shop.journal.done(valueOf(entry), "refused");
 
-    expect(await undo(shop, { id: valueOf(begun) })).toMatchObject({
+    expect(await undo(shop, { id: valueOf(entry) })).toMatchObject({
       outcome: "refused",
       refusal: { message: expect.stringContaining("left nothing in quarantine") as unknown },
     });

@@ -19,7 +19,7 @@ function successor(attempt: number, state: PodSandboxState = PodSandboxState.SAN
   return criSandbox(idOf("b"), { metadata: { ...POD, attempt }, state });
 }
 
-/** What the runtime lists, look by look; the last list stays. */
+/** What the runtime lists, call by call; the last list stays. */
 async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 200, stopped = false } = {}) {
   const filters: unknown[] = [];
   const stop = new AbortController();

@@ -25,7 +25,7 @@ async function deleted(node: FakeNode = {}, answer: () => Promise<void> = () => 
   return { ...(await journalOf(shop, deleteLease(ID, FINDING, tools))), asked };
 }
 
-test("a lease that nobody refers to is deleted, and the journal knows of it", async () => {
+test("deletes a lease without a reference, and journals it", async () => {
   const { result, history, asked } = await deleted();
   expect([result.kind, asked]).toEqual(["done", [ID]]);
   expect(history).toMatchObject([{ action: { kind: "delete-lease", lease: ID }, outcome: "healed" }]);

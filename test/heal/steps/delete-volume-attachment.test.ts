@@ -59,12 +59,12 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
     onDelete,
   } = parts;
   let attachments = parts.attachments ?? [attachmentObject({})];
-  let looks = 0;
+  let reads = 0;
   const deleted: unknown[] = [];
   const leases = (): readonly unknown[] => {
     if (lease === "none") return [];
-    looks += lease === "renewed" ? 1 : 0;
-    return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, looks)).toISOString())];
+    reads += lease === "renewed" ? 1 : 0;
+    return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, reads)).toISOString())];
   };
   const api = fakeApi({
     get: (path) => {
@@ -154,13 +154,13 @@ describe("deleting a VolumeAttachment", () => {
     expect((await take(cluster({ afterDelete: "attached" }))).result.kind).toBe("done");
   });
 
-  test("is done when no pod here waits for the volume and nobody asks for it again", async () => {
+  test("is done when no pod here waits for the volume and nothing asks for it again", async () => {
     expect((await take(cluster({ afterDelete: "gone", pods: [] }))).result.kind).toBe("done");
   });
 
   test.each<readonly [string, ClusterParts, string]>([
     ["the attacher's next try fails", { afterDelete: "fails" }, "attach-fails-again"],
-    ["the attacher's next try fails, with nobody waiting", { afterDelete: "fails", pods: [] }, "attach-fails-again"],
+    ["the attacher's next try fails, with no pod waiting", { afterDelete: "fails", pods: [] }, "attach-fails-again"],
     ["the attacher does not say", { afterDelete: "pending" }, "not-attached-again"],
     ["the cluster does not ask for it again", { afterDelete: "gone" }, "not-made-again"],
   ])("has healed nothing where %s", async (_, parts, code) => {
@@ -181,7 +181,7 @@ describe("deleting a VolumeAttachment", () => {
   });
 
   test.each<readonly [string, ClusterParts, RegExp]>([
-    ["its attacher has no lease", { lease: "none" }, /cannot be told: it holds no lease/],
+    ["its attacher has no lease", { lease: "none" }, /is unknown: it holds no lease/],
     ["it is attached by now", { attachments: [attachmentObject({ status: { attached: true } })] }, /attached by now/],
     ["it is about another node", { attachments: [attachmentObject({ node: "n2" })] }, /another node or volume/],
     [
@@ -205,7 +205,7 @@ describe("deleting a VolumeAttachment", () => {
       /attached to n2/,
     ],
     ["a pod elsewhere uses it", { pods: [usedBy("n2", "Running")] }, /default\/db-0 uses the volume on n2/],
-    ["nobody can say whose it is", { volume: { metadata: { name: VOLUME }, spec: {} } }, /has no CSI volume/],
+    ["its owner is unknown", { volume: { metadata: { name: VOLUME }, spec: {} } }, /has no CSI volume/],
     [
       "a pod here runs on another PersistentVolume of the same storage",
       {
@@ -216,7 +216,7 @@ describe("deleting a VolumeAttachment", () => {
     ],
     ["a pod here has not finished with it", { pods: [usedBy("n1", "Running")] }, /has not finished/],
     ["the proof cannot be read", { volume: {} }, /its proof is incomplete/],
-    ["it changes at the last moment", { onDelete: new KubeError("conflict", "changed") }, /changed while/],
+    ["it changes at the last moment", { onDelete: new KubeError("conflict", "changed") }, /changed during/],
   ])("is refused where %s", async (_, parts, reason) => {
     const api = cluster(parts);
 
@@ -252,7 +252,7 @@ describe("deleting a VolumeAttachment", () => {
     expect((await take(undefined)).result.kind).toBe("refused");
   });
 
-  test("a failure of the deletion itself is told as such, and journaled", async () => {
+  test("reports and journals a failure of the deletion itself", async () => {
     const { result, history } = await take(cluster({ onDelete: new KubeError("forbidden", "may not delete") }));
 
     expect(result).toMatchObject({ kind: "failed", reason: "may not delete" });

@@ -20,8 +20,8 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-function dropped(lookMs = DEFAULT_WAITS.lookMs) {
-  const tools = fakeTools(shop, { tools: { waits: { ...DEFAULT_WAITS, lookMs } } });
+function dropped(queryMs = DEFAULT_WAITS.queryMs) {
+  const tools = fakeTools(shop, { tools: { waits: { ...DEFAULT_WAITS, queryMs } } });
   return journalOf(shop, dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, tools));
 }
 

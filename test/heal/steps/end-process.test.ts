@@ -90,7 +90,7 @@ describe("a process is not touched", () => {
   });
 
   test.each<readonly [string, (started: Started) => FakeProcesses]>([
-    ["nobody has its pid any more", () => ({})],
+    ["its pid is free", () => ({})],
     ["its pid is another process by now", (of) => ({ plugins: [plugin(of, { startedSecondsAfterBoot: 1 })] })],
     ["it works on another sandbox", (of) => ({ plugins: [plugin(of, { sandboxId: idOf("b") })] })],
     ["it is another sandbox's shim", (of) => ({ shims: [shim(of, { id: idOf("b") })] })],
@@ -148,19 +148,19 @@ describe("a process is ended", () => {
 
   test("when it is the shim of nothing but pause; then what pause leaves is waited for", async () => {
     const started = await start();
-    let looks = 0;
+    let reads = 0;
     const processes = () => {
       if (started.isAlive()) return { shims: [shim(started)] };
-      looks += 1;
-      return looks < 4 ? { byContainer: new Map([[ID, [7]]]) } : {};
+      reads += 1;
+      return reads < 4 ? { byContainer: new Map([[ID, [7]]]) } : {};
     };
 
     const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes }));
 
-    expect([result.kind, started.isAlive(), looks]).toEqual(["done", false, 4]);
+    expect([result.kind, started.isAlive(), reads]).toEqual(["done", false, 4]);
   });
 
-  test("and said to be stuck when it stays in the process table", async () => {
+  test("and reported as stuck when it stays in the process table", async () => {
     const started = await start();
 
     const { result, history } = await journalOf(
@@ -174,8 +174,8 @@ describe("a process is ended", () => {
 
   test("and not taken for ended while the process table cannot be read", async () => {
     const started = await start();
-    let looks = 0;
-    const processes = () => (looks++ === 0 ? { plugins: [plugin(started)] } : failed<never>("no /proc"));
+    let reads = 0;
+    const processes = () => (reads++ === 0 ? { plugins: [plugin(started)] } : failed<never>("no /proc"));
 
     const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes }));
 
@@ -199,7 +199,7 @@ describe("the runtime's rollback", () => {
   test.each([
     [undefined, 0],
     [{ awaitRollback: false }, 3],
-  ])("is waited for after a plugin has ended, unless told otherwise: %j", async (options, left) => {
+  ])("is waited for after a plugin has ended by default: %j", async (options, left) => {
     const started = await start();
     const { facts, leftOver } = recordedFor(3);
     const processes = living([[started, plugin(started)]]);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-/** Status is not answered before so many have asked. */
+/** Status is not answered before this many calls. */
 async function freed(silentFor: number, node: FakeNode = {}) {
   let asked = 0;
   const status = () => {
@@ -23,7 +23,7 @@ async function freed(silentFor: number, node: FakeNode = {}) {
     return asked > silentFor ? Promise.resolve(StatusResponse.fromPartial({})) : Promise.reject(SILENT);
   };
   const tools = fakeTools(shop, { ...node, cri: { status, ...node.cri } });
-  const waits = { ...tools.waits, lookMs: 50, termMs: 50 };
+  const waits = { ...tools.waits, queryMs: 50, termMs: 50 };
   const step = { kind: "free-cni-lock", holders: [HOLDER] } as const;
   return { ...(await journalOf(shop, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
 }
@@ -32,7 +32,7 @@ const HELD = {
   plugins: [{ ...pluginFor("a", "ADD", 600), ...HOLDER }],
 };
 
-test("nobody is ended when the runtime answers Status by now", async () => {
+test("ends no process when the runtime answers Status by now", async () => {
   const { result, history } = await freed(0, { processes: HELD });
   expect([result, history]).toEqual([{ kind: "unneeded" }, []]);
 });
@@ -41,7 +41,7 @@ test("a holder that is gone leaves the lock free", async () => {
   expect(await freed(1)).toMatchObject({ result: { kind: "done" }, history: [], asked: 2 });
 });
 
-test("a holder whose sandbox has become Ready is not ended, and the lock is said to be held", async () => {
+test("a holder whose sandbox has become Ready is not ended, and the lock is reported as held", async () => {
   const sandboxes = [criSandbox(HOLDER.sandboxId, { state: PodSandboxState.SANDBOX_READY })];
   const { result, history } = await freed(Number.POSITIVE_INFINITY, { sandboxes, processes: HELD });
   expect([result, history]).toMatchObject([
@@ -59,8 +59,8 @@ test("without a holder that is left, a restart of the runtime is advised", async
 });
 
 test("holders are ended and the journal knows of it", async () => {
-  let looks = 0;
-  const processes = () => (looks++ === 0 ? HELD : {});
+  let reads = 0;
+  const processes = () => (reads++ === 0 ? HELD : {});
   const { result, history } = await freed(1, { processes });
   expect(history).toMatchObject([{ action: { kind: "end-process", pid: HOLDER.pid }, outcome: "healed" }]);
   expect(result).toMatchObject({ kind: "done", journalId: history[0]?.id, effect: { code: "node-not-asked" } });

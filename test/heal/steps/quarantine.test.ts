@@ -113,7 +113,7 @@ describe("a file that was left behind", () => {
   test.each<readonly [string, FakeNode]>([
     ["the runtime lists its sandbox", { sandboxes: [criSandbox(ID)] }],
     ["a shim carries its id", { processes: { shims: [shimOf("a")] } }],
-    ["nobody can tell", { processes: failed("no /proc") }],
+    ["unknown", { processes: failed("no /proc") }],
   ])("stays when %s", async (_, node) => {
     const path = put(RESULT, SOUND_RESULT);
     const { result } = await quarantined(path, "orphaned", node);

@@ -35,12 +35,12 @@ function toolsFor(node: FakeNode, held = false) {
     await call();
     return undefined;
   };
-  const departed: RemovalVerifier = async (_id, remove) => {
+  const removeVerified: RemovalVerifier = async (_id, remove) => {
     const objection = await remove();
     return objection === undefined ? "gone" : { held: objection };
   };
   const cri = { stopPodSandbox: called("stop"), removePodSandbox: called("remove"), ...node.cri };
-  return { calls, tools: fakeTools(shop, { ...node, cri, tools: { turn, departed, ...node.tools } }) };
+  return { calls, tools: fakeTools(shop, { ...node, cri, tools: { turn, removeVerified, ...node.tools } }) };
 }
 
 test.each(STEPS)("%s: a dead sandbox, and the journal knows of it", async (name, step) => {
@@ -109,11 +109,11 @@ test("remove asks for log paths that the scan did not read", async () => {
 });
 
 test.each(["listed", "recorded"] as const)("remove fails when the sandbox is still %s afterwards", async (left) => {
-  const departed: RemovalVerifier = async (_id, remove) => {
+  const removeVerified: RemovalVerifier = async (_id, remove) => {
     await remove();
     return left;
   };
-  const { tools } = toolsFor({ ...DEAD, tools: { departed } });
+  const { tools } = toolsFor({ ...DEAD, tools: { removeVerified } });
 
   expect(await removeSandbox(ID, FINDING, tools)).toMatchObject({ kind: "failed", code: "sandbox-still-there" });
 });

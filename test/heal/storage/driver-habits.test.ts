@@ -195,7 +195,7 @@ describe("a PersistentVolume that was renamed under its claim", () => {
     [`${KUBELET}/pods/${POD_UID}/volumes/kubernetes.io~csi/pv-data/vol_data.json`]: volData({ volumeHandle: HANDLE }),
   };
 
-  test("the attachment of the old name belongs to nobody who can be asked", () => {
+  test("the attachment of the old name has no known owner", () => {
     expect(useOf({ volumes: [renamed], files })).toMatchObject({ kind: "unidentified" });
   });
 

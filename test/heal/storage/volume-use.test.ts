@@ -101,7 +101,7 @@ const IN_USE: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = 
     "attached-under-another-name",
   ],
   [
-    "kubelet reports it, and nobody waits for it",
+    "kubelet reports it, and no pod waits for it",
     using({ reportedInUse: [`kubernetes.io/csi/${DRIVER}^${HANDLE}`] }),
     "node-reports-in-use",
   ],
@@ -176,7 +176,7 @@ describe("whether a volume is in use", () => {
     expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "in-use", code });
   });
 
-  test.each(UNREAD)("cannot be told without %s", (_, facts, code) => {
+  test.each(UNREAD)("is unknown without %s", (_, facts, code) => {
     expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "unknown", code });
   });
 
@@ -199,7 +199,7 @@ describe("whether a volume is in use", () => {
       "what kubelet reports for such a pod",
       using({ pods: [{ ...POD, stage: "waiting" }], reportedInUse: [`kubernetes.io/csi/${DRIVER}^${HANDLE}`] }),
     ],
-    ["a pod that nobody has scheduled", using({ pods: [withoutNode(POD)] })],
+    ["an unscheduled pod", using({ pods: [withoutNode(POD)] })],
     ["a claim of the same name in another namespace", using({ pods: [{ ...POD, namespace: "test" }] })],
     [
       "an inline volume of another driver",
@@ -254,8 +254,8 @@ describe("which volume an attachment is about", () => {
     ["gone", [TWIN]],
     ["not of CSI", [{ name: PV.name, claim: { namespace: "shop", name: "old" }, shared: false }]],
     ["another driver's", [{ ...PV, csi: { driver: "other", volumeHandle: HANDLE } }]],
-    ["nobody's claim", [withoutClaim(PV)]],
-  ])("cannot be told where its PersistentVolume is %s", (_, volumes) => {
+    ["without a claim", [withoutClaim(PV)]],
+  ])("is unknown where its PersistentVolume is %s", (_, volumes) => {
     expect(identify(ATTACHMENT, volumes).kind).toBe("unidentified");
   });
 });

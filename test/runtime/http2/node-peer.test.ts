@@ -33,7 +33,7 @@ async function serving(
   // Node's own account of memory ends streams that are only long.
   const peer = await listenHttp2(place.socket("peer.sock"), onStream, { maxSessionMemory: 1000, ...options });
   const channel = openChannel(place.socket("peer.sock"));
-  place.afterwards(
+  place.onCleanUp(
     () => channel.close(),
     () => peer.close(),
   );
@@ -81,7 +81,7 @@ describe("what another implementation sends", () => {
       stream.end("x");
     });
     const connection = new Connection(place.socket("headers.sock"), { onClosed: () => undefined });
-    place.afterwards(
+    place.onCleanUp(
       () => connection.close(),
       () => peer.close(),
     );

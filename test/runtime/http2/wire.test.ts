@@ -35,7 +35,7 @@ describe.each([process.execPath, BUN])("a wire of %s", (engine) => {
   test("takes more than fits at once, before it is open and after, and loses none of it", async () => {
     const path = place.socket("slow.sock");
     const server = await slowReader(path, 10_000_000);
-    place.afterwards(() => server.close());
+    place.onCleanUp(() => server.close());
 
     expect(await heardBy(engine, path, "5")).toEqual(["open", "10000000 bytes", "end plain", ...again(engine)]);
   });
@@ -47,7 +47,7 @@ describe.each([process.execPath, BUN])("a wire of %s", (engine) => {
   test("that is closed before it is open never opens, and takes what is written to it without a word", async () => {
     const path = place.socket("quiet.sock");
     const server = await listenRaw(path, () => undefined);
-    place.afterwards(() => server.close());
+    place.onCleanUp(() => server.close());
 
     expect(await heardBy(engine, path, "1", "close")).toEqual(["end plain"]);
   });

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-async function run(afterwards: readonly Step[]) {
+async function run(followUps: readonly Step[]) {
   let asked = 0;
   const cluster = () => {
     asked++;
@@ -27,12 +27,12 @@ async function run(afterwards: readonly Step[]) {
   };
   const tools = fakeTools(shop, { tools: { hostRoot: root, waits: { ...DEFAULT_WAITS, socketMs: 0 }, cluster } });
   const reason = { code: "pod-not-on-node" } as const;
-  const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], afterwards, reason, lane: "x" } as const;
+  const action = { finding: FINDING, rank: "csi-node-plugin", steps: [], followUps, reason, lane: "x" } as const;
   return { ...(await runAction(action, { tools, brake: stormBrake() })), asked };
 }
 
 describe("what follows a healed action", () => {
-  test("nobody is restarted where the socket does not come back in time, and it stays healed", async () => {
+  test("restarts no pod where the socket does not come back in time, and it stays healed", async () => {
     const result = await run([{ kind: "await-socket", path: "/csi.sock" }, KICK]);
 
     expect(result).toMatchObject({
@@ -44,7 +44,7 @@ describe("what follows a healed action", () => {
     expect(doneInWords(result.action, result.undone)).not.toContain("restarted");
   });
 
-  test("with the socket served again, what could not be restarted is said, and it stays healed", async () => {
+  test("with the socket served again, reports what could not be restarted, and it stays healed", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(join(root, "csi.sock"), resolve));
     onTestFinished(() => void server.close());
