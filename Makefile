@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test sessions mutation release release-test packages image demo bench power-cuts chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test sessions picture mutation release release-test packages image demo bench power-cuts chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -67,6 +67,9 @@ multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 
 sessions: setup build ## what people see in a terminal, against test/sessions/golden; RECORD=1 records it again
 	vitest run --project sessions $(if $(RECORD),-u)
+
+picture: setup build ## docs/images/session.svg, recorded from a real run on a lab node
+	node scripts/session-picture.ts
 
 release: setup ## dist/release: archives for x64 and arm64, glibc and musl; SHA-256 sums, SBOM, licences
 	node scripts/release.ts

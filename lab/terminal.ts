@@ -13,7 +13,11 @@ export interface Terminal {
   show(
     command: readonly string[],
     columns: number,
-    options?: { readonly env?: Readonly<Record<string, string>>; readonly answers?: Readonly<Record<string, string>> },
+    options?: {
+      readonly env?: Readonly<Record<string, string>>;
+      readonly answers?: Readonly<Record<string, string>>;
+      readonly colours?: boolean;
+    },
   ): Promise<string>;
   close(): Promise<void>;
 }
@@ -64,7 +68,7 @@ export async function openTerminal(): Promise<Terminal> {
         // The end of the pane comes before its last output is drawn.
         return /\[exit \d+\]\s*$/.test(shown) || undefined;
       });
-      const shown = await screen();
+      const shown = options.colours === true ? await tmux("capture-pane", "-p", "-e", "-t", name) : await screen();
       await tmux("kill-session", "-t", name);
       return `${shown.trimEnd()}\n`;
     },
