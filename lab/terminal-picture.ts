@@ -1,6 +1,7 @@
-/** A terminal's screen as SVG: text with the colours that the program wrote, in the font of whoever reads it. */
+/** A terminal's screen as SVG: text with the colours that the program wrote, in a font of the reader. */
 
 const COLOURS: Readonly<Record<string, string>> = { "31": "#f0857e", "32": "#63c294", "33": "#dfa94f" };
+const ESCAPE = "\u001b[";
 const CELL = { width: 8.4, height: 19 } as const;
 const MARGIN = 16;
 
@@ -15,14 +16,18 @@ export function screenAsSvg(screen: string, columns: number): string {
   const width = Math.round(columns * CELL.width + 2 * MARGIN);
   const height = Math.round(lines.length * CELL.height + 2 * MARGIN);
   let style: Style = {};
-  const rows = lines.map((line, index) => {
+  const rows = lines.map((line, row) => {
     const spans: string[] = [];
-    for (const part of line.split(/(?=\x1b\[[0-9;]*m)/)) {
-      const [, codes, text = ""] = /^(?:\x1b\[([0-9;]*)m)?(.*)$/s.exec(part) ?? [];
+    for (const [index, part] of line.split(ESCAPE).entries()) {
+      const [, codes, text = ""] = /^(?:([0-9;]*)m)?(.*)$/s.exec(part) ?? [];
+      if (index === 0) {
+        if (part !== "") spans.push(span(part, style));
+        continue;
+      }
       if (codes !== undefined) style = styled(style, codes);
-      if (text !== "") spans.push(`<tspan${attributes(style)}>${escaped(text)}</tspan>`);
+      if (text !== "") spans.push(span(text, style));
     }
-    return `<text x="${MARGIN}" y="${MARGIN + (index + 0.75) * CELL.height}" xml:space="preserve">${spans.join("")}</text>`;
+    return `<text x="${MARGIN}" y="${MARGIN + (row + 0.75) * CELL.height}" xml:space="preserve">${spans.join("")}</text>`;
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Terminal session: unghost scan and unghost heal">`,
@@ -33,6 +38,10 @@ export function screenAsSvg(screen: string, columns: number): string {
     "</svg>",
     "",
   ].join("\n");
+}
+
+function span(text: string, style: Style): string {
+  return `<tspan${attributes(style)}>${escaped(text)}</tspan>`;
 }
 
 function styled(before: Style, codes: string): Style {
