@@ -20,7 +20,8 @@ function commandsIn(page: string): readonly Shown[] {
   const blocks = [...text.matchAll(/```[a-z]*\n(.*?)```/gs)].flatMap(([, block = ""]) => block.split("\n"));
   const spans = [...text.replaceAll(/```.*?```/gs, "").matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
   return [...blocks, ...spans].flatMap((line) => {
-    const [, rest] = /(?:^|^\$ |[|;&(]\s*|\s--\s|sudo )unghost ((?:[a-z]|-).*)$/.exec(line.replace(/\s+#.*$/, "")) ?? [];
+    const [, rest] =
+      /(?:^|^\$ |[|;&(]\s*|\s--\s|sudo )unghost ((?:[a-z]|-).*)$/.exec(line.replace(/\s+#.*$/, "")) ?? [];
     if (rest === undefined) return [];
     // What follows belongs to another command, or to the boot hook.
     const own = rest.split(/\s(?:\||&&|;|--)(?:\s|$)|`/)[0] ?? "";
