@@ -67,7 +67,7 @@ describe("explain", () => {
     const line = `Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`;
 
     await expect((await explain({ texts: [line] }, { columns })).stdout).toMatchFileSnapshot(
-      `golden/explain-line.${columns}.txt`,
+      `../golden/explain-line.${columns}.txt`,
     );
   });
 
