@@ -27,10 +27,7 @@ export const MODULES: readonly MutatedModule[] = [
     name: "guards",
     sources: [
       "src/evidence/candidates.ts",
-      "src/evidence/cluster-holds.ts",
-      "src/evidence/kubelet-alive.ts",
       "src/evidence/pod-presence.ts",
-      "src/evidence/recovering.ts",
       "src/heal/execution/turns.ts",
       "src/heal/execution/storm-brake.ts",
     ],

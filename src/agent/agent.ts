@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
+import { sandboxNameHeldByInflightRun } from "../classes/creation-blocked/sandbox-name-held-by-inflight-run.ts";
+import { classById } from "../classes/index.ts";
 import { diagnose } from "../diagnose/diagnose.ts";
 import { type ObserveNodeOptions, observeNode } from "../diagnose/observe-node.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
-import type { SessionOptions } from "../heal/execution/session.ts";
-import { settleEarlierRuns } from "../heal/execution/session.ts";
+import { type SessionOptions, settleEarlierRuns } from "../heal/execution/session.ts";
 import { DEFAULT_WAITS, type Interruption } from "../heal/execution/waits.ts";
 import { unfinishedRemovals } from "../heal/journal/unsettled.ts";
 import { runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
+import type { HealPolicy } from "../plan/policy.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
 import { openAttempts } from "./attempts-file.ts";
 import { stampNow } from "./attempts-time.ts";
@@ -19,10 +21,8 @@ import { keepCniFilesDurable } from "./durable-cni-files.ts";
 import { type ExportersOptions, openExporters } from "./exporters.ts";
 import { isOpenToNetwork } from "./http/listen-address.ts";
 import { publishRuns } from "./journal-runs.ts";
-import { runLoop } from "./loop.ts";
-import { openPace } from "./pace.ts";
-import type { AgentPolicy } from "./policy/agent-policy.ts";
-import { healPolicyOf } from "./policy/heal-policy.ts";
+import { openPace, type Pace } from "./pace.ts";
+import type { AgentPolicy, ClassMode } from "./policy/agent-policy.ts";
 import { keepQuarantineRetention } from "./quarantine-retention.ts";
 import type { Store } from "./store.ts";
 import { keepTimeline } from "./timeline-file.ts";
@@ -35,7 +35,7 @@ import { openTriggers } from "./triggers/triggers.ts";
  */
 const WAITS = { ...DEFAULT_WAITS, kubeletMs: 0 };
 
-export interface AgentOptions {
+interface AgentOptions {
   readonly store: Store;
   readonly log: Logger;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -175,4 +175,60 @@ async function findSocket(where: ObserveNodeOptions, env: AgentOptions["env"]): 
   const { runtimeEndpoint: endpoint, hostRoot, timeoutMs } = where;
   const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });
   return found.kind === "found" ? found.path : undefined;
+}
+
+/** What the event started is often still in flight during the scan: a network being torn down, a stop that fails late. */
+const SECOND_GLANCE_MS = 2000;
+
+interface LoopOptions {
+  readonly pace: Pace;
+  readonly store: Store;
+  readonly cycle: () => Promise<void>;
+  /** Starts nothing further. */
+  readonly stop: AbortSignal;
+}
+
+/** Scans whenever it is time to, until it is asked to stop. Whatever a scan throws is logged and counted, and the next waits. */
+export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promise<void> {
+  for (;;) {
+    const { hinted } = await pace.wait(stop);
+    if (stop.aborted) return;
+    const before = process.cpuUsage();
+    try {
+      await cycle();
+      const { user, system } = process.cpuUsage(before);
+      pace.scanned((user + system) / 1000);
+      if (hinted) pace.dueAt(performance.now() + SECOND_GLANCE_MS);
+    } catch (thrown) {
+      pace.failed();
+      store.update((state) => ({
+        ...state,
+        totals: { ...state.totals, scansFailed: state.totals.scansFailed + 1 },
+      }));
+      store.publish({ kind: "scan-failed", reason: describeError(thrown) });
+    }
+  }
+}
+
+/**
+ * The agent's policy, as diagnosis and plan understand it. There is no cap here: the ledger caps what it lets run, so
+ * that what has been given up does not take the place of others.
+ */
+export function healPolicyOf({ classes, recreatePods }: AgentPolicy, asked: DiagnosisPolicy): HealPolicy {
+  const inMode = (wanted: ClassMode): readonly string[] =>
+    [...classes].filter(([, { mode }]) => mode === wanted).map(([id]) => id);
+  return {
+    ...asked,
+    skip: [...asked.skip, ...inMode("off")],
+    allDead: false,
+    cap: Number.POSITIVE_INFINITY,
+    consented: new Set(inMode("heal").filter((id) => needsConsent(id) && (id !== NAME_HELD || recreatePods))),
+  };
+}
+
+/** Treated without asking where a process holds the name, and by consent alone where the pod would have to go. */
+const NAME_HELD = sandboxNameHeldByInflightRun.id;
+
+function needsConsent(id: string): boolean {
+  return id === NAME_HELD || classById(id)?.treatment.mode === "attended";
 }

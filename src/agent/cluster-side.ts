@@ -5,12 +5,11 @@ import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from 
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { clusterOpener, type OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { Snapshot } from "../snapshot/types.ts";
-import { logPodSourceChanges } from "./pod-source-log.ts";
+import type { Kubernetes, Snapshot } from "../snapshot/types.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Store } from "./store.ts";
 
-export interface ClusterSideOptions {
+interface ClusterSideOptions {
   readonly store: Store;
   /** undefined where the cluster is not to be asked at all. */
   readonly places: ClusterPlaces | undefined;
@@ -116,3 +115,21 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
     },
   };
 }
+
+/** Logs from where the pods of this node are known whenever that changes. Logs nothing on a node without a cluster. */
+export function logPodSourceChanges(warn: (message: string, detail: string) => void): (kubernetes: Kubernetes) => void {
+  let before = "api, complete";
+  return ({ source, error }) => {
+    const now = `${source}, ${error === undefined ? "complete" : "incomplete"}`;
+    if (now === before) return;
+    if (error !== undefined) warn(MESSAGES[source], error);
+    else if (source === "api") warn("pods: API server answers again", "pods are read from the API server");
+    before = now;
+  };
+}
+
+const MESSAGES: Readonly<Record<Kubernetes["source"], string>> = {
+  api: "pods: API server answers in part",
+  kubelet: "pods: API server unavailable; reading them from kubelet",
+  none: "pods: API server and kubelet unavailable",
+};

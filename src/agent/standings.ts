@@ -1,5 +1,5 @@
-import { nodeHolds } from "../evidence/cluster-holds.ts";
 import type { Finding } from "../evidence/finding.ts";
+import { nodeHolds } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone } from "../plan/plan.ts";
 import { planReasonInWords } from "../plan/plan-reason.ts";

@@ -1,23 +1,24 @@
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { stringify } from "smol-toml";
 import { type ChildEnd, describeEnd, startChild } from "../child/start-child.ts";
 import { readTail } from "../host/tail.ts";
+import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { CallOptions } from "../runtime/call.ts";
 import { openContainerd } from "../runtime/containerd.ts";
 import { answersCri } from "../runtime/cri.ts";
-import { borrowedConfig } from "./borrowed-config.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
 /** The node's own containerd, started by us on a private socket over the node's own records. */
-export interface BorrowedRuntime {
+interface BorrowedRuntime {
   readonly endpoint: string;
   /** In order, then by force. Bounded: a process that hangs in the kernel is not waited for. */
   stop(): Promise<void>;
 }
 
-export type Borrowing =
+type Borrowing =
   | { readonly kind: "borrowed"; readonly runtime: BorrowedRuntime }
   | { readonly kind: "failed"; readonly reason: string };
 
@@ -29,7 +30,7 @@ const STOP_GRACE_MS = 1000;
 const LOG_TAIL_BYTES = 4096;
 
 /** With CRI, to heal through it; without, to repair the records that keep it from starting. */
-export type BorrowedWith = "cri" | "records-only";
+type BorrowedWith = "cri" | "records-only";
 
 /** Starts it and waits until it answers, it dies, or the time is up. Whatever happens, nothing is left running. */
 export async function borrowRuntime(
@@ -141,4 +142,38 @@ function lastWords(logPath: string): string {
   const lines = tail.kind === "text" ? tail.text.trim().split("\n") : [];
   const relevant = lines.findLast((line) => /fatal|panic|error/i.test(line)) ?? lines.at(-1);
   return relevant ? `: ${relevant}` : "";
+}
+
+/** Tables that make containerd listen somewhere; a borrowed one listens on its private socket alone. */
+const LISTENING_TABLES = ["grpc", "ttrpc", "debug", "metrics"];
+
+/** Given on the command line, where they win over the file. */
+const ON_COMMAND_LINE = ["root", "state"];
+
+/** The CRI plugin under its names in 1.x and 2.x. */
+const CRI_PLUGINS = [
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.cri.v1.runtime",
+  "io.containerd.cri.v1.images",
+  "io.containerd.podsandbox.controller.v1.podsandbox",
+];
+
+type BorrowedConfig = { readonly text: string } | { readonly problem: string };
+
+/**
+ * The distribution's own configuration without what would make it listen where the real one does. Without CRI,
+ * containerd starts whatever its records contain.
+ */
+export function borrowedConfig(config: string, path: string, cri: "with-cri" | "without-cri"): BorrowedConfig {
+  const parsed = parseToml(config);
+  if ("problem" in parsed) return { problem: `${path} is not valid TOML: ${parsed.problem}` };
+  const dropped = new Set([...LISTENING_TABLES, ...ON_COMMAND_LINE]);
+  const kept = Object.entries(parsed.table).filter(([key]) => !dropped.has(key));
+  const table = Object.fromEntries(kept);
+  if ("imports" in table) {
+    // containerd reads relative imports from beside the configuration, and ours lies elsewhere.
+    table["imports"] = stringsIn(table["imports"]).map((one) => resolve(dirname(path), one));
+  }
+  if (cri === "without-cri") table["disabled_plugins"] = [...CRI_PLUGINS, ...stringsIn(table["disabled_plugins"])];
+  return { text: stringify(table, { numbersAsFloat: true }) };
 }

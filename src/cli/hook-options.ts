@@ -1,4 +1,4 @@
-import type { OwnNode } from "../agent/kube/remove-condition.ts";
+import type { OwnNode } from "../agent/kube/withdraw.ts";
 import { type RunCommand, runCommand, systemdRuns } from "../boot/install/service-manager.ts";
 import { clusterOpener } from "../kube/open-cluster.ts";
 import { askYesNo } from "./ask.ts";

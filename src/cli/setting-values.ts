@@ -1,5 +1,5 @@
 import { OUTPUT_FORMATS, type OutputFormat } from "../report/output-format.ts";
-import { parseEndpoint } from "../runtime/endpoint.ts";
+import { parseEndpoint } from "../runtime/configured-endpoint.ts";
 import { parseDurationMs } from "./duration.ts";
 
 /** Where a value came from goes with it, so that a complaint can name the place to correct. */

@@ -1,6 +1,5 @@
-import type { Finding } from "../evidence/finding.ts";
+import type { Finding, Verdict } from "../evidence/finding.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
-import type { Verdict } from "../evidence/verdict.ts";
 import { viewOf } from "../evidence/view.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";

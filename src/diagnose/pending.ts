@@ -1,11 +1,10 @@
 import { cniLockState, LOCK_GRACE_MS } from "../evidence/cni-lock.ts";
 import { creationDueAt, isCreationDue, podOfCreation, reportsOfAttempt } from "../evidence/creation-grace.ts";
 import { creationsUnderWay } from "../evidence/in-the-making.ts";
-import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
 import type { Pending, PendingPod, Reported, WaitsFor } from "../evidence/pending.ts";
 import { oldestOfEachSandbox } from "../evidence/plugin-processes.ts";
-import { removalReports } from "../evidence/removal-reports.ts";
-import { type CallReport, callReports, concernsPod, isFresh } from "../evidence/reports.ts";
+import { isKubeletAlive } from "../evidence/pod-presence.ts";
+import { type CallReport, callReports, concernsPod, isFresh, removalReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PluginProcess } from "../snapshot/types.ts";

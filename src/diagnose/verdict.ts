@@ -1,7 +1,6 @@
-import type { Finding } from "../evidence/finding.ts";
+import type { Finding, Verdict } from "../evidence/finding.ts";
 import { isCreation, isFailing, type Pending, type PendingPod, type PodCreation } from "../evidence/pending.ts";
 import { callReports } from "../evidence/reports.ts";
-import type { Verdict } from "../evidence/verdict.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";

@@ -1,11 +1,13 @@
 import * as v from "valibot";
+import { printable } from "../host/printable.ts";
+import { count, paint, sentence, type TextOptions, wrap } from "../report/text.ts";
 
 /**
  * - `ok`: it works here.
  * - `missing`: it does not, and something cannot be seen or done for it.
  * - `absent`: there is no such thing on this node, which is ordinary.
  */
-export const CheckSchema = v.object({
+const CheckSchema = v.object({
   id: v.string(),
   status: v.picklist(["ok", "missing", "absent"]),
   detail: v.string(),
@@ -43,4 +45,40 @@ export function missing(id: string, detail: string, neededFor: string, next?: st
 
 export function absentCheck(id: string, detail: string): Check {
   return { id, status: "absent", detail };
+}
+
+/** What is missing first, each with what it is needed for; then what works, in one line each. */
+export function renderDoctor(report: DoctorReport, { colour, columns, verbose }: TextOptions): string {
+  const ink = paint(colour);
+  const of = (status: Check["status"]) => report.checks.filter((check) => check.status === status);
+  const [failing, fine, absent] = [of("missing"), of("ok"), of("absent")];
+  const { name, version, endpoint, reachable } = report.runtime;
+  const verdict =
+    failing.length === 0
+      ? `${ink.green("OK")}  everything unghost needs is there`
+      : `${ink.red("MISSING")}  ${count(failing.length, "check")} of ${report.checks.length} failed`;
+  const head = [
+    `${verdict} on ${printable(report.node)}`,
+    `unghost ${report.version}; Linux ${printable(report.kernel)}; ${printable(report.os)}; node's root at ${report.hostRoot}`,
+    reachable ? `${printable(`${name} ${version}`)} at ${printable(endpoint)}` : "runtime not reached",
+    `Kubernetes: ${report.kubernetes.source}, credentials: ${printable(report.kubernetes.credentials)}`,
+    ...(report.cniFiles === undefined ? [] : [printable(report.cniFiles.detail)]),
+  ].map((line) => wrap(line, columns, "  "));
+  const parts = [head.join("\n")];
+  if (failing.length > 0) {
+    const lines = failing.map(({ id, detail, neededFor, next }) => {
+      const use = neededFor === undefined ? "" : ` Needed for: ${neededFor}.`;
+      const advice = next === undefined ? "" : ` ${sentence(next)}`;
+      return wrap(`  ${ink.red("missing")}  ${id}: ${printable(detail)}.${use}${printable(advice)}`, columns, "    ");
+    });
+    parts.push([ink.bold("Cannot read or do"), ...lines].join("\n"));
+  }
+  const width = Math.max(...fine.map(({ id }) => id.length), 0);
+  const fineLines = fine.map(({ id, detail }) => `  ${id.padEnd(width)}  ${printable(detail)}`);
+  parts.push([ink.bold("Works"), ...fineLines].join("\n"));
+  if (verbose && absent.length > 0) {
+    const lines = absent.map(({ id, detail }) => wrap(`  ${id}: ${printable(detail)}`, columns, "    "));
+    parts.push([ink.bold("Not on this node"), ...lines].join("\n"));
+  }
+  return `${parts.join("\n\n")}\n`;
 }

@@ -1,4 +1,5 @@
 import type { Source } from "../host/source.ts";
+import { describeKeeper, isSerious, type KeeperState } from "../keeper/keeper-state.ts";
 import { problemsIn } from "../report/build.ts";
 import type { Snapshot } from "../snapshot/types.ts";
 import { absentCheck, type Check, missing, ok } from "./doctor-report.ts";
@@ -44,4 +45,14 @@ function checkKubernetes({ source, error }: Snapshot["kubernetes"]): Check {
   const id = "read kubernetes";
   if (error !== undefined) return missing(id, error, NEEDED_FOR["kubernetes"] ?? "");
   return source === "none" ? absentCheck(id, "not asked (--no-kube)") : ok(id, `pods by the ${source}`);
+}
+
+const ID = "durable CNI files";
+
+/** A node without a keeper is ordinary: it only heals more after a power cut. */
+export function checkCniFiles(keeper: KeeperState | undefined): Check {
+  const detail = describeKeeper(keeper);
+  if (keeper === undefined) return absentCheck(ID, detail);
+  if (!keeper.problems.some(isSerious)) return ok(ID, detail);
+  return missing(ID, detail, "CNI files that a power cut does not empty", "See docs/durability.md.");
 }

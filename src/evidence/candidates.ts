@@ -1,15 +1,19 @@
-import { read, type Source } from "../host/source.ts";
+import { read, type Source, valueOr } from "../host/source.ts";
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
 import type { Sandbox, Task } from "../snapshot/types.ts";
-import { isHeldInCluster } from "./cluster-holds.ts";
-import { containerInWords } from "./container-words.ts";
 import { blockingResults, isBroken } from "./corrupt-files.ts";
-import { endedInOrder, mayHaveEndedInOrder, networkReleased, runningSuccessor, wasNeverCreated } from "./ending.ts";
+import {
+  containerInWords,
+  endedInOrder,
+  mayHaveEndedInOrder,
+  networkReleased,
+  runningSuccessor,
+  wasNeverCreated,
+} from "./ending.ts";
 import type { Evidence, Kept } from "./finding.ts";
 import type { KeptReason } from "./kept-reason.ts";
-import { isKubeletAlive } from "./kubelet-alive.ts";
-import { finishedPhase, isStatic, podPresence } from "./pod-presence.ts";
-import { removalReports } from "./removal-reports.ts";
+import { finishedPhase, isHeldInCluster, isKubeletAlive, isStatic, podPresence } from "./pod-presence.ts";
+import { removalReports } from "./reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
@@ -23,7 +27,7 @@ export interface Candidate {
   readonly retained?: KeptReason;
 }
 
-export interface Sorted {
+interface Sorted {
   readonly candidates: readonly Candidate[];
   readonly kept: readonly Kept[];
 }
@@ -150,4 +154,18 @@ function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string> {
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
   const endings = failures.filter(({ operation }) => operation !== "run");
   return new Set(endings.flatMap(({ sandboxId }) => sandboxId ?? []));
+}
+
+/**
+ * A live kubelet replaces dead sandboxes by itself within seconds of its start, and then keeps the old one for its
+ * logs. Only what outlasts --min-age is stuck. Age is counted from the start of the runtime or of kubelet, whichever
+ * is later, by the monotonic clock: for a sandbox that died with an earlier one that is how long it has been dead.
+ */
+export function isRecovering({ sandbox }: Pick<Candidate, "sandbox">, view: NodeView): boolean {
+  const kubelet = valueOr(view.snapshot.processes, undefined)?.kubelet;
+  if (kubelet === undefined || podPresence(sandbox, view) === "gone") return false;
+  const { boot, runtime } = view.snapshot;
+  if (boot.status !== "read") return true;
+  const started = Math.max(kubelet.startedSecondsAfterBoot, runtime.process?.startedSecondsAfterBoot ?? 0);
+  return (boot.value.uptimeSeconds - started) * 1000 < view.policy.minAgeMs;
 }

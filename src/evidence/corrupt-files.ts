@@ -1,3 +1,4 @@
+import type { SandboxId } from "../snapshot/ids.ts";
 import type { ResultFile, Runtime, ScratchFile } from "../snapshot/types.ts";
 import type { Step } from "./step.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
@@ -5,7 +6,7 @@ import { crioBehaviour } from "./versions/crio.ts";
 import type { NodeView } from "./view.ts";
 
 /** A cache file that cannot be parsed, and may be moved away because of it. */
-export type BrokenFile = ScratchFile & { readonly health: "empty" | "corrupt" };
+type BrokenFile = ScratchFile & { readonly health: "empty" | "corrupt" };
 
 export function isBroken<T extends ScratchFile>(file: T): file is T & BrokenFile {
   return file.health === "empty" || file.health === "corrupt";
@@ -35,4 +36,10 @@ function corruptResultBlocks({ name, version }: Pick<Runtime, "name" | "version"
   if (name.startsWith("containerd")) return containerdBehaviour(version)?.corruptResultBlocks === true;
   if (name.startsWith("cri-o")) return crioBehaviour(version)?.corruptResultBlocks === true;
   return false;
+}
+
+/** The DELs that are still owed to the plugins of a sandbox that is gone, before the records of them are moved away. */
+export function replaysOf(sandboxId: SandboxId, results: readonly ResultFile[]): readonly Step[] {
+  const replayable = results.filter(({ health, hasConfig }) => health === "ok" && hasConfig === true);
+  return replayable.map(({ path }) => ({ kind: "replay-del", sandboxId, path }));
 }

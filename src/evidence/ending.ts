@@ -1,7 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import { type Container, type ResultFile, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
-import { multusVariant } from "./multus-variants.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
+import { multusVariant } from "./versions/multus.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** containerd gives these to a container that it finds without a task after a restart. */
@@ -136,4 +136,10 @@ export function wasRecovered({ record, storeRecord }: AboutId, view: NodeView): 
   const up = view.runtimeUpSeconds;
   if (up === undefined) return false;
   return storeRecord.createdAt.getTime() < view.snapshot.observedAt.getTime() - up * 1000;
+}
+
+/** As the runtime reports it: "main exited (exit 137, Error)". */
+export function containerInWords({ name, state, exit }: Container): string {
+  if (exit === undefined) return `${name} ${state}`;
+  return `${name} ${state} (exit ${exit.exitCode}${exit.reason ? `, ${exit.reason}` : ""})`;
 }

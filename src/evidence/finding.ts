@@ -98,7 +98,7 @@ export interface Evidence {
   readonly fact: string;
 }
 
-export interface Treatment {
+interface Treatment {
   readonly automatic: boolean;
   readonly reversible: boolean;
   readonly steps: readonly string[];
@@ -121,3 +121,10 @@ export function namedPods(
     namespace === undefined || name === undefined ? [] : [{ namespace, name }],
   );
 }
+
+/**
+ * - `ghosts`: there are findings. - `degraded`: no finding yet, but kubelet or Kubernetes reports failures that go on.
+ * - `unknown`: something that could have shown a ghost was not read. - `healthy`: everything was read, and nothing fails.
+ */
+export const VERDICTS = ["healthy", "degraded", "ghosts", "unknown"] as const;
+export type Verdict = (typeof VERDICTS)[number];

@@ -1,9 +1,10 @@
 import { valueOr } from "../host/source.ts";
 import { parseSandboxName, type SandboxId } from "../snapshot/ids.ts";
-import type { PluginProcess } from "../snapshot/types.ts";
+import type { PluginProcess, Sandbox, SandboxState } from "../snapshot/types.ts";
+import type { Candidate } from "./candidates.ts";
 import { isCreationDue } from "./creation-grace.ts";
+import { wasNeverCreated, wasRecovered } from "./ending.ts";
 import type { Kept } from "./finding.ts";
-import { holderOf } from "./name-holder.ts";
 import { namesHeldInLogs } from "./name-locks.ts";
 import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
@@ -60,4 +61,39 @@ function ageOfRecord(id: SandboxId, view: NodeView): number {
   const { record, storeRecord } = view.about(id);
   const createdAt = record?.createdAt ?? storeRecord?.createdAt;
   return createdAt === undefined ? 0 : view.snapshot.observedAt.getTime() - createdAt.getTime();
+}
+
+/** What is known about Y when the runtime reports that a name is reserved for Y. */
+export interface HolderFacts {
+  readonly listed: SandboxState | undefined;
+  readonly recorded: boolean;
+  /** A CNI plugin process carries its id. */
+  readonly pluginRuns: boolean;
+}
+
+/**
+ * - `live`: the sandbox is Ready; kubelet's view is wrong. Never remove it.
+ * - `ghost`: listed and dead; it can be stopped and removed through the runtime.
+ * - `in-flight`: its creation has not ended; there is nothing to remove, only something to end or to wait for.
+ * - `memory-only`: neither listed nor recorded: in flight before its first write, or leaked inside the runtime, which
+ *   only a restart of the runtime clears.
+ */
+export type Holder = "live" | "ghost" | "in-flight" | "memory-only";
+
+/** The first decision about any "name X is reserved for Y". */
+export function holderOf({ listed, recorded, pluginRuns }: HolderFacts): Holder {
+  if (listed === "ready") return "live";
+  if (listed === "notReady") return "ghost";
+  if (recorded || pluginRuns) return "in-flight";
+  return "memory-only";
+}
+
+/** Those whose creation failed and could not be undone, in this life of the runtime. */
+export function halfMadeOf(candidates: readonly Candidate[], view: NodeView): readonly Candidate[] {
+  return candidates.filter(({ sandbox, about }) => wasNeverCreated(sandbox) && !wasRecovered(about, view));
+}
+
+/** Where the whole node's network is at fault, its half-made sandboxes are a consequence and not a finding. */
+export function heldUpInWords({ pod, id }: Sandbox): string {
+  return `pod ${pod.namespace}/${pod.name}: its half-made sandbox ${id} cannot be removed before this is repaired`;
 }

@@ -1,9 +1,10 @@
-import type { Sandbox } from "../snapshot/types.ts";
-import { isSettled } from "./settled.ts";
+import { valueOr } from "../host/source.ts";
+import type { PodRef } from "../snapshot/ids.ts";
+import type { Holds, Sandbox } from "../snapshot/types.ts";
 import type { NodeView } from "./view.ts";
 
 /** Whether Kubernetes knows the sandbox's pod; `unasked` without an API server and kubelet directories. */
-export type PodPresence = "known" | "gone" | "unasked";
+type PodPresence = "known" | "gone" | "unasked";
 
 export function podPresence(sandbox: Sandbox, view: NodeView): PodPresence {
   const { pod, createdAt } = sandbox;
@@ -38,4 +39,31 @@ export function isTerminating({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeV
 export function isStatic({ annotations }: Pick<Sandbox, "annotations">): boolean {
   const source = annotations["kubernetes.io/config.source"];
   return source === "file" || source === "http";
+}
+
+/** A kubelet process runs on the node: whatever it can finish by itself is its own. */
+export function isKubeletAlive({ snapshot }: Pick<NodeView, "snapshot">): boolean {
+  return valueOr(snapshot.processes, undefined)?.kubelet !== undefined;
+}
+
+/** Whether somebody marked the pod, its namespace or the node in the cluster, for unghost to keep its hands off. */
+export function isHeldInCluster({ uid, namespace }: Pick<PodRef, "uid" | "namespace">, view: NodeView): boolean {
+  const { kubernetes } = view.snapshot;
+  if (kubernetes.source === "none") return false;
+  if (kubernetes.source === "api" && (kubernetes.holds.node || kubernetes.holds.namespaces.includes(namespace)))
+    return true;
+  return kubernetes.pods.some((pod) => pod.ignored === true && pod.uid === uid);
+}
+
+/** What holds for everything on the node, where the cluster could be asked. */
+export function nodeHolds({ snapshot }: NodeView): Pick<Holds, "paused" | "node"> {
+  return snapshot.kubernetes.source === "api" ? snapshot.kubernetes.holds : { paused: false, node: false };
+}
+
+/** Between the first trace of a creation and its record lie milliseconds, and under heavy load seconds. */
+const SETTLE_MS = 30_000;
+
+/** Old enough that it cannot be a creation which has not got to its record yet. `--min-age 0s` waives the wait. */
+export function isSettled(since: Date, { snapshot, policy }: NodeView): boolean {
+  return snapshot.observedAt.getTime() - since.getTime() >= Math.min(SETTLE_MS, policy.minAgeMs);
 }

@@ -3,7 +3,7 @@ import { unquoteGo } from "../snapshot/go-string.ts";
 import { isFullId, type SandboxId } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
 import type { LogLine, Snapshot } from "../snapshot/types.ts";
-import { lineTime } from "./log-time.ts";
+import { lineTime } from "./log-context.ts";
 
 /**
  * What the runtime or kubelet reports in its own words. Decisions rest on these alone: the operation and the sandbox

@@ -5,12 +5,11 @@ import { readOnce } from "./attachment-reader.ts";
 import type { ApiNode, ApiPod, ClusterAnswer } from "./cluster-facts.ts";
 import { readCsiDrivers } from "./csi-node.ts";
 import { readEvents } from "./events.ts";
-import { inClusterAccess } from "./in-cluster.ts";
 import { KubeError } from "./kube-error.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
 import { listAll } from "./list.ts";
 import { NodeSchema } from "./objects.ts";
-import type { CredentialsPlace } from "./places.ts";
+import { type CredentialsPlace, SERVICE_ACCOUNT } from "./places.ts";
 import { readFacts } from "./read-facts.ts";
 import { IGNORED_NAMESPACES, METADATA_LIST, PODS, type Resource, toApiNode } from "./resources.ts";
 import { MOST_LOOKUPS } from "./unattached-volumes.ts";
@@ -95,4 +94,25 @@ async function readNode(api: Api, name: string): Promise<ApiNode> {
   const result = v.safeParse(NodeSchema, await api.get(`${path}?resourceVersion=0`));
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
   return toApiNode(result.output);
+}
+
+/** The credentials that every pod is given. The token is read again each time: kubelet replaces it every hour or so. */
+export function inClusterAccess(host: string, port: string, readText: ReadText): ApiAccess {
+  const text = (name: string): string => {
+    const file = readText(`${SERVICE_ACCOUNT}/${name}`);
+    if (file.kind === "text") return file.text.trim();
+    const why = file.kind === "missing" ? "is missing" : file.reason;
+    throw new KubeError("unusable", `the service account's ${SERVICE_ACCOUNT}/${name} ${why}`);
+  };
+  const address = host.includes(":") ? `[${host}]` : host;
+  const url = `https://${address}:${port}`;
+  if (!URL.canParse(url)) {
+    throw new KubeError("unusable", `KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make no address: ${url}`);
+  }
+  return {
+    server: new URL(url),
+    tls: { ca: text("ca.crt"), insecure: false },
+    token: text("token"),
+    from: "the pod's service account",
+  };
 }

@@ -3,7 +3,6 @@ import type { Api } from "./api.ts";
 import { KubeError } from "./kube-error.ts";
 import { listAll } from "./list.ts";
 import { claimsOf, PodSchema } from "./objects.ts";
-import { type PodStage, podStage } from "./pod-stage.ts";
 import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
 import { type ApiVolume, listVolumes } from "./volumes.ts";
 
@@ -20,7 +19,7 @@ export interface VolumePod {
   readonly inline: readonly InlineVolume[];
 }
 
-export interface InlineVolume {
+interface InlineVolume {
   readonly name: string;
   readonly driver: string;
   readonly attributes: readonly string[];
@@ -90,4 +89,27 @@ async function readInUse(api: Api, node: string): Promise<readonly string[]> {
   const result = v.safeParse(NodeVolumesSchema, await api.get(path));
   if (!result.success) throw new KubeError("unreadable", `the API server's answer to ${path} is no node`);
   return result.output.status?.volumesInUse ?? [];
+}
+
+/**
+ * What a pod may do with its volumes by its status.
+ * - `waiting`: none of its containers was ever started. Kubelet starts none before all volumes are mounted.
+ * - `finished`: its phase is final and no container runs any more.
+ * - `active`: everything else, including an empty status.
+ */
+export type PodStage = "waiting" | "active" | "finished";
+
+export function podStage({ status }: v.InferOutput<typeof PodSchema>): PodStage {
+  const statuses = [
+    ...(status?.initContainerStatuses ?? []),
+    ...(status?.containerStatuses ?? []),
+    ...(status?.ephemeralContainerStatuses ?? []),
+  ];
+  const isRunning = statuses.some(({ state }) => state?.running);
+  const phase = status?.phase;
+  if (phase === "Succeeded" || phase === "Failed") return isRunning ? "active" : "finished";
+  const wasStarted = statuses.some(
+    ({ state, lastState, restartCount }) => state?.terminated || lastState?.terminated || (restartCount ?? 0) > 0,
+  );
+  return phase === "Pending" && !isRunning && !wasStarted ? "waiting" : "active";
 }

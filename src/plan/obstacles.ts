@@ -1,13 +1,12 @@
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { isBroken, quarantineStep } from "../evidence/corrupt-files.ts";
+import { isBroken, quarantineStep, replaysOf } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
 import type { Finding } from "../evidence/finding.ts";
-import { multusVariant } from "../evidence/multus-variants.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
-import { replaysOf } from "../evidence/replays.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
+import { multusVariant } from "../evidence/versions/multus.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../snapshot/ids.ts";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path/posix";
 import type { Finding } from "../evidence/finding.ts";
-import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
+import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { KnownPod, Sandbox } from "../snapshot/types.ts";

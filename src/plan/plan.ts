@@ -2,15 +2,12 @@ import { clockStepSandboxAttemptReuse } from "../classes/creation-blocked/clock-
 import { classById } from "../classes/index.ts";
 import { retainedNotready } from "../classes/not-failures/retained-notready.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import { isIgnored, isOptedOut } from "../evidence/candidates.ts";
-import { isHeldInCluster, nodeHolds } from "../evidence/cluster-holds.ts";
+import { isIgnored, isOptedOut, isRecovering } from "../evidence/candidates.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { keptInWords } from "../evidence/kept-reason.ts";
-import { isKubeletAlive } from "../evidence/kubelet-alive.ts";
 import { namesHeldInLogs } from "../evidence/name-locks.ts";
-import { isStatic, podPresence } from "../evidence/pod-presence.ts";
-import { isRecovering } from "../evidence/recovering.ts";
+import { isHeldInCluster, isKubeletAlive, isStatic, nodeHolds, podPresence } from "../evidence/pod-presence.ts";
 import { runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
+import { VERDICTS } from "../evidence/finding.ts";
 import { PENDING_REASONS, REPORTED_CODES } from "../evidence/pending.ts";
-import { VERDICTS } from "../evidence/verdict.ts";
 
 /**
  * The report that users script against. This schema is the contract: the published JSON Schema is generated from it,

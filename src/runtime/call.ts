@@ -1,7 +1,7 @@
+import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { toRuntimeError } from "./errors.ts";
 import type { CallBounds, StreamBounds } from "./grpc-call.ts";
 import type { GrpcChannel, Method } from "./grpc-channel.ts";
-import { TextReader } from "./text-reader.ts";
 
 /** Every call to the runtime is bounded: there is no way to make one without a deadline. */
 export type CallOptions = CallBounds;
@@ -67,4 +67,19 @@ const CLOCK_SLACK_MS = 5;
 
 function timedOut(startedAt: number, { timeoutMs }: CallOptions): boolean {
   return performance.now() - startedAt >= timeoutMs - CLOCK_SLACK_MS;
+}
+
+/** Reads text by the engine's own decoder: byte by byte, as the library does it, takes twice as long when interpreted. */
+export class TextReader extends BinaryReader {
+  readonly #text: Buffer;
+
+  constructor(bytes: Uint8Array) {
+    super(bytes);
+    this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  override string(): string {
+    const { length } = this.bytes();
+    return this.#text.toString("utf8", this.pos - length, this.pos);
+  }
 }

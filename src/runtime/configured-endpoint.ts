@@ -16,7 +16,7 @@ export interface Doubt {
 }
 
 /** Somebody wrote an endpoint into a file that is not root's alone. */
-export interface DoubtedEndpoint {
+interface DoubtedEndpoint {
   readonly by: string;
   readonly doubt: Doubt;
 }
@@ -58,7 +58,7 @@ const FILES = [
   { file: "/var/lib/kubelet/config.yaml", key: "containerRuntimeEndpoint" },
 ] as const;
 
-export type EndpointKey = (typeof FILES)[number]["key"];
+type EndpointKey = (typeof FILES)[number]["key"];
 
 const PATTERNS: Readonly<Record<EndpointKey, RegExp>> = {
   "runtime-endpoint": /^[ \t]*runtime-endpoint:[ \t]*["']?([^"'#\s]+)/m,
@@ -74,4 +74,17 @@ export function settingIn(file: string, key: EndpointKey): string | undefined {
     // No such file, or not readable: the next place is tried.
     return undefined;
   }
+}
+
+/** A runtime endpoint as crictl and kubelet write it: `unix:///run/x.sock`, or just the path. */
+type ParsedEndpoint = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly message: string };
+
+export function parseEndpoint(text: string): ParsedEndpoint {
+  const trimmed = text.trim();
+  const path = trimmed.startsWith("unix:") ? trimmed.replace(/^unix:(\/\/)?/, "") : trimmed;
+  if (path.startsWith("/")) return { ok: true, path };
+  return {
+    ok: false,
+    message: `"${text}" is not a runtime endpoint that unghost can use: give a unix socket such as unix:///run/containerd/containerd.sock`,
+  };
 }

@@ -7,9 +7,9 @@ import {
   configuredEndpoint,
   type Doubt,
   type EndpointSources,
+  parseEndpoint,
 } from "./configured-endpoint.ts";
 import { answersCri } from "./cri.ts";
-import { parseEndpoint } from "./endpoint.ts";
 
 export interface FindOptions extends EndpointSources {
   readonly timeoutMs: number;

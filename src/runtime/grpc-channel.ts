@@ -1,10 +1,9 @@
 import { type AnswerLimits, AnswerMeter, LIST_STREAM, ONE_MESSAGE } from "./answer-limits.ts";
-import { Arrivals } from "./grpc-arrivals.ts";
 import { abortError, Call, type CallBounds, type StreamBounds } from "./grpc-call.ts";
 import { frame, MessageReader } from "./grpc-frames.ts";
-import { headerBlock, type MethodHead } from "./grpc-headers.ts";
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { Connection } from "./http2/connection.ts";
+import { encodeHeaders } from "./http2/hpack-encode.ts";
 
 /** One remote procedure: where it is, and how its messages are written and read. */
 export interface Method<Request, Response> extends MethodHead {
@@ -29,7 +28,7 @@ export interface GrpcChannel {
   close(): void;
 }
 
-export interface ChannelOptions {
+interface ChannelOptions {
   /** Of all answers together, for a connection that is closed after one scan. */
   readonly maxBytes?: number;
 }
@@ -131,4 +130,75 @@ function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): 
     const why = error instanceof Error ? error.message : String(error);
     throw new GrpcError(GrpcStatus.internal, `the answer to ${method.path} cannot be read: ${why}`);
   }
+}
+
+/** Bytes that wait for their reader. */
+class Arrivals {
+  #chunks: Uint8Array[] = [];
+  #over = false;
+  #wake: () => void = () => undefined;
+
+  push(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#over = true;
+    this.#wake();
+  }
+
+  /** All that is there, as soon as there is something; nothing at all when nothing more will come. */
+  async take(): Promise<readonly Uint8Array[]> {
+    if (this.#chunks.length === 0 && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
+  }
+}
+
+/** The part of a method that goes into its headers. */
+interface MethodHead {
+  readonly path: string;
+  /** Beside those of every call. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Encoded headers of each method: most calls repeat them. Callers have few methods, and few deadlines for each.
+ */
+const remembered = new WeakMap<MethodHead, Map<number, Uint8Array>>();
+const MOST_REMEMBERED = 8;
+
+function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
+  const ofMethod = remembered.get(method) ?? new Map<number, Uint8Array>();
+  remembered.set(method, ofMethod);
+  const known = ofMethod.get(timeoutMs);
+  if (known !== undefined) return known;
+  const block = encodeHeaders([
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", method.path],
+    // Not resolved: the connection goes to the socket. Go servers require a plain name here.
+    [":authority", "localhost"],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ...Object.entries(method.headers ?? {}),
+    ["grpc-timeout", timeoutHeader(timeoutMs)],
+  ]);
+  if (ofMethod.size === MOST_REMEMBERED) ofMethod.clear();
+  ofMethod.set(timeoutMs, block);
+  return block;
+}
+
+/** Eight digits are all that a server has to accept. */
+const MOST_IN_HEADER = 99_999_999;
+
+function timeoutHeader(timeoutMs: number): string {
+  const ms = Math.max(1, Math.ceil(timeoutMs));
+  return ms <= MOST_IN_HEADER ? `${ms}m` : `${Math.min(Math.ceil(ms / 1000), MOST_IN_HEADER)}S`;
 }

@@ -2,8 +2,10 @@ import { posix } from "node:path";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
+import { type CallOptions, callUnary, method } from "../runtime/call.ts";
 import { RuntimeError } from "../runtime/errors.ts";
-import { askPluginInfo } from "../runtime/plugin-registration.ts";
+import { InfoRequest, PluginInfo } from "../runtime/gen/pluginregistration/v1/registration.ts";
+import { openChannel } from "../runtime/grpc-channel.ts";
 
 /** A socket that a plugin left in kubelet's plugins_registry. */
 export interface Registration {
@@ -74,4 +76,19 @@ export function driversOf(
   if (dir !== undefined && last !== undefined && otherDirs.length === 0 && others.length === 0)
     take(dir, last.fileName, last);
   return known;
+}
+
+/** An answer has a few names in it. */
+const MOST_BYTES = 64 * 1024;
+
+const getInfo = method("pluginregistration.Registration", "GetInfo", InfoRequest, PluginInfo);
+
+/** What kubelet asks each plugin that registers with it: its type, its name and its own socket. Throws RuntimeError. */
+async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {
+  const channel = openChannel(path, { maxBytes: MOST_BYTES });
+  try {
+    return await callUnary(channel, path, getInfo, {}, options);
+  } finally {
+    channel.close();
+  }
 }

@@ -1,13 +1,14 @@
-import { hostPath } from "../host/host-paths.ts";
+import { SERVING_CERTIFICATES } from "../distributions/index.ts";
+import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { readProcFile, readProcLink } from "../host/proc-fs.ts";
-import { listDirectory } from "../host/safe-fs.ts";
+import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
+import { provePath } from "../host/trusted-path.ts";
 import type { ServingCertificate } from "../kube/kubelet-pods.ts";
 import { configOf, flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
-import { readServingCertificate, settingOf } from "./kubelet-serving.ts";
 import { parseListeningPorts } from "./proc-parse.ts";
 
 /** Where the kubelet of this node answers on loopback. */
-export interface KubeletServer {
+interface KubeletServer {
   /** The port that anybody may read from, where it is on, comes first. */
   readonly urls: readonly URL[];
   /** The kubeconfig that it was started with. */
@@ -67,4 +68,52 @@ function listeningPorts(root: string, pid: number): ReadonlySet<number> {
     return read.kind === "content" ? parseListeningPorts(read.text) : [];
   });
   return new Set(tables.filter(({ inode }) => held.has(`socket:[${inode}]`)).map(({ port }) => port));
+}
+
+const DEFAULT_CERT_DIR = "/var/lib/kubelet/pki";
+/** Signed by the cluster (serverTLSBootstrap), and self-signed. */
+const IN_CERT_DIR = ["kubelet-server-current.pem", "kubelet.crt"];
+
+/** What the kubelet shows on its port, read from where it keeps it: files that only root can have written. */
+function readServingCertificate(kubelet: RunningKubelet, root: string): ServingCertificate | undefined {
+  const { argv } = kubelet;
+  const named = flagOf(argv, "tls-cert-file") ?? settingOf(configOf(argv, root), "tlsCertFile");
+  const certDir = flagOf(argv, "cert-dir") ?? DEFAULT_CERT_DIR;
+  const places =
+    named === undefined ? [...IN_CERT_DIR.map((name) => `${certDir}/${name}`), ...SERVING_CERTIFICATES] : [named];
+  for (const place of places) {
+    if (provePath(root, place).kind !== "trusted") continue;
+    const file = readRegularFile(resolveOnHost(root, place, "follow"));
+    const certificate = file.kind === "content" ? parse(file.text) : undefined;
+    if (certificate !== undefined) return certificate;
+  }
+  return undefined;
+}
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The file may hold the key, too, which stays where it is. */
+function parse(text: string): ServingCertificate | undefined {
+  const [leaf, ...others] = text.match(CERTIFICATES) ?? [];
+  if (leaf === undefined) return undefined;
+  const name = nameIn(leaf);
+  return { pem: [leaf, ...others].join("\n"), ...(name === undefined ? {} : { name }) };
+}
+
+function nameIn(leaf: string): string | undefined {
+  try {
+    const { X509Certificate } = process.getBuiltinModule("node:crypto");
+    return /DNS:([^,\s]+)/.exec(new X509Certificate(leaf).subjectAltName ?? "")?.[1];
+  } catch {
+    // Not a certificate after all: the verification against it fails with an error.
+    return undefined;
+  }
+}
+
+/** A string at the top level of the file, YAML or JSON of one setting a line. */
+function settingOf(config: string | undefined, setting: string): string | undefined {
+  if (config === undefined) return undefined;
+  const file = readRegularFile(config);
+  if (file.kind !== "content") return undefined;
+  return new RegExp(`^\\s*"?${setting}"?:[ \\t]*["']?([^"'#,\\s]+)`, "m").exec(file.text)?.[1];
 }

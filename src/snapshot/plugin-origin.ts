@@ -3,13 +3,13 @@ import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { procLink, procText } from "../host/proc-fs.ts";
 import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
-import { descentIn } from "./descent.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
+import { isRuntimeName } from "./runtime-process.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 import type { PluginOrigin } from "./types.ts";
 
-export interface PluginQuestion {
+interface PluginQuestion {
   readonly root: string;
   readonly processes: readonly ProcessStat[];
   readonly prover: ProcessProver;
@@ -97,4 +97,35 @@ function identityOf(path: string): string | undefined {
     // Not there, or gone meanwhile.
     return undefined;
   }
+}
+
+/** Longer chains of parents are not found on any node, and a table that changed while it was read may hold a ring. */
+const MAX_GENERATIONS = 64;
+
+/**
+ * Whether one process descends from another, which cannot be forged: the kernel keeps the chain of parents,
+ * and where a parent has ended, the session. A process joins a session only by being forked in it.
+ */
+function descentIn(processes: readonly ProcessStat[]): (child: ProcessStat, ancestor: ProcessStat) => boolean {
+  const byPid = new Map(processes.map((stat) => [stat.pid, stat]));
+
+  function hasAncestor(child: ProcessStat, pid: number): boolean {
+    let current: ProcessStat | undefined = child;
+    for (let generation = 0; current !== undefined && generation < MAX_GENERATIONS; generation += 1) {
+      if (current.parentPid === pid) return pid !== 0;
+      current = byPid.get(current.parentPid);
+    }
+    return false;
+  }
+
+  /** A runtime that somebody has started from a shell shares the session with whatever else was started there. */
+  function opensSessionAlone(stat: ProcessStat): boolean {
+    if (stat.session === stat.pid) return true;
+    const leader = byPid.get(stat.session);
+    return leader !== undefined && isRuntimeName(leader.comm) && hasAncestor(stat, leader.pid);
+  }
+
+  return (child, ancestor) =>
+    child.pid !== ancestor.pid &&
+    (hasAncestor(child, ancestor.pid) || (child.session === ancestor.session && opensSessionAlone(ancestor)));
 }

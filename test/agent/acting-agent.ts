@@ -1,8 +1,8 @@
+import { healPolicyOf } from "../../src/agent/agent.ts";
 import { type Cycle, type HealOrder, openCycle } from "../../src/agent/cycle.ts";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { AttemptBook } from "../../src/agent/policy/attempts.ts";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
-import { healPolicyOf } from "../../src/agent/policy/heal-policy.ts";
 import type { AgentEvent, AgentState } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { runLoop } from "../../src/agent/loop.ts";
+import { runLoop } from "../../src/agent/agent.ts";
 import type { Pace } from "../../src/agent/pace.ts";
 import type { AgentEvent } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";

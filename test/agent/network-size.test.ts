@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressesFor } from "../../src/agent/network-size.ts";
+import { addressesFor } from "../../src/agent/counts.ts";
 import { resultOf } from "../support/snapshot-builder.ts";
 
 const file = (network: string, ...addresses: string[]) => ({ ...resultOf("a"), network, addresses });

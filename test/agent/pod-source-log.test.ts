@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { logPodSourceChanges } from "../../src/agent/pod-source-log.ts";
+import { logPodSourceChanges } from "../../src/agent/cluster-side.ts";
 import type { Kubernetes } from "../../src/snapshot/types.ts";
 
 const WELL: Kubernetes = {

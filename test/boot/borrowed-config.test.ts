@@ -1,6 +1,6 @@
 import { parse } from "smol-toml";
 import { describe, expect, test } from "vitest";
-import { borrowedConfig } from "../../src/boot/borrowed-config.ts";
+import { borrowedConfig } from "../../src/boot/borrowed-runtime.ts";
 
 const PATH = "/etc/containerd/config.toml";
 

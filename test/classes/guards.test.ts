@@ -1,9 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { sortSandboxes } from "../../src/evidence/candidates.ts";
-import { isHeldInCluster, nodeHolds } from "../../src/evidence/cluster-holds.ts";
-import { isKubeletAlive } from "../../src/evidence/kubelet-alive.ts";
-import { finishedPhase, isStatic, isTerminating, podPresence } from "../../src/evidence/pod-presence.ts";
-import { isRecovering } from "../../src/evidence/recovering.ts";
+import { isRecovering, sortSandboxes } from "../../src/evidence/candidates.ts";
+import {
+  finishedPhase,
+  isHeldInCluster,
+  isKubeletAlive,
+  isStatic,
+  isTerminating,
+  nodeHolds,
+  podPresence,
+} from "../../src/evidence/pod-presence.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent, failed } from "../../src/host/source.ts";
 import { podUid } from "../../src/snapshot/ids.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkCniFiles } from "../../src/doctor/cni-files.ts";
+import { checkCniFiles } from "../../src/doctor/sources.ts";
 import type { KeeperState } from "../../src/keeper/keeper-state.ts";
 
 const RUNNING: KeeperState = { directories: 4, filesSynced: 120, waiting: 0, syncingSeconds: 0, problems: [] };

@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { classById } from "../../src/classes/index.ts";
 import { explainText } from "../../src/explain/lines.ts";
-import { normalise } from "../../src/explain/normalise.ts";
-import { recognise } from "../../src/explain/recognise.ts";
+import { normalise, recognise } from "../../src/explain/recognise.ts";
 import { subjectOf } from "../../src/explain/subject.ts";
 import { positives } from "./corpus.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { normalise } from "../../src/explain/normalise.ts";
+import { normalise } from "../../src/explain/recognise.ts";
 import { subjectOf } from "../../src/explain/subject.ts";
 
 const ID = "7c1f0e5ab2d94836f1a0c7be52d86e4913fa07cd2b6e8150947bd3f6ac8e210d";

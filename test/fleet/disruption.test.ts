@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { byDisruption } from "../../src/fleet/disruption.ts";
+import { byDisruption } from "../../src/fleet/gate.ts";
 import { actionOf, ENDING, KICK, QUARANTINE, REMOVAL } from "./actions.ts";
 
 test("moving cache files away disrupts no pod, however many there are", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReadText } from "../../src/kube/access.ts";
-import { inClusterAccess } from "../../src/kube/in-cluster.ts";
+import { inClusterAccess } from "../../src/kube/cluster.ts";
 import { SERVICE_ACCOUNT } from "../../src/kube/places.ts";
 
 const files: Readonly<Record<string, string>> = {

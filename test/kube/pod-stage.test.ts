@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type PodStage, podStage } from "../../src/kube/pod-stage.ts";
+import { type PodStage, podStage } from "../../src/kube/volume-users.ts";
 
 const RUNNING = { state: { running: { startedAt: "2026-11-15T03:20:00Z" } } };
 const ENDED = { state: { terminated: { exitCode: 0 } } };

@@ -1,7 +1,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { TextReader } from "../../src/runtime/text-reader.ts";
+import { TextReader } from "../../src/runtime/call.ts";
 
 describe("text in a message", () => {
   test("is read as the library reads it, wherever the message lies in its buffer", () => {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Container } from "../../src/runtime/gen/containerd/containers.ts";
 import { Timestamp } from "../../src/runtime/gen/google/protobuf/timestamp.ts";
-import { parseGoTime } from "../../src/snapshot/go-time.ts";
+import { parseGoTime } from "../../src/snapshot/metadata-records.ts";
 import { goTime } from "./metadata-tree.ts";
 
 test("a time is read to the millisecond", () => {

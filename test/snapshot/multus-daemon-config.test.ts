@@ -2,7 +2,7 @@ import { linkSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { valueOr } from "../../src/host/source.ts";
-import { withDaemonConfig } from "../../src/snapshot/multus-daemon-config.ts";
+import { withDaemonConfig } from "../../src/snapshot/cni-facts.ts";
 import { readMultusDaemon } from "../../src/snapshot/multus-health.ts";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
 import type { MultusConfig } from "../../src/snapshot/types.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readFlannelScratch } from "../../src/snapshot/flannel-scratch.ts";
+import { readFlannelScratch } from "../../src/snapshot/cni-facts.ts";
 import { judgeMultusCache, MULTUS_MARKER, readMultusCache } from "../../src/snapshot/multus-cache.ts";
 import { fill, ID, OTHER_ID, tempDir } from "./temp-dir.ts";
 

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { changingFile } from "./changing-file.ts";
+import { changingFile } from "./certificate.ts";
 
 export type Access =
   | { readonly kind: "granted" }

@@ -2,17 +2,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { CONDITION_TYPE } from "../../fleet/reports.ts";
 import { COUNTS_LEASE } from "../../fleet/shared-counts.ts";
+import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
+import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import { listAll } from "../../kube/list.ts";
-import { deleteCondition } from "./node-condition.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
+import { isSameMachine } from "../../snapshot/same-machine.ts";
+import { deleteCondition, readNode } from "./node-condition.ts";
 
-export interface WithdrawOptions {
+interface WithdrawOptions {
   readonly namespace: string;
   /** How long to wait for the agents' pods to be gone: one that runs would publish its condition again. */
   readonly waitMs: number;
 }
 
-export interface Withdrawn {
+interface Withdrawn {
   readonly nodes: readonly string[];
   readonly leases: readonly string[];
   /** Agents that were still there when the time was up. */
@@ -49,4 +53,30 @@ async function waitForAgents(api: Api, namespace: string, waitMs: number): Promi
     if (pods.length === 0 || waited >= waitMs) return pods.map(({ metadata }) => metadata.name);
     await sleep(POLL_MS);
   }
+}
+
+const REQUEST_MS = 5000;
+
+export interface OwnNode {
+  readonly openCluster: OpenCluster;
+  /** What the cluster calls it. */
+  readonly name: string;
+  readonly hostRoot: string;
+}
+
+/** Whether the cluster still shows a condition of this machine; a KubeError where that is unknown. */
+export async function findCondition({ openCluster, name, hostRoot }: OwnNode): Promise<"there" | "gone" | KubeError> {
+  const node = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => readNode(api, name)));
+  if (node instanceof KubeError) return isNoCluster(node) ? "gone" : node;
+  return node.condition !== undefined && isSameMachine(hostRoot, node) ? "there" : "gone";
+}
+
+export async function removeCondition({ openCluster, name }: OwnNode): Promise<KubeError | undefined> {
+  const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => deleteCondition(api, name)));
+  return outcome instanceof KubeError ? outcome : undefined;
+}
+
+/** A machine without credentials, or that is no node of the cluster, has nothing there to remove. */
+function isNoCluster({ kind }: KubeError): boolean {
+  return kind === "unusable" || kind === "not-found";
 }

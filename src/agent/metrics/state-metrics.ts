@@ -1,6 +1,6 @@
 import { classes } from "../../classes/index.ts";
+import { VERDICTS } from "../../evidence/finding.ts";
 import { isFailing, PENDING_REASONS } from "../../evidence/pending.ts";
-import { VERDICTS } from "../../evidence/verdict.ts";
 import type { NodeReport } from "../../report/node-report.ts";
 import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
 import { leaseSamples } from "./lease-samples.ts";

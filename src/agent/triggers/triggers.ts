@@ -2,14 +2,14 @@ import { posix } from "node:path";
 import { placesAt } from "../../distributions/index.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { valueOr } from "../../host/source.ts";
+import { watchDirectories as watchFiles } from "../../keeper/directory-watch.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
-import { watchDirectories } from "./directories.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { followRuntime } from "./runtime-events.ts";
 import type { OnHint } from "./trigger.ts";
 
-export interface TriggersOptions {
+interface TriggersOptions {
   readonly hostRoot: string;
   readonly cniCacheDir: string;
   readonly findSocket: () => Promise<string | undefined>;
@@ -21,7 +21,7 @@ export interface TriggersOptions {
 }
 
 /** Everything on the node itself that may cause a scan. */
-export interface Triggers {
+interface Triggers {
   /** What to watch changes with the node: called with the snapshot of each scan. */
   saw(snapshot: Pick<Snapshot, "cni" | "runtime">): void;
   close(): void;
@@ -68,5 +68,23 @@ function placesOf(
   return {
     directories: [...directories, ...networks, ...(multus === undefined ? [] : [multus])].map(onHost),
     logFiles: placesAt(runtime.endpoint).logFiles.map(onHost),
+  };
+}
+
+/** File notifications on directories that may not be there yet, and may be made again. */
+export interface DirectoryWatch {
+  /** Watches the directories that exist now. Cheap: called after every scan. */
+  refresh(paths: readonly string[]): void;
+  close(): void;
+}
+
+/** A directory that cannot be watched hints at nothing: the slow scan serves. */
+export function watchDirectories(onHint: OnHint): DirectoryWatch {
+  const watch = watchFiles((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
+  return {
+    refresh: (paths) => {
+      watch.refresh(paths);
+    },
+    close: () => watch.close(),
   };
 }

@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { halfMadeOf } from "../../evidence/half-made.ts";
+import { halfMadeOf } from "../../evidence/in-the-making.ts";
 import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";

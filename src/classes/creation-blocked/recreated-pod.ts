@@ -1,4 +1,4 @@
-import { isHeldInCluster } from "../../evidence/cluster-holds.ts";
+import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { PodRef, SandboxId } from "../../snapshot/ids.ts";

@@ -1,5 +1,5 @@
 import type { Detected } from "../../evidence/finding.ts";
-import { isSettled } from "../../evidence/settled.ts";
+import { isSettled } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -1,6 +1,6 @@
-import type { Candidate } from "../../evidence/candidates.ts";
-import { containerInWords } from "../../evidence/container-words.ts";
+import { type Candidate, isRecovering } from "../../evidence/candidates.ts";
 import {
+  containerInWords,
   endedInOrder,
   endWasLost,
   lostItsNetns,
@@ -10,10 +10,8 @@ import {
   wasTakenDown,
 } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { isKubeletAlive } from "../../evidence/kubelet-alive.ts";
-import { isTerminating } from "../../evidence/pod-presence.ts";
-import { isRecovering } from "../../evidence/recovering.ts";
-import { removalReports } from "../../evidence/removal-reports.ts";
+import { isKubeletAlive, isTerminating } from "../../evidence/pod-presence.ts";
+import { removalReports } from "../../evidence/reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";

@@ -1,6 +1,5 @@
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { podPresence } from "../../evidence/pod-presence.ts";
-import { isSettled } from "../../evidence/settled.ts";
+import { isSettled, podPresence } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { Sandbox } from "../../snapshot/types.ts";

@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected } from "../../evidence/finding.ts";
-import { halfMadeOf, heldUpInWords } from "../../evidence/half-made.ts";
+import { halfMadeOf, heldUpInWords } from "../../evidence/in-the-making.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import { missingPlugins } from "../../evidence/missing-plugins.ts";
 import { type UnknownId, unknownIds } from "../../evidence/unknown-ids.ts";

@@ -1,5 +1,4 @@
-import { daemonCalls } from "../../evidence/daemon-calls.ts";
-import { daemonFinding } from "../../evidence/daemon-finding.ts";
+import { daemonCalls, daemonFinding } from "../../evidence/daemon-finding.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import type { NodeView } from "../../evidence/view.ts";

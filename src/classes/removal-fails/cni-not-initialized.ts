@@ -1,6 +1,6 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { halfMadeOf, heldUpInWords } from "../../evidence/half-made.ts";
+import { halfMadeOf, heldUpInWords } from "../../evidence/in-the-making.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

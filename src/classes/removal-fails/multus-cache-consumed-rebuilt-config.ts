@@ -1,10 +1,10 @@
 import type { Candidate } from "../../evidence/candidates.ts";
 import { failsWithoutResult, networkReleased, wasNeverCreated } from "../../evidence/ending.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
-import { multusVariant } from "../../evidence/multus-variants.ts";
 import { podPresence } from "../../evidence/pod-presence.ts";
 import { lastEndingFailed } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
+import { multusVariant } from "../../evidence/versions/multus.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

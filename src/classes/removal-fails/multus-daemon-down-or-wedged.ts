@@ -2,8 +2,7 @@ import { distinctPods, podOfCall, podsInWords, podsWaitingForNetwork } from "../
 import { isOptedOut } from "../../evidence/candidates.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { runtimeUnreachable } from "../../evidence/log-context.ts";
-import { failingRemovals } from "../../evidence/removal-reports.ts";
-import { isTimeout } from "../../evidence/reports.ts";
+import { failingRemovals, isTimeout } from "../../evidence/reports.ts";
 import type { Step } from "../../evidence/step.ts";
 import { MULTUS } from "../../evidence/versions/multus.ts";
 import type { NodeView } from "../../evidence/view.ts";

@@ -1,5 +1,5 @@
-import { isHeldInCluster } from "../../evidence/cluster-holds.ts";
 import { type Detected, type Evidence, namedPods } from "../../evidence/finding.ts";
+import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { KnownPod } from "../../snapshot/types.ts";

@@ -1,13 +1,11 @@
 import { release } from "node:os";
 import { buildCommand } from "@stricli/core";
 import { observeNode } from "../../diagnose/observe-node.ts";
-import { checkCniFiles } from "../../doctor/cni-files.ts";
-import type { DoctorReport } from "../../doctor/doctor-report.ts";
+import { type DoctorReport, renderDoctor } from "../../doctor/doctor-report.ts";
 import { checkHost } from "../../doctor/host.ts";
 import { checkPermissions } from "../../doctor/permissions.ts";
 import { checkPrivileges } from "../../doctor/privileges.ts";
-import { renderDoctor } from "../../doctor/render.ts";
-import { checkSources } from "../../doctor/sources.ts";
+import { checkCniFiles, checkSources } from "../../doctor/sources.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { readRegularFile } from "../../host/safe-fs.ts";
 import { describeKeeper } from "../../keeper/keeper-state.ts";

@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
-import { nodeHolds } from "../../evidence/cluster-holds.ts";
+import { nodeHolds } from "../../evidence/pod-presence.ts";
 import { settleEarlierRuns } from "../../heal/execution/session.ts";
 import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";

@@ -1,18 +1,24 @@
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
 import type { Selection } from "../../diagnose/select.ts";
+import { stateDirLayout } from "../../heal/files/state-dir.ts";
+import type { UnderWay } from "../../heal/journal/in-flight.ts";
+import { type LiveRun, ownIdentity } from "../../heal/locks/run-lock.ts";
+import { asBeingHealed } from "../../report/being-healed.ts";
 import { buildReport } from "../../report/build.ts";
-import type { NodeReport } from "../../report/node-report.ts";
+import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
 import type { Snapshot } from "../../snapshot/types.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { list, onOff, takeLayout, targetsParameter, text } from "../flag-kinds.ts";
-import { runBeside, withHealingBeside } from "../healing-beside.ts";
 import type { Io } from "../io.ts";
 import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
 import { duration, SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
 import { showOneLine, showReport, type TableShape } from "../show-report.ts";
+import { stateDirOf } from "../state.ts";
 import { checkClassNames, narrowing, selectionOf, withSelection } from "../targets.ts";
 import type { Context } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
@@ -51,7 +57,7 @@ export const scanCommand = buildCommand<Flags, string[], Context>({
   },
 });
 
-export interface ScanFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
+interface ScanFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
   readonly oneLine?: boolean;
   readonly watch?: boolean;
   readonly namespace?: readonly string[];
@@ -62,7 +68,7 @@ const DEFAULT_INTERVAL_MS = 5000;
 const SHORTEST_INTERVAL_MS = 100;
 
 /** Reads the node, changes nothing. */
-export async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
+async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const { oneLine, watch, interval, namespace, all, noHeaders, quiet, ...forNode } = flags;
   const settings = await resolveSettings(forNode, io);
@@ -80,7 +86,6 @@ export async function runScan(asked: ScanFlags, targets: readonly string[], io: 
   if (watch !== true) return await show(io);
   const from = { value: interval, from: "--interval" };
   const intervalMs = (interval === undefined ? undefined : duration(from, SHORTEST_INTERVAL_MS)) ?? DEFAULT_INTERVAL_MS;
-  const { watchScan } = await import("../watch-scan.ts");
   return await watchScan(show, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
@@ -100,4 +105,88 @@ function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selecti
   const { diagnosis, alsoBlocking } = narrowing(selection, whole, snapshot.node)(whole);
   const shown = { ...diagnosis, findings: [...diagnosis.findings, ...alsoBlocking] };
   return withSelection(buildReport(snapshot, shown), selection);
+}
+
+const CLEAR_SCREEN = "\u001B[H\u001B[2J\u001B[3J";
+
+interface WatchOptions {
+  readonly intervalMs: number;
+  /** A line with the time above each report; documents for programs stay clean. */
+  readonly stamped: boolean;
+  readonly passes?: number;
+}
+
+/**
+ * Scans again and again until it is interrupted. A terminal is redrawn; elsewhere a report is appended when it differs
+ * from the one before. `passes` ends it after so many scans, for tests.
+ */
+async function watchScan(
+  scan: (io: Io) => Promise<ExitCode>,
+  { intervalMs, stamped, passes = Number.POSITIVE_INFINITY }: WatchOptions,
+  io: Io,
+): Promise<ExitCode> {
+  let before: string | undefined;
+  for (let pass = 1; ; pass++) {
+    const printed: string[] = [];
+    const code = await scan({ ...io, stdout: (output) => printed.push(output) });
+    const output = printed.join("");
+    const stamp = stamped ? `${new Date().toISOString()}\n` : "";
+    if (io.stdoutIsTerminal) io.stdout(CLEAR_SCREEN + stamp + output);
+    else if (output !== before) io.stdout(stamp + output);
+    before = output;
+    if (pass >= passes) return code;
+    await sleep(intervalMs);
+  }
+}
+
+/** The run that changes this node at this moment, if there is one. Most scans meet none, and load nothing for it. */
+async function runBeside(settings: NodeSettings): Promise<LiveRun | undefined> {
+  const stateDir = stateDirOf(settings);
+  if (!isNamed(stateDirLayout(stateDir).lock)) return undefined;
+  const { findLiveRun } = await import("../../heal/journal/in-flight.ts");
+  return await findLiveRun(stateDir, process.getuid?.() ?? 0, ownIdentity());
+}
+
+/** The report with what that run is treating under the name that it treats it by. */
+async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<NodeReport> {
+  const { sandboxesUnderWay } = await import("../../heal/journal/in-flight.ts");
+  let underWay: ReadonlyMap<string, UnderWay>;
+  try {
+    underWay = await sandboxesUnderWay(run);
+  } catch {
+    // What was found stands as it is where the journal cannot be read; whoever writes it says why.
+    return report;
+  }
+  return asBeingHealed(report, (sandboxId, found) => {
+    const treated = underWay.get(sandboxId);
+    return treated === undefined ? undefined : beingHealed(found, treated);
+  });
+}
+
+function beingHealed(found: ReportedFinding, { finding, class: classId, pid, since }: UnderWay): ReportedFinding {
+  return {
+    ...found,
+    id: finding,
+    class: classId,
+    summary: `unghost (process ${pid}) is healing it right now`,
+    evidence: [
+      { source: "unghost journal", fact: `process ${pid} began its last step for this sandbox at ${since}` },
+      { source: "scan", fact: `half-treated, it looks like ${found.class}` },
+      ...found.evidence,
+    ],
+    treatment: {
+      automatic: true,
+      reversible: false,
+      steps: [`leave it to process ${pid}, and scan again when that has ended`],
+    },
+  };
+}
+
+/** A run that has ended left its lock file empty. */
+function isNamed(lock: string): boolean {
+  try {
+    return statSync(lock).size > 0;
+  } catch {
+    return false;
+  }
 }

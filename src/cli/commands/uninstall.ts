@@ -1,12 +1,11 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
-import { findCondition, type OwnNode, removeCondition } from "../../agent/kube/remove-condition.ts";
+import { findCondition, type OwnNode, removeCondition } from "../../agent/kube/withdraw.ts";
 import { type HostWriter, hostWriter } from "../../boot/install/apply.ts";
 import { executableOnHost } from "../../boot/install/executable.ts";
 import { hostFiles } from "../../boot/install/host-files.ts";
 import { uninstallCommands } from "../../boot/install/service-manager.ts";
-import { mayPurge } from "../../boot/install/state-dir-purge.ts";
-import { planUninstall, type UninstallPlan } from "../../boot/install/uninstall-plan.ts";
+import { mayPurge, planUninstall, type UninstallPlan } from "../../boot/install/uninstall-plan.ts";
 import { describeError } from "../../host/system-error.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";

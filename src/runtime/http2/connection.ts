@@ -1,7 +1,7 @@
 import { BodySender } from "./body-sender.ts";
 import { ReceiveWindow } from "./flow-control.ts";
-import { checkFrame } from "./frame-rules.ts";
 import {
+  checkFrame,
   encodeFrame,
   encodeGoAway,
   encodeNumberFrame,

@@ -1,9 +1,8 @@
 import type { ByteSource } from "./byte-source.ts";
 import type { Damage } from "./damage.ts";
 import { branchElements, type Elements, type LeafElement, leafElements } from "./elements.ts";
-import { checkFreelist } from "./freelist.ts";
 import { BUCKET_HEADER_BYTES, PAGE_HEADER_BYTES, pageHeader, uint64, viewOf } from "./layout.ts";
-import { readMeta } from "./meta.ts";
+import { type Meta, readMeta } from "./meta.ts";
 import { type PageReader, pageReader } from "./page-reader.ts";
 
 export interface BoltBucket {
@@ -11,7 +10,7 @@ export interface BoltBucket {
   readonly buckets: ReadonlyMap<string, BoltBucket>;
 }
 
-export interface BoltReading {
+interface BoltReading {
   /** What was asked for, as far as it could be read. */
   readonly root: BoltBucket;
   /** Empty when the whole file checks out; at most MAX_DAMAGE places. */
@@ -156,4 +155,35 @@ const decoder = new TextDecoder();
 
 function textOf(key: Uint8Array): string {
   return decoder.decode(key);
+}
+
+const ID_BYTES = 8;
+/** The count that does not fit its 16 bits stands in the first place instead. */
+const COUNT_IS_FIRST = 0xffff;
+
+/** A page that is in use and also listed as free is overwritten by the next change. */
+function checkFreelist(meta: Meta, pages: PageReader, report: (damage: Damage) => void): void {
+  if (meta.freelist === undefined) return;
+  const page = pages.read(meta.freelist, ["freelist"]);
+  if (page === undefined) return;
+  const { header, bytes } = page;
+  const view = viewOf(bytes);
+  const isLong = header.count === COUNT_IS_FIRST;
+  const count = isLong ? uint64(view, PAGE_HEADER_BYTES) : header.count;
+  const start = PAGE_HEADER_BYTES + (isLong ? ID_BYTES : 0);
+  if (start + count * ID_BYTES > bytes.length) {
+    report({ page: header.id, reason: `claims ${count} free pages, more than fit into it` });
+    return;
+  }
+  for (let index = 0; index < count; index += 1) {
+    const id = uint64(view, start + index * ID_BYTES);
+    if (id < 2 || id >= meta.highWater) {
+      report({ page: header.id, reason: `lists page ${id} as free, which lies outside of the file` });
+      return;
+    }
+    if (pages.wasRead(id)) {
+      report({ page: id, reason: "is in use and also listed as free" });
+      return;
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { removeCondition } from "../../../src/agent/kube/remove-condition.ts";
+import { removeCondition } from "../../../src/agent/kube/withdraw.ts";
 import { openFleetGate } from "../../../src/fleet/gate.ts";
 import { ENDING } from "../../fleet/actions.ts";
 import { sighting } from "../page/agent-states.ts";

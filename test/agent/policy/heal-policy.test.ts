@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { healPolicyOf } from "../../../src/agent/agent.ts";
 import type { AgentPolicy, ClassMode } from "../../../src/agent/policy/agent-policy.ts";
 import { defaultAgentPolicy } from "../../../src/agent/policy/default-policy.ts";
-import { healPolicyOf } from "../../../src/agent/policy/heal-policy.ts";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { planHealing } from "../../../src/plan/plan.ts";
 import { diagnosed, named } from "../../support/diagnosed.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type DirectoryWatch, watchDirectories } from "../../../src/agent/triggers/directories.ts";
+import { type DirectoryWatch, watchDirectories } from "../../../src/agent/triggers/triggers.ts";
 import { tempDir } from "../../snapshot/temp-dir.ts";
 import { type Hints, hints } from "./hints.ts";
 
