@@ -1,7 +1,7 @@
 # Everything a fresh Debian 12 with Node 20 and npm needs is set up by the targets themselves.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test sessions picture mutation release release-test packages image demo bench power-cuts chaos soak docs clean
+.PHONY: help setup gen build lint test unit e2e cluster-test boot-test multus-test sessions picture mutation release release-test packages library talos image demo bench power-cuts chaos soak docs clean
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 # The status page shares a few words with the rest.
@@ -80,7 +80,13 @@ image: setup ## dist/image: the container image for amd64 and arm64 as an OCI la
 packages: release ## dist/packages: .deb and .rpm for amd64 and arm64; needs Go
 	node scripts/packages.ts
 
-release-test: release image packages ## the release is reproducible, and runs on the machines it is for
+library: setup ## dist/unghost-VERSION.tgz: failure classes, explain and report types as an npm package
+	node scripts/library.ts
+
+talos: setup ## dist/talos: the system extension for Talos as an OCI layout, and its machine-config patch
+	node scripts/talos.ts
+
+release-test: release image packages library talos ## the release is reproducible, and runs on the machines it is for
 	vitest run --project release
 
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some

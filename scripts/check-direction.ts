@@ -84,6 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "host",
     "evidence",
   ],
+  library: ["report", "explain", "classes"],
   main: ["cli", "child"],
 };
 

@@ -12,9 +12,12 @@ import { compileExecutable } from "./executable.ts";
 import { bundledPackages } from "./release/bundled-packages.ts";
 import { billOfMaterials, thirdPartyLicences } from "./release/documents.ts";
 import { engineFor, engineVersion, TARGETS } from "./release/engines.ts";
+import { homebrewFormula, krewManifest, type ReleasedArchive } from "./release/plugin-manifests.ts";
 
 const OUT = process.argv[2] ?? "dist/release";
 const { version } = manifest;
+/** Where the archives will be downloaded from. */
+const BASE_URL = process.env["UNGHOST_BASE_URL"] ?? `https://downloads.example/unghost/v${version}`;
 
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
@@ -27,6 +30,7 @@ const documents = {
 };
 
 const sums: string[] = [];
+const archives: ReleasedArchive[] = [];
 publish("install.sh", readFileSync("deploy/install.sh"));
 publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
 for (const target of TARGETS) {
@@ -42,15 +46,23 @@ for (const target of TARGETS) {
       ([file, text]) => ({ type: "file", path: `${name}/${file}`, content: Buffer.from(text), mode: 0o644 }) as const,
     ),
   ]);
-  const size = publish(`${name}.tar.gz`, gzipSync(archive, { level: 9 }));
+  const compressed = gzipSync(archive, { level: 9 });
+  const size = publish(`${name}.tar.gz`, compressed);
+  if (target.libc === "glibc") archives.push({ arch: target.arch, name, sha256: sha256(compressed) });
   console.log(`${name}: executable ${megabytes(content.length)}, archive ${megabytes(size)}`);
 }
+publish("unghost.krew.yaml", Buffer.from(krewManifest(version, BASE_URL, archives)));
+publish("unghost.rb", Buffer.from(homebrewFormula(version, BASE_URL, archives)));
 writeFileSync(join(OUT, "SHA256SUMS"), sums.join(""));
 
 function publish(file: string, content: Buffer): number {
   writeFileSync(join(OUT, file), content);
-  sums.push(`${createHash("sha256").update(content).digest("hex")}  ${file}\n`);
+  sums.push(`${sha256(content)}  ${file}\n`);
   return content.length;
+}
+
+function sha256(content: Buffer): string {
+  return createHash("sha256").update(content).digest("hex");
 }
 
 function megabytes(bytes: number): string {

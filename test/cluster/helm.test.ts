@@ -147,7 +147,7 @@ async function everything(story: Cluster): Promise<readonly string[]> {
 
 test("helm accepts the chart with everything on, refuses wrong values, and deploy/kubernetes is what it renders", async () => {
   const helm = await ensureHelm();
-  const switchedOn = ["podMonitor", "prometheusRule", "dashboard", "networkPolicy"].map(
+  const switchedOn = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "networkPolicy"].map(
     (key) => `--set=${key}.enabled=true`,
   );
   const disabled = "--set=prometheusRule.disabled={RunPodSandboxFailing}";
@@ -158,7 +158,8 @@ test("helm accepts the chart with everything on, refuses wrong values, and deplo
   const current = await run([process.execPath, "scripts/manifests.ts", "--check"]);
 
   expect(stdout).not.toContain("alert: RunPodSandboxFailing");
-  for (const kind of ["PodMonitor", "PrometheusRule", "NetworkPolicy"]) expect(stdout).toContain(`kind: ${kind}`);
+  for (const kind of ["PodMonitor", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"])
+    expect(stdout).toContain(`kind: ${kind}`);
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("mode")]);
   expect(current).toMatchObject({ code: 0, stderr: "" });
 });

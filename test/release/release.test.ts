@@ -32,6 +32,23 @@ test("two builds of the release have the same bytes", async () => {
   }
 });
 
+test("krew manifest and Homebrew formula name the archives of this release with their sums", () => {
+  const sums = new Map(
+    [...readFileSync(join(RELEASE, "SHA256SUMS"), "utf8").matchAll(/^(\w+) {2}(.+)$/gm)].map(([, sum, file = ""]) => [
+      file,
+      sum,
+    ]),
+  );
+  for (const manifestOf of ["unghost.krew.yaml", "unghost.rb"]) {
+    const text = readFileSync(join(RELEASE, manifestOf), "utf8");
+    for (const arch of ["amd64", "arm64"]) {
+      const archive = `unghost-${manifest.version}-linux-${arch}.tar.gz`;
+      expect(text).toContain(archive);
+      expect(text).toContain(sums.get(archive));
+    }
+  }
+});
+
 test("the archive of this machine runs without Node", async () => {
   const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
   onTestFinished(() => rm(dir, { recursive: true }));

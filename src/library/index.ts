@@ -1,0 +1,61 @@
+/** The read-only parts of unghost for other programs: the failure classes, log recognition, and the report's type. */
+import * as v from "valibot";
+import type { FailureClass } from "../classes/failure-class.ts";
+import { classes } from "../classes/index.ts";
+import { explainText } from "../explain/lines.ts";
+import type { Match } from "../explain/recognise.ts";
+import { type NodeReport, NodeReportSchema } from "../report/node-report.ts";
+
+export type { Match } from "../explain/recognise.ts";
+export type { NodeReport, ReportedAction, ReportedFinding, ReportedPending } from "../report/node-report.ts";
+
+/** What is known about one failure class. */
+export type FailureClassInfo = Pick<
+  FailureClass,
+  | "id"
+  | "code"
+  | "category"
+  | "title"
+  | "explanation"
+  | "mechanism"
+  | "versions"
+  | "treatment"
+  | "byHand"
+  | "danger"
+  | "links"
+>;
+
+export const failureClasses: readonly FailureClassInfo[] = classes.map(
+  ({ id, code, category, title, explanation, mechanism, versions, treatment, byHand, danger, links }) => ({
+    id,
+    code,
+    category,
+    title,
+    explanation,
+    mechanism,
+    versions,
+    treatment,
+    byHand,
+    danger,
+    links,
+  }),
+);
+
+export interface Explanation extends Match {
+  readonly info: FailureClassInfo;
+}
+
+/** The failure classes that log lines stand for, in the order of the lines; the likeliest class of a line first. */
+export function explain(text: string): readonly Explanation[] {
+  return explainText(text)
+    .flat()
+    .flatMap((match) => {
+      const info = failureClasses.find(({ id }) => id === match.class);
+      return info === undefined ? [] : [{ ...match, info }];
+    });
+}
+
+/** Checks what `unghost scan -o json` printed. Throws where it is not a report of this API version. */
+export function parseNodeReport(json: string): NodeReport {
+  return v.parse(NodeReportSchema, JSON.parse(json));
+}

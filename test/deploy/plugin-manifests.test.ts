@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { homebrewFormula, krewManifest } from "../../scripts/release/plugin-manifests.ts";
+
+const ARCHIVES = [
+  { arch: "amd64", name: "unghost-1.2.3-linux-amd64", sha256: "a".repeat(64) },
+  { arch: "arm64", name: "unghost-1.2.3-linux-arm64", sha256: "b".repeat(64) },
+] as const;
+const BASE = "https://downloads.example/v1.2.3";
+
+test("the krew manifest names each archive with its sum, and the program in it", () => {
+  const manifest = parse(krewManifest("1.2.3", BASE, ARCHIVES)) as {
+    kind: string;
+    spec: { version: string; shortDescription: string; platforms: object[] };
+  };
+
+  expect(manifest).toMatchObject({ kind: "Plugin", metadata: { name: "unghost" }, spec: { version: "v1.2.3" } });
+  // krew's own limit.
+  expect(manifest.spec.shortDescription.length).toBeLessThanOrEqual(50);
+  expect(manifest.spec.platforms).toEqual(
+    ARCHIVES.map(({ arch, name, sha256 }) => ({
+      selector: { matchLabels: { os: "linux", arch } },
+      uri: `${BASE}/${name}.tar.gz`,
+      sha256,
+      files: [
+        { from: `${name}/unghost`, to: "." },
+        { from: `${name}/LICENSE`, to: "." },
+      ],
+      bin: "unghost",
+    })),
+  );
+});
+
+test("the Homebrew formula names each archive with its sum", () => {
+  const formula = homebrewFormula("1.2.3", BASE, ARCHIVES);
+
+  for (const { name, sha256 } of ARCHIVES) {
+    expect(formula).toContain(`url "${BASE}/${name}.tar.gz"\n      sha256 "${sha256}"`);
+  }
+  // Every block is closed.
+  expect(formula.match(/\b(class|do|def)\b/g)?.length).toBe(formula.match(/^\s*end$/gm)?.length);
+});
