@@ -38,8 +38,8 @@ const LEAST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
 /** How long a directory that was made again, or cannot be watched, may go unnoticed. */
 const REFRESH_MS = 1000;
-/** What is noticed meanwhile waits for no more than these. */
-const FILES_A_BATCH = 256;
+/** A batch is followed by a pause: few of them work through a sweep of thousands. Files noticed meanwhile wait for one batch. */
+const FILES_A_BATCH = 1024;
 
 export function openKeeper(options: KeeperOptions): Keeper {
   const sync = options.sync ?? syncEntries;
