@@ -5,6 +5,7 @@ import { type LabNode, startNode } from "../lab/node.ts";
 import { runPod } from "../lab/pods.ts";
 import { until } from "../lab/poll.ts";
 import { type Service, service } from "../lab/service.ts";
+import { mountSlowDisk, type SlowDisk, whyNoSlowDisk } from "../lab/slow-disk.ts";
 import type { Result } from "./result.ts";
 
 const BLOCKS = 12;
@@ -12,6 +13,7 @@ const PODS_A_BLOCK = 10;
 /** Five pods a second, each made and deleted. */
 const EVERY_MS = 200;
 const MOST_TIMES_WITHOUT = 1.05;
+const CNI_DIR = "/var/lib/cni";
 const CALL = { timeoutMs: 60_000 };
 const GUARD_MS = 60_000;
 /** USER_HZ, by which the kernel counts a process's time. */
@@ -22,10 +24,19 @@ interface Latencies {
   readonly del: number[];
 }
 
+export interface KeeperCostOptions {
+  readonly blocks?: number;
+  /** The plugins' files on a disk that takes only this many writes a second. */
+  readonly slowWritesPerSecond?: number;
+}
+
 /** What the keeper costs while pods are created and deleted: with and without it by turns, on an ext4 loop device. */
-export async function benchKeeperCost(unghost: string, blocks: number = BLOCKS): Promise<Result> {
-  const title = `pods made and deleted at 5 a second, with and without unghost keep, ${blocks} blocks of ${PODS_A_BLOCK} each by turns`;
-  const why = await whyNoLoopDisk("ext4");
+export async function benchKeeperCost(unghost: string, options: KeeperCostOptions = {}): Promise<Result> {
+  const { blocks = BLOCKS, slowWritesPerSecond } = options;
+  const slow =
+    slowWritesPerSecond === undefined ? "" : `, ${CNI_DIR} on a disk with ${slowWritesPerSecond} writes a second`;
+  const title = `pods made and deleted at 5 a second, with and without unghost keep, ${blocks} blocks of ${PODS_A_BLOCK} each by turns${slow}`;
+  const why = (await whyNoLoopDisk("ext4")) ?? (slowWritesPerSecond === undefined ? undefined : whyNoSlowDisk());
   if (why !== undefined) return { title, rows: [], bars: [], notes: [`not run: ${why}`] };
   const node = await startNode({ disk: "ext4" });
   const keeper = service(node, "keep", "/var/log/keep.log", [unghost, "keep"]);
@@ -33,7 +44,9 @@ export async function benchKeeperCost(unghost: string, blocks: number = BLOCKS):
   const kept: Latencies = { add: [], del: [] };
   let cpuMs = 0;
   let peakMb = 0;
+  let disk: SlowDisk | undefined;
   try {
+    if (slowWritesPerSecond !== undefined) disk = await mountSlowDisk(node, CNI_DIR, slowWritesPerSecond);
     // The first pods of a node are slower than the rest.
     await churn(node, "warm", { add: [], del: [] });
     for (let block = 0; block < blocks; block++) {
@@ -46,6 +59,7 @@ export async function benchKeeperCost(unghost: string, blocks: number = BLOCKS):
       await keeper.end("TERM");
     }
   } finally {
+    disk?.release();
     await node.destroy();
   }
   const seconds = (blocks * PODS_A_BLOCK * EVERY_MS) / 1000;

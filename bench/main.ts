@@ -28,6 +28,7 @@ const benchmarks = [
   () => benchHeal(unghost, { containers: ["main"] }),
   () => benchAgent(unghost),
   () => benchKeeperCost(unghost),
+  () => benchKeeperCost(unghost, { slowWritesPerSecond: 20 }),
   ...powerCuts("none"),
   ...powerCuts("keep"),
   ...powerCuts("agent"),
