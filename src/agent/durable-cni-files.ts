@@ -46,6 +46,7 @@ export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {
       roots: pluginRoots({ ...options, confDir: () => confDir }),
       onSynced: (seconds) => {
         filesSynced += seconds.length;
+        log.debug({ files: seconds.length, slowestSeconds: Math.max(...seconds) }, "CNI files synced");
         store.publish({ kind: "cni-files-synced", seconds });
         publishing ??= setTimeout(publish, PUBLISH_MS).unref();
       },
