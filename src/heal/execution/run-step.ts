@@ -11,7 +11,7 @@ import type { EndProcessTools } from "../steps/end-process.ts";
 import type { FreeCniLockTools } from "../steps/free-cni-lock.ts";
 import type { RestartPodTools } from "../steps/kick-pod.ts";
 import type { MultusMarkerTools } from "../steps/multus-marker.ts";
-import type { QuarantineTools } from "../steps/quarantine.ts";
+import type { QuarantineTools } from "../steps/quarantine-file.ts";
 import type { ReleaseAddressesTools } from "../steps/release-addresses.ts";
 import type { RemoveNetnsTools } from "../steps/remove-netns.ts";
 import { type RemoveSandboxTools, removeSandbox } from "../steps/remove-sandbox.ts";
@@ -53,7 +53,7 @@ async function dispatch(step: Step, finding: Finding, tools: StepTools): Promise
       return await removeSandbox(step.sandboxId, finding, tools);
     case "quarantine-file": {
       if (isGone(step.path, tools)) return { kind: "unneeded" };
-      const { quarantineStep } = await import("../steps/quarantine.ts");
+      const { quarantineStep } = await import("../steps/quarantine-file.ts");
       return await quarantineStep(step, finding, tools);
     }
     case "await-kubelet": {

@@ -66,7 +66,7 @@ async function acquireLock(options: RunLockOptions, words: LockWords): Promise<O
     if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);
     if (lock.kind === "busy") return refuse(words.busy(holderWords(readHolder(path), own), path), words.next, "lock");
     const former = readHolder(path);
-    const isHeldByFile = former?.kernelLock !== true && former !== undefined && livenessOf(former, own) === "alive";
+    const isHeldByFile = former?.kernelLock !== true && former !== undefined && stateOfProcess(former, own) === "alive";
     if (!isHeldByFile) return named(path, { ...own, kernelLock: true, ...(run === undefined ? {} : { run }) }, lock);
     lock.release();
     if (waited >= waitMs) return refuse(words.busy(holderWords(former, own), path), words.next, "lock");
@@ -110,7 +110,7 @@ export async function liveRun(
 ): Promise<LiveRun | undefined> {
   if (!(await isKernelLocked(lock))) return undefined;
   const holder = readHolder(lock);
-  if (holder?.run === undefined || livenessOf(holder, own) === "dead") return undefined;
+  if (holder?.run === undefined || stateOfProcess(holder, own) === "dead") return undefined;
   return { run: holder.run, pid: holder.pid, journal };
 }
 
@@ -180,7 +180,7 @@ export function ownIdentity(): ProcessIdentity {
 }
 
 /** `unknown`: it lives, or lived, where its pid cannot be resolved. */
-function livenessOf(other: ProcessIdentity, own: ProcessIdentity): "alive" | "dead" | "unknown" {
+function stateOfProcess(other: ProcessIdentity, own: ProcessIdentity): "alive" | "dead" | "unknown" {
   if (other.boot !== own.boot) return "dead";
   if (other.pidNamespace !== own.pidNamespace) return "unknown";
   return startOf(other.pid) === other.startedSecondsAfterBoot ? "alive" : "dead";
