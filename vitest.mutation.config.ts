@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** For `make mutation`: the unit tests of the module that scripts/mutation.ts mutates at the moment. */
+/** For `make mutation`: the unit tests of the module that scripts/mutation mutates at the moment. */
 export default defineConfig({
   test: {
     include: (process.env["MUTATION_TESTS"] ?? "").split(",").filter(Boolean),

@@ -10,6 +10,11 @@ const REASON_UNUSED = "nothing here reads why a source is absent";
 const SAVES_WORK = "only saves work";
 const NEVER_NEWEST = "a zero time is older than any other";
 const NO_SUCH_ID = "no process, shim or task has an id that is not 64 hex digits";
+const DEADLINE_ITSELF = "differs only in the microsecond of the deadline";
+const NOT_EMPTY = "what was kept lies in the directory, which is then not empty";
+const NO_DIRECTORY = "without the directory nothing lies aside";
+const UNSEEN_SYNC =
+  "a sync; what a power cut brings back of entries that the journal calls pruned, the next prune deletes";
 
 export const EQUIVALENT: readonly Equivalent[] = [
   { file: "src/heal/execution/prove.ts", change: '"the runtime is not containerd" -> ""', reason: REASON_UNUSED },
@@ -35,5 +40,128 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: "src/plan/obstacles.ts",
     change: 'mode === "automatic" -> true',
     reason: "the class that these findings borrow is treated automatically",
+  },
+  { file: "src/heal/execution/session.ts", change: "{ settledAs: undefined } -> {}", reason: "both are undefined" },
+  {
+    file: "src/heal/execution/session.ts",
+    change: "options.by === undefined -> false",
+    reason: "an undefined field is not written",
+  },
+  {
+    file: "src/heal/journal/history.ts",
+    change: 'entry.event === "resumed" -> false',
+    reason: "`resumed` has no id, so no record is known under it",
+  },
+  {
+    file: "src/heal/journal/history.ts",
+    change: '"resumed" -> ""',
+    reason: "`resumed` has no id, so no record is known under it",
+  },
+  { file: "src/heal/journal/reader.ts", change: '"" -> "Stryker was here!"', reason: "neither is a number" },
+  {
+    file: "src/heal/journal/reader.ts",
+    change: "{ bigint: true } -> {}",
+    reason: "differs only for inode numbers beyond 2^53",
+  },
+  { file: "src/heal/journal/reader.ts", change: "true -> false", reason: "differs only for inode numbers beyond 2^53" },
+  {
+    file: "src/heal/journal/reader.ts",
+    change: '[] -> ["Stryker was here"]',
+    reason: "where the directory is missing, so is every file in it",
+  },
+  { file: "src/heal/journal/recover.ts", change: "parent !== undefined -> true", reason: NO_DIRECTORY },
+  { file: "src/heal/journal/recover.ts", change: 'settled.how !== "completed" -> true', reason: NOT_EMPTY },
+  { file: "src/heal/journal/recover.ts", change: '"completed" -> ""', reason: NOT_EMPTY },
+  {
+    file: "src/heal/journal/unsettled.ts",
+    change: '"" -> "Stryker was here!"',
+    reason: "no entry has such an event or id",
+  },
+  {
+    file: "src/heal/journal/unsettled.ts",
+    change: '[] -> ["Stryker was here"]',
+    reason: "the groups of a match come after its first element",
+  },
+  { file: "src/heal/quarantine/inventory.ts", change: "ids.length === 0 -> false", reason: SAVES_WORK },
+  { file: "src/heal/quarantine/move-away.ts", change: 'moved === "changed" -> true', reason: NOT_EMPTY },
+  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> true", reason: UNSEEN_SYNC },
+  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> false", reason: UNSEEN_SYNC },
+  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length >= 0", reason: UNSEEN_SYNC },
+  { file: "src/heal/quarantine/prune.ts", change: "outcomes.length > 0 -> outcomes.length <= 0", reason: UNSEEN_SYNC },
+  {
+    file: "src/heal/steps/await-kubelet.ts",
+    change: "performance.now() < deadline -> performance.now() <= deadline",
+    reason: DEADLINE_ITSELF,
+  },
+  {
+    file: "src/heal/steps/end-process.ts",
+    change: "performance.now() < deadline -> performance.now() <= deadline",
+    reason: DEADLINE_ITSELF,
+  },
+  {
+    file: "src/heal/steps/free-cni-lock.ts",
+    change: "performance.now() < deadline -> performance.now() <= deadline",
+    reason: DEADLINE_ITSELF,
+  },
+  {
+    file: "src/heal/steps/restart-daemon.ts",
+    change: "performance.now() < deadline -> performance.now() <= deadline",
+    reason: DEADLINE_ITSELF,
+  },
+  {
+    file: "src/heal/steps/free-cni-lock.ts",
+    change: "waitedMs >= waits.kubeletMs -> waitedMs > waits.kubeletMs",
+    reason: DEADLINE_ITSELF,
+  },
+  {
+    file: "src/heal/steps/delete-volume-attachment.ts",
+    change: "uid !== deleted.uid -> true",
+    reason: "the deleted one was seen to be gone before",
+  },
+  {
+    file: "src/heal/steps/drop-empty-lease.ts",
+    change: '"keep" -> ""',
+    reason: "identifyFile has refused a link before",
+  },
+  {
+    file: "src/heal/steps/end-process.ts",
+    change: "{ id: step.sandboxId } -> {}",
+    reason: "the id is searched for in the answer; only more is listed",
+  },
+  {
+    file: "src/heal/steps/end-process.ts",
+    change: '[] -> ["Stryker was here"]',
+    reason: "what has neither an id nor a pid matches nothing",
+  },
+  {
+    file: "src/heal/steps/end-process.ts",
+    change: 'comparePidNamespace(hostRoot).kind !== "own" -> false',
+    reason: "a foreign namespace was refused before, and a process does not change its own",
+  },
+  {
+    file: "src/heal/steps/end-process.ts",
+    change: "stat?.startedSecondsAfterBoot -> stat.startedSecondsAfterBoot",
+    reason: "the line that the kernel writes always parses",
+  },
+  {
+    file: "src/heal/steps/free-cni-lock.ts",
+    change: '"end-process" -> ""',
+    reason: "endProcess does not read the kind of its step",
+  },
+  {
+    file: "src/heal/steps/kick-pod.ts",
+    change: '"" -> "Stryker was here!"',
+    reason: "containers without a name share one, whatever it is",
+  },
+  {
+    file: "src/heal/steps/remove-sandbox.ts",
+    change: '"" -> "Stryker was here!"',
+    reason: "neither is an absolute path",
+  },
+  { file: "src/heal/steps/replay-del.ts", change: '[] -> ["Stryker was here"]', reason: "no pod has such an address" },
+  {
+    file: "src/heal/steps/replay-del.ts",
+    change: '"" -> "Stryker was here!"',
+    reason: "splitting a string always gives a first part",
   },
 ];

@@ -130,8 +130,24 @@ function unexpected(what: string): Promise<never> {
   return Promise.reject(new Error(`unexpected ${what}`));
 }
 
+/** A call without a deadline would hang with a runtime that hangs: it fails the test. */
+function withDeadlines<T extends object>(client: T): T {
+  return new Proxy(client, {
+    get(target, name, receiver) {
+      const value: unknown = Reflect.get(target, name, receiver);
+      if (typeof value !== "function" || name === "close") return value;
+      return (...args: readonly unknown[]): unknown => {
+        const options = args.at(-1);
+        const hasDeadline = typeof options === "object" && options !== null && "timeoutMs" in options;
+        if (!hasDeadline) return Promise.reject(new Error(`${String(name)} was called without a deadline`));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
+
 function fakeCri(answers: Partial<CriClient>): CriClient {
-  return {
+  return withDeadlines({
     path: "/run/fake.sock",
     version: () => unexpected("Version"),
     status: () => unexpected("Status"),
@@ -153,11 +169,11 @@ function fakeCri(answers: Partial<CriClient>): CriClient {
     },
     close: () => undefined,
     ...answers,
-  };
+  });
 }
 
 export function fakeContainerd(answers: Partial<ContainerdClient> = {}): ContainerdClient {
-  return {
+  return withDeadlines({
     listContainers: () => unexpected("containers"),
     findContainers: () => unexpected("containers"),
     deleteContainer: () => unexpected("the deletion of a container"),
@@ -171,5 +187,5 @@ export function fakeContainerd(answers: Partial<ContainerdClient> = {}): Contain
     },
     close: () => undefined,
     ...answers,
-  };
+  });
 }

@@ -16,25 +16,25 @@ const ENDS: ReadonlySet<string> = new Set(["done", "undone", "pruned"]);
 export async function readUnsettled(journalPath: string): Promise<readonly HistoryRecord[]> {
   const ended = new Map<string, boolean>();
   const note = (line: RawLine): boolean => {
-    const head = headOf(line);
-    if (head !== undefined) ended.set(head.id, ENDS.has(head.event) && isWhole(line));
+    const { event, id } = headOf(line);
+    ended.set(id, ENDS.has(event) && isWhole(line));
     return false;
   };
   await foldHistory(readJournal(journalPath, note));
-  const { records } = await foldHistory(readJournal(journalPath, (line) => ended.get(headOf(line)?.id ?? "") !== true));
+  const { records } = await foldHistory(readJournal(journalPath, (line) => ended.get(headOf(line).id) !== true));
   return records.filter(({ state }) => !ENDS.has(state));
 }
 
 /** The end of a line may have been torn off, and then it counts for nothing. */
-function isWhole({ bytes, isCut }: RawLine): boolean {
-  return !isCut && parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
+function isWhole({ bytes }: RawLine): boolean {
+  return parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
 }
 
-function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } | undefined {
-  if (isCut) return undefined;
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, HEAD_BYTES)).toString("latin1");
-  const [, event, id] = HEAD.exec(text) ?? [];
-  return event === undefined || id === undefined ? undefined : { event, id };
+/** Of a line in any other form: no event and no id. */
+function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } {
+  const line = Buffer.from(bytes.buffer, bytes.byteOffset, isCut ? 0 : bytes.length);
+  const [, event = "", id = ""] = HEAD.exec(line.toString("latin1", 0, HEAD_BYTES)) ?? [];
+  return { event, id };
 }
 
 /**

@@ -79,7 +79,7 @@ async function untilGone(api: Api, { name, uid }: DeleteStep, tools: PollTools):
   for (let waited = 0; ; waited += POLL_MS) {
     const now = await getAttachment(api, name);
     if (now === undefined || now.attachment.uid !== uid) return { kind: "done" };
-    if (waited > GONE_MS || tools.interruption.stop.aborted) {
+    if (waited >= GONE_MS || tools.interruption.stop.aborted) {
       return failed({ code: "attachment-still-there", finalizers: now.attachment.finalizers });
     }
     await tools.sleep(POLL_MS);

@@ -143,18 +143,14 @@ function signalProcess(
   { pid, startedSecondsAfterBoot }: Pick<ProcessRef, "pid" | "startedSecondsAfterBoot">,
   signal: "SIGTERM" | "SIGKILL",
   hostRoot: string,
-): "sent" | "gone" | "foreign" {
-  if (pid <= 1) return "foreign";
-  if (comparePidNamespace(hostRoot).kind !== "own") return "foreign";
+): void {
+  if (pid <= 1 || comparePidNamespace(hostRoot).kind !== "own") return;
   try {
     // In our own /proc: its pids are the ones that kill(2) takes.
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
-    if (stat?.startedSecondsAfterBoot !== startedSecondsAfterBoot) return "gone";
-    process.kill(pid, signal);
-    return "sent";
+    if (stat?.startedSecondsAfterBoot === startedSecondsAfterBoot) process.kill(pid, signal);
   } catch (error) {
     // Ended by itself in between: that is what was wanted.
-    if (errorCode(error) === "ENOENT" || errorCode(error) === "ESRCH") return "gone";
-    throw error;
+    if (errorCode(error) !== "ENOENT" && errorCode(error) !== "ESRCH") throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DEFAULT_WAITS, uninterrupted } from "../../../src/heal/execution/waits.ts";
+import { DEFAULT_WAITS, type Interruption, uninterrupted } from "../../../src/heal/execution/waits.ts";
 import { nodeReadiness } from "../../../src/heal/steps/free-cni-lock.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
@@ -15,10 +15,21 @@ function apiWith(...conditions: readonly object[]): Api {
   return fakeApi({ get: () => Promise.resolve({ status: { conditions: [next()] } }) });
 }
 
-function ask(node: string | undefined, api: Api | undefined, kubeletMs = DEFAULT_WAITS.kubeletMs) {
+const TOOLS = { interruption: uninterrupted(), sleep: () => Promise.resolve(), waits: DEFAULT_WAITS };
+
+function ask(
+  node: string | undefined,
+  api: Api | undefined,
+  kubeletMs = DEFAULT_WAITS.kubeletMs,
+  interruption: Pick<Interruption, "stop"> = uninterrupted(),
+) {
   const tools = {
-    interruption: uninterrupted(),
-    cluster: () => Promise.resolve(api),
+    interruption,
+    cluster: (deadlineMs: number) => {
+      // The API is open for as long as kubelet is waited for, and one query longer.
+      expect(deadlineMs).toBe(kubeletMs + DEFAULT_WAITS.queryMs);
+      return Promise.resolve(api);
+    },
     sleep: () => Promise.resolve(),
     waits: { ...DEFAULT_WAITS, kubeletMs },
   };
@@ -43,10 +54,34 @@ describe("whether the node turns Ready", () => {
     });
   });
 
+  test("is not waited for when the run is to end", async () => {
+    const { code, words } = await ask("n1", apiWith(DOWN, READY), undefined, { stop: AbortSignal.abort() });
+    expect(code).toBe("node-not-ready");
+    expect(words).toMatch(/node n1 is not Ready after 0s: container runtime is down/);
+  });
+
+  test("the API is closed afterwards, and a mistake of unghost's own is not taken for an answer", async () => {
+    let closed = 0;
+    const close = () => {
+      closed += 1;
+    };
+    await ask("n1", { ...apiWith(READY), close });
+    const broken = { ...apiWith(READY), close, get: () => Promise.reject(new TypeError("a mistake")) };
+    await expect(ask("n1", broken)).rejects.toThrow("a mistake");
+    expect(closed).toBe(2);
+  });
+
   test("is reported as unknown without an API server", async () => {
     const down = fakeApi({ get: () => Promise.reject(new KubeError("unreachable", "connection refused")) });
-    expect(await ask(undefined, apiWith(READY))).toMatchObject({ code: "node-not-asked" });
-    expect(await ask("n1", undefined)).toMatchObject({ code: "node-not-asked" });
+    expect(await ask(undefined, apiWith(READY))).toMatchObject({
+      code: "node-not-asked",
+      words: expect.stringContaining("no API server"),
+    });
+    expect(await ask("n1", undefined)).toMatchObject({
+      code: "node-not-asked",
+      words: expect.stringContaining("no Kubernetes API"),
+    });
+    expect(await nodeReadiness("n1", TOOLS)).toMatchObject({ code: "node-not-asked" });
     expect(await ask("n1", down)).toMatchObject({
       code: "node-not-asked",
       words: expect.stringContaining("connection refused"),

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
-import { foldHistory } from "../../../src/heal/journal/history.ts";
+import {
+  formatEntry,
+  isJournalId,
+  type JournalAction,
+  type JournalEntry,
+  type JournalId,
+} from "../../../src/heal/journal/entry.ts";
+import { foldHistory, isUndoable } from "../../../src/heal/journal/history.ts";
 import { interpretLines, type JournalItem, MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
 import { splitLines } from "../../../src/host/split-lines.ts";
 import { STOP, WHY } from "../workshop.ts";
@@ -102,7 +108,12 @@ describe("foldHistory", () => {
     ["done", [SECOND], { state: "done", outcome: "healed" }],
     ["undoing", [SECOND, { event: "undoing", id, ...at }], { state: "undoing" }],
     ["undone", [SECOND, { event: "undoing", id, ...at }, { event: "undone", id, ...at }], { state: "undone" }],
-    ["completed", [{ event: "recovered", id, ...at, how: "completed", detail: "d" }], { state: "done", detail: "d" }],
+    ["pruned", [SECOND, { event: "pruned", id, ...at }], { state: "pruned", outcome: "healed" }],
+    [
+      "completed",
+      [{ event: "recovered", id, ...at, how: "completed", detail: "d" }],
+      { state: "done", outcome: "healed", detail: "d" },
+    ],
     ["lost", [{ event: "recovered", id, ...at, how: "lost", detail: "d" }], { state: "lost", endedAt: at.at }],
   ];
 
@@ -114,7 +125,42 @@ describe("foldHistory", () => {
     expect((await foldHistory([...items, ...items])).records).toMatchObject([{ id, ...expected }]);
   });
 
+  test("a beginning that is repeated does not open an entry again", async () => {
+    const items = [FIRST, SECOND, FIRST].map((entry) => ({ type: "entry", entry }) as const);
+    expect((await foldHistory(items)).records).toMatchObject([{ state: "done" }]);
+  });
+
+  test("an end without a detail keeps the detail of an earlier one", async () => {
+    const recovered: JournalEntry = { event: "recovered", id, ...at, how: "completed", detail: "d" };
+    const items = [FIRST, recovered, SECOND].map((entry) => ({ type: "entry", entry }) as const);
+    expect((await foldHistory(items)).records).toMatchObject([{ state: "done", detail: "d" }]);
+  });
+
   test("an end whose beginning was rotated away makes no record", async () => {
     expect((await foldHistory([{ type: "entry", entry: SECOND }])).records).toEqual([]);
+  });
+});
+
+describe("isUndoable", () => {
+  const before = { dev: 1n, inode: 1n, size: 1n, mtimeNs: 1n, atimeNs: 1n, mode: 0, uid: 0, gid: 0 };
+  const MOVE = { kind: "quarantine-file", path: "/x", before: { ...before, sha256: "0".repeat(64) } } as const;
+
+  async function recordOf(action: JournalAction, ...entries: readonly JournalEntry[]) {
+    const items = [{ ...begin("aaaaaaaaa-0001"), action } as JournalEntry, ...entries];
+    const [record] = (await foldHistory(items.map((entry) => ({ type: "entry", entry })))).records;
+    if (record === undefined) throw new Error("no record");
+    return record;
+  }
+
+  test("only a file that was moved to quarantine, and neither put back nor deleted since", async () => {
+    const id = idOf("aaaaaaaaa-0001");
+    const failed: JournalEntry = { event: "done", id, ...stamp, outcome: "failed" };
+    expect(isUndoable(await recordOf(MOVE, SECOND))).toBe(true);
+    expect(isUndoable(await recordOf(MOVE))).toBe(false);
+    expect(isUndoable(await recordOf(MOVE, failed))).toBe(false);
+    expect(isUndoable(await recordOf(STOP, SECOND))).toBe(false);
+    for (const event of ["undoing", "undone", "pruned"] as const) {
+      expect(isUndoable(await recordOf(MOVE, SECOND, { event, id, ...stamp }))).toBe(false);
+    }
   });
 });

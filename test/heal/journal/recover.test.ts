@@ -19,9 +19,12 @@ import type { JournalAction, JournalId } from "../../../src/heal/journal/entry.t
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { recoverOpenEntries } from "../../../src/heal/journal/recover.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
+import { diskError, withFileSystem } from "../../support/failing-fs.ts";
+import { heldOpenBelow } from "../../support/held-open.ts";
 import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
 
 const CONTENT = "half a cache";
+const FORCED = { recursive: true, force: true } as const;
 
 /** Where the pieces of one entry lie; each case arranges them as a kill at one moment would leave them. */
 interface Scene {
@@ -61,7 +64,7 @@ describe("an interrupted quarantine", () => {
   const cases: readonly (readonly [
     string,
     (scene: Scene) => void,
-    { how: string; state: string; original?: string; kept?: string; aside?: string },
+    { how: string; state: string; original?: string; kept?: string; aside?: string; words?: string },
   ])[] = [
     ["before anything", () => undefined, { how: "rolled-back", state: "rolled-back", original: CONTENT }],
     [
@@ -105,6 +108,11 @@ describe("an interrupted quarantine", () => {
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
     ],
     [
+      "taken aside, the copy lost, and a new file is at its place",
+      withDirectory(({ original, aside }) => (renameSync(original, aside), writeFileSync(original, "new"))),
+      { how: "rolled-back", state: "rolled-back", original: "new", aside: CONTENT, words: "replaced" },
+    ],
+    [
       "given back by link, not yet unlinked in quarantine",
       withDirectory(({ original, kept }) => linkSync(original, kept)),
       { how: "rolled-back", state: "rolled-back", original: CONTENT },
@@ -138,7 +146,9 @@ describe("an interrupted quarantine", () => {
 
     const recoveries = await recoverOpenEntries(shop);
 
-    expect(recoveries).toMatchObject([{ id, kind: "quarantine-file", how: expected.how }]);
+    const detail = expect.stringContaining(scene.original) as unknown;
+    expect(recoveries).toEqual([{ id, kind: "quarantine-file", how: expected.how, detail }]);
+    expect(recoveries[0]?.detail).toContain(expected.words ?? "");
     for (const place of ["original", "kept", "aside"] as const) {
       expect([place, contentOf(scene[place])]).toEqual([place, expected[place]]);
     }
@@ -154,50 +164,95 @@ describe("an interrupted quarantine", () => {
 
     expect(await recoverOpenEntries(shop)).toMatchObject([{ id, how: "unsettled" }]);
     expect(contentOf(scene.original)).toBe(CONTENT);
-    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
+    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
+  });
+
+  test("stays open when the disk fails, and what else is open is settled all the same", async () => {
+    const { id } = await startedQuarantine();
+    const stop = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+
+    const recoveries = await withFileSystem({ rmdir: () => Promise.reject(diskError()) }, () =>
+      recoverOpenEntries(shop),
+    );
+
+    expect(recoveries).toMatchObject([
+      { id, how: "unsettled", detail: expect.stringContaining("EIO") },
+      { id: stop, how: "interrupted", detail: expect.stringContaining("scan") },
+    ]);
+    expect(await readHistory(shop.stateDir.journal)).toMatchObject({
+      records: [{ state: "open" }, { state: "interrupted" }],
+      problems: [],
+    });
   });
 });
 
 describe("an interrupted undo", () => {
-  const cases: readonly (readonly [string, (scene: Scene) => void, { state: string; back: boolean; kept: boolean }])[] =
-    [
-      ["before anything", () => undefined, { state: "done", back: false, kept: true }],
-      [
-        "linked back, still in quarantine",
-        ({ original, kept }) => linkSync(kept, original),
-        { state: "undone", back: true, kept: false },
-      ],
-      [
-        "back, not confirmed",
-        ({ original, kept }) => renameSync(kept, original),
-        { state: "undone", back: true, kept: false },
-      ],
-      [
-        "half copied beside its place",
-        ({ aside }) => writeFileSync(aside, "ha"),
-        { state: "done", back: false, kept: true },
-      ],
-      [
-        "copied back, still in quarantine",
-        ({ original, kept, aside }) => (copyFileSync(kept, aside), linkSync(aside, original)),
-        { state: "undone", back: true, kept: false },
-      ],
-    ];
+  interface Expected {
+    readonly how: string;
+    readonly state: string;
+    readonly original?: string;
+    readonly kept?: string;
+  }
+  const STILL_KEPT: Expected = { how: "completed", state: "done", kept: CONTENT };
+  const BACK: Expected = { how: "undone", state: "undone", original: CONTENT };
 
-  test.each(cases)("%s", async (_name, arrange, { state, back, kept }) => {
+  async function startedUndo(): Promise<{ readonly id: JournalId; readonly scene: Scene }> {
     const { id, scene } = await startedQuarantine();
     mkdirSync(dirname(scene.kept));
     renameSync(scene.original, scene.kept);
     await shop.journal.done(id, "healed");
     await shop.journal.undoing(id);
+    return { id, scene };
+  }
+
+  test.each<readonly [string, (scene: Scene) => void, Expected]>([
+    ["before anything", () => undefined, STILL_KEPT],
+    ["linked back, still in quarantine", ({ original, kept }) => linkSync(kept, original), BACK],
+    ["back, not confirmed", ({ original, kept }) => renameSync(kept, original), BACK],
+    ["half copied beside its place", ({ aside }) => writeFileSync(aside, "ha"), STILL_KEPT],
+    [
+      "copied back, still in quarantine",
+      ({ original, kept, aside }) => (copyFileSync(kept, aside), linkSync(aside, original)),
+      BACK,
+    ],
+    [
+      "still in quarantine, something newer at its place",
+      ({ original }) => writeFileSync(original, "newer"),
+      { ...STILL_KEPT, original: "newer" },
+    ],
+    ["still in quarantine, its directory gone", ({ original }) => rmSync(dirname(original), FORCED), STILL_KEPT],
+    [
+      "gone from quarantine, other content at its place",
+      ({ original, kept }) => (unlinkSync(kept), writeFileSync(original, "other")),
+      { how: "interrupted", state: "interrupted", original: "other" },
+    ],
+    ["gone from both places", ({ kept }) => unlinkSync(kept), { how: "lost", state: "lost" }],
+    [
+      "gone from quarantine, and its directory gone",
+      ({ original, kept }) => (unlinkSync(kept), rmSync(dirname(original), FORCED)),
+      { how: "lost", state: "lost" },
+    ],
+  ])("%s", async (_name, arrange, { how, state, original, kept }) => {
+    const { id, scene } = await startedUndo();
     arrange(scene);
 
-    await recoverOpenEntries(shop);
+    const detail = expect.stringContaining(scene.original) as unknown;
+    expect(await recoverOpenEntries(shop)).toEqual([{ id, kind: "quarantine-file", how, detail }]);
 
     expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ id, state }]);
-    expect(contentOf(scene.original)).toBe(back ? CONTENT : undefined);
-    expect(contentOf(scene.kept)).toBe(kept ? CONTENT : undefined);
-    expect(existsSync(scene.aside)).toBe(false);
+    expect([contentOf(scene.original), contentOf(scene.kept)]).toEqual([original, kept]);
+    expect([existsSync(scene.aside), existsSync(dirname(scene.kept))]).toEqual([false, kept !== undefined]);
+  });
+
+  test("stays open when its directory cannot be walked to", async () => {
+    const { id, scene } = await startedUndo();
+    renameSync(shop.caches, `${shop.caches}.real`);
+    symlinkSync(`${shop.caches}.real`, shop.caches);
+
+    const detail = expect.stringContaining(shop.caches) as unknown;
+    expect(await recoverOpenEntries(shop)).toMatchObject([{ id, how: "unsettled", detail }]);
+    expect(contentOf(scene.kept)).toBe(CONTENT);
+    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "undoing" }], problems: [] });
   });
 });
 
@@ -213,8 +268,42 @@ describe("an interrupted marker", () => {
     arrange(path);
     await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
 
-    expect(await recoverOpenEntries(shop)).toMatchObject([{ kind: "write-marker", how }]);
+    const detail = expect.stringContaining(path) as unknown;
+    expect(await recoverOpenEntries(shop)).toMatchObject([{ kind: "write-marker", how, detail }]);
     expect(contentOf(path)).toBe(left);
+  });
+
+  test("was never written where its directory is gone", async () => {
+    const path = join(shop.caches, "gone", "f".repeat(64));
+    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    expect(await recoverOpenEntries(shop)).toMatchObject([
+      { how: "rolled-back", detail: expect.stringContaining(path) },
+    ]);
+  });
+
+  test("stays open when its directory cannot be walked to", async () => {
+    const path = join(shop.caches, "f".repeat(64));
+    writeFileSync(path, "marker");
+    await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
+    renameSync(shop.caches, `${shop.caches}.real`);
+    symlinkSync(`${shop.caches}.real`, shop.caches);
+
+    expect(await recoverOpenEntries(shop)).toMatchObject([
+      { how: "unsettled", detail: expect.stringContaining(shop.caches) },
+    ]);
+    expect(contentOf(path)).toBe("marker");
+  });
+
+  test("leaves no directory open", async () => {
+    await shop.journal.begin({
+      ...WHY,
+      action: { kind: "write-marker", path: join(shop.caches, "f"), sha256: sha256("") },
+    });
+    const { id } = await startedQuarantine();
+    await recoverOpenEntries(shop);
+    await shop.journal.undoing(id);
+    await recoverOpenEntries(shop);
+    expect(heldOpenBelow(shop.caches)).toEqual([]);
   });
 
   test("is not followed when it became a symbolic link", async () => {

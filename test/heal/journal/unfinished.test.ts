@@ -53,6 +53,10 @@ describe("unfinishedRemovals", () => {
     expect(await unfinished(begin(REMOVE), { event: "done", id: ID, ...STAMP, outcome, detail: "" })).toEqual([]);
   });
 
+  test.each(["rolled-back", "lost"] as const)("leaves out a removal that a later run found %s", async (how) => {
+    expect(await unfinished(begin(REMOVE), { event: "recovered", id: ID, ...STAMP, how, detail: "" })).toEqual([]);
+  });
+
   test("leaves out other actions that were started and never ended", async () => {
     expect(await unfinished(begin(STOP))).toEqual([]);
   });

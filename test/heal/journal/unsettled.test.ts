@@ -1,8 +1,9 @@
 import { writeFileSync } from "node:fs";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { formatEntry, isJournalId, type JournalEntry, type JournalId } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
+import { MAX_LINE_BYTES } from "../../../src/heal/journal/reader.ts";
 import { readUnsettled } from "../../../src/heal/journal/unsettled.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { STOP, WHY } from "../workshop.ts";
@@ -28,7 +29,7 @@ function idOf(number: number): JournalId {
 const entry: fc.Arbitrary<JournalEntry> = fc
   .record({
     number: fc.integer({ min: 0, max: 4 }),
-    event: fc.constantFrom("begin", "done", "undoing", "undone", "recovered"),
+    event: fc.constantFrom("begin", "done", "undoing", "undone", "pruned", "recovered"),
   })
   .map(({ number, event }): JournalEntry => {
     const id = idOf(number);
@@ -54,11 +55,54 @@ test("it gives what the whole history says is not simply ended, wherever the las
       const unsettled = await readUnsettled(journal);
 
       const { records } = await readHistory(journal);
-      expect(unsettled).toEqual(records.filter(({ state }) => state !== "done" && state !== "undone"));
+      expect(unsettled).toEqual(records.filter(({ state }) => !["done", "undone", "pruned"].includes(state)));
     }),
   );
 });
 
 test("a journal that is not there has nothing to settle", async () => {
   expect(await readUnsettled(dir.join("nowhere"))).toEqual([]);
+});
+
+const begin = (number: number): JournalEntry => ({ event: "begin", id: idOf(number), ...stamp, ...WHY, action: STOP });
+const done = (number: number): JournalEntry => ({ event: "done", id: idOf(number), ...stamp, outcome: "healed" });
+
+/** Ids of the unsettled records, and how many lines were understood in full to find them. */
+async function unsettledIn(...lines: readonly (JournalEntry | string)[]) {
+  const journal = dir.join("journal");
+  writeFileSync(journal, lines.map((line) => (typeof line === "string" ? `${line}\n` : formatEntry(line))).join(""));
+  const decode = vi.spyOn(TextDecoder.prototype, "decode");
+  try {
+    const ids = (await readUnsettled(journal)).map(({ id }) => id);
+    return { ids, understood: decode.mock.calls.length };
+  } finally {
+    decode.mockRestore();
+  }
+}
+
+test.each<readonly [string, JournalEntry]>([
+  ["done", done(1)],
+  ["undone", { event: "undone", id: idOf(1), ...stamp }],
+  ["pruned", { event: "pruned", id: idOf(1), ...stamp }],
+])("no line of an entry that is %s is understood in full: a journal may have a million of them", async (_, end) => {
+  expect(await unsettledIn(begin(1), end, begin(2))).toEqual({ ids: [idOf(2)], understood: 1 });
+});
+
+test("every line of an entry that is open again is understood in full", async () => {
+  const undoing: JournalEntry = { event: "undoing", id: idOf(1), ...stamp };
+  expect(await unsettledIn(begin(1), done(1), undoing)).toEqual({ ids: [idOf(1)], understood: 3 });
+});
+
+test("a line that only contains the end of an entry does not end it", async () => {
+  expect((await unsettledIn(begin(1), `{"x":${formatEntry(done(1)).trim()}}`)).ids).toEqual([idOf(1)]);
+});
+
+test("half an end does not end its entry", async () => {
+  expect((await unsettledIn(begin(1), formatEntry(done(1)).slice(0, 60))).ids).toEqual([idOf(1)]);
+});
+
+test("a line that is too long neither ends its entry nor opens it again", async () => {
+  const tooLong = formatEntry(done(1)).trim() + " ".repeat(MAX_LINE_BYTES);
+  expect((await unsettledIn(begin(1), tooLong)).ids).toEqual([idOf(1)]);
+  expect(await unsettledIn(begin(1), done(1), tooLong)).toEqual({ ids: [], understood: 0 });
 });

@@ -1,10 +1,30 @@
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hashOf, identify, openForReading } from "../../../src/heal/files/file-identity.ts";
 import { type HeldDirectory, holdDirectory } from "../../../src/heal/files/held-directory.ts";
 import type { FileState } from "../../../src/heal/journal/entry.ts";
-import { moveAway, type Places, placesOf } from "../../../src/heal/quarantine/move-away.ts";
+import {
+  giveBack,
+  moveAway,
+  type Places,
+  placesOf,
+  removeEntryDirectory,
+} from "../../../src/heal/quarantine/move-away.ts";
+import { diskError, withFileSystem } from "../../support/failing-fs.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { makeWorkshop, otherFileSystem, valueOf, type Workshop } from "../workshop.ts";
 
 const elsewhere = otherFileSystem();
@@ -15,7 +35,7 @@ const layouts = [
   { name: "across file systems", cachesUnder: elsewhere, runs: elsewhere !== undefined, take: 4, giveBack: 5 },
 ] as const;
 
-for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
+for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
   describe.runIf(runs)(`moveAway ${name}, with somebody writing at the worst moment`, () => {
     let shop: Workshop;
     let places: Places;
@@ -25,6 +45,7 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
     beforeEach(async () => {
       shop = await makeWorkshop(cachesUnder === undefined ? {} : { cachesUnder });
       ({ path } = await shop.put("cache", "old"));
+      utimesSync(path, 1000, 1000);
       places = placesOf(shop.stateDir, shop.newId(), path);
       const found = identify(path);
       if (found.what !== "file") throw new Error("no file");
@@ -80,14 +101,95 @@ for (const { name, cachesUnder, runs, take, giveBack } of layouts) {
       expect(readFileSync(path, "utf8")).toBe("longer than it was");
     });
 
+    test("a file put there just before it is taken goes back, even with the same content", async () => {
+      expect(await move({ [take]: () => replace("old") })).toBe("changed");
+      expect(readFileSync(path, "utf8")).toBe("old");
+      expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
+    });
+
+    test("a link put there just before it is taken goes back to its place", async () => {
+      const replaceByLink = () => {
+        unlinkSync(path);
+        symlinkSync("/etc/hostname", path);
+      };
+      expect(await move({ [take]: replaceByLink })).toBe("changed");
+      expect(readlinkSync(path)).toBe("/etc/hostname");
+      expect(readdirSync(shop.caches)).toEqual(["cache"]);
+    });
+
+    test("a file rewritten before it is read, with its old size and time, goes back to its place", async () => {
+      const rewrite = () => {
+        writeFileSync(path, "OLD");
+        utimesSync(path, 1000, 1000);
+      };
+      // The third use reads the file where it has to be copied, and is never reached otherwise.
+      expect(await move({ [cachesUnder === undefined ? take : 3]: rewrite })).toBe("changed");
+      expect(readFileSync(path, "utf8")).toBe("OLD");
+      expect([readdirSync(shop.caches), readdirSync(shop.stateDir.quarantine)]).toEqual([["cache"], []]);
+    });
+
+    test("what is in quarantine is for its owner alone", async () => {
+      await move({});
+      expect(statSync(places.directory).mode & 0o777).toBe(0o700);
+    });
+
     test("when yet another one is there by then, both are kept", async () => {
-      expect(await move({ [take]: () => replace("new"), [giveBack]: () => replace("newest") })).toBe("caught");
+      expect(await move({ [take]: () => replace("new"), [back]: () => replace("newest") })).toBe("caught");
 
       expect(readFileSync(path, "utf8")).toBe("newest");
       expect([places.file, join(shop.caches, places.asideName)].map(readIfThere)).toContain("new");
     });
   });
 }
+
+test("a rename that fails for any cause but another file system is an error", async () => {
+  const shop = await makeWorkshop();
+  const { path } = await shop.put("cache", "old");
+  const places = placesOf(shop.stateDir, shop.newId(), path);
+  const found = identify(path);
+  const parent = valueOf(holdDirectory("/", dirname(path)));
+  if (found.what !== "file" || parent === undefined) throw new Error("no file");
+  const before = { ...found.identity, atimeNs: 0n, mode: 0o640, uid: 0, gid: 0, sha256: "0".repeat(64) };
+
+  const moving = withFileSystem({ rename: () => Promise.reject(diskError()) }, () => moveAway(parent, places, before));
+
+  await expect(moving).rejects.toThrow("EIO");
+  expect([readFileSync(path, "utf8"), existsSync(places.file)]).toEqual(["old", false]);
+  parent.close();
+  await shop.remove();
+});
+
+describe("giveBack", () => {
+  let dir: ReturnType<typeof tempDir>;
+  beforeEach(() => {
+    dir = tempDir();
+  });
+  afterEach(() => dir.remove());
+
+  test("says when the name is taken, and touches neither", async () => {
+    writeFileSync(dir.join("from"), "mine");
+    writeFileSync(dir.join("to"), "theirs");
+    expect(await giveBack(dir.join("from"), dir.join("to"))).toBe(false);
+    expect([readFileSync(dir.join("from"), "utf8"), readFileSync(dir.join("to"), "utf8")]).toEqual(["mine", "theirs"]);
+  });
+
+  test("throws when the file is gone", async () => {
+    await expect(giveBack(dir.join("gone"), dir.join("to"))).rejects.toThrow("ENOENT");
+  });
+
+  test("an entry's directory is removed when it is empty, kept when it is not, and any other error is thrown", async () => {
+    mkdirSync(dir.join("empty"));
+    mkdirSync(dir.join("full/file"), { recursive: true });
+    writeFileSync(dir.join("file"), "");
+
+    await removeEntryDirectory(dir.join("empty"));
+    await removeEntryDirectory(dir.join("full"));
+    await removeEntryDirectory(dir.join("gone"));
+    await expect(removeEntryDirectory(dir.join("file"))).rejects.toThrow("ENOTDIR");
+
+    expect(readdirSync(dir.path).toSorted()).toEqual(["file", "full"]);
+  });
+});
 
 function readIfThere(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, "utf8") : undefined;

@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import type { JournalId } from "../../../src/heal/journal/entry.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type JournalId, timeOf } from "../../../src/heal/journal/entry.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { listQuarantine } from "../../../src/heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../../../src/heal/quarantine/prune.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
 
 let shop: Workshop;
@@ -101,4 +102,71 @@ test("directories that unghost did not name stay", async () => {
 
   expect(await pruneQuarantine(shop, EVERYTHING)).toEqual({ pruned: [], kept: [], failed: [] });
   expect(readdirSync(shop.stateDir.quarantine)).toEqual(["notes"]);
+});
+
+test("what the journal does not take is not deleted", async () => {
+  const id = await moved("old");
+  await shop.journal.close();
+
+  const { pruned, failed } = await pruneQuarantine(shop, EVERYTHING);
+
+  expect([pruned, failed]).toEqual([[], [{ id, reason: expect.stringContaining("journal") as unknown }]]);
+  expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
+});
+
+test("what the disk does not delete is reported as failed, and goes with the next prune", async () => {
+  const id = await moved("old");
+
+  const { pruned, failed } = await withFileSystem({ rm: () => Promise.reject(diskError()) }, () =>
+    pruneQuarantine(shop, EVERYTHING),
+  );
+
+  expect([pruned, failed]).toEqual([[], [{ id, reason: expect.stringContaining("EIO") as unknown }]]);
+  expect((await pruneQuarantine(shop, { olderThan: new Date(0) })).pruned).toMatchObject([{ id }]);
+});
+
+test("an entry that somebody else deletes meanwhile counts as deleted", async () => {
+  const id = await moved("old");
+  const pruned = shop.journal.pruned.bind(shop.journal);
+  vi.spyOn(shop.journal, "pruned").mockImplementation((one) => {
+    rmSync(join(shop.stateDir.quarantine, id), { recursive: true });
+    return pruned(one);
+  });
+
+  expect(await pruneQuarantine(shop, EVERYTHING)).toMatchObject({ pruned: [{ id }], failed: [] });
+});
+
+describe("listQuarantine", () => {
+  test("lists what the journal explains with its record, and the rest without", async () => {
+    const id = await moved("old");
+    const [record] = (await readHistory(shop.stateDir.journal)).records;
+    const unexplained = shop.newId();
+    mkdirSync(join(shop.stateDir.quarantine, unexplained, "deep"), { recursive: true });
+    writeFileSync(join(shop.stateDir.quarantine, unexplained, "deep", "file"), "four");
+    writeFileSync(join(shop.stateDir.quarantine, unexplained, "file"), "two");
+
+    expect(await listQuarantine(shop.stateDir)).toStrictEqual([
+      { id, since: timeOf(id), files: 1, bytes: 3, record },
+      { id: unexplained, since: timeOf(unexplained), files: 2, bytes: 7, keep: "no-journal-entry" },
+    ]);
+  });
+
+  test("is empty where nothing is in quarantine, and where there is no quarantine yet", async () => {
+    expect(await listQuarantine(shop.stateDir)).toEqual([]);
+    rmSync(shop.stateDir.quarantine, { recursive: true });
+    expect(await listQuarantine(shop.stateDir)).toEqual([]);
+  });
+
+  test("throws when the quarantine cannot be read: that is not an empty one", async () => {
+    rmSync(shop.stateDir.quarantine, { recursive: true });
+    writeFileSync(shop.stateDir.quarantine, "");
+    await expect(listQuarantine(shop.stateDir)).rejects.toThrow("ENOTDIR");
+  });
+
+  test("an entry that goes while the journal is read has no files", async () => {
+    const id = await moved("old");
+    const listing = listQuarantine(shop.stateDir);
+    rmSync(join(shop.stateDir.quarantine, id), { recursive: true });
+    expect(await listing).toMatchObject([{ id, files: 0, bytes: 0 }]);
+  });
 });

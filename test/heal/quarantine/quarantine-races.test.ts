@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { HealContext } from "../../../src/heal/execution/session.ts";
@@ -7,7 +17,12 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import { placesOf } from "../../../src/heal/quarantine/move-away.ts";
 import { MAX_QUARANTINE_BYTES, quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { restoreFile } from "../../../src/heal/quarantine/undo.ts";
+import { diskError, withFileSystem } from "../../support/failing-fs.ts";
+import { heldOpenBelow } from "../../support/held-open.ts";
 import { makeWorkshop, valueOf, WHY, type Workshop } from "../workshop.ts";
+
+/** The real ones, also while they are replaced. */
+const { open, rename } = fs;
 
 let shop: Workshop;
 beforeEach(async () => {
@@ -84,6 +99,75 @@ describe("a file is not moved to quarantine", () => {
     expect([readFileSync(path, "utf8"), await history()]).toMatchObject(["old", [{ state: "open" }]]);
   });
 
+  test("when the disk fails: it is where it was, and the journal says so", async () => {
+    const { path, expected } = await shop.put("cache", "old");
+
+    const outcome = await withFileSystem({ rename: () => Promise.reject(diskError()) }, () =>
+      quarantineFile(shop, { ...WHY, path, expected }),
+    );
+
+    expect(outcome).toMatchObject({
+      outcome: "failed",
+      refusal: {
+        message: expect.stringMatching(/could not be moved.*EIO.*had not been moved/),
+        next: "See unghost history.",
+      },
+    });
+    expect([readFileSync(path, "utf8"), await history()]).toMatchObject(["old", [{ state: "rolled-back" }]]);
+  });
+
+  test("when the disk fails and its directory has become a link: the entry stays open for the next run", async () => {
+    const { path, expected } = await shop.put("cache", "old");
+    const failing = () => {
+      renameSync(shop.caches, `${shop.caches}.real`);
+      symlinkSync(`${shop.caches}.real`, shop.caches);
+      return Promise.reject(diskError());
+    };
+
+    const outcome = await withFileSystem({ rename: failing }, () => quarantineFile(shop, { ...WHY, path, expected }));
+
+    expect(outcome.outcome).toBe("failed");
+    await shop.journal.close();
+    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
+    rmSync(`${shop.caches}.real`, { recursive: true });
+  });
+
+  test("when it grows while it is read", async () => {
+    const { path, expected } = await shop.put("cache", "old");
+    const grow: typeof open = async (...args) => {
+      appendFileSync(path, "er");
+      return await open(...args);
+    };
+
+    const outcome = await withFileSystem({ open: grow }, () => quarantineFile(shop, { ...WHY, path, expected }));
+
+    expect(outcome).toMatchObject({ outcome: "refused", refusal: { next: "Scan again." } });
+    expect(readFileSync(path, "utf8")).toMatch(/^older/);
+    expect(await history()).toEqual([]);
+  });
+
+  test("when two others are written over it in one moment: all are kept, and the message names the place", async () => {
+    const { path, expected } = await shop.put("cache", "old");
+    const interfere: typeof rename = async (from, to) => {
+      writeFileSync(`${path}.new`, "new");
+      renameSync(`${path}.new`, path);
+      await rename(from, to);
+      writeFileSync(path, "newest");
+    };
+
+    const outcome = await withFileSystem({ rename: interfere }, () => quarantineFile(shop, { ...WHY, path, expected }));
+
+    const [record] = await history();
+    expect(outcome).toMatchObject({
+      outcome: "failed",
+      id: record?.id,
+      refusal: { message: expect.stringContaining(shop.stateDir.quarantine), next: expect.stringContaining("by hand") },
+    });
+    expect(record).toMatchObject({ state: "done", outcome: "failed", detail: expect.stringContaining(path) });
+    const kept = join(shop.stateDir.quarantine, record?.id ?? "", "cache");
+    expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["newest", "new"]);
+  });
+
   test("when its directory is gone", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const gone = join(dirname(path), "gone", "cache");
@@ -111,6 +195,28 @@ describe("a file is not moved to quarantine", () => {
     });
     expect(existsSync(large.path)).toBe(true);
   });
+});
+
+test("a move that took effect although the disk reported a failure is confirmed", async () => {
+  const { path, expected } = await shop.put("cache", "old");
+  const late: typeof rename = async (from, to) => {
+    await rename(from, to);
+    throw diskError();
+  };
+
+  const outcome = await withFileSystem({ rename: late }, () => quarantineFile(shop, { ...WHY, path, expected }));
+
+  if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
+  expect([existsSync(path), readFileSync(outcome.quarantinedTo, "utf8")]).toEqual([false, "old"]);
+  expect(await history()).toMatchObject([{ state: "done", outcome: "healed" }]);
+});
+
+test("no file or directory stays open, whether a file is moved or refused", async () => {
+  const { path, expected } = await shop.put("cache", "old");
+  await quarantineFile(shop, { ...WHY, path, expected: { ...expected, size: 1n } });
+  await quarantineFile(shop, { ...WHY, path, expected });
+
+  expect([...heldOpenBelow(shop.caches), ...heldOpenBelow(shop.stateDir.quarantine)]).toEqual([]);
 });
 
 describe("a file is put back", () => {

@@ -1,4 +1,14 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
@@ -6,7 +16,8 @@ import { type QuarantineAction, settleUndo } from "../../../src/heal/journal/rec
 import { refuse } from "../../../src/heal/outcome.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
-import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { heldOpenBelow } from "../../support/held-open.ts";
+import { makeWorkshop, otherFileSystem, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
 
 let shop: Workshop;
 beforeEach(async () => {
@@ -256,4 +267,48 @@ describe("what cannot be undone says what to do next", () => {
       refusal: { next: `Make the directory again and repeat, or take the file from ${file}.` },
     });
   });
+});
+
+describe("an entry that a newer version wrote", () => {
+  const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-9", boot: "boot-1" };
+
+  test("is refused with the place of its file, and no other entry is affected", async () => {
+    const { id, path } = await moved("cache");
+    const newer = shop.newId();
+    appendFileSync(shop.stateDir.journal, `${JSON.stringify({ event: "painted", id: newer, ...stamp })}\n`);
+
+    expect(await undo(shop, { id: newer })).toMatchObject({
+      outcome: "refused",
+      refusal: {
+        message: expect.stringMatching(`${newer}.*newer version`),
+        next: expect.stringContaining(join(shop.stateDir.quarantine, newer)),
+      },
+    });
+    expect(await undo(shop, { id: shop.newId() })).toMatchObject({
+      refusal: { message: expect.stringContaining("no entry") },
+    });
+    expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id, path });
+    expect(await undo(shop, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
+  });
+});
+
+describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
+  test("a file that changes in quarantine while it is copied is not put back", async () => {
+    await shop.remove();
+    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    const { id, path, file } = await moved("cache");
+    meanwhile(() => writeFileSync(file, "CACHE"));
+
+    expect(await undo(shop, { id })).toMatchObject({
+      outcome: "failed",
+      refusal: { message: expect.stringContaining("differs") },
+    });
+    expect([existsSync(path), readFileSync(file, "utf8")]).toEqual([false, "CACHE"]);
+  });
+});
+
+test("no directory stays open", async () => {
+  const { id } = await moved("cache");
+  await undo(shop, { id });
+  expect(heldOpenBelow(shop.caches)).toEqual([]);
 });

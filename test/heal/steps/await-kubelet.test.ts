@@ -7,6 +7,7 @@ import { makeWorkshop, type Workshop } from "../workshop.ts";
 
 const ID = idOf("a");
 const POD = { name: "web", namespace: "default", uid: "uid", attempt: 3 };
+const NOT_READY = PodSandboxState.SANDBOX_NOTREADY;
 const SANDBOX = criSandbox(ID, { metadata: POD });
 
 let shop: Workshop;
@@ -45,6 +46,7 @@ test("a sandbox that is gone already is healed, without a wait", async () => {
 
 test.each<readonly [string, readonly (readonly PodSandbox[])[]]>([
   ["kubelet removes it", [[SANDBOX], [SANDBOX], []]],
+  ["kubelet removes it and leaves another one that is not Ready", [[SANDBOX], [SANDBOX], [successor(4, NOT_READY)]]],
   ["a newer attempt of its pod becomes Ready", [[SANDBOX], [SANDBOX], [SANDBOX, successor(4)]]],
 ])("it is healed when %s", async (_, lists) => {
   const { result, filters } = await awaited(lists, { kubeletMs: 10_000 });
@@ -55,13 +57,18 @@ test.each<readonly [string, readonly (readonly PodSandbox[])[]]>([
 
 test.each<readonly [string, readonly PodSandbox[]]>([
   ["nothing changes", [SANDBOX]],
-  ["the newer attempt is not Ready", [SANDBOX, successor(4, PodSandboxState.SANDBOX_NOTREADY)]],
+  ["the newer attempt is not Ready", [SANDBOX, successor(4, NOT_READY)]],
+  ["one without metadata is Ready", [SANDBOX, criSandbox(idOf("b"), { state: PodSandboxState.SANDBOX_READY })]],
   ["another sandbox of the same attempt is Ready", [SANDBOX, successor(3)]],
   ["an older attempt is Ready", [SANDBOX, successor(2)]],
 ])("it is not healed while %s: the next step follows", async (_, list) => {
   const { result, filters } = await awaited([list]);
   expect(result).toEqual({ kind: "done" });
   expect(filters.length).toBeGreaterThan(1);
+});
+
+test("a sandbox without metadata has no pod to wait for", async () => {
+  expect((await awaited([[criSandbox(ID)]])).result).toEqual({ kind: "healed" });
 });
 
 test("nothing is waited for when the run is to end", async () => {

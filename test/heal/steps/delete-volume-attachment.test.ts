@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
-import { DEFAULT_WAITS, uninterrupted } from "../../../src/heal/execution/waits.ts";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { deleteVolumeAttachment } from "../../../src/heal/steps/delete-volume-attachment.ts";
 import type { Api } from "../../../src/kube/api.ts";
@@ -35,12 +35,18 @@ interface ClusterParts {
   readonly pods?: readonly object[];
   readonly lease?: "renewed" | "still" | "none";
   /** What becomes of it when its deletion is accepted. */
-  readonly afterDelete?: "gone" | "attached" | "fails" | "pending";
-  readonly onDelete?: KubeError;
+  readonly afterDelete?: "gone" | "attached" | "fails" | "pending" | "stays" | "others";
+  readonly onDelete?: Error;
+  /** What the attachments are once the attacher was watched. */
+  readonly afterWatch?: readonly ReturnType<typeof attachmentObject>[];
+  /** What the pods are at the second proof, when the deletion is announced. */
+  readonly podsAfterProof?: readonly object[];
 }
 
 interface FakeCluster extends Api {
   readonly deleted: readonly unknown[];
+  /** How often the API was closed. */
+  closed: number;
 }
 
 const STATUS = {
@@ -60,10 +66,12 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
   } = parts;
   let attachments = parts.attachments ?? [attachmentObject({})];
   let reads = 0;
+  let podLists = 0;
   const deleted: unknown[] = [];
   const leases = (): readonly unknown[] => {
     if (lease === "none") return [];
     reads += lease === "renewed" ? 1 : 0;
+    if (reads === 2) attachments = parts.afterWatch ?? attachments;
     return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, reads)).toISOString())];
   };
   const api = fakeApi({
@@ -72,7 +80,10 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
       const name = plain.split("/").at(-1) ?? "";
       if (plain.endsWith("/leases")) return Promise.resolve(listOf(leases()));
       if (plain.endsWith("/volumeattachments")) return Promise.resolve(listOf(attachments));
-      if (plain.endsWith("/pods")) return Promise.resolve(listOf(pods));
+      if (plain.endsWith("/pods")) {
+        podLists += 1;
+        return Promise.resolve(listOf((podLists > 1 ? parts.podsAfterProof : undefined) ?? pods));
+      }
       if (plain.endsWith("/persistentvolumes")) return Promise.resolve(listOf([volume, ...(parts.twins ?? [])]));
       if (plain.includes("/nodes/")) return Promise.resolve({ metadata: { name } });
       const object = attachments.find((one) => one.metadata.name === name);
@@ -83,15 +94,41 @@ function cluster(parts: ClusterParts = {}): FakeCluster {
     delete: (path, options) => {
       if (onDelete !== undefined) return Promise.reject(onDelete);
       deleted.push(path, options);
-      attachments = afterDelete === "gone" ? [] : [attachmentObject({ uid: "uid-2", status: STATUS[afterDelete] })];
+      attachments = attachmentsAfter(afterDelete, attachments);
       return Promise.resolve({});
     },
   });
-  return { ...api, deleted };
+  const fake: FakeCluster = {
+    ...api,
+    deleted,
+    closed: 0,
+    close: () => {
+      fake.closed += 1;
+    },
+  };
+  return fake;
 }
 
-function usedBy(node: string, phase = "Pending", claimName = "data"): object {
-  const pod = podObject({ name: "db-0", uid: "u1", node, phase });
+type Attachments = readonly ReturnType<typeof attachmentObject>[];
+
+function attachmentsAfter(deletion: NonNullable<ClusterParts["afterDelete"]>, before: Attachments): Attachments {
+  switch (deletion) {
+    case "gone":
+      return [];
+    case "stays":
+      return before;
+    case "others":
+      return [
+        attachmentObject({ name: "csi-2", uid: "uid-2", node: "n2", status: STATUS.attached }),
+        attachmentObject({ name: "csi-3", uid: "uid-3", volume: "pv-other", status: STATUS.attached }),
+      ];
+    default:
+      return [attachmentObject({ uid: "uid-2", status: STATUS[deletion] })];
+  }
+}
+
+function usedBy(node: string, phase = "Pending", claimName = "data", name = "db-0"): object {
+  const pod = podObject({ name, uid: `uid-of-${name}`, node, phase });
   return { ...pod, spec: { ...pod.spec, volumes: [{ name: "data", persistentVolumeClaim: { claimName } }] } };
 }
 
@@ -114,8 +151,16 @@ function machine(mounts: readonly string[]): string {
   return root;
 }
 
-async function take(api: Api | undefined, mounts: readonly string[] = ["/", "/proc"]) {
+interface Circumstances {
+  readonly mounts?: readonly string[];
+  /** At which pause the run is asked to end. */
+  readonly stopAtPause?: number;
+}
+
+async function take(api: Api | undefined, { mounts = ["/", "/proc"], stopAtPause }: Circumstances = {}) {
   workshop = await makeWorkshop();
+  const pauses: number[] = [];
+  const stop = new AbortController();
   const tools = {
     journal: workshop.journal,
     hostRoot: machine(mounts),
@@ -125,13 +170,19 @@ async function take(api: Api | undefined, mounts: readonly string[] = ["/", "/pr
       containerStatus: () => Promise.reject(new Error("no container has a status")),
     },
     waits: DEFAULT_WAITS,
-    sleep: () => Promise.resolve(),
-    interruption: uninterrupted(),
-    cluster: () => Promise.resolve(api),
+    sleep: (milliseconds: number) => {
+      pauses.push(milliseconds);
+      if (pauses.length === stopAtPause) stop.abort();
+      return Promise.resolve();
+    },
+    interruption: { stop: stop.signal },
+    ...(api !== undefined && { cluster: () => Promise.resolve(api) }),
   };
   const result = await deleteVolumeAttachment(STEP, FINDING, tools);
   await workshop.journal.close();
-  return { result, history: (await readHistory(workshop.stateDir.journal)).records };
+  // The first pause lies between two reads of the attacher's lease.
+  const waitedMs = pauses.slice(1).reduce((sum, one) => sum + one, 0);
+  return { result, waitedMs, history: (await readHistory(workshop.stateDir.journal)).records };
 }
 
 describe("deleting a VolumeAttachment", () => {
@@ -151,33 +202,62 @@ describe("deleting a VolumeAttachment", () => {
   });
 
   test("is done when the attachment that the cluster makes in its place gets attached", async () => {
-    expect((await take(cluster({ afterDelete: "attached" }))).result.kind).toBe("done");
+    const { result, waitedMs } = await take(cluster({ afterDelete: "attached" }));
+    expect([result, waitedMs]).toMatchObject([{ kind: "done", detail: expect.stringMatching(/^csi-1 .*attached/) }, 0]);
   });
 
   test("is done when no pod here waits for the volume and nothing asks for it again", async () => {
-    expect((await take(cluster({ afterDelete: "gone", pods: [] }))).result.kind).toBe("done");
+    const { result, waitedMs } = await take(cluster({ afterDelete: "gone", pods: [] }));
+    expect([result, waitedMs]).toMatchObject([{ kind: "done", detail: expect.stringContaining("no pod") }, 5000]);
+  });
+
+  test.each<readonly [string, ClusterParts, string, string, number]>([
+    ["the attacher's next try fails", { afterDelete: "fails" }, "attach-fails-again", "storage does not answer", 0],
+    [
+      "the attacher's next try fails, with no pod waiting",
+      { afterDelete: "fails", pods: [] },
+      "attach-fails-again",
+      "csi-1",
+      0,
+    ],
+    ["the attacher does not say", { afterDelete: "pending" }, "not-attached-again", "60 s", 60_000],
+    ["the cluster does not ask for it again", { afterDelete: "gone" }, "not-made-again", "default/db-0", 130_000],
+    [
+      "two pods wait for it",
+      { afterDelete: "gone", pods: [usedBy("n1"), usedBy("n1", "Pending", "data", "db-1")] },
+      "not-made-again",
+      "default/db-0, default/db-1",
+      130_000,
+    ],
+    ["only others are attached", { afterDelete: "others" }, "not-made-again", "130 s", 130_000],
+    ["it stays", { afterDelete: "stays" }, "attachment-still-there", "external-attacher/driver-example", 60_000],
+  ])("has healed nothing where %s", async (_, parts, code, words, waited) => {
+    const { result, history, waitedMs } = await take(cluster(parts));
+
+    expect(result).toMatchObject({ kind: "failed", code, reason: expect.stringContaining(words) });
+    expect(history).toMatchObject([{ state: "done", outcome: "failed" }]);
+    expect(waitedMs).toBe(waited);
   });
 
   test.each<readonly [string, ClusterParts, string]>([
-    ["the attacher's next try fails", { afterDelete: "fails" }, "attach-fails-again"],
-    ["the attacher's next try fails, with no pod waiting", { afterDelete: "fails", pods: [] }, "attach-fails-again"],
-    ["the attacher does not say", { afterDelete: "pending" }, "not-attached-again"],
-    ["the cluster does not ask for it again", { afterDelete: "gone" }, "not-made-again"],
-  ])("has healed nothing where %s", async (_, parts, code) => {
-    const { result, history } = await take(cluster(parts));
-
-    expect(result).toMatchObject({ kind: "failed", code });
-    expect(history).toMatchObject([{ state: "done", outcome: "failed" }]);
+    ["waits for the object to go", { afterDelete: "stays" }, "attachment-still-there"],
+    ["waits for the attacher", { afterDelete: "pending" }, "interrupted"],
+  ])("ends at once when the run is to end while it %s", async (_, parts, code) => {
+    const { result, waitedMs } = await take(cluster(parts), { stopAtPause: 2 });
+    expect([result, waitedMs]).toMatchObject([{ kind: "failed", code, reason: expect.stringMatching(/\w/) }, 1000]);
   });
 
   test.each<readonly [string, ClusterParts]>([
     ["it is gone already", { attachments: [] }],
-    ["it was made again meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })] }],
+    ["it was made again meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })], lease: "none" }],
+    ["it goes while the attacher is watched", { afterWatch: [] }],
+    ["it is made again while the attacher is watched", { afterWatch: [attachmentObject({ uid: "uid-2" })] }],
   ])("there is nothing to do where %s", async (_, parts) => {
     const api = cluster(parts);
 
-    expect((await take(api)).result.kind).toBe("unneeded");
-    expect(api.deleted).toEqual([]);
+    const { result, history } = await take(api);
+
+    expect([result, api.deleted, history, api.closed]).toEqual([{ kind: "unneeded" }, [], [], 1]);
   });
 
   test.each<readonly [string, ClusterParts, RegExp]>([
@@ -220,10 +300,42 @@ describe("deleting a VolumeAttachment", () => {
   ])("is refused where %s", async (_, parts, reason) => {
     const api = cluster(parts);
 
-    const { result } = await take(api);
+    const { result, history } = await take(api);
 
     expect(result).toMatchObject({ kind: "refused", reason: expect.stringMatching(reason) });
-    expect(api.deleted).toEqual([]);
+    expect([api.deleted, api.closed]).toEqual([[], 1]);
+    // Only what changes at the last moment was announced before.
+    expect(history).toMatchObject(parts.onDelete === undefined ? [] : [{ outcome: "refused" }]);
+  });
+
+  test("is refused when somebody begins to use the volume after the first proof", async () => {
+    const api = cluster({ podsAfterProof: [usedBy("n2", "Running")] });
+
+    const { result, history } = await take(api);
+
+    expect([result, api.deleted]).toMatchObject([{ kind: "refused", code: "pod-elsewhere-uses-volume" }, []]);
+    expect(history).toMatchObject([{ outcome: "refused" }]);
+  });
+
+  test.each([
+    [64 * 1024, "done"],
+    [64 * 1024 + 1, "refused"],
+  ])("an object of %i characters, all of which the journal would keep, is %s", async (length, kind) => {
+    const plain = attachmentObject({});
+    const padding = "x".repeat(length - JSON.stringify({ ...plain, padding: "" }).length);
+    const api = cluster({ attachments: [{ ...plain, padding } as never] });
+
+    const { result } = await take(api);
+
+    expect(result).toMatchObject({ kind, ...(kind === "refused" && { code: "object-too-large" }) });
+    expect(api.deleted.length > 0).toBe(kind === "done");
+  });
+
+  test.each<readonly [string, () => FakeCluster]>([
+    ["while it proves", () => ({ ...cluster(), get: () => Promise.reject(new TypeError("a mistake")) })],
+    ["while it deletes", () => cluster({ onDelete: new TypeError("a mistake") })],
+  ])("a mistake of unghost's own %s is not taken for an answer", async (_, api) => {
+    await expect(take(api())).rejects.toThrow("a mistake");
   });
 
   test.each([
@@ -234,7 +346,7 @@ describe("deleting a VolumeAttachment", () => {
   ])("is refused while the volume is mounted here %s", async (_, path) => {
     const api = cluster();
 
-    expect((await take(api, ["/", path])).result).toMatchObject({
+    expect((await take(api, { mounts: ["/", path] })).result).toMatchObject({
       kind: "refused",
       reason: expect.stringContaining(path),
     });
@@ -249,7 +361,7 @@ describe("deleting a VolumeAttachment", () => {
   });
 
   test("nothing is done without a cluster to ask", async () => {
-    expect((await take(undefined)).result.kind).toBe("refused");
+    expect((await take(undefined)).result).toMatchObject({ kind: "refused", code: "api-missing" });
   });
 
   test("reports and journals a failure of the deletion itself", async () => {

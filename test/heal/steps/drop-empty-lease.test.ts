@@ -59,6 +59,24 @@ test.each<readonly [string, () => void]>([
   expect((await dropped()).result).toEqual({ kind: "unneeded" });
 });
 
+test("a lease stays when the journal takes no entry", async () => {
+  writeFileSync(path, "");
+  await shop.journal.close();
+  const result = await dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, fakeTools(shop));
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-refused" }, true]);
+});
+
+test("a lock that is a link is not taken for host-local's", async () => {
+  writeFileSync(path, "");
+  const elsewhere = join(shop.caches, "elsewhere");
+  symlinkSync(elsewhere, join(networkDir, "lock"));
+
+  const { result } = await dropped();
+
+  expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "lock-refused" }, true]);
+  expect(existsSync(elsewhere)).toBe(false);
+});
+
 test("nothing is done while host-local holds its lock", async () => {
   writeFileSync(path, "");
   const lock = await takeKernelLock(join(networkDir, "lock"), 5000);

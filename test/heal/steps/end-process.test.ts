@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type EndProcessTools, endProcess } from "../../../src/heal/steps/end-process.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { parseStat } from "../../../src/snapshot/proc-parse.ts";
-import type { PluginProcess, ShimProcess } from "../../../src/snapshot/types.ts";
+import type { ContainerdFacts, PluginProcess, ShimProcess } from "../../../src/snapshot/types.ts";
 import { idOf, pluginFor, recordOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, type FakeProcesses, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
@@ -92,6 +92,7 @@ describe("a process is not touched", () => {
   test.each<readonly [string, (started: Started) => FakeProcesses]>([
     ["its pid is free", () => ({})],
     ["its pid is another process by now", (of) => ({ plugins: [plugin(of, { startedSecondsAfterBoot: 1 })] })],
+    ["another process started at the same moment", (of) => ({ plugins: [plugin(of, { pid: of.pid + 1 })] })],
     ["it works on another sandbox", (of) => ({ plugins: [plugin(of, { sandboxId: idOf("b") })] })],
     ["it is another sandbox's shim", (of) => ({ shims: [shim(of, { id: idOf("b") })] })],
   ])("when %s", async (_, processes) => {
@@ -160,6 +161,48 @@ describe("a process is ended", () => {
     expect([result.kind, started.isAlive(), reads]).toEqual(["done", false, 4]);
   });
 
+  test("when it is a shim; then the one that containerd starts to clean up is waited for, and no other", async () => {
+    const started = await start();
+    let reads = 0;
+    const cleaner = { ...shimOf("a"), pid: 2 ** 22 - 1 };
+    const other = { ...shimOf("b"), pid: 2 ** 22 - 2 };
+    const processes = () => {
+      if (started.isAlive()) return { shims: [shim(started), other] };
+      reads += 1;
+      return { shims: reads < 4 ? [cleaner, other] : [other], byContainer: new Map([[idOf("b"), [7]]]) };
+    };
+
+    const result = await endProcess(stepFor(started), FINDING, toolsFor({ processes }));
+
+    expect([result.kind, reads]).toEqual(["done", 4]);
+  });
+
+  test("when it is a shim; then nothing is waited for while the process table cannot be read", async () => {
+    const started = await start();
+    let reads = 0;
+    const processes = () => {
+      if (started.isAlive()) return { shims: [shim(started)] };
+      reads += 1;
+      return reads === 1 ? {} : failed<never>("no /proc");
+    };
+
+    expect((await endProcess(stepFor(started), FINDING, toolsFor({ processes }))).kind).toBe("done");
+  });
+
+  test.each([
+    [5, "failed"],
+    [5.01, "done"],
+  ])("a plugin that started %d s later belongs to it or not: %s", async (later, kind) => {
+    const started = await start();
+    const younger = plugin(started, {
+      pid: 2 ** 22 - 1,
+      startedSecondsAfterBoot: started.startedSecondsAfterBoot + later,
+    });
+    const processes = () => ({ plugins: [...(started.isAlive() ? [plugin(started)] : []), younger] });
+
+    expect((await endProcess(stepFor(started), FINDING, toolsFor({ processes }))).kind).toBe(kind);
+  });
+
   test("and reported as stuck when it stays in the process table", async () => {
     const started = await start();
 
@@ -183,44 +226,106 @@ describe("a process is ended", () => {
   });
 });
 
+describe("no signal is sent", () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  /** Ends a process while kill(2) is replaced; the process table shows it until then. */
+  async function signalled(step: Omit<Started, "isAlive">, kill: () => true, processes: () => FakeProcesses) {
+    const sent = vi.spyOn(process, "kill").mockImplementation(kill);
+    const result = await endProcess(stepFor(step), FINDING, toolsFor({ processes }));
+    return { result, sent: sent.mock.calls };
+  }
+
+  test("to process 1, whatever the process table says", async () => {
+    const stat = parseStat(readFileSync("/proc/1/stat", "utf8"));
+    const init = { pid: 1, startedSecondsAfterBoot: stat?.startedSecondsAfterBoot ?? 0 };
+    const processes = () => ({ plugins: [{ ...pluginFor("a", "ADD", 600), ...init }] });
+
+    const { result, sent } = await signalled(init, () => true, processes);
+
+    expect([result, sent]).toMatchObject([{ kind: "failed", code: "process-unkillable" }, []]);
+  });
+
+  test("to a process that started at another time under the same pid", async () => {
+    const started = await start();
+    const earlier = { ...started, startedSecondsAfterBoot: started.startedSecondsAfterBoot - 1 };
+
+    const { sent } = await signalled(
+      earlier,
+      () => true,
+      () => ({ plugins: [plugin(earlier)] }),
+    );
+
+    expect([sent, started.isAlive()]).toEqual([[], true]);
+  });
+
+  test("twice to a process that ends by itself in between", async () => {
+    const started = await start();
+    let reads = 0;
+
+    const { result, sent } = await signalled(
+      started,
+      () => {
+        throw Object.assign(new Error("no such process"), { code: "ESRCH" });
+      },
+      () => (reads++ < 2 ? { plugins: [plugin(started)] } : {}),
+    );
+
+    expect([result.kind, sent]).toEqual(["done", [[started.pid, "SIGTERM"]]]);
+  });
+
+  test("and the error thrown, when it is not permitted", async () => {
+    const started = await start();
+    const refuse = () => {
+      throw Object.assign(new Error("not permitted"), { code: "EPERM" });
+    };
+
+    await expect(signalled(started, refuse, () => ({ plugins: [plugin(started)] }))).rejects.toThrow("not permitted");
+  });
+});
+
 describe("the runtime's rollback", () => {
-  function recordedFor(readings: number) {
+  /** The runtime has these records for this many readings, each of them fresh. */
+  function recordedFor(readings: number, known: Partial<ContainerdFacts> = { records: [recordOf("a")] }) {
+    const none = { records: [], sandboxes: [], leases: [], tasks: [] };
+    const always = { ...none, records: [recordOf("b")], sandboxes: [recordOf("c")] };
     let left = readings;
+    let seen: ContainerdFacts = { ...always, ...known };
     const facts = {
       ...fakeTools(shop).facts,
-      containerd: () => {
+      renew: () => {
         left -= 1;
-        return Promise.resolve({ records: left > 0 ? [recordOf("a")] : [], sandboxes: [], leases: [], tasks: [] });
+        if (left <= 0) seen = always;
       },
+      containerd: () => Promise.resolve(seen),
     };
     return { facts, leftOver: () => left };
   }
 
-  test.each([
-    [undefined, 0],
-    [{ awaitRollback: false }, 3],
-  ])("is waited for after a plugin has ended by default: %j", async (options, left) => {
+  async function ended(facts: EndProcessTools["facts"], options?: { readonly awaitRollback: boolean }) {
     const started = await start();
-    const { facts, leftOver } = recordedFor(3);
-    const processes = living([[started, plugin(started)]]);
-    const { facts: table } = toolsFor({ processes });
-    const tools = toolsFor({ tools: { facts: { ...facts, processesNow: () => table.processesNow() } } });
+    const { facts: table } = toolsFor({ processes: living([[started, plugin(started)]]) });
+    const tools = { ...toolsFor({}), facts: { ...facts, processesNow: () => table.processesNow() } };
+    return await endProcess(stepFor(started), FINDING, tools, options);
+  }
 
-    const result = await endProcess(stepFor(started), FINDING, tools, options);
+  test.each<readonly [string, Partial<ContainerdFacts>, { readonly awaitRollback: boolean } | undefined, number]>([
+    ["is waited for while a record is left", { records: [recordOf("a")] }, undefined, 0],
+    ["is waited for while the sandbox store has it", { sandboxes: [recordOf("a")] }, undefined, 0],
+    ["is over at once when only other sandboxes have records", {}, undefined, 2],
+    ["is not waited for when that is not wanted", { records: [recordOf("a")] }, { awaitRollback: false }, 3],
+  ])("%s", async (_, known, options, left) => {
+    const { facts, leftOver } = recordedFor(3, known);
+    expect([(await ended(facts, options)).kind, leftOver()]).toEqual(["done", left]);
+  });
 
-    expect([result.kind, leftOver()]).toEqual(["done", left]);
+  test("is not waited for where the runtime has no records to read", async () => {
+    expect((await ended(fakeTools(shop, { containerdFacts: undefined }).facts)).kind).toBe("done");
   });
 
   test("is over when the sandbox is listed: then that is a case of its own", async () => {
-    const started = await start();
     const { facts, leftOver } = recordedFor(3);
-    const processes = living([[started, plugin(started)]]);
-    const { facts: table } = toolsFor({ processes });
-    const sandbox = () => Promise.resolve(criSandbox(ID));
-    const tools = toolsFor({ tools: { facts: { ...facts, sandbox, processesNow: () => table.processesNow() } } });
-
-    await endProcess(stepFor(started), FINDING, tools);
-
-    expect(leftOver()).toBe(3);
+    await ended({ ...facts, sandbox: () => Promise.resolve(criSandbox(ID)) });
+    expect(leftOver()).toBe(2);
   });
 });

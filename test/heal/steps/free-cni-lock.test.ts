@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { freeCniLock } from "../../../src/heal/steps/free-cni-lock.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState, StatusResponse } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, pluginFor } from "../../support/snapshot-builder.ts";
-import { criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { criSandbox, type FakeNode, fakeFacts, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const HOLDER = { pid: 2 ** 22 - 1, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
@@ -23,7 +24,7 @@ async function freed(silentFor: number, node: FakeNode = {}) {
     return asked > silentFor ? Promise.resolve(StatusResponse.fromPartial({})) : Promise.reject(SILENT);
   };
   const tools = fakeTools(shop, { ...node, cri: { status, ...node.cri } });
-  const waits = { ...tools.waits, queryMs: 50, termMs: 50 };
+  const waits = { ...tools.waits, queryMs: 50, termMs: 50, ...node.tools?.waits };
   const step = { kind: "free-cni-lock", holders: [HOLDER] } as const;
   return { ...(await journalOf(shop, freeCniLock(step, FINDING, { ...tools, waits }))), asked };
 }
@@ -38,7 +39,26 @@ test("ends no process when the runtime answers Status by now", async () => {
 });
 
 test("a holder that is gone leaves the lock free", async () => {
-  expect(await freed(1)).toMatchObject({ result: { kind: "done" }, history: [], asked: 2 });
+  const { result, history, asked } = await freed(1);
+  expect([history, asked]).toEqual([[], 2]);
+  expect(result).toMatchObject({ kind: "done", journalId: undefined, effect: { code: "node-not-asked" } });
+});
+
+test("Status is asked again until it is answered", async () => {
+  expect(await freed(3, { tools: { waits: { ...DEFAULT_WAITS, queryMs: 30_000 } } })).toMatchObject({
+    result: { kind: "done" },
+    asked: 4,
+  });
+});
+
+test("the rollback of a holder's sandbox, which needs the lock itself, is not waited for", async () => {
+  let reads = 0;
+  const processes = () => (reads++ === 0 ? HELD : {});
+  const facts = {
+    ...fakeFacts({ processes }),
+    containerd: () => Promise.reject(new Error("unexpected read of the records")),
+  };
+  expect((await freed(1, { tools: { facts } })).result.kind).toBe("done");
 });
 
 test("a holder whose sandbox has become Ready is not ended, and the lock is reported as held", async () => {

@@ -32,11 +32,17 @@ interface Parts {
   readonly namespaceMarks?: Readonly<Record<string, string>>;
   readonly deletionTimestamp?: string;
   readonly isGone?: boolean;
-  readonly onDelete?: KubeError;
+  readonly onDelete?: Error;
   readonly staysAfterDelete?: boolean;
 }
 
-function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[] } {
+interface FakeCluster extends Api {
+  readonly deleted: readonly unknown[];
+  /** How often the API was closed. */
+  closed: number;
+}
+
+function cluster(parts: Parts = {}): FakeCluster {
   const { uid = "uid-1", node = "n1", owners = CONTROLLER, status, marks = {}, onDelete } = parts;
   const deleted: unknown[] = [];
   let isGone = parts.isGone ?? false;
@@ -60,7 +66,15 @@ function cluster(parts: Parts = {}): Api & { readonly deleted: readonly unknown[
       return Promise.resolve({});
     },
   });
-  return { ...api, deleted };
+  const fake: FakeCluster = {
+    ...api,
+    deleted,
+    closed: 0,
+    close: () => {
+      fake.closed += 1;
+    },
+  };
+  return fake;
 }
 
 let workshop: Workshop | undefined;
@@ -70,6 +84,8 @@ afterEach(() => workshop?.remove());
 interface Runtime {
   readonly isListed?: boolean;
   readonly isReady?: boolean;
+  readonly isNotReady?: boolean;
+  readonly hasOtherPlugin?: boolean;
   readonly hasPlugin?: boolean;
   readonly isUnread?: boolean;
   readonly containers?: readonly RuntimeContainer[];
@@ -107,13 +123,25 @@ function criOf(containers: readonly RuntimeContainer[]) {
 async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0] = STEP, runtime: Runtime = {}) {
   workshop = await makeWorkshop();
   const listed = runtime.isListed ? [criSandbox(HOLDER)] : [];
-  const ofPod = runtime.isReady ? [criSandbox(OTHER, { state: PodSandboxState.SANDBOX_READY })] : [];
-  const plugins = runtime.hasPlugin ? [{ ...pluginFor("a", "ADD", 600), sandboxId: HOLDER }] : [];
+  const ofPod = [
+    ...(runtime.isReady ? [criSandbox(OTHER, { state: PodSandboxState.SANDBOX_READY })] : []),
+    ...(runtime.isNotReady ? [criSandbox(OTHER)] : []),
+  ];
+  const plugins = [
+    ...(runtime.hasPlugin ? [{ ...pluginFor("a", "ADD", 600), sandboxId: HOLDER }] : []),
+    ...(runtime.hasOtherPlugin ? [pluginFor("b", "ADD", 600)] : []),
+  ];
   const tools = fakeTools(workshop, {
     sandboxes: listed,
     processes: runtime.isUnread ? failed("no /proc") : { plugins },
-    cri: { listPodSandbox: () => Promise.resolve(ofPod), ...criOf(runtime.containers ?? [CRASHED]) },
-    tools: { cluster: () => Promise.resolve(api) },
+    cri: {
+      listPodSandbox: (filter) => {
+        expect(filter).toEqual({ labelSelector: { "io.kubernetes.pod.uid": "uid-1" } });
+        return Promise.resolve(ofPod);
+      },
+      ...criOf(runtime.containers ?? [CRASHED]),
+    },
+    tools: api === undefined ? {} : { cluster: () => Promise.resolve(api) },
   });
   return await journalOf(workshop, restartPod(step, FINDING, tools));
 }
@@ -143,7 +171,7 @@ describe("restarting a pod", () => {
 
     const { result, history } = await kick(api);
 
-    expect([result, api.deleted, history]).toEqual([{ kind: "unneeded" }, [], []]);
+    expect([result, api.deleted, history, api.closed]).toEqual([{ kind: "unneeded" }, [], [], 1]);
   });
 
   const LOST = { ...CRASHED, end: { exitCode: 255, reason: "Unknown" } };
@@ -212,6 +240,13 @@ describe("restarting a pod", () => {
   });
 });
 
+test.each<readonly [string, () => Api]>([
+  ["while it reads", () => fakeApi({ get: () => Promise.reject(new TypeError("a mistake")) })],
+  ["while it deletes", () => cluster({ onDelete: new TypeError("a mistake") })],
+])("a mistake of unghost's own %s is not taken for an answer", async (_what, api) => {
+  await expect(kick(api())).rejects.toThrow("a mistake");
+});
+
 describe("re-creating a pod whose name is held", () => {
   const HELD = { ...STEP, holder: HOLDER };
 
@@ -222,6 +257,13 @@ describe("re-creating a pod whose name is held", () => {
 
     expect(result.kind).toBe("done");
     expect(api.deleted).toHaveLength(2);
+  });
+
+  test.each<readonly [string, Runtime]>([
+    ["a sandbox of the pod that is not Ready", { isNotReady: true }],
+    ["a plugin that works on another sandbox", { hasOtherPlugin: true }],
+  ])("deletes it in spite of %s", async (_what, runtime) => {
+    expect((await kick(cluster(), HELD, runtime)).result.kind).toBe("done");
   });
 
   test.each<readonly [string, Runtime]>([

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { quarantineStep } from "../../../src/heal/steps/quarantine-file.ts";
+import { MAX_FILE_BYTES } from "../../../src/host/safe-fs.ts";
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
@@ -89,6 +90,23 @@ describe("a broken file stays", () => {
     const { result } = await quarantined(path, health);
 
     expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-not-broken" }, true]);
+  });
+
+  test("when it is too large to be one", async () => {
+    const path = put(RESULT, "");
+    truncateSync(path, MAX_FILE_BYTES + 1);
+    const { result } = await quarantined(path, "corrupt");
+    expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-not-broken" }, true]);
+  });
+
+  test("when the journal takes no entry", async () => {
+    const path = put(RESULT, "");
+    await shop.journal.close();
+    const result = await quarantineStep({ kind: "quarantine-file", path, health: "empty" }, FINDING, fakeTools(shop));
+    expect([result, existsSync(path)]).toMatchObject([
+      { kind: "refused", code: "file-refused", reason: expect.stringContaining("journal") },
+      true,
+    ]);
   });
 
   test("when its name names no sandbox", async () => {

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
@@ -32,6 +32,36 @@ test("host-local's DEL releases the addresses of the sandbox and no others", asy
   expect(history).toMatchObject([
     { action: { kind: "release-address", address: "10.88.0.9", owner: LEFT }, outcome: "healed" },
   ]);
+});
+
+test("each address is journaled, also where one DEL has released them all", async () => {
+  const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
+  put(other.path, `${LEFT}\r\neth0`);
+
+  const { result, history } = await release([lease, other]);
+
+  expect([result.kind, existsSync(other.path)]).toEqual(["done", false]);
+  expect(history).toMatchObject([
+    { action: { address: "10.88.0.9" }, outcome: "healed", detail: expect.stringContaining("host-local") },
+    { action: { address: "10.88.0.10" }, outcome: "healed" },
+  ]);
+});
+
+test.each([
+  ["10.88.0.9", "10.0.0.0/24"],
+  ["fd00:10:88::9", "fd00::/64"],
+])("host-local gets a subnet of the family of %s", async (address, subnet) => {
+  const config = join(shop.caches, "config");
+  lease = { ...lease, address, path: leaseOf(address) };
+  put(lease.path, `${LEFT}\r\neth0`);
+  install("host-local", `cat > ${config}; rm ${lease.path}`);
+
+  expect((await release([lease])).result.kind).toBe("done");
+  expect(JSON.parse(readFileSync(config, "utf8"))).toMatchObject({
+    cniVersion: "1.0.0",
+    name: "cbr0",
+    ipam: { type: "host-local", subnet },
+  });
 });
 
 test("the cached chain is called first, and its failure is reported beside host-local's", async () => {

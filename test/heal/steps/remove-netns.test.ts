@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
@@ -68,6 +68,18 @@ test.each<readonly [string, () => void]>([
 test("is refused when another namespace is mounted there by now", async () => {
   const { result } = await removed({}, inodeOf(path) + 1n);
   expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "namespace-changed" }, true]);
+});
+
+test("says what it could not remove", async () => {
+  // Somebody makes a directory in its place after it was proven.
+  const replace = () => {
+    rmSync(path);
+    mkdirSync(path);
+    return {};
+  };
+  const { result, history } = await removed({ processes: replace });
+  expect(result).toMatchObject({ kind: "failed", code: "unlink-failed", reason: expect.stringContaining(path) });
+  expect(history).toMatchObject([{ outcome: "failed" }]);
 });
 
 test("a namespace that cannot be unmounted stays", async () => {

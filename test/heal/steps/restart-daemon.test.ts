@@ -1,8 +1,11 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { restartDaemon } from "../../../src/heal/steps/restart-daemon.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { containerId } from "../../../src/snapshot/ids.ts";
-import type { MultusDaemon } from "../../../src/snapshot/types.ts";
+import type { CniConfig, MultusDaemon } from "../../../src/snapshot/types.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
@@ -91,6 +94,37 @@ describe("restart-daemon", () => {
         Promise.resolve(probes.length > 1 ? probes.shift() : probes[0]),
       );
       expect(result).toMatchObject({ kind: "refused", code: "daemon-not-proven" });
+    }
+  });
+
+  test("refuses where /proc is another pid namespace's", async () => {
+    const result = await restartDaemon(STEP, FINDING, fakeTools(shop, { tools: { hostRoot: shop.caches } }), () =>
+      Promise.reject(new Error("unexpected probe")),
+    );
+    expect(result).toMatchObject({
+      kind: "refused",
+      code: "foreign-pid-namespace",
+      reason: expect.stringMatching(/pid/),
+    });
+  });
+
+  test("needs nothing where multus has no daemon", async () => {
+    expect(await restartDaemon(STEP, FINDING, fakeTools(shop))).toEqual({ kind: "unneeded" });
+  });
+
+  test("asks the socket itself whether the daemon answers", async () => {
+    const socket = join(shop.caches, "multus.sock");
+    const server = createServer().listen(socket);
+    await once(server, "listening");
+    const conf = { multus: { socket } } as unknown as CniConfig;
+    try {
+      const result = await restartDaemon({ ...STEP, socket }, FINDING, fakeTools(shop, { tools: { conf } }));
+      // It is silent, and no process is proven to hold it. Only root's own socket is asked at all.
+      expect(result).toMatchObject(
+        process.getuid?.() === 0 ? { kind: "refused", code: "daemon-not-proven" } : { kind: "unneeded" },
+      );
+    } finally {
+      server.close();
     }
   });
 

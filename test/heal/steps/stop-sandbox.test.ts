@@ -1,15 +1,17 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import type { Turn } from "../../../src/heal/execution/turns.ts";
 import { removeSandbox } from "../../../src/heal/steps/remove-sandbox.ts";
 import { stopSandbox } from "../../../src/heal/steps/stop-sandbox.ts";
 import { failed } from "../../../src/host/source.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const ID = idOf("a");
+const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
 const DEAD = { sandboxes: [criSandbox(ID)] };
 
 let shop: Workshop;
@@ -106,6 +108,55 @@ test("remove asks for log paths that the scan did not read", async () => {
 
   expect(result.kind).toBe("done");
   expect(history.map(({ action }) => action.kind)).toEqual(["save-logs", "remove-sandbox"]);
+});
+
+describe("on CRI-O, which takes the network down last, remove", () => {
+  const refusal = (text: string) => new RuntimeError("refused", "StopPodSandbox", text, "");
+
+  /** The first stop is answered with this error, or not at all when there is none. */
+  async function removedAfter(refusedBy?: Error, stopped = false) {
+    const calls: string[] = [];
+    const stop = stopped ? AbortSignal.abort() : new AbortController().signal;
+    const { tools } = toolsFor({
+      ...DEAD,
+      containerdFacts: undefined,
+      cri: {
+        stopPodSandbox: () => {
+          calls.push("stop");
+          return refusedBy !== undefined && calls.length === 1 ? Promise.reject(refusedBy) : Promise.resolve();
+        },
+        removePodSandbox: () => {
+          calls.push("remove");
+          return Promise.resolve();
+        },
+      },
+      tools: { interruption: { stop, giveUp: new AbortController().signal } },
+    });
+    return { result: await removeSandbox(ID, FINDING, tools), calls };
+  }
+
+  test("stops the sandbox first", async () => {
+    expect(await removedAfter()).toMatchObject({ result: { kind: "done" }, calls: ["stop", "remove"] });
+  });
+
+  test("stops it again when a plugin has refused the first DEL", async () => {
+    const { result, calls } = await removedAfter(refusal("the plugin failed"));
+    expect([result.kind, calls]).toEqual(["done", ["stop", "stop", "remove"]]);
+  });
+
+  test.each<readonly [string, Error, boolean]>([
+    ["there is no answer", new RuntimeError("deadline", "StopPodSandbox", "", ""), false],
+    ["others hold a lock", refusal("iptables: another app is currently holding the xtables lock"), false],
+    ["the cause is not the sandbox' own", refusal(`plugin type="multus" failed (delete): ${DAEMON_DOWN}`), false],
+    ["the run is to end", refusal("the plugin failed"), true],
+  ])("removes nothing, and does not stop again, when %s", async (_, error, stopped) => {
+    const { result, calls } = await removedAfter(error, stopped);
+    expect([result, calls]).toMatchObject([{ kind: "failed", code: "runtime-error" }, ["stop"]]);
+  });
+
+  test("does not take a mistake of unghost's own for an answer", async () => {
+    await expect(removedAfter(new TypeError("a mistake"))).rejects.toThrow("a mistake");
+  });
 });
 
 test.each(["listed", "recorded"] as const)("remove fails when the sandbox is still %s afterwards", async (left) => {

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Finding } from "../../../src/evidence/finding.ts";
+import { readHistory } from "../../../src/heal/journal/history.ts";
+import { journaled, reasonFor, type StepResult } from "../../../src/heal/steps/step-result.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { idOf } from "../../support/snapshot-builder.ts";
+import { FINDING, makeWorkshop, STOP, type Workshop } from "../workshop.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+async function taken(change: () => Promise<StepResult>) {
+  const result = await journaled(shop, FINDING, STOP, change);
+  await shop.journal.close();
+  return { result, history: (await readHistory(shop.stateDir.journal)).records };
+}
+
+describe("the journal knows how a change ended", () => {
+  test.each<readonly [StepResult, object]>([
+    [{ kind: "done" }, { outcome: "healed" }],
+    [
+      { kind: "done", detail: "by host-local" },
+      { outcome: "healed", detail: "by host-local" },
+    ],
+    [{ kind: "healed" }, { outcome: "healed" }],
+    [{ kind: "unneeded" }, { outcome: "skipped" }],
+    [
+      { kind: "held", code: "interrupted", reason: "why" },
+      { outcome: "skipped", detail: "why" },
+    ],
+    [
+      { kind: "refused", code: "sandbox-ready", reason: "why" },
+      { outcome: "refused", detail: "why" },
+    ],
+    [
+      { kind: "failed", code: "pod-still-there", reason: "why" },
+      { outcome: "failed", detail: "why" },
+    ],
+  ])("%j", async (ended, expected) => {
+    const { result, history } = await taken(() => Promise.resolve(ended));
+
+    const [entry] = history;
+    expect(entry).toMatchObject({
+      action: STOP,
+      finding: FINDING.id,
+      class: FINDING.class,
+      state: "done",
+      ...expected,
+    });
+    expect(entry?.detail).toBe("detail" in expected ? expected.detail : undefined);
+    const isNamed = ended.kind !== "healed" && ended.kind !== "unneeded";
+    expect(result).toEqual({ ...ended, ...(isNamed && { journalId: entry?.id }) });
+  });
+
+  test("what the runtime refuses is a failure, with its own words for the storm brake", async () => {
+    const { result, history } = await taken(() => {
+      throw new RuntimeError("refused", "StopPodSandbox", "the plugin failed", "");
+    });
+
+    expect(result).toMatchObject({ kind: "failed", code: "runtime-error", text: "the plugin failed" });
+    expect(history).toMatchObject([{ outcome: "failed", detail: expect.stringContaining("the plugin failed") }]);
+  });
+
+  test("a mistake of unghost's own leaves the entry open for the next run", async () => {
+    await expect(taken(() => Promise.reject(new TypeError("a mistake")))).rejects.toThrow("a mistake");
+    expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
+  });
+});
+
+test("nothing is changed when the journal takes no entry", async () => {
+  await shop.journal.close();
+  let isChanged = false;
+
+  const result = await journaled(shop, FINDING, STOP, () => {
+    isChanged = true;
+    return Promise.resolve({ kind: "done" });
+  });
+
+  expect([result, isChanged]).toMatchObject([{ kind: "refused", code: "journal-refused" }, false]);
+});
+
+test("the journal names the pod of a sandbox", () => {
+  const pod = { namespace: "default", name: "web-0", uid: "u1" };
+  const subject = { type: "sandbox", sandboxId: idOf("a"), pod } as unknown as Finding["subject"];
+  expect(reasonFor({ ...FINDING, subject })).toEqual({ finding: FINDING.id, class: FINDING.class, subject });
+  expect(reasonFor(FINDING).subject).toEqual({ type: "node" });
+});
