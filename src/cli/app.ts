@@ -66,7 +66,7 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   return code < 0 ? ExitCode.usage : code;
 }
 
-/** What a command says when it threw: one sentence with the next step. Where it happened is for those who asked. */
+/** The message of a command that threw: one sentence with the next step. The stack is for verbose output. */
 export function failureSentence(thrown: unknown, verbose: boolean): string {
   const message = printable(thrown instanceof Error ? thrown.message : String(thrown));
   if (thrown instanceof SettingsError) return `unghost: ${message}`;
@@ -75,7 +75,7 @@ export function failureSentence(thrown: unknown, verbose: boolean): string {
   return `unghost: unexpected: ${message}.${asked}`;
 }
 
-/** A wrong setting is wrong usage; whatever else was thrown means that we could not look. */
+/** A wrong setting is wrong usage; any other error means that the scan failed. */
 export function failureCode(thrown: unknown): ExitCode {
   return thrown instanceof SettingsError ? ExitCode.usage : ExitCode.unknown;
 }

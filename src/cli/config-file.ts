@@ -37,7 +37,7 @@ export async function parsedConfigFile(
   return await parseConfig(path, source, [...knownKeys, AGENT_KEY]);
 }
 
-/** A part that only the agent reads is wrong for everybody: nobody should hear of it first from an agent that starts. */
+/** An error in the agent's part fails every command: it should not show up only when the agent starts. */
 async function problemsOfAgent(parsed: ParsedConfig): Promise<readonly string[]> {
   if (!parsed.values.has(AGENT_KEY)) return [];
   const { checkAgentConfig } = await import("./config/check-agent.ts");

@@ -4,9 +4,9 @@ export const ExitCode = {
   ok: 0,
   /** scan: findings, or failures that kubelet reports (degraded). heal: something left. explain: not recognised. */
   findings: 1,
-  /** Could not look, or could not tell. */
+  /** The scan failed, or its result is unknown. */
   unknown: 2,
-  /** Refused: needs --yes, paused, or a guard said no. agent: another agent runs on this node. */
+  /** Refused: needs --yes, paused, or a guard. agent: another agent runs on this node. */
   refused: 3,
   usage: 64,
 } as const;

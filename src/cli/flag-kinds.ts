@@ -2,7 +2,7 @@ import { OUTPUT_FORMATS } from "../report/output-format.ts";
 import { SettingsError } from "./setting-values.ts";
 import type { TableShape } from "./show-report.ts";
 
-/** The three kinds of flag there are; everything is optional, because environment and file may say it, too. */
+/** The three kinds of flag there are; everything is optional, because environment and file may set it, too. */
 
 export function onOff(brief: string) {
   return { kind: "boolean", optional: true, withNegated: false, brief } as const;

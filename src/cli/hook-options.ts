@@ -11,7 +11,7 @@ export interface HookOptions {
   readonly stateDir: string;
   readonly force: boolean;
   readonly dryRun: boolean;
-  /** Does not ask. Without a terminal nobody is asked either: to run the command is to want it. */
+  /** Does not ask. Without a terminal there is no question either: running the command is the consent. */
   readonly yes: boolean;
   readonly confirm: (question: string) => Promise<"yes" | "no">;
   /** Whether systemd is what runs on `/`. */
@@ -28,7 +28,7 @@ export async function agreed(question: string, { yes, confirm }: HookOptions, io
   return false;
 }
 
-/** Whether one failed. On another root, or without systemd, they are only said. */
+/** Whether one failed. On another root, or without systemd, they are only printed. */
 export async function runCommands(
   commands: readonly (readonly string[])[],
   options: HookOptions,

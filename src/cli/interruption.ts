@@ -24,7 +24,7 @@ export function interruptedBySignals(
       return;
     }
     io.stderr(
-      `\nStopping: nothing more is begun, and what is under way has ${GRACE_MS / 1000} s to end. Once more to give it up at once.\n`,
+      `\nStopping: waiting up to ${GRACE_MS / 1000}s for in-flight actions. Press Ctrl-C again to abort.\n`,
     );
     grace = setTimeout(() => giveUp.abort(), GRACE_MS);
     stop.abort();

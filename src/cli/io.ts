@@ -12,7 +12,7 @@ export interface Io {
 }
 
 /**
- * Colour only for people: a terminal, and nobody who said no (no-color.org). FORCE_COLOR is for whoever shows our output
+ * Colour only on a terminal, unless NO_COLOR is set (no-color.org). FORCE_COLOR is for programs that show our output
  * on a terminal of theirs.
  */
 export function wantsColour(io: Pick<Io, "env" | "stdoutIsTerminal">): boolean {

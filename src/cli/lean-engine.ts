@@ -2,7 +2,7 @@
  * Switches of the engine that some commands turn off. It reads them from the environment, and only when it starts.
  *
  * `useJIT`: no compiler at all, not even for regular expressions. An agent runs for years and works for milliseconds: half
- * the memory is worth that a look takes twice as long.
+ * the memory is worth a scan that takes twice as long.
  * `useBaselineJIT`: code is interpreted, regular expressions are compiled. A healing of half a second is over before
  * compiled code pays for its compilation, and the processors are wanted elsewhere: by the plugins.
  */

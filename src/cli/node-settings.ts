@@ -5,7 +5,7 @@ import type { Raw } from "./setting-values.ts";
 
 /**
  * Every setting that node commands share, once: flag, environment variable, key of the file, `unghost config` and
- * docs/configuration.md follow from it. `as` is its name in NodeSettings where that tells the unit.
+ * docs/configuration.md follow from it. `as` is its name in NodeSettings where that has the unit.
  */
 const PLACES = {
   runtimeEndpoint: {
@@ -18,11 +18,11 @@ const PLACES = {
     flag: text("Where libcni, multus, flannel and host-local keep their files", "DIR"),
     meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
-  /** Where multus keeps its delegate cache; by default what its own configuration says. */
+  /** Where multus keeps its delegate cache; by default from its own configuration. */
   multusDir: {
     ...kinds.absolutePath(undefined),
-    flag: text("Where multus keeps its delegate cache (default: what its configuration says)", "DIR"),
-    meaning: "Where multus keeps its delegate cache. None: what its configuration says.",
+    flag: text("Where multus keeps its delegate cache (default: from its configuration)", "DIR"),
+    meaning: "Where multus keeps its delegate cache. Default: from its configuration.",
   },
   stateDir: {
     ...kinds.absolutePath("/var/lib/unghost"),
@@ -41,7 +41,7 @@ const PLACES = {
     meaning: "What Kubernetes calls this node. `NODE_NAME` in the environment stands in, too.",
   },
   noKube: {
-    ...kinds.truth,
+    ...kinds.bool,
     flag: onOff("Ask neither the Kubernetes API nor kubelet's directories about pods"),
     meaning: "Ask neither the Kubernetes API nor kubelet's directories.",
   },
@@ -58,7 +58,7 @@ const BEHAVIOUR = {
     flag: text("table, json or yaml", "FORMAT"),
     meaning: "How reports are printed.",
   },
-  /** Deadline of each source when looking. Acting has deadlines of its own. Nothing answers faster than 10 ms. */
+  /** Timeout per data source of a scan. Actions have timeouts of their own. Nothing answers faster than 10 ms. */
   timeout: {
     ...kinds.duration(10, 4000),
     as: "timeoutMs",
@@ -104,7 +104,7 @@ const BEHAVIOUR = {
     flag: list("All failure classes but these", "CLASS"),
     meaning: "All failure classes but these.",
   },
-  verbose: { ...kinds.truth, flag: onOff("Verbose output"), meaning: "Verbose output." },
+  verbose: { ...kinds.bool, flag: onOff("Verbose output"), meaning: "Verbose output." },
 } as const;
 
 export const NODE_SETTINGS = { ...PLACES, ...BEHAVIOUR };
@@ -114,7 +114,7 @@ export type SettingKey = keyof Table;
 
 export const SETTING_KEYS = Object.keys(NODE_SETTINGS) as readonly SettingKey[];
 
-/** What every command that looks at a node needs to know. Flag beats environment beats file beats default. */
+/** Settings of every command that scans a node. Flag beats environment beats file beats default. */
 export type NodeSettings = {
   readonly [Key in SettingKey as Table[Key] extends { readonly as: infer Name extends string }
     ? Name
@@ -127,7 +127,7 @@ export type NodeSettings = {
 /** The settings of these values, read and named. Throws a SettingsError for the first that makes no sense. */
 export function readSettings(raw: (key: SettingKey) => Raw | undefined): NodeSettings {
   const settings = Object.fromEntries(SETTING_KEYS.map((key) => [nameOf(key), NODE_SETTINGS[key].read(raw(key))]));
-  // The mapped type says the same as this loop, and the compiler cannot follow it.
+  // The mapped type is equivalent to this loop, which the compiler cannot follow.
   return settings as unknown as NodeSettings;
 }
 

@@ -7,13 +7,13 @@ const STDIN = 0;
 const STDOUT = 1;
 const STDERR = 2;
 
-/** Where nobody has a screen, lines end where a log viewer still shows them. */
+/** Without a screen, lines end where a log viewer still shows them. */
 const PLAIN_COLUMNS = 100;
 
 /** The real world. Writes are synchronous: a report must be out, whole, before the process ends. */
 export function processIo(): Io {
   const screenColumns =
-    columnsSaid(process.env["COLUMNS"]) ?? (isTerminal(STDOUT) ? process.stdout.columns || undefined : undefined);
+    columnsFrom(process.env["COLUMNS"]) ?? (isTerminal(STDOUT) ? process.stdout.columns || undefined : undefined);
   return {
     stdout: (text) => writeAll(STDOUT, text),
     // Messages quote files, programs and peers. Nothing on stderr is coloured, so no terminal sequence there is ours.
@@ -31,20 +31,20 @@ export function processIo(): Io {
 /** /dev/null and its kin, by Linux's list of devices. */
 const MEMORY_DEVICES = 1;
 
-/** Files, pipes and /dev/null are told apart cheaply; only others have to be asked, by a module that costs 2 ms to load. */
+/** Files, pipes and /dev/null are distinguished cheaply; only others have to be asked, by a module that costs 2 ms to load. */
 function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd);
     if (!stat.isCharacterDevice() || stat.rdev >> 8 === MEMORY_DEVICES) return false;
     return process.getBuiltinModule("node:tty").isatty(fd);
   } catch {
-    // Closed by whoever started us.
+    // Closed by the parent process.
     return false;
   }
 }
 
 /** Shells keep COLUMNS to themselves: where it is in the environment, somebody put it there on purpose. */
-function columnsSaid(text: string | undefined): number | undefined {
+function columnsFrom(text: string | undefined): number | undefined {
   return text !== undefined && /^[1-9]\d{0,3}$/.test(text) ? Number(text) : undefined;
 }
 

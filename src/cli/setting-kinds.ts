@@ -5,11 +5,11 @@ import * as values from "./setting-values.ts";
 
 /** How a setting is read, written again, and described; a table of settings adds its name and meaning. */
 export interface SettingKind<Value> {
-  /** Gives the default where nobody has set it, and throws a SettingsError for what makes no sense. */
+  /** Returns the default where it is not set, and throws a SettingsError for invalid values. */
   readonly read: (raw: Raw | undefined) => Value;
   /** As the configuration file has it. */
   readonly write: (value: Value) => unknown;
-  /** What the documentation says about its values. */
+  /** The documentation of its values. */
   readonly range: string;
 }
 
@@ -21,7 +21,7 @@ export const endpoint: SettingKind<string | undefined> = {
   range: "`unix://PATH`",
 };
 
-export const truth: SettingKind<boolean> = {
+export const bool: SettingKind<boolean> = {
   read: (raw) => values.bool(raw) ?? false,
   write: asItIs,
   range: "`true`, `false`",

@@ -13,7 +13,7 @@ export function askedConfigFile({ config }: Pick<NodeFlags, "config">, env: Io["
   return config ?? env["UNGHOST_CONFIG"];
 }
 
-/** A setting by whoever set it; undefined: the default holds. */
+/** A setting from any source; undefined: the default applies. */
 export type RawSettings = (key: SettingKey) => Raw | undefined;
 
 export function rawSettings(flags: NodeFlags, env: Io["env"], file: ConfigFile): RawSettings {
@@ -43,7 +43,7 @@ export function fromFlagOrEnvironment<Key extends string>(
 
 function fromFile(key: string, file: ConfigFile): Raw | undefined {
   const inFile = file.get(key);
-  // A key without a value says nothing, as in every other YAML file of a node.
+  // A key without a value is not set, as in every other YAML file of a node.
   if (inFile === undefined || inFile.value === null) return undefined;
   return { value: inFile.value, from: `${inFile.place}: ${key}` };
 }

@@ -108,7 +108,7 @@ export function withHealing(report: NodeReport, results: readonly ActionResult[]
 }
 
 /**
- * By class as diagnosed, worst first; within a class by what people look for. The runtime lists sandboxes in another
+ * By class as diagnosed, worst first; within a class by pod. The runtime lists sandboxes in another
  * order each time it is asked.
  */
 function inReadingOrder(findings: readonly Finding[]): readonly Finding[] {

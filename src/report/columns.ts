@@ -1,7 +1,7 @@
 /** One column of a table, and what happens to it where the screen is too narrow for all of them. */
 export interface Column {
   readonly heading: string;
-  /** Missing: as wide as its widest cell, always. `middle` keeps both ends, which tell names apart. */
+  /** Missing: as wide as its widest cell, always. `middle` keeps both ends, which distinguish names. */
   readonly shorten?: { readonly keep: "start" | "middle"; readonly comfortable: number; readonly least: number };
   /** `early`: before anything is shortened to its least, the last column first. `late`: after that. Missing: never. */
   readonly drop?: "early" | "late";
@@ -13,7 +13,7 @@ export interface Cell {
 }
 
 export interface Layout {
-  /** Infinity where nobody has a screen: then nothing is dropped or shortened. */
+  /** Infinity without a screen: then nothing is dropped or shortened. */
   readonly width: number;
   readonly headings: boolean;
 }

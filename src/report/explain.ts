@@ -144,7 +144,7 @@ export function renderClassList(classes: readonly FailureClass[], screenColumns:
 function treatment({ treatment: { mode, steps: all, gates } }: FailureClass, style: Style): readonly string[] {
   if (mode === "none") return section("What unghost would do", [all[0] ?? "Nothing: there is nothing to heal."], style);
   const manner =
-    mode === "automatic" ? "What unghost would do, by itself" : "What unghost would propose; a person decides";
+    mode === "automatic" ? "What unghost does automatically" : "What unghost proposes; an operator decides";
   return [...section(manner, steps(all), style), ...section("What it proves first", bullets(gates), style)];
 }
 

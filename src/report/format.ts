@@ -17,7 +17,7 @@ export async function formatDocument(document: unknown, format: Exclude<OutputFo
 const NOT_PLAIN = /[\p{Cc}\u2028\u2029\p{Cf}]/u;
 
 /**
- * Control and invisible characters that both formats would let through. People look at this output on terminals, too,
+ * Control and invisible characters that both formats would let through. This output is read on terminals, too,
  * and the names in it are anybody's.
  */
 const UNSAFE = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;

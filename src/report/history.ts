@@ -61,7 +61,7 @@ const COLUMNS: readonly Column[] = [
   { heading: "UNDO", drop: "late" },
 ];
 
-/** Runs are told apart by the end of their name; the beginning is the time, which stands beside it. */
+/** Runs are distinguished by the end of their name; the beginning is the time, which is shown beside it. */
 const RUN_CHARACTERS = 4;
 
 function renderRows(records: readonly HistoryRecord[], { now, screenColumns }: HistoryTable): string[] {
@@ -85,7 +85,7 @@ function cellsOf(record: HistoryRecord, now: Date): readonly string[] {
 
 function outcomeOf({ state, outcome }: HistoryRecord): string {
   if (state !== "done") return state;
-  // Of one step of a healing: whether the finding is gone is for the scan after it to tell.
+  // Of one step of a healing: the scan after it shows whether the finding is gone.
   return outcome === "healed" ? "done" : (outcome ?? "done");
 }
 

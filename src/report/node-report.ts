@@ -135,7 +135,7 @@ export const NodeReportSchema = v.object({
   kubernetes: v.object({ source: v.picklist(["api", "kubelet", "none"]), error: v.optional(v.string()) }),
   boot: v.object({ id: v.string(), startedAt: v.string() }),
   sandboxes: v.object({ total: v.number(), ready: v.number(), notReady: v.number() }),
-  /** What the kernel's log tells of; missing on a well node, and where it may not be read. */
+  /** Problems in the kernel's log; missing on a healthy node, and where it may not be read. */
   kernel: v.optional(
     v.object({ stalls: v.number(), hungTasks: v.number(), netdeviceWaits: v.number(), sinceBoot: v.boolean() }),
   ),

@@ -21,7 +21,7 @@ export function oneLine(report: NodeReport): string {
       return ghosts(report.findings);
     case "unknown": {
       const [first] = report.problems;
-      return wholeWords(first === undefined ? "unknown: could not look" : `unknown: ${first.source}: ${first.problem}`);
+      return wholeWords(first === undefined ? "unknown: scan failed" : `unknown: ${first.source}: ${first.problem}`);
     }
   }
 }

@@ -129,9 +129,9 @@ export function stepsInWords({ steps, followUps = [] }: PlannedAction): string {
 }
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
-  const kicks = steps.filter((step) => step.kind === "kick-pod");
+  const restarts = steps.filter((step) => step.kind === "kick-pod");
   const restart = (mayCrash: boolean, why: string): readonly string[] => {
-    const pods = kicks.filter((kick) => (kick.mayCrash ?? false) === mayCrash);
+    const pods = restarts.filter((restart) => (restart.mayCrash ?? false) === mayCrash);
     return pods.length === 0
       ? []
       : [`restart ${pods.map(({ namespace, name }) => `${namespace}/${name}`).join(", ")}${why}`];
@@ -174,7 +174,7 @@ function stepInWords(step: Step): string {
     case "await-socket":
       return step.optional ? "wait for the socket of its CSI driver" : "wait for its socket";
     case "kick-pod":
-      return "delete the pod, so that its controller makes a new one under a name that nobody holds";
+      return "delete the pod, so that its controller creates a new one with a free sandbox name";
     case "delete-lease":
       return "delete the containerd lease";
     case "delete-volume-attachment":

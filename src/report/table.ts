@@ -13,7 +13,7 @@ import { headLines } from "./verdict-line.ts";
 export interface TableOptions extends TextOptions {
   /** What a class is called by people. */
   readonly titleOf: (classId: string) => string;
-  /** The width that rows are fitted to; missing where nobody has a screen, and nothing is cut. */
+  /** The width that rows are fitted to; missing without a screen, and nothing is cut. */
   readonly screenColumns?: number;
   readonly wide?: boolean;
   /** One line for every finding, however many there are. */
@@ -21,7 +21,7 @@ export interface TableOptions extends TextOptions {
   readonly noHeaders?: boolean;
 }
 
-/** More than this is shown in groups: a screen is full, and nobody reads on. */
+/** More than this is shown in groups: a screen is full. */
 const MOST_ROWS = 20;
 const HEAL = { heading: "HEAL", of: ({ treatment }: ReportedFinding) => (treatment.automatic ? "auto" : "manual") };
 

@@ -3,14 +3,14 @@ const ESCAPE = "\u001b[";
 /** What begins each style, and what ends it. node:util knows them too, but takes milliseconds of a scan to load. */
 const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39], green: [32, 39] } as const;
 
-/** For whom it is written: what the terminal can do, and how much they want to read. */
+/** The output's options: what the terminal supports, and the verbosity. */
 export interface TextOptions {
   readonly colour: boolean;
   readonly columns: number;
   readonly verbose: boolean;
 }
 
-/** Colour or none, decided once by whoever knows the terminal. */
+/** Colour or none, decided once by the caller. */
 export interface Paint {
   bold(text: string): string;
   dim(text: string): string;
@@ -68,7 +68,7 @@ export function visibleLength(text: string): number {
   return styled.reduce((length, part) => length + part.length - part.indexOf("m") - 1, plain.length);
 }
 
-/** A sentence of its own, whoever wrote it. */
+/** A complete sentence. */
 export function sentence(text: string): string {
   // A command is written as it is typed.
   const isCommand = /^(?:unghost|kubectl|crictl|systemctl|journalctl)\b/.test(text);

@@ -70,8 +70,8 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   };
 
   // Between lines of JSON there must be nothing else.
-  const said = { stderr: (text: string) => log.info({ said: text.trim() }, "asked to end") };
-  const interruption = interruptedBySignals(said, ["SIGINT", "SIGTERM"]);
+  const logged = { stderr: (text: string) => log.info({ detail: text.trim() }, "stop requested") };
+  const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", onReload);
   const stopWatching = watchConfigFile(configPath(askedConfigFile(flags, io.env)), onReload);
   try {

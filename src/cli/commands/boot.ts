@@ -35,7 +35,7 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
       shutdown: onOff("With --record: the machine is going down in an orderly way"),
       dryRun: onOff("Print what would be done and change nothing"),
       strict: onOff("Exit 1 when something is left, 2 when it could not be done"),
-      repair: onOff("Mend the records of a containerd that will not start (needs --yes)"),
+      repair: onOff("Repair the records of a containerd that does not start (needs --yes)"),
       yes: onOff("With --repair: do it"),
       force: onOff("Also when it has run in this boot already"),
       containerdBin: text("containerd program to borrow (default: the distribution's own)", "FILE"),
@@ -72,14 +72,14 @@ const SYNC_MS = 2000;
 export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const startedAt = performance.now();
   const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
-  // A person who repairs waits for the end, and a repair that is cut short is worse than a slow one.
+  // An operator waits for a repair, and an aborted repair is worse than a slow one.
   if (flags.repair !== true) exitAtDeadline(allowedMs, flags.strict === true, io);
   if (flags.dryRun === true) checkDryRun(flags);
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
   // One line each: plugins and runtimes write what they like into their messages, and logs are read by line.
-  const say = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
+  const logLine = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const options: BootOptions = {
     mode: flags.after === true ? "after" : "before",
@@ -91,14 +91,14 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
     runDir: runDirOf(settings),
     heal: {
       observe: settings,
-      // At boot nobody else is at work yet, and what is dead is dead since the last one.
+      // At boot no other run is active yet, and what is dead died with the previous boot.
       policy: { ...settings, minAgeMs: 0, allDead: false, unfinished, cap: DEFAULT_CAP },
       session: sessionOptions(settings, "boot"),
       concurrency: settings.concurrency,
       onResult: ({ action, outcome, reason }) =>
-        say(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
+        logLine(`${outcome} ${action.finding.id}${reason === undefined ? "" : `: ${reason}`}`),
     },
-    log: say,
+    log: logLine,
   };
   if (flags.dryRun === true) {
     const plan = await planBoot(options);
@@ -106,7 +106,7 @@ export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
     return flags.strict === true ? strictExitOf(plan) : ExitCode.ok;
   }
   const synced = syncYoung(pluginRoots({ ...settings, confDir: () => undefined }), SYNC_MS).catch((error: unknown) =>
-    say(`CNI files were not synced: ${describeError(error)}`),
+    logLine(`syncing CNI files failed: ${describeError(error)}`),
   );
   const report = await bootOnce(options);
   await synced;
@@ -172,7 +172,7 @@ function runDirOf({ hostRoot }: NodeSettings): string {
   return join(hostRoot, "/run/unghost");
 }
 
-/** Mends the records of a runtime that will not start. Attended: shows what it would do, and does it with --yes. */
+/** Repairs the records of a runtime that does not start. Attended: shows what it would do, and does it with --yes. */
 async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): Promise<ExitCode> {
   const found = findRuntimeFiles(settings.hostRoot, askedOf(flags), io.env["PATH"]);
   if (found.kind === "none") {

@@ -19,7 +19,7 @@ export const configCommand = buildCommand<ConfigFlags, [], Context>({
       ...nodeFlags,
       output: { ...nodeFlags.output, brief: "yaml (the default: a configuration file again) or json" },
       ...agentFlags,
-      check: onOff("Only say whether it is valid, naming everything that is wrong"),
+      check: onOff("Only validate the configuration and list every error"),
     },
     aliases: nodeFlagAliases,
   },
@@ -42,7 +42,7 @@ async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   const { config } = inspected;
   if (flags.check === true) {
     const path = configPath(askedConfigFile(flags, io.env));
-    io.stdout(config.file === undefined ? `No ${path}: the defaults hold.\n` : `${path} is valid.\n`);
+    io.stdout(config.file === undefined ? `No ${path}: defaults apply.\n` : `${path} is valid.\n`);
     return ExitCode.ok;
   }
   const values = effectiveConfig(config);
@@ -51,7 +51,7 @@ async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   return ExitCode.ok;
 }
 
-/** A configuration file that says the same, with who said it behind each line. */
+/** The effective configuration as a file, with the source of each value as comment. */
 async function renderConfigYaml(values: readonly EffectiveValue[]): Promise<string> {
   const { Document, isCollection, isNode } = await import("yaml");
   const document = new Document({});

@@ -29,7 +29,7 @@ export const doctorCommand = buildCommand<NodeFlags, [], Context>({
   },
 });
 
-/** Says what can be read and done here, and why not. Changes nothing. */
+/** Reports what can be read and done here, and why not. Changes nothing. */
 export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   const report = await examine(settings, io.env);
@@ -83,7 +83,7 @@ async function askPermissions(places: Parameters<typeof clusterOpener>[0], timeo
       api.close();
     }
   } catch {
-    // Credentials that cannot be used: the check of the source kubernetes says why.
+    // Credentials that cannot be used: the check of the source kubernetes has the reason.
     return [];
   }
 }

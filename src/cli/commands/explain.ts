@@ -25,7 +25,7 @@ interface ExplainFlags {
 }
 
 export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
-  docs: { brief: "Say what an error line means: class, cause, cure. Needs no node. Exit 0 recognised, 1 not" },
+  docs: { brief: "Explain an error line: class, cause, cure. Needs no node. Exit 0 recognised, 1 not" },
   parameters: {
     flags: {
       journal: onOff("Read this machine's journal"),
@@ -58,9 +58,9 @@ export interface ExplainOptions {
   readonly colour: boolean;
 }
 
-/** Nobody reads further; programs that want every line can cut their input themselves. */
+/** More would only be noise; programs that want every line can split their input themselves. */
 const MAX_RECORDS = 5_000;
-/** What a log has to say about a sandbox stands within the first megabyte of a line. */
+/** What a log reports about a sandbox is within the first megabyte of a line. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_FILE_BYTES = 512 * 1024 * 1024;
 
@@ -173,7 +173,7 @@ function isPath(text: string): boolean {
   return /^(?:\.{0,2}|~)\/\S+$|^\S+\.(?:log|txt|out|json|gz)(?:\.\d+)?$/.test(text);
 }
 
-/** An error line is a strange file name: too long, or with a NUL. What cannot be looked at is taken for text. */
+/** An error line is a strange file name: too long, or with a NUL. What cannot be read as a file is taken as text. */
 function isFile(text: string): boolean {
   try {
     return statSync(text).isFile();

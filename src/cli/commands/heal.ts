@@ -34,7 +34,7 @@ import { checkClassNames, narrowing, selectionOf, withSelection } from "../targe
 import type { Context } from "./index.ts";
 
 export const healCommand = buildCommand<HealFlags, string[], Context>({
-  docs: { brief: "Heal what is proven stuck. Exit 0 nothing left, 1 something left, 2 could not look, 3 refused" },
+  docs: { brief: "Heal what is proven stuck. Exit 0 nothing left, 1 something left, 2 scan failed, 3 refused" },
   parameters: {
     flags: {
       ...nodeFlags,
@@ -42,7 +42,7 @@ export const healCommand = buildCommand<HealFlags, string[], Context>({
       dryRun: onOff("Show the plan and change nothing"),
       yes: onOff("Do not ask for confirmation"),
       namespace: list("Only pods of these namespaces", "NAMESPACE"),
-      noKick: onOff("Do not restart pods that crash-looped for want of what was healed"),
+      noKick: onOff("Do not restart pods that crash-looped because of what was healed"),
       allDead: onOff("Sweep everything that is proven dead, finished pods included (their logs go to quarantine)"),
     },
     positional: targetsParameter,
@@ -67,7 +67,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const selection = selectionOf(targets, flags.namespace);
-  // Where nobody is asked, the first report is the one after the healing.
+  // Without a question, the first report is the one after the healing.
   const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
   const firstSnapshot = observeNode({ ...settings, withoutKernelLog }, io.env);
   const policy: HealPolicy = {
@@ -117,7 +117,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
   }
   if (flags.yes !== true) {
     const question = `Heal ${planSubject(plan, context)}?`;
-    const answer = io.stdinIsTerminal && io.stdoutIsTerminal ? await askYesNo(question, io) : "nobody";
+    const answer = io.stdinIsTerminal && io.stdoutIsTerminal ? await askYesNo(question, io) : "no-terminal";
     if (answer !== "yes") {
       io.stderr(
         answer === "no"
@@ -181,7 +181,7 @@ async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Pro
     cniCacheDir: settings.cniCacheDir,
     ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
     interruption,
-    onBegin: (_planned, recoveries) => tellRecoveries(recoveries, io),
+    onBegin: (_planned, recoveries) => printRecoveries(recoveries, io),
     onResult: (result) => {
       if (names && result.outcome === "healed") io.stdout(renderNames({ findings: [result.action.finding] }));
       else lines.report(result);
@@ -211,18 +211,18 @@ function exitOf({ verdict }: Diagnosis): ExitCode {
   return verdict === "unknown" ? ExitCode.unknown : ExitCode.findings;
 }
 
-/** True when something that a killed run left open was settled, and the node is worth another look. */
+/** True when something that a killed run left open was settled, and the node has to be scanned again. */
 async function settledEarlierRuns(settings: NodeSettings, io: Io): Promise<boolean> {
   const settled = await settleEarlierRuns({ ...sessionOptions(settings), sleep });
   if (!settled.ok) {
     io.stderr(`What an earlier run left open stays so: ${settled.refusal.message} ${settled.refusal.next}\n`);
     return false;
   }
-  tellRecoveries(settled.value, io);
+  printRecoveries(settled.value, io);
   return settled.value.some(({ how }) => how !== "unsettled");
 }
 
-function tellRecoveries(recoveries: readonly Recovery[], io: Io): void {
+function printRecoveries(recoveries: readonly Recovery[], io: Io): void {
   for (const { id, kind, how, detail } of recoveries) {
     io.stderr(`An earlier run was interrupted at ${kind} (${id}): ${how}. ${printable(detail)}\n`);
   }

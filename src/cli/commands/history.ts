@@ -52,7 +52,7 @@ export interface HistoryOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly output: OutputFormat;
-  /** Only the newest so many entries; at least 1. */
+  /** The last N entries; at least 1. */
   readonly limit?: number;
   /** Only this entry, whole. */
   readonly id?: string;

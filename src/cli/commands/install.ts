@@ -40,12 +40,12 @@ export const installCommand = buildCommand<InstallFlags, string[], Context>({
       hostRoot: nodeFlags.hostRoot,
       config: nodeFlags.config,
       agent: onOff("Also install and start the agent as a service of the host"),
-      distribution: text("Which one, where that cannot be told by itself", "NAME"),
+      distribution: text("Distribution, where it cannot be detected", "NAME"),
       binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
       deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
       keep: onOff("Also install the service that runs `unghost keep`: for hosts without the agent"),
       force: onOff("Overwrite files that were changed by hand"),
-      dryRun: onOff("Only say what would be written"),
+      dryRun: onOff("Only print what would be written"),
       yes: onOff("Do not ask"),
     },
     positional: {
@@ -128,12 +128,12 @@ function findHost({ hostRoot }: HookOptions, chosen: Choice | undefined, io: Hoo
     }
     io.stderr(
       found.kind === "several"
-        ? `This host could be any of ${found.names.join(", ")}. Say which with --distribution.\n`
+        ? `This host could be any of ${found.names.join(", ")}. Choose one with --distribution.\n`
         : `No Kubernetes distribution was found: searched for its services in ${found.searched}. ` +
-            `Say which will run here with --distribution (${CHOICES.join(", ")}).\n`,
+            `Choose the one that will run here with --distribution (${CHOICES.join(", ")}).\n`,
     );
   } catch (thrown) {
-    io.stderr(`What runs on this host cannot be told: ${describeError(thrown)}. Run it as root.\n`);
+    io.stderr(`Detecting the distribution failed: ${describeError(thrown)}. Run it as root.\n`);
   }
   return undefined;
 }
@@ -146,7 +146,7 @@ async function decide(plan: InstallPlan, options: HookOptions, io: HookIo): Prom
     const words = inTheWay.map(({ path, state }) => {
       return state === "changed" ? `${path} was changed by hand` : `${path} was not written by unghost install`;
     });
-    io.stderr(`Nothing was written: ${words.join("; ")}. Look at it, then replace it with --force.\n`);
+    io.stderr(`Nothing was written: ${words.join("; ")}. Inspect it, then replace it with --force.\n`);
     return ExitCode.refused;
   }
   if (all.every(({ state }) => state === "unchanged")) {

@@ -55,7 +55,7 @@ export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io:
     onLost: lost.reject,
   });
   const published = isOnce ? undefined : publishKeeper(settings.hostRoot, keeper);
-  const interruption = interruptedBySignals({ stderr: (text) => log.debug({ said: text.trim() }, "asked to end") });
+  const interruption = interruptedBySignals({ stderr: (text) => log.debug({ detail: text.trim() }, "stop requested") });
   const stopped = interruption.stop.aborted ? Promise.resolve() : once(interruption.stop, "abort");
   try {
     await Promise.race([keeper.started, stopped, lost.promise]);

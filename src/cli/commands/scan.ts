@@ -26,7 +26,7 @@ import type { ScanOfflineFlags } from "./scan-offline.ts";
 type Flags = ScanFlags & ScanOfflineFlags & { readonly offline?: boolean };
 
 export const scanCommand = buildCommand<Flags, string[], Context>({
-  docs: { brief: "Look for ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 could not tell" },
+  docs: { brief: "Find ghosts; changes nothing. Exit 0 healthy, 1 findings, 2 unknown" },
   parameters: {
     flags: {
       ...nodeFlags,
@@ -47,7 +47,7 @@ export const scanCommand = buildCommand<Flags, string[], Context>({
   },
   func: async function ({ offline, ...flags }, ...targets) {
     if (offline === true) {
-      if (targets.length > 0) throw new SettingsError("targets are looked up in the runtime: leave --offline out");
+      if (targets.length > 0) throw new SettingsError("targets need the runtime: leave --offline out");
       if (flags.oneLine === true) throw new SettingsError("--one-line asks a runtime that is up: leave --offline out");
       const { runScanOffline } = await import("./scan-offline.ts");
       this.finish(await runScanOffline(flags, this.io));
@@ -75,7 +75,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   checkClassNames([...settings.only, ...settings.skip]);
   const shape: TableShape = { ...layout, all: all ?? false, noHeaders: noHeaders ?? false, quiet: quiet ?? false };
   const selection = selectionOf(targets, namespace);
-  // Whoever names one thing wants to know why.
+  // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
   const show = async (on: Io): Promise<ExitCode> => {
     const report = await scanNode(settings, selection, io);
@@ -93,14 +93,14 @@ async function scanNode(settings: NodeSettings, selection: Selection | undefined
   const run = await runBeside(settings);
   const snapshot = await observeNode(settings, io.env);
   const found = selectedReport(snapshot, diagnose(snapshot, settings), selection);
-  // It may have begun, or ended, while the node was read.
+  // It may have started, or ended, while the node was read.
   const beside = found.findings.length === 0 ? undefined : (run ?? (await runBeside(settings)));
   return beside === undefined ? found : await withHealingBeside(found, beside);
 }
 
 /** What was named, and what else keeps the named pods from working. */
 function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selection | undefined): NodeReport {
-  // Without the runtime's list there is no telling what is on the node.
+  // Without the runtime's list the state of the node is unknown.
   if (selection === undefined || snapshot.cri.status !== "read") return buildReport(snapshot, whole);
   const { diagnosis, alsoBlocking } = narrowing(selection, whole, snapshot.node)(whole);
   const shown = { ...diagnosis, findings: [...diagnosis.findings, ...alsoBlocking] };

@@ -60,21 +60,21 @@ const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
 export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
   const found = await findStateDir(options.stateDir, options.uid);
   if (found.ok && found.value === undefined) {
-    return tell({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
+    return print({ outcome: "refused", refusal: nothingEver(options.stateDir) }, options, io);
   }
   const session = await openHealSession({ ...options, sleep });
   if (!session.ok) {
-    return tell({ outcome: "refused", refusal: session.refusal }, options, io);
+    return print({ outcome: "refused", refusal: session.refusal }, options, io);
   }
   try {
     for (const recovery of session.value.recoveries) io.stderr(`${recoveryLine(recovery)}\n`);
-    return await tell(await undo(session.value, options.target), options, io);
+    return await print(await undo(session.value, options.target), options, io);
   } finally {
     await session.value.close();
   }
 }
 
-async function tell(
+async function print(
   outcome: UndoOutcome,
   { output }: UndoOptions,
   io: Pick<Io, "stdout" | "stderr">,
@@ -84,8 +84,8 @@ async function tell(
   } else if ("refusal" in outcome) {
     io.stderr(`${printable(outcome.refusal.message)}\n${printable(outcome.refusal.next)}\n`);
   } else {
-    const said = outcome.outcome === "undone" ? "is back at its place" : "had been put back already";
-    io.stdout(`${printable(outcome.path)} ${said} (${outcome.id}).\n`);
+    const result = outcome.outcome === "undone" ? "is back at its place" : "had been put back already";
+    io.stdout(`${printable(outcome.path)} ${result} (${outcome.id}).\n`);
   }
   return EXIT_OF_OUTCOME[outcome.outcome];
 }

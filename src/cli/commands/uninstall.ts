@@ -37,7 +37,7 @@ export const uninstallCommand = buildCommand<UninstallFlags, [], Context>({
       noKube: nodeFlags.noKube,
       purge: onOff("The journal and the quarantine, too"),
       force: onOff("Also files that were changed by hand, and a quarantine that holds files"),
-      dryRun: onOff("Only say what would be removed"),
+      dryRun: onOff("Only print what would be removed"),
       yes: onOff("Do not ask"),
     },
     aliases: { y: "yes" },
@@ -62,12 +62,12 @@ export interface UninstallOptions extends HookOptions {
 
 const RUN_DIR = "/run/unghost";
 
-/** Removes what install wrote. Exit 0 nothing is left, 1 something is, 2 could not look, 3 refused. */
+/** Removes what install wrote. Exit 0 nothing is left, 1 something is, 2 detection failed, 3 refused. */
 export async function runUninstall(options: UninstallOptions, io: HookIo): Promise<ExitCode> {
   try {
     return await uninstall(options, io);
   } catch (thrown) {
-    io.stderr(`What is installed on this host cannot be told: ${describeError(thrown)}. Run it as root.\n`);
+    io.stderr(`Detecting what is installed on this host failed: ${describeError(thrown)}. Run it as root.\n`);
     return ExitCode.unknown;
   }
 }

@@ -69,7 +69,7 @@ export const AgentSection = v.pipe(
   section({
     ...schemasOf(SCANNING),
     classes: v.nullish(Classes),
-    // What is healed is consented to by name; all that can be said of the others at once is to keep hands off.
+    // Healing needs consent by class name; all classes together can only be set to observe.
     defaults: v.nullish(section({ mode: v.nullish(oneOf(["observe"])), ...BUDGET })),
     maintenanceWindows: v.nullish(v.array(Window, "expected a list of windows, each with from and to")),
     ...schemasOf(LIMITS),

@@ -26,7 +26,7 @@ export interface EffectiveAgent {
 
 /**
  * One key of the agent's part: the schema of the file, the flag and its environment variable (for what fits into one
- * word), what `unghost config` shows and what docs/configuration.md says follow from it.
+ * word), what `unghost config` shows and docs/configuration.md follow from it.
  */
 interface AgentSetting {
   readonly schema: v.GenericSchema;
@@ -41,15 +41,15 @@ export type AgentTable = Readonly<Record<string, AgentSetting>>;
 export const SCANNING = {
   scanEvery: {
     ...duration("10ms", "24h"),
-    flag: text("The slow full look under the events (default 60s)", "DURATION"),
+    flag: text("Interval of the periodic full scan (default 60s)", "DURATION"),
     effective: ({ policy }) => durationText(policy.scanEveryMs),
-    meaning: "The slow full look that is a net under the events.",
+    meaning: "Interval of the periodic full scan (fallback for missed events).",
   },
   observeOnly: {
     ...bool(),
     flag: onOff("Show everything, touch nothing"),
     effective: ({ observeOnly }) => observeOnly,
-    meaning: "Whatever else is said: show everything, touch nothing.",
+    meaning: "Overrides every other setting: report everything, change nothing.",
   },
 } as const satisfies AgentTable;
 
@@ -80,7 +80,7 @@ export const LIMITS = {
     effective: ({ policy }) => durationText(policy.quarantineRetentionMs),
     range: "`0s` (forever), or `1h` to `3650d`",
     meaning:
-      "How long files and logs stay in quarantine. The agent deletes older entries every hour, `unghost quarantine prune` on demand; entries that an unfinished run or undo needs stay. Afterwards `unghost undo` cannot put the file back.",
+      "How long files and logs stay in quarantine. The agent deletes older entries every hour, `unghost quarantine prune` on demand; entries that an unfinished run or undo needs stay. After that `unghost undo` cannot put the file back.",
   },
   cap: {
     ...wholeNumber(1, 10_000),

@@ -15,7 +15,7 @@ const MOST_QUOTED = 60;
 /** Line 9 before line 10. */
 const IN_FILE_ORDER = new Intl.Collator("en", { numeric: true });
 
-/** The agent's part of the file, with what flags and environment say in its place; or everything that is wrong with it. */
+/** The agent's part of the file, with flags and environment in place of its values; or everything that is wrong with it. */
 export function checkAgentConfig(
   parsed: Pick<ParsedConfig, "values" | "placeOf"> | undefined,
   overrides: ReadonlyMap<string, Raw>,

@@ -8,7 +8,7 @@ import { valueAt } from "./check-agent.ts";
 import type { Inspected } from "./inspect.ts";
 import { policyFrom } from "./to-policy.ts";
 
-/** One value that holds, as it would be written in the file, and who said so. */
+/** One effective value, as it would be written in the file, and its source. */
 export interface EffectiveValue {
   readonly path: readonly string[];
   readonly value: unknown;
@@ -36,7 +36,7 @@ function agentValues(config: Inspected): readonly EffectiveValue[] {
   const value = (path: readonly string[], one: unknown): EffectiveValue => ({
     path: [AGENT_KEY, ...path],
     value: one ?? null,
-    from: whoSaid(config, path),
+    from: sourceOf(config, path),
   });
   const valuesOf = (table: AgentTable, ...above: readonly string[]): readonly EffectiveValue[] =>
     Object.entries(table).map(([key, setting]) => value([...above, key], setting.effective(effective)));
@@ -56,11 +56,11 @@ function classValues(id: string, policy: ClassPolicy, config: Inspected, isHeld:
   const value = (key: string, effective: unknown): EffectiveValue => ({
     path: [AGENT_KEY, "classes", id, key],
     value: effective,
-    from: whoSaid(config, ["classes", id, key], ["defaults", key]),
+    from: sourceOf(config, ["classes", id, key], ["defaults", key]),
   });
   const mode = value("mode", policy.mode);
   return [
-    isHeld ? { ...mode, from: whoSaid(config, ["observeOnly"]) } : mode,
+    isHeld ? { ...mode, from: sourceOf(config, ["observeOnly"]) } : mode,
     value("minAge", durationText(policy.minAgeMs)),
     value("attempts", policy.attempts),
     value("within", durationText(policy.attemptsWithinMs)),
@@ -69,7 +69,7 @@ function classValues(id: string, policy: ClassPolicy, config: Inspected, isHeld:
 }
 
 /** The first of these paths that anybody has set a value at. */
-function whoSaid({ overrides, agent, file }: Inspected, ...paths: readonly (readonly string[])[]): string {
+function sourceOf({ overrides, agent, file }: Inspected, ...paths: readonly (readonly string[])[]): string {
   const set = paths.find((path) => (valueAt(agent, path) ?? undefined) !== undefined);
   if (set === undefined) return "default";
   return overrides.get(set[0] ?? "")?.from ?? file?.placeOf([AGENT_KEY, ...set]) ?? "default";

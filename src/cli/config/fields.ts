@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { parseDurationMs } from "../duration.ts";
 import { didYouMean } from "./suggest.ts";
 
-/** The kinds of values that the agent's part is made of. A message says what was expected; what stood there is added. */
+/** The kinds of values that the agent's part is made of. A message names what was expected; the actual value is added. */
 
 export function duration(least: string, most: string) {
   const [leastMs = 0, mostMs = 0] = [least, most].map(parseDurationMs);
@@ -100,7 +100,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** A list, or the one thing that would be in it; several words of an environment variable are told apart by commas. */
+/** A list, or the one thing that would be in it; several words of an environment variable are separated by commas. */
 export function listOf<Item extends v.GenericSchema>(item: Item) {
   return v.pipe(
     v.unknown(),

@@ -28,7 +28,7 @@ export type Inspection =
   | { readonly ok: true; readonly config: Inspected }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Looks through flags, environment and file for everything that is wrong, not only the first. */
+/** Checks flags, environment and file for every error, not only the first. */
 export async function inspectConfig(flags: NodeFlags & AgentFlags, env: Io["env"]): Promise<Inspection> {
   let file: ParsedConfig | undefined;
   try {

@@ -8,7 +8,7 @@ interface ConfigValue {
 
 export interface ParsedConfig {
   readonly values: ReadonlyMap<string, ConfigValue>;
-  /** Everything that is wrong with it as a file: no YAML, no keys, keys that nobody knows. */
+  /** Everything that is wrong with it as a file: no YAML, no keys, unknown keys. */
   readonly problems: readonly string[];
   /** `file:line:column` of the deepest key of the path that is there. */
   placeOf(path: readonly string[]): string;

@@ -10,7 +10,7 @@ import { policyFrom, serviceFrom } from "./to-policy.ts";
 
 export type PolicyRead =
   | { readonly ok: true; readonly policy: AgentPolicy; readonly service: AgentService }
-  /** One sentence each. Whoever has a policy keeps it. */
+  /** One sentence each. The previous policy stays active. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Reads how far the agent goes. Never throws: what is wrong is a value, because an agent that runs goes on with what it had. */
@@ -30,7 +30,7 @@ export async function readAgentPolicy(
   }
 }
 
-/** What flags and environment say in place of the file. */
+/** Values of flags and environment, in place of the file's. */
 export function agentOverrides(flags: AgentFlags, env: Io["env"]): ReadonlyMap<string, Raw> {
   return new Map(
     AGENT_FLAG_KEYS.flatMap((key) => {

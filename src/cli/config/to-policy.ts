@@ -13,7 +13,7 @@ export function serviceFrom({ listen, tlsCert, tlsKey, tokenFile, textfile, logL
   };
 }
 
-/** What was said, on top of the defaults. */
+/** The configured values, on top of the defaults. */
 export function policyFrom(settings: AgentSettings): AgentPolicy {
   const defaults = defaultAgentPolicy();
   const { fleet } = settings;

@@ -5,7 +5,7 @@ import { errorCode } from "../../host/system-error.ts";
 export interface WatchTiming {
   /** A file is written in several steps: quiet for this long, it is whole. */
   readonly quietMs: number;
-  /** How often it is looked at without any notice. */
+  /** How often it is checked without any event. */
   readonly everyMs: number;
 }
 
@@ -13,7 +13,7 @@ const TIMING: WatchTiming = { quietMs: 250, everyMs: 5000 };
 
 /**
  * Calls when the file has changed, has come or has gone. Its directory is watched, because editors replace the file and
- * a ConfigMap swaps the link that leads to it; and as notices get lost (and links may lead anywhere), it is looked at
+ * a ConfigMap swaps the link that leads to it; and as events get lost (and links may lead anywhere), it is checked
  * now and then. Gives back how to stop.
  */
 export function watchConfigFile(path: string, onChange: () => void, timing: WatchTiming = TIMING): () => void {
@@ -21,7 +21,7 @@ export function watchConfigFile(path: string, onChange: () => void, timing: Watc
   let pending: NodeJS.Timeout | undefined;
   let watcher = watchDirectory();
 
-  function look(): void {
+  function check(): void {
     pending = undefined;
     watcher ??= watchDirectory();
     const now = identityOf(path);
@@ -30,34 +30,34 @@ export function watchConfigFile(path: string, onChange: () => void, timing: Watc
     onChange();
   }
 
-  function lookSoon(): void {
+  function checkSoon(): void {
     clearTimeout(pending);
-    pending = setTimeout(look, timing.quietMs).unref();
+    pending = setTimeout(check, timing.quietMs).unref();
   }
 
   function watchDirectory(): FSWatcher | undefined {
     try {
-      const fresh = watch(dirname(path), { persistent: false }, lookSoon);
+      const fresh = watch(dirname(path), { persistent: false }, checkSoon);
       fresh.on("error", () => {
         fresh.close();
         watcher = undefined;
       });
       return fresh;
     } catch {
-      // No such directory yet, or no watches left on this node: the slow look is the net.
+      // No such directory yet, or no watches left on this node: the periodic check is the fallback.
       return undefined;
     }
   }
 
-  const net = setInterval(look, timing.everyMs).unref();
+  const periodic = setInterval(check, timing.everyMs).unref();
   return () => {
-    clearInterval(net);
+    clearInterval(periodic);
     clearTimeout(pending);
     watcher?.close();
   };
 }
 
-/** Tells one state of the file from another; follows links, as whoever reads it does. */
+/** Distinguishes states of the file; follows links, as reading it does. */
 function identityOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats = statSync(path, { bigint: true });
