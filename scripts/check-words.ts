@@ -8,7 +8,7 @@ import { globSync, readFileSync } from "node:fs";
 const CHECKED: readonly string[] = [
   "{bench,lab,scripts}/**/*",
   "Makefile",
-  "src/{boot,child,classes,diagnose,distributions,doctor,evidence,explain,fleet,heal,host,keeper,kube,liveness,plan,runtime,snapshot}/**/*",
+  "src/{boot,child,classes,cli,diagnose,distributions,doctor,evidence,explain,fleet,heal,host,keeper,kube,liveness,plan,report,runtime,snapshot}/**/*",
   "test/{boot,child,classes,cluster,diagnose,distributions,doctor,e2e,evidence,explain,fleet,heal,host,keeper,kube,lab,liveness,multus,plan,release,runtime,snapshot,support,systemd}/**/*",
   "src/agent/*.ts",
   "src/agent/{http,kube,metrics,policy,triggers}/**/*",

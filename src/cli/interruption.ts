@@ -23,9 +23,7 @@ export function interruptedBySignals(
       giveUp.abort();
       return;
     }
-    io.stderr(
-      `\nStopping: waiting up to ${GRACE_MS / 1000}s for in-flight actions. Press Ctrl-C again to abort.\n`,
-    );
+    io.stderr(`\nStopping: waiting up to ${GRACE_MS / 1000}s for in-flight actions. Press Ctrl-C again to abort.\n`);
     grace = setTimeout(() => giveUp.abort(), GRACE_MS);
     stop.abort();
   }

@@ -131,7 +131,7 @@ export function stepsInWords({ steps, followUps = [] }: PlannedAction): string {
 function followUpsInWords(steps: readonly Step[]): readonly string[] {
   const restarts = steps.filter((step) => step.kind === "kick-pod");
   const restart = (mayCrash: boolean, why: string): readonly string[] => {
-    const pods = restarts.filter((restart) => (restart.mayCrash ?? false) === mayCrash);
+    const pods = restarts.filter((step) => (step.mayCrash ?? false) === mayCrash);
     return pods.length === 0
       ? []
       : [`restart ${pods.map(({ namespace, name }) => `${namespace}/${name}`).join(", ")}${why}`];

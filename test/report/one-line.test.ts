@@ -78,7 +78,7 @@ describe("a node that could not be looked at", () => {
   });
 
   test("says so even if nothing is known of why", () => {
-    expect(oneLine({ ...HEALTHY, verdict: "unknown" })).toBe("unknown: could not look");
+    expect(oneLine({ ...HEALTHY, verdict: "unknown" })).toBe("unknown: scan failed");
   });
 });
 

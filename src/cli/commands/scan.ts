@@ -118,7 +118,7 @@ interface WatchOptions {
 
 /**
  * Scans again and again until it is interrupted. A terminal is redrawn; elsewhere a report is appended when it differs
- * from the one before. `passes` ends it after so many scans, for tests.
+ * from the one before. `passes` ends it after this many scans, for tests.
  */
 async function watchScan(
   scan: (io: Io) => Promise<ExitCode>,
@@ -154,7 +154,7 @@ async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<Node
   try {
     underWay = await sandboxesUnderWay(run);
   } catch {
-    // What was found stands as it is where the journal cannot be read; whoever writes it says why.
+    // Where the journal cannot be read the findings stay unchanged; the writer of the journal reports the error.
     return report;
   }
   return asBeingHealed(report, (sandboxId, found) => {
@@ -171,7 +171,7 @@ function beingHealed(found: ReportedFinding, { finding, class: classId, pid, sin
     summary: `unghost (process ${pid}) is healing it right now`,
     evidence: [
       { source: "unghost journal", fact: `process ${pid} began its last step for this sandbox at ${since}` },
-      { source: "scan", fact: `half-treated, it looks like ${found.class}` },
+      { source: "scan", fact: `half-healed, it matches ${found.class}` },
       ...found.evidence,
     ],
     treatment: {

@@ -41,11 +41,17 @@ async function explain(options: Partial<ExplainOptions>, world: World = {}) {
 }
 
 describe("explain", () => {
-  test("tells people what a line is, why, and what to do", async () => {
+  test("explains a line: class, cause, cure", async () => {
     const { code, stdout } = await explain({ texts: [corrupt] });
 
     expect(code).toBe(0);
-    for (const part of ["Corrupt CNI result cache", "Why it happens", "What unghost would do", "By hand", "Beware"]) {
+    for (const part of [
+      "Corrupt CNI result cache",
+      "Why it happens",
+      "What unghost does automatically",
+      "By hand",
+      "Beware",
+    ]) {
       expect(stdout).toContain(part);
     }
   });
