@@ -62,6 +62,10 @@ cluster-test: setup build image ## stories on a real control plane and kubelet; 
 boot-test: setup build ## the boot hook on nodes that a real systemd boots; ends with "Error 77" where none can run
 	node scripts/boot-test.ts
 
+.PHONY: crio-test
+crio-test: setup build ## a real CRI-O, alone and with a real kubelet; ends with "Error 77" where none can run
+	node scripts/crio-test.ts
+
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
 	vitest run --project multus
 
@@ -92,8 +96,13 @@ release-test: release image packages library talos ## the release is reproducibl
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
 	nice -n 10 node scripts/mutation/main.ts $(MODULES)
 
-demo: setup build ## a power cut under a real node, step by step
-	@node lab/demo.ts
+demo: setup build ## a power cut under a real node, step by step; CLUSTER=1 in a real cluster with an agent
+	@node lab/demo.ts $(if $(CLUSTER),--cluster)
+
+.PHONY: lab
+lab: export RUN := $(RUN)
+lab: setup build ## a shell on a broken node: FAULT=list, or FAULT=multus-deadlock PODS=10 RUNTIME=2.3 RUN='unghost scan'
+	@node lab/shell.ts --fault="$(FAULT)" --pods="$(PODS)" --runtime="$(RUNTIME)" --run="$$RUN"
 
 bench: setup build ## speed and memory, side by side with crictl where it can be had
 	node bench/main.ts

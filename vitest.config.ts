@@ -17,6 +17,7 @@ export default defineConfig({
             "test/release/**",
             "test/sessions/**",
             "test/systemd/**",
+            "test/crio/**",
           ],
           isolate: false,
           setupFiles: ["test/support/property-seed.ts"],
@@ -80,6 +81,17 @@ export default defineConfig({
           include: ["test/systemd/**/*.test.ts"],
           maxWorkers: 1,
           testTimeout: 600_000,
+          hookTimeout: 600_000,
+        },
+      },
+      {
+        test: {
+          // Started by `make crio-test` alone, which first makes sure that CRI-O can run here.
+          name: "crio",
+          sequence: { groupOrder: 2 },
+          include: ["test/crio/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 900_000,
           hookTimeout: 600_000,
         },
       },

@@ -4,6 +4,7 @@ import type { ExecOptions } from "./node-exec.ts";
 import { PAUSE_IMAGE, pauseImage } from "./pause-image.ts";
 import { until } from "./poll.ts";
 import { rawUnary } from "./raw-grpc.ts";
+import type { RuntimeSetup } from "./runtime-setup.ts";
 
 /** What the import needs of a node that is not yet handed out. */
 export interface ImportTarget {
@@ -16,11 +17,15 @@ export interface ImportTarget {
 const ARCHIVE = "/var/tmp/pause.tar";
 const IMPORT_MS = 60_000;
 
-export async function importPauseImage(target: ImportTarget, busybox: string): Promise<void> {
+export async function importPauseImage(
+  target: ImportTarget,
+  busybox: string,
+  { importImage }: Pick<RuntimeSetup, "importImage">,
+): Promise<void> {
   await target.writeFile(ARCHIVE, pauseImage(await readFile(busybox)));
-  await target.check(["ctr", "-n", "k8s.io", "images", "import", ARCHIVE], { timeoutMs: IMPORT_MS });
+  await target.check(importImage(ARCHIVE), { timeoutMs: IMPORT_MS });
   rmSync(target.path(ARCHIVE));
-  // The CRI plugin hears of the import by an event; a pod that came before it would have its image pulled.
+  // containerd's CRI plugin hears of the import by an event; a pod that came before it would have its image pulled.
   await until("the runtime knows the lab's image", IMPORT_MS, async () => {
     const answer = await rawUnary(target.socket, "/runtime.v1.ImageService/ImageStatus", imageStatusRequest());
     return answer.length > 0 ? true : undefined;

@@ -11,6 +11,18 @@ export interface ExecOptions {
 
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** The command line that runs a command in every namespace of the node, and the environment to give it. */
+export function enterNode(
+  initPid: number,
+  binDirs: readonly string[],
+  command: readonly string[],
+  options: ExecOptions = {},
+): { readonly words: readonly string[]; readonly environment: Readonly<Record<string, string>> } {
+  const asUser = options.user === undefined ? [] : ["-S", String(options.user), "-G", String(options.user)];
+  const environment = { PATH: [...binDirs, SYSTEM_PATH].join(":"), HOME: "/root", LANG: "C.UTF-8", ...options.env };
+  return { words: ["nsenter", "-t", String(initPid), "-a", ...asUser, "--", ...command], environment };
+}
+
 /** Runs a command in every namespace of the node. */
 export function execInNode(
   initPid: number,
@@ -18,15 +30,13 @@ export function execInNode(
   command: readonly string[],
   options: ExecOptions = {},
 ): Promise<CommandResult> {
-  const asUser = options.user === undefined ? [] : ["-S", String(options.user), "-G", String(options.user)];
-  const env = { PATH: [...binDirs, SYSTEM_PATH].join(":"), HOME: "/root", LANG: "C.UTF-8", ...options.env };
   const bounded =
     options.timeoutMs === undefined
       ? command
       : // nsenter's own child survives nsenter, so the deadline is kept inside the node.
         ["timeout", "--signal=KILL", String(options.timeoutMs / 1000), ...command];
-  const inNode = ["nsenter", "-t", String(initPid), "-a", ...asUser, "--", ...bounded];
-  return run(inNode, commandOptions(options, env)).then((result) => ({
+  const { words, environment } = enterNode(initPid, binDirs, bounded, options);
+  return run(words, commandOptions(options, environment)).then((result) => ({
     ...result,
     timedOut: options.timeoutMs !== undefined && result.code === 137,
   }));

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { type CriClient, openCri } from "../src/runtime/cri.ts";
-import { CONTAINERD_CONFIG, CONTAINERD_LOG, CONTAINERD_SOCKET } from "./runtime-config.ts";
+import type { RuntimeSetup } from "./runtime-setup.ts";
 import { answering, type ServiceHost, service } from "./service.ts";
 
-/** The node's containerd process and the client to it. */
+/** The runtime's process in a node and the client to it. */
 export interface NodeRuntime {
   readonly cri: CriClient;
   start(): Promise<void>;
@@ -11,12 +11,12 @@ export interface NodeRuntime {
   closeClient(): void;
 }
 
-export function nodeRuntime(host: ServiceHost): NodeRuntime {
-  const containerd = service(host, "containerd", CONTAINERD_LOG, ["containerd", "--config", CONTAINERD_CONFIG]);
+export function nodeRuntime(host: ServiceHost, { name, log, command, socket }: RuntimeSetup): NodeRuntime {
+  const running = service(host, name, log, command);
   let client: CriClient | undefined;
 
   function cri(): CriClient {
-    client ??= openCri(host.livePath(CONTAINERD_SOCKET));
+    client ??= openCri(host.livePath(socket));
     return client;
   }
 
@@ -26,12 +26,12 @@ export function nodeRuntime(host: ServiceHost): NodeRuntime {
   }
 
   async function answers(): Promise<true | undefined> {
-    if (!existsSync(host.livePath(CONTAINERD_SOCKET))) return undefined;
+    if (!existsSync(host.livePath(socket))) return undefined;
     // A client of its own: an open connection would keep the owner's process from ending.
-    const probe = openCri(host.livePath(CONTAINERD_SOCKET));
+    const probe = openCri(host.livePath(socket));
     const answer = probe.version({ timeoutMs: 5000 }).then(
       () => true as const,
-      // Not listening yet, or a socket that an earlier containerd left behind: asked again.
+      // Not listening yet, or a socket that an earlier process left behind: asked again.
       () => undefined,
     );
     return answer.finally(() => probe.close());
@@ -43,13 +43,13 @@ export function nodeRuntime(host: ServiceHost): NodeRuntime {
     },
     closeClient,
     start: async () => {
-      if (containerd.pid !== undefined) return;
-      await containerd.start();
-      await answering(containerd, answers);
+      if (running.pid !== undefined) return;
+      await running.start();
+      await answering(running, answers);
     },
     end: async (signal) => {
       closeClient();
-      await containerd.end(signal);
+      await running.end(signal);
     },
   };
 }

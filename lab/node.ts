@@ -1,3 +1,4 @@
+import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import type { CriClient } from "../src/runtime/cri.ts";
@@ -13,22 +14,17 @@ import { type ExecOptions, execInNode } from "./node-exec.ts";
 import { clearAtExit, forgetAtExit } from "./node-exit.ts";
 import { nodePower } from "./node-power.ts";
 import { nodeRuntime } from "./node-runtime.ts";
-import {
-  CONTAINERD_CONFIG,
-  CONTAINERD_LOG,
-  CONTAINERD_SOCKET,
-  type RuntimeVersion,
-  runtimeSetup,
-} from "./runtime-config.ts";
+import type { RuntimeVersion } from "./runtime-config.ts";
+import { runtimeSetup } from "./runtime-setup.ts";
 import { ensureTools } from "./tools.ts";
 import type { CommandWatch } from "./verdict-watch.ts";
 
 export interface NodeOptions {
-  /** Defaults to Debian's 1.6. Ask ensureContainerd2() first whether a 2.x can be had. */
+  /** Defaults to Debian's containerd 1.6. Ask ensureContainerd2() or ensureCrio() first whether another can be had. */
   readonly runtime?: RuntimeVersion;
   readonly cni?: CniConflist;
-  /** TOML appended to containerd's configuration. */
-  readonly containerdConfig?: string;
+  /** TOML appended to the configuration of containerd, or a drop-in of CRI-O's. */
+  readonly runtimeConfig?: string;
   /** More directories of the machine to be seen inside, besides the checkout, the cache and the running program's. */
   readonly visible?: readonly string[];
   /**
@@ -42,7 +38,7 @@ export interface NodeOptions {
 
 export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
 
-/** A private machine with a real containerd, to be broken. */
+/** A private machine with a real container runtime, to be broken. */
 export interface LabNode {
   readonly id: string;
   readonly hostname: string;
@@ -52,11 +48,15 @@ export interface LabNode {
   readonly powered: boolean;
   /** The init's pid as this machine counts; throws while the power is off. */
   readonly initPid: number;
-  /** containerd's socket as this machine reaches it; another one after each boot. */
+  /** The runtime's socket as this machine reaches it; another one after each boot. */
   readonly socket: string;
+  /** The runtime's socket as the node sees it. */
+  readonly socketInNode: string;
+  /** Directories of the runtime's programs, in the order of PATH. */
+  readonly binDirs: readonly string[];
   /** A CRI client for the current boot. */
   readonly cri: CriClient;
-  /** containerd's log as this machine reaches it. Inside the node it is /var/log/containerd.log. */
+  /** The runtime's log as this machine reaches it. Inside the node containerd's is /var/log/containerd.log. */
   readonly logPath: string;
   /** Where this machine finds a path of the node's disks (/var, /etc, /opt, /root), power on or off. */
   path(inNode: string): string;
@@ -74,9 +74,9 @@ export interface LabNode {
   readonly cutAtMs: number;
   /** Boots under a new boot id. */
   powerOn(options?: { readonly runtime?: boolean }): Promise<void>;
-  /** kill -9 of containerd alone: shims and containers live on. */
+  /** kill -9 of the runtime alone: shims or conmons, and containers, live on. */
   killRuntime(): Promise<void>;
-  /** Asks containerd to end, as a service manager does. */
+  /** Asks the runtime to end, as a service manager does. */
   stopRuntime(): Promise<void>;
   startRuntime(): Promise<void>;
   restartRuntime(): Promise<void>;
@@ -89,7 +89,8 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const version = options.runtime ?? "1.6";
   const { disk = "directory" } = options;
   const snapshotter = disk === "directory" ? snapshotterFor(tmpdir()) : "overlayfs";
-  const setup = await runtimeSetup(version, tools, snapshotter, options.containerdConfig ?? "");
+  const { runtimeConfig: extraConfig = "" } = options;
+  const setup = await runtimeSetup(version, tools, { snapshotter, extraConfig });
   // What cannot be removed of somebody else's node does not stand in the way of a new one.
   sweepLeftovers();
   const dir = await createNodeDir();
@@ -120,7 +121,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   }
 
   const livePath = (inNode: string) => power.livePath(inNode);
-  const runtime = nodeRuntime({ livePath, check, kill });
+  const runtime = nodeRuntime({ livePath, check, kill }, setup);
 
   async function powerOn(how: { readonly runtime?: boolean } = {}): Promise<void> {
     await power.on();
@@ -159,12 +160,14 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
       return power.initPid;
     },
     get socket() {
-      return livePath(CONTAINERD_SOCKET);
+      return livePath(setup.socket);
     },
+    socketInNode: setup.socket,
+    binDirs: setup.binDirs,
     get cri() {
       return runtime.cri;
     },
-    logPath: diskPath(dir.path, CONTAINERD_LOG),
+    logPath: diskPath(dir.path, setup.log),
     path: (inNode) => diskPath(dir.path, inNode),
     livePath,
     writeFile: (inNode, content, mode) => writeDiskFile(dir.path, inNode, content, mode),
@@ -188,10 +191,13 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   try {
     if (disk !== "directory") loopDisk = await createLoopDisk(dir.path, disk);
     await createDisk(dir.path, hostname, tools);
-    await node.writeFile(CONTAINERD_CONFIG, setup.config);
+    await mkdir(dirname(node.logPath), { recursive: true });
+    for (const [path, content] of Object.entries(setup.files)) {
+      await node.writeFile(path, content, content.startsWith("#!") ? 0o755 : 0o644);
+    }
     await node.writeFile(CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
     await powerOn();
-    await importPauseImage(node, tools.busybox);
+    await importPauseImage(node, tools.busybox, setup);
     // A node has been up for long before its power fails: only what happens from now on is at stake.
     if (loopDisk !== undefined) await node.check(["sync", "-f", "/var"]);
     return node;

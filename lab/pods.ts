@@ -130,7 +130,8 @@ async function runContainer(
   const attempt = spec.attempt ?? 0;
   const config = {
     metadata: { name: spec.name, attempt },
-    image: { image: PAUSE_IMAGE },
+    // CRI-O creates no container without the second, which kubelet always sends.
+    image: { image: PAUSE_IMAGE, userSpecifiedImage: PAUSE_IMAGE },
     command: [...(spec.command ?? SLEEP_FOREVER)],
     mounts: [...(spec.mounts ?? [])],
     labels: {

@@ -1,18 +1,12 @@
 import { join } from "node:path";
 import { PAUSE_IMAGE } from "./pause-image.ts";
+import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { ensureContainerd2, type Tools } from "./tools.ts";
 
-export type RuntimeVersion = "1.6" | "2.1" | "2.3";
+export type ContainerdVersion = "1.6" | "2.1" | "2.3";
+export type RuntimeVersion = ContainerdVersion | "crio";
 
 const RELEASES = { "2.1": "2.1.6", "2.3": "2.3.4" } as const;
-
-/** One containerd as a node runs it: its programs and its configuration. */
-export interface RuntimeSetup {
-  readonly version: RuntimeVersion;
-  /** Directories of containerd, its shim, ctr and runc, in the order of PATH. */
-  readonly binDirs: readonly string[];
-  readonly config: string;
-}
 
 export const CONTAINERD_SOCKET = "/run/containerd/containerd.sock";
 export const CONTAINERD_LOG = "/var/log/containerd.log";
@@ -20,19 +14,28 @@ export const CONTAINERD_CONFIG = "/etc/containerd/config.toml";
 
 const SNAPSHOTTERS_NOT_NEEDED = ["aufs", "btrfs", "zfs", "devmapper", "blockfile", "erofs"];
 
-export async function runtimeSetup(
-  version: RuntimeVersion,
+export async function containerdSetup(
+  version: ContainerdVersion,
   tools: Tools,
-  snapshotter: string,
-  extraConfig: string,
+  { snapshotter, extraConfig = "" }: RuntimeOptions,
 ): Promise<RuntimeSetup> {
+  const config = version === "1.6" ? version2Config(snapshotter) : version3Config(snapshotter);
   const debianDirs = [join(tools.root, "usr/bin"), join(tools.root, "usr/sbin")];
-  if (version === "1.6") {
-    return { version, binDirs: debianDirs, config: version2Config(snapshotter) + extraConfig };
-  }
+  return {
+    name: "containerd",
+    binDirs: version === "1.6" ? debianDirs : [await containerd2Dir(version), ...debianDirs],
+    command: ["containerd", "--config", CONTAINERD_CONFIG],
+    socket: CONTAINERD_SOCKET,
+    log: CONTAINERD_LOG,
+    files: { [CONTAINERD_CONFIG]: config + extraConfig },
+    importImage: (archive) => ["ctr", "-n", "k8s.io", "images", "import", archive],
+  };
+}
+
+async function containerd2Dir(version: "2.1" | "2.3"): Promise<string> {
   const containerd2 = await ensureContainerd2(RELEASES[version]);
   if (!containerd2.available) throw new Error(`no node with containerd ${version}: ${containerd2.reason}`);
-  return { version, binDirs: [containerd2.binDir, ...debianDirs], config: version3Config(snapshotter) + extraConfig };
+  return containerd2.binDir;
 }
 
 function disabled(more: readonly string[]): string {

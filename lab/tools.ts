@@ -72,23 +72,33 @@ export async function ensureTools(): Promise<Tools> {
 export async function ensureContainerd2(release: Containerd2Release = "2.3.4"): Promise<Containerd2 | Unavailable> {
   const commands = ["containerd", "containerd-shim-runc-v2", "ctr"];
   const version = `v${release}`;
-  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", version, commands);
+  const packages = commands.map((command) => `cmd/${command}`);
+  const built = await goBuild("containerd", "github.com/containerd/containerd/v2", version, packages);
   return typeof built === "string" ? { available: true, version, binDir: built } : built;
 }
 
 export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Multus | Unavailable> {
   const commands = ["multus", "multus-daemon", "multus-shim"];
-  const built = await goBuild("multus-all", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", `v${version}`, commands);
+  const packages = commands.map((command) => `cmd/${command}`);
+  const built = await goBuild("multus-all", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", `v${version}`, packages);
   if (typeof built !== "string") return built;
   const [binary, daemon, shim] = commands.map((command) => join(built, command)) as [string, string, string];
   return { available: true, version, binary, daemon, shim };
 }
 
+interface GoBuildOptions {
+  readonly tags?: readonly string[];
+  /** What go does not build, with the module's source at hand. */
+  readonly also?: (where: { readonly moduleDir: string; readonly dir: string }) => Promise<void>;
+}
+
+/** Builds programs of a module, named by their package below it, into a folder of the cache. */
 export async function goBuild(
   name: string,
   module: string,
   version: string,
-  commands: readonly string[],
+  packages: readonly string[],
+  { tags = [], also }: GoBuildOptions = {},
 ): Promise<string | Unavailable> {
   const notHere = whyNoRealNode();
   if (notHere !== undefined) return { available: false, reason: notHere };
@@ -105,8 +115,10 @@ export async function goBuild(
       const options = { cwd: source, env, timeoutMs: BUILD_MS };
       await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
       await runOrThrow([go, "get", `${module}@${version}`], options);
-      const packages = commands.map((command) => `${module}/cmd/${command}`);
-      await runOrThrow([go, "build", "-o", `${dir}/`, ...packages], options);
+      const paths = packages.map((path) => `${module}/${path}`);
+      await runOrThrow([go, "build", "-tags", tags.join(","), "-o", `${dir}/`, ...paths], options);
+      const { stdout } = await runOrThrow([go, "list", "-m", "-f", "{{.Dir}}", module], options);
+      await also?.({ moduleDir: stdout.trim(), dir });
       await rm(source, { recursive: true });
     });
   } catch (error) {

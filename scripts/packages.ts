@@ -25,7 +25,7 @@ reserved in the container runtime, or its removal fails forever, so that
 its pod can never start again. unghost finds ghosts, explains them, heals
 them and verifies the effect; every change is written to a journal first.`;
 
-const nfpmDir = await goBuild("nfpm", "github.com/goreleaser/nfpm/v2", NFPM_VERSION, ["nfpm"]);
+const nfpmDir = await goBuild("nfpm", "github.com/goreleaser/nfpm/v2", NFPM_VERSION, ["cmd/nfpm"]);
 if (typeof nfpmDir !== "string") throw new Error(nfpmDir.reason);
 const bundled = await bundledPackages();
 rmSync(OUT, { recursive: true, force: true });

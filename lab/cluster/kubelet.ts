@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { stringify } from "yaml";
 import type { LabNode } from "../node.ts";
-import { CONTAINERD_SOCKET } from "../runtime-config.ts";
 import { type Service, service } from "../service.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { kubeconfig } from "./kubeconfig.ts";
@@ -32,7 +31,10 @@ export async function installKubelet(
   await node.writeFile("/etc/kubernetes/pki/ca.crt", authority.cert);
   await node.writeFile(`${PKI}/kubelet.crt`, serving.cert);
   await node.writeFile(`${PKI}/kubelet.key`, serving.key, 0o600);
-  await node.writeFile(CONFIG, stringify({ ...KUBELET_CONFIGURATION, ...settings }));
+  await node.writeFile(
+    CONFIG,
+    stringify({ ...KUBELET_CONFIGURATION, containerRuntimeEndpoint: `unix://${node.socketInNode}`, ...settings }),
+  );
   const flags = [`--kubeconfig=${KUBECONFIG}`, `--config=${CONFIG}`, `--node-ip=${ip}`, "--v=2"];
   return service(node, "kubelet", KUBELET_LOG, [join(programs.kubernetesDir, "kubelet"), ...flags]);
 }
@@ -48,7 +50,6 @@ export const KUBELET_CONFIGURATION = {
   authorization: { mode: "Webhook" },
   tlsCertFile: `${PKI}/kubelet.crt`,
   tlsPrivateKeyFile: `${PKI}/kubelet.key`,
-  containerRuntimeEndpoint: `unix://${CONTAINERD_SOCKET}`,
   cgroupDriver: "cgroupfs",
   failCgroupV1: false,
   failSwapOn: false,

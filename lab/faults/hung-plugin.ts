@@ -28,13 +28,18 @@ export interface HungAdd extends Injected {
 export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
   const ref = podRef(spec);
   await orderAtGate(node, "ADD", ref.name, HANG);
-  try {
-    await node.cri.runPodSandbox(sandboxConfig(spec, ref), { timeoutMs: CALLER_GIVES_UP_MS });
-    throw new Error(`the ADD of ${ref.name} was ordered to hang and did not`);
-  } catch (error) {
-    if (!(error instanceof RuntimeError)) throw error;
-  }
-  const plugin = await until(`the hung ADD of ${ref.name} is there`, FIND_MS, () => pluginOf(node, "ADD", ref.name));
+  let giveUpMs = CALLER_GIVES_UP_MS;
+  const plugin = await until(`the hung ADD of ${ref.name} is there`, FIND_MS, async () => {
+    try {
+      await node.cri.runPodSandbox(sandboxConfig(spec, ref), { timeoutMs: giveUpMs });
+      throw new Error(`the ADD of ${ref.name} was ordered to hang and did not`);
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error;
+      // A call that is given up before it has got to the plugin ends there. CRI-O refuses calls while it reads the network anew.
+      if (error.kind === "deadline") giveUpMs *= 2;
+    }
+    return pluginOf(node, "ADD", ref.name);
+  });
   await liftOrder(node, "ADD", ref.name);
   const did = `made the ADD of ${ref.namespace}/${ref.name} hang in process ${plugin.pid}`;
   return { fault: "hung-add", did, ref, reservedName: sandboxName(ref), sandboxId: plugin.sandboxId, pid: plugin.pid };

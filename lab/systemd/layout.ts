@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { KUBELET_CONFIGURATION, kernelSettingsScript } from "../cluster/kubelet.ts";
-import { CONTAINERD_CONFIG, CONTAINERD_SOCKET } from "../runtime-config.ts";
+import { CONTAINERD_CONFIG, CONTAINERD_SOCKET, type ContainerdVersion } from "../runtime-config.ts";
 
 /** Which units bring containerd and kubelet up, and where they keep their things. */
 export interface Layout {
@@ -8,6 +8,7 @@ export interface Layout {
   /** The unit that brings the runtime up. */
   readonly unit: string;
   readonly socket: string;
+  readonly containerd: ContainerdVersion;
   /** How ctr is called. */
   readonly ctr: readonly string[];
   readonly containerdConfig?: string;
@@ -80,6 +81,7 @@ export function containerdLayout(kubelet: string): Layout {
   return {
     name: "containerd.service and kubelet.service",
     unit: "containerd.service",
+    containerd: "1.6",
     socket: CONTAINERD_SOCKET,
     ctr: ["ctr"],
     files: (config) => ({
@@ -92,6 +94,47 @@ export function containerdLayout(kubelet: string): Layout {
       ...LAB_LINKS,
       [`${WANTS}/kubelet.service`]: "/usr/lib/systemd/system/kubelet.service",
       "/usr/bin/kubelet": kubelet,
+    },
+  };
+}
+
+/** As containerd's own releases ship it. */
+const CONTAINERD_UNIT = `[Unit]
+Description=containerd container runtime
+Documentation=https://containerd.io
+After=network.target dbus.service
+
+[Service]
+ExecStart=/usr/local/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+/** containerd 2 as people install it by hand beside Debian: below /usr/local, with its own unit. `binDir` has its programs. */
+export function containerd2Layout(kubelet: string, binDir: string): Layout {
+  const debian = containerdLayout(kubelet);
+  const programs = ["containerd", "containerd-shim-runc-v2", "ctr"];
+  return {
+    ...debian,
+    name: "containerd.service of containerd 2",
+    containerd: "2.3",
+    files: (config) => ({
+      ...debian.files(config),
+      "/etc/systemd/system/containerd.service": { text: CONTAINERD_UNIT },
+    }),
+    links: {
+      ...debian.links,
+      ...Object.fromEntries(programs.map((name) => [`/usr/local/bin/${name}`, `${binDir}/${name}`])),
     },
   };
 }
@@ -149,6 +192,7 @@ export function k3sLayout(kubelet: string): Layout {
   return {
     name: "k3s.service",
     unit: "k3s.service",
+    containerd: "1.6",
     socket: K3S_SOCKET,
     ctr: ["ctr", "-a", K3S_SOCKET],
     files: (config) => ({

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { WATCHING_LAUNCH_SCRIPT } from "../boot.ts";
@@ -13,7 +13,7 @@ import { type ExecOptions, execInNode } from "../node-exec.ts";
 import { clearAtExit, forgetAtExit } from "../node-exit.ts";
 import { nodePower } from "../node-power.ts";
 import { until } from "../poll.ts";
-import { runtimeSetup } from "../runtime-config.ts";
+import { CONTAINERD_CONFIG, containerdSetup } from "../runtime-config.ts";
 import { ensureTools } from "../tools.ts";
 import { SYSTEMD_BOOT_SCRIPT } from "./boot-script.ts";
 import type { Layout } from "./layout.ts";
@@ -33,6 +33,8 @@ export interface SystemdNode {
   /** Lines of this boot. */
   journal(...options: readonly string[]): Promise<string>;
   powerCut(): Promise<void>;
+  /** `systemctl poweroff`, as an administrator does it; settles when the machine is off. */
+  shutDown(): Promise<void>;
   /** Boots under a new boot id, and settles when systemd answers. */
   powerOn(): Promise<void>;
   destroy(): Promise<void>;
@@ -96,6 +98,12 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
       (await check(["systemctl", "show", "--value", `--property=${property}`, unit])).trim(),
     journal: (...options) => check(["journalctl", "--boot", "--no-pager", "--output=short-precise", ...options]),
     powerCut: () => power.cut(),
+    shutDown: async () => {
+      const init = power.initPid;
+      await exec(["systemctl", "poweroff"]);
+      await until("the machine is off", WAIT_MS, () => (existsSync(`/proc/${init}/root/etc`) ? undefined : true));
+      await power.cut();
+    },
     powerOn: async () => {
       await power.on();
       await until("systemd answers", WAIT_MS, async () => {
@@ -112,7 +120,10 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
 
   try {
     // Not overlayfs: the node's root is one, and no layer of an overlay may lie on another.
-    const setup = await runtimeSetup("1.6", tools, "native", layout.containerdConfig ?? "");
+    const setup = await containerdSetup(layout.containerd, tools, {
+      snapshotter: "native",
+      extraConfig: layout.containerdConfig ?? "",
+    });
     mkdirSync(path(dirname(DOWNLOADED)), { recursive: true });
     copyFileSync(program, path(DOWNLOADED));
     mkdirSync(path("/opt/cni"), { recursive: true });
@@ -121,7 +132,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     await put("/etc/hostname", `${hostname}\n`);
     await put("/etc/resolv.conf", "");
     await put(CNI_CONF_FILE, JSON.stringify(bridgeNetwork()));
-    for (const [file, content] of Object.entries(layout.files(setup.config))) {
+    for (const [file, content] of Object.entries(layout.files(setup.files[CONTAINERD_CONFIG] ?? ""))) {
       await put(file, content.text, content.mode);
     }
     for (const [link, target] of Object.entries(layout.links)) {
@@ -144,6 +155,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
           ),
       },
       tools.busybox,
+      setup,
     );
     return node;
   } catch (error) {

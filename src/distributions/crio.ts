@@ -9,7 +9,7 @@ export const crio: Distribution = {
   sockets: ["/run/crio/crio.sock"],
   kubelet: { root: STANDARD_KUBELET_ROOT, kubeconfig: "/etc/kubernetes/kubelet.conf" },
   units: ["crio", "kubelet"],
-  logFiles: [],
+  logFiles: ["/var/log/crio/crio.log", "/var/log/kubelet.log"],
   services: [
     {
       name: "cri-o",

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { leftBehind, machineNetwork } from "../../lab/left-behind.ts";
 import { until } from "../../lab/poll.ts";
 import { HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -35,46 +34,16 @@ function startDemo(env: Readonly<Record<string, string>> = {}, uid?: number): De
   return { child, pid: child.pid, ended: once(child, "close"), printed: () => text };
 }
 
-/** Everything of a node on this machine carries its owner's pid in its name. */
-function leftBy(pid: number): readonly string[] {
-  const name = `unghost-lab-${pid}-`;
-  const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
-  const processes = readdirSync("/proc").filter((one) => /^\d+$/.test(one) && cgroupOf(one).includes(name));
-  return [
-    ...readdirSync(tmpdir()).filter((one) => one.startsWith(name)),
-    ...mounts.filter((line) => line.includes(name)),
-    ...processes.map((one) => `process ${one}`),
-    ...cgroupsNamed(name, "/sys/fs/cgroup"),
-  ];
-}
-
 /** What is killed is gone a moment later: zombies wait for the reaper of this machine. */
 async function leftForGood(pid: number): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
-  while (leftBy(pid).length > 0 && performance.now() < end) await sleep(50);
-  return leftBy(pid);
-}
-
-function cgroupOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cgroup`, "utf8");
-  } catch {
-    // It ended while we checked.
-    return "";
-  }
-}
-
-function cgroupsNamed(name: string, dir: string): readonly string[] {
-  const below = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return below.flatMap((entry) => {
-    if (entry.name.includes(name)) return [join(dir, entry.name)];
-    return entry.name.startsWith("unghost-lab-") ? [] : cgroupsNamed(name, join(dir, entry.name));
-  });
+  while (leftBehind(pid).length > 0 && performance.now() < end) await sleep(50);
+  return leftBehind(pid);
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout: HANG_GUARD_MS }, () => {
   test("runs to its end and leaves nothing behind", async () => {
-    const links = readdirSync("/sys/class/net");
+    const network = machineNetwork();
 
     const demo = startDemo();
     await demo.ended;
@@ -90,7 +59,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout
     expect(flat).toMatch(/1 kept on purpose \(finished pod\)/);
     expect(story).not.toContain("\u001b");
     expect(await leftForGood(demo.pid)).toEqual([]);
-    expect(readdirSync("/sys/class/net")).toEqual(links);
+    expect(machineNetwork()).toEqual(network);
   });
 
   test.each([

@@ -4,8 +4,9 @@ import { stringify } from "yaml";
 import { ensureClusterTools } from "../../lab/cluster/tools.ts";
 import { PAUSE_IMAGE } from "../../lab/pause-image.ts";
 import { until } from "../../lab/poll.ts";
-import { containerdLayout, k3sLayout, type Layout, MANIFESTS } from "../../lab/systemd/layout.ts";
+import { containerd2Layout, containerdLayout, k3sLayout, type Layout, MANIFESTS } from "../../lab/systemd/layout.ts";
 import { DOWNLOADED, type SystemdNode, startSystemdNode } from "../../lab/systemd/node.ts";
+import { ensureContainerd2 } from "../../lab/tools.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { openCri } from "../../src/runtime/cri.ts";
 import { ContainerState } from "../../src/runtime/gen/runtime/v1/cri.ts";
@@ -16,6 +17,7 @@ export const HANG_GUARD_MS = 600_000;
 const CALL = { timeoutMs: 30_000 };
 
 export const LAYOUTS = ["containerd", "k3s"] as const;
+export const ALL_LAYOUTS = [...LAYOUTS, "containerd 2"] as const;
 
 export interface BootedNode extends SystemdNode {
   readonly layout: Layout;
@@ -43,11 +45,11 @@ afterEach(async () => {
 });
 
 /** A node that is destroyed after the test, however that ends. unghost is on it and not installed. */
-export async function systemdNode(kind: (typeof LAYOUTS)[number] = "containerd"): Promise<BootedNode> {
+export async function systemdNode(kind: (typeof ALL_LAYOUTS)[number] = "containerd"): Promise<BootedNode> {
   const tools = await ensureClusterTools();
   if (!tools.available) throw new Error(tools.reason);
   const kubelet = `${tools.kubernetesDir}/kubelet`;
-  const layout = kind === "k3s" ? k3sLayout(kubelet) : containerdLayout(kubelet);
+  const layout = await layoutOf(kind, kubelet);
   const node = await startSystemdNode(layout, resolve(UNGHOST));
   nodes.push(node);
 
@@ -94,6 +96,14 @@ export async function systemdNode(kind: (typeof LAYOUTS)[number] = "containerd")
       return history.entries.map((entry) => ({ at: new Date(entry.at), text: JSON.stringify(entry) }));
     },
   };
+}
+
+async function layoutOf(kind: (typeof ALL_LAYOUTS)[number], kubelet: string): Promise<Layout> {
+  if (kind === "k3s") return k3sLayout(kubelet);
+  if (kind === "containerd") return containerdLayout(kubelet);
+  const containerd2 = await ensureContainerd2();
+  if (!containerd2.available) throw new Error(containerd2.reason);
+  return containerd2Layout(kubelet, containerd2.binDir);
 }
 
 function isNew(id: string | undefined, old: ReadonlySet<string>): boolean {

@@ -1,0 +1,42 @@
+import { spawnSync } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { leftBehind, machineNetwork } from "../lab/left-behind.ts";
+import type { Unavailable } from "../lab/tools.ts";
+
+/** The usual code of a test that was skipped as a whole. */
+const CANNOT_RUN = 77;
+const SETTLE_MS = 10_000;
+
+/**
+ * Runs the tests of one project, or ends with 77 and says why where what they need cannot be had. The command line's
+ * arguments are passed on to vitest: names of test files, -t and the like. Fails when the nodes left something behind.
+ */
+export async function runLabTests(
+  target: string,
+  project: string,
+  needs: readonly (() => Promise<{ readonly available: true } | Unavailable>)[],
+): Promise<never> {
+  for (const ensure of needs) {
+    const parts = await ensure();
+    if (parts.available) continue;
+    console.error(`${target} cannot run on this machine: ${parts.reason}`);
+    process.exit(CANNOT_RUN);
+  }
+  const before = new Set([...leftBehind(), ...machineNetwork()]);
+  const vitest = ["run", "--project", project, ...process.argv.slice(2)];
+  const { status } = spawnSync("vitest", vitest, { stdio: "inherit" });
+  const left = await leftForGood(before);
+  if (left.length === 0) process.exit(status ?? 1);
+  console.error(`${target} left behind:\n${left.join("\n")}`);
+  process.exit(status || 1);
+}
+
+/** What is killed is gone a moment later: zombies wait for whoever reaps them on this machine. */
+async function leftForGood(before: ReadonlySet<string>): Promise<readonly string[]> {
+  const end = performance.now() + SETTLE_MS;
+  for (;;) {
+    const left = [...leftBehind(), ...machineNetwork()].filter((one) => !before.has(one));
+    if (left.length === 0 || performance.now() > end) return left;
+    await sleep(100);
+  }
+}

@@ -1,0 +1,21 @@
+import { expect } from "vitest";
+import type { LabNode } from "../../lab/node.ts";
+import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
+import { cniFiles, listedIds } from "../e2e/healed-node.ts";
+import { CALL, start } from "../lab/real-node.ts";
+
+/** A node with a real CRI-O, destroyed after the test. `config` is a drop-in of its configuration. */
+export function crioNode(config = ""): Promise<LabNode> {
+  return start({ runtime: "crio", runtimeConfig: config });
+}
+
+/** Not listed, no cache file, no address; and the pod can run again under the same name. */
+export async function expectReleased(node: LabNode, ...pods: readonly LabPod[]): Promise<void> {
+  const listed = await listedIds(node);
+  const files = cniFiles(node);
+  for (const { sandboxId, ref } of pods) {
+    expect(listed).not.toContain(sandboxId);
+    expect(files.filter((file) => file.includes(sandboxId))).toEqual([]);
+    await node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL);
+  }
+}
