@@ -19,6 +19,8 @@ export interface ControlPlane {
   readonly apiServer: Service;
   readonly controllerManager: Service;
   readonly scheduler: Service;
+  /** Where `kubectl proxy` gives an administrator's access to the API. */
+  readonly proxySocket: string;
   readonly api: ApiReader;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
@@ -30,6 +32,10 @@ export interface ControlPlane {
   kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** Starts the API server again after it was ended, and waits until it is ready. */
   startApiServer(): Promise<void>;
+  /** STOP lets it accept connections and answer nothing. */
+  signalApiServer(signal: "STOP" | "CONT"): Promise<void>;
+  /** etcd forgets what happened so far: a client with an older version gets 410 Gone. */
+  compact(): Promise<void>;
   destroy(): Promise<void>;
 }
 
@@ -92,6 +98,9 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     controllerManager,
     scheduler,
     api,
+    get proxySocket() {
+      return machine.livePath(proxySocket);
+    },
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
     tryKubectl: (args) => machine.exec(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS }),
@@ -104,6 +113,15 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
       return await machine.exec(["kubectl", `--kubeconfig=${OTHER}`, ...args], { timeoutMs: KUBECTL_MS, ...options });
     },
     startApiServer,
+    signalApiServer: async (signal) => {
+      await machine.check(["sh", "-c", `kill -${signal} ${apiServer.pid}`]);
+    },
+    compact: async () => {
+      const post = async (path: string, body: object) =>
+        JSON.parse(await machine.check(["curl", "-sS", "-d", JSON.stringify(body), `${ETCD}/v3/${path}`])) as unknown;
+      const { header } = (await post("maintenance/status", {})) as { readonly header: { readonly revision: string } };
+      await post("kv/compaction", { revision: header.revision, physical: true });
+    },
     destroy: () => machine.destroy(),
   };
 }

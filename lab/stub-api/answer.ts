@@ -72,8 +72,9 @@ function answerList(store: Store, address: Address, { query, accept, bookmarkMs 
 }
 
 function metadataOnly({ metadata, items }: ObjectList): object {
-  const stripped = items.map((item) => ({ metadata: item.metadata }));
-  return { kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata, items: stripped };
+  const apiVersion = "meta.k8s.io/v1";
+  const stripped = items.map((item) => ({ kind: "PartialObjectMetadata", apiVersion, metadata: item.metadata }));
+  return { kind: "PartialObjectMetadataList", apiVersion, metadata, items: stripped };
 }
 
 function refused(refusal: Refusal): Reply {

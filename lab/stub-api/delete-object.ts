@@ -19,11 +19,15 @@ export function remove(store: Store, address: Address, body: unknown): Written |
     return { code: 409, reason: "Conflict", message };
   }
   const { finalizers = [] } = metadata;
-  if (finalizers.length === 0) {
-    store.remove(address.path);
-    return { code: 200, object };
-  }
   const deletionTimestamp = metadata["deletionTimestamp"] ?? new Date().toISOString();
   const marked = { ...object, metadata: { ...metadata, deletionTimestamp } };
-  return { code: 200, object: store.put(address.path, marked) };
+  if (finalizers.length > 0) return { code: 200, object: store.put(address.path, marked) };
+  // A watch tells of a pod's mark before it tells of its end.
+  if (address.resource === "pods") store.put(address.path, marked);
+  store.remove(address.path);
+  return { code: 200, object: GIVES_OBJECT.includes(address.resource) ? object : SUCCESS };
 }
+
+/** Of these the object itself comes back, of others only that it is gone. */
+const GIVES_OBJECT = ["pods", "persistentvolumes", "volumeattachments", "csinodes"];
+const SUCCESS = { kind: "Status", apiVersion: "v1", metadata: { name: "" }, status: "Success" };

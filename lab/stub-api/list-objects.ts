@@ -14,7 +14,11 @@ export interface ListQuery {
 export interface ObjectList {
   readonly kind: string;
   readonly apiVersion: string;
-  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly metadata: {
+    readonly resourceVersion: string;
+    readonly continue?: string;
+    readonly remainingItemCount?: number;
+  };
   readonly items: readonly ApiObject[];
 }
 
@@ -45,10 +49,20 @@ export function list(store: Store, address: Address, query: ListQuery): ObjectLi
     apiVersion,
     metadata: {
       resourceVersion: String(version),
-      ...(end < found.length ? { continue: makeToken(version, end), remainingItemCount: found.length - end } : {}),
+      ...(end < found.length ? { continue: makeToken(version, end), ...remaining(query, found.length - end) } : {}),
     },
-    items: found.slice(token.from, end),
+    items: found.slice(token.from, end).map(withoutKind),
   };
+}
+
+/** With a selector a server would have to read everything to know. */
+function remaining({ selector }: ListQuery, count: number): { readonly remainingItemCount?: number } {
+  return selector.fields === "" && selector.labels === "" ? { remainingItemCount: count } : {};
+}
+
+/** In a list only the list itself has one. */
+function withoutKind({ kind: _kind, apiVersion: _apiVersion, ...object }: ApiObject): ApiObject {
+  return object;
 }
 
 interface Token {

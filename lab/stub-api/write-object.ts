@@ -20,7 +20,7 @@ export function create(store: Store, address: Address, body: unknown): Written |
     return { code: 409, reason: "AlreadyExists", message: `${address.resource} "${name}" already exists` };
   }
   const wrong = wrongNamespace(address, body);
-  if (wrong !== undefined) return invalid(wrong);
+  if (wrong !== undefined) return wrong;
   const made = {
     ...metadata,
     name,
@@ -32,19 +32,24 @@ export function create(store: Store, address: Address, body: unknown): Written |
 }
 
 /** An event lives in the namespace of what it is about; what has none has its events in `default`. */
-function wrongNamespace({ resource, namespace }: Address, body: ApiObject): string | undefined {
+function wrongNamespace({ resource, namespace }: Address, body: ApiObject): Refusal | undefined {
   if (body.metadata.namespace !== undefined && body.metadata.namespace !== namespace) {
-    return `the namespace of the provided object does not match the namespace sent on the request`;
+    return badRequest("the namespace of the provided object does not match the namespace sent on the request");
   }
   const about = body["involvedObject"];
   if (resource !== "events" || !isRecord(about)) return undefined;
   const fits = about["namespace"] ? about["namespace"] === namespace : namespace === "default";
-  return fits ? undefined : "involvedObject.namespace: Invalid value: does not match event.namespace";
+  return fits ? undefined : invalid("involvedObject.namespace: Invalid value: does not match event.namespace");
 }
 
 /** PUT. A Lease may be made this way, and must name the version it replaces otherwise. */
 export function replace(store: Store, address: Address, body: unknown): Written | Refusal {
   if (!isApiObject(body)) return invalid("the body is no object");
+  if (body.metadata.name !== address.name) {
+    return badRequest(
+      `the name of the object (${body.metadata.name}) does not match the name on the URL (${address.name})`,
+    );
+  }
   const before = store.get(address.path);
   if (before === undefined) {
     if (address.resource !== "leases") return missing(address);
@@ -94,6 +99,10 @@ export function missing({ resource, name = "" }: Address): Refusal {
 function modified({ resource, name = "" }: Address): Refusal {
   const message = `Operation cannot be fulfilled on ${resource} "${name}": the object has been modified; please apply your changes to the latest version and try again`;
   return { code: 409, reason: "Conflict", message };
+}
+
+function badRequest(message: string): Refusal {
+  return { code: 400, reason: "BadRequest", message };
 }
 
 function invalid(message: string): Refusal {

@@ -1,0 +1,111 @@
+import { readFileSync, truncateSync } from "node:fs";
+import { afterEach, expect, test } from "vitest";
+import { AGENT_LOG, agentOn } from "../../lab/cluster/agent.ts";
+import type { Cluster } from "../../lab/cluster/cluster.ts";
+import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
+import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
+import { until } from "../../lab/poll.ts";
+import type { Service } from "../../lab/service.ts";
+import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
+
+const PODS = names("web", 4);
+const CALL = { timeoutMs: 60_000 };
+
+/** How a story ends what it did to the API or the disk. */
+const endings: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of endings.splice(0)) await end();
+});
+
+async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: Service }> {
+  // containerd 1.6 cannot stop a sandbox whose cached result is torn.
+  const story = await cluster({ runtime: "1.6" });
+  await story.apply(podObjects(PODS, story.node.name));
+  await story.waitForPods(PODS.length, isReady);
+  const agent = await agentOn(story.node, { agent: { scanEvery: "5s", defaults: { minAge: "2s" } } });
+  await agent.start();
+  await story.waitForCondition(story.node, "GhostSandboxes", ({ status }) => status === "False");
+  return { story, agent };
+}
+
+async function sandboxOf({ lab }: ClusterNode, pod: string): Promise<string | undefined> {
+  const ready = { state: { state: PodSandboxState.SANDBOX_READY } };
+  return (await lab.cri.listPodSandbox(ready, CALL)).find(({ metadata }) => metadata?.name === pod)?.id;
+}
+
+/** The pod dies with a torn cache: kubelet cannot bring it back until that file is out of the way. */
+async function haunt(node: ClusterNode, pod: string): Promise<string> {
+  const id = await sandboxOf(node, pod);
+  if (id === undefined) throw new Error(`${pod} does not run`);
+  truncateSync(node.lab.path(`/var/lib/cni/results/cbr0-${id}-eth0`));
+  await node.lab.check(["ctr", "-n", "k8s.io", "tasks", "kill", "-s", "KILL", id]);
+  return id;
+}
+
+async function runsAgain(node: ClusterNode, pod: string, ghost: string): Promise<void> {
+  await until(`${pod} runs in another sandbox`, HANG_GUARD_MS, async () => {
+    const id = await sandboxOf(node, pod);
+    return id !== undefined && id !== ghost ? true : undefined;
+  });
+}
+
+function agentLog({ lab }: ClusterNode): string {
+  return readFileSync(lab.path(AGENT_LOG), "utf8");
+}
+
+/** What was healed while nobody could be told is told afterwards, and the condition is current again. */
+async function toldAfterwards(story: Cluster, pod: string): Promise<void> {
+  const events = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=${pod},reason=GhostHealed`;
+  await until(`an event tells of ${pod}`, HANG_GUARD_MS, async () => {
+    const { items } = await story.api.get<{ readonly items: readonly unknown[] }>(events);
+    return items.length > 0 ? true : undefined;
+  });
+  await story.waitForCondition(story.node, "GhostSandboxes", ({ status }) => status === "False");
+  await until("the scan is healthy and has asked the API", HANG_GUARD_MS, async () => {
+    const { verdict, kubernetes } = await scanOn(story.node);
+    return verdict === "healthy" && kubernetes.source === "api" ? true : undefined;
+  });
+}
+
+/** Each takes the API away from the agent, and gives how it comes back. */
+const OUTAGES: Readonly<Record<string, (story: Cluster) => Promise<() => Promise<void>>>> = {
+  "is gone": async ({ controlPlane }) => {
+    await controlPlane.apiServer.end("KILL");
+    return () => controlPlane.startApiServer();
+  },
+  hangs: async ({ controlPlane }) => {
+    await controlPlane.signalApiServer("STOP");
+    return () => controlPlane.signalApiServer("CONT");
+  },
+};
+
+test.each(Object.keys(OUTAGES))(
+  "the API server %s: the agent heals what kubelet's directories prove, reports the outage, and catches up afterwards",
+  async (how) => {
+    const { story, agent } = await withAgent();
+    const { node } = story;
+    const pid = agent.pid;
+    const back = await OUTAGES[how]?.(story);
+    if (back === undefined) throw new Error(`${how} is no outage`);
+    endings.push(back);
+    const logged = agentLog(node).length;
+
+    const ghost = await haunt(node, "web-1");
+    await runsAgain(node, "web-1", ghost);
+    await until("the agent has healed it", HANG_GUARD_MS, () =>
+      new RegExp(`"ghost healed".*${ghost}|${ghost}.*"ghost healed"`).test(agentLog(node)) ? true : undefined,
+    );
+    await until("the agent reports that it cannot ask the API", HANG_GUARD_MS, () =>
+      /"level":"(warn|error)".*([Kk]ubernetes|API)/.test(agentLog(node).slice(logged)) ? true : undefined,
+    );
+    expect(agent.pid).toBe(pid);
+
+    await back();
+    endings.length = 0;
+    await toldAfterwards(story, "web-1");
+    expect(agent.pid).toBe(pid);
+  },
+  HANG_GUARD_MS,
+);
