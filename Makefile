@@ -63,7 +63,7 @@ boot-test: setup build ## the boot hook on nodes that a real systemd boots; ends
 	node scripts/boot-test.ts
 
 .PHONY: crio-test
-crio-test: setup build ## a real CRI-O, alone and with a real kubelet; ends with "Error 77" where none can run
+crio-test: setup build ## scan, heal and explain on a real CRI-O; ends with "Error 77" where none can run
 	node scripts/crio-test.ts
 
 multus-test: setup build ## thick and thin multus on containerd 1.6, 2.1 and 2.3
