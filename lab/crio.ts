@@ -71,10 +71,10 @@ export async function crioSetup(
       [POLICY]: JSON.stringify({ default: [{ type: "insecureAcceptAnything" }] }),
       [RUNC]: tolerantRunc(tools.runc),
     },
-    importImage: (archive) => [
-      ...["copyimg", ...where, "--signature-policy", POLICY],
-      ...["--image-name", PAUSE_IMAGE, "--import-from", `oci-archive:${archive}`],
-    ],
+    importImage: (archive) => {
+      const image = ["--image-name", PAUSE_IMAGE, "--import-from", `oci-archive:${archive}`];
+      return ["copyimg", ...where, "--signature-policy", POLICY, ...image];
+    },
   };
 }
 
@@ -122,7 +122,7 @@ own=$(cat /proc/self/oom_score_adj)
 previous=
 for word in "$@"; do
   if [ "$previous" = --bundle ]; then
-    sed -z -i -E 's/(oomScoreAdj": *)-?[0-9]+/\\1'"$own"'/; s/(hugepageLimits": *)\[[^]]*\]/\\1[]/' "$word/config.json"
+    sed -z -i -E 's/(oomScoreAdj": *)-?[0-9]+/\\1'"$own"'/; s/(hugepageLimits": *)\\[[^]]*\\]/\\1[]/' "$word/config.json"
   fi
   previous="$word"
 done
