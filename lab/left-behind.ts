@@ -35,7 +35,7 @@ function namedNamespaces(): readonly string[] {
   try {
     return readdirSync("/run/netns").map((name) => `/run/netns/${name}`);
   } catch {
-    // Nobody has ever named one here.
+    // No namespace was ever named on this machine.
     return [];
   }
 }

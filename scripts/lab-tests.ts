@@ -31,7 +31,7 @@ export async function runLabTests(
   process.exit(status || 1);
 }
 
-/** What is killed is gone a moment later: zombies wait for whoever reaps them on this machine. */
+/** What is killed is gone a moment later: zombies wait for the reaper of this machine. */
 async function leftForGood(before: ReadonlySet<string>): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
   for (;;) {

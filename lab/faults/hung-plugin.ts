@@ -35,7 +35,7 @@ export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
       throw new Error(`the ADD of ${ref.name} was ordered to hang and did not`);
     } catch (error) {
       if (!(error instanceof RuntimeError)) throw error;
-      // A call that is given up before it has got to the plugin ends there. CRI-O refuses calls while it reads the network anew.
+      // A call that is given up before it has got to the plugin ends there. CRI-O refuses calls while it reads the network again.
       if (error.kind === "deadline") giveUpMs *= 2;
     }
     return pluginOf(node, "ADD", ref.name);

@@ -5,7 +5,7 @@ import type { LabPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
 /**
- * SIGKILL of crio and of the pods' monitors, then of their containers: nobody sees them end, so that CRI-O finds neither
+ * SIGKILL of crio and of the pods' monitors, then of their containers: no process sees them end, so that CRI-O finds neither
  * process nor exit code when it is started again. Leaves crio down.
  */
 export async function killedMonitors(node: LabNode, pods: readonly LabPod[]): Promise<Injected> {

@@ -22,7 +22,7 @@ export function remove(store: Store, address: Address, body: unknown): Written |
   const deletionTimestamp = metadata["deletionTimestamp"] ?? new Date().toISOString();
   const marked = { ...object, metadata: { ...metadata, deletionTimestamp } };
   if (finalizers.length > 0) return { code: 200, object: store.put(address.path, marked) };
-  // A watch tells of a pod's mark before it tells of its end.
+  // A watch reports that a pod is marked before it reports its end.
   if (address.resource === "pods") store.put(address.path, marked);
   store.remove(address.path);
   return { code: 200, object: GIVES_OBJECT.includes(address.resource) ? object : SUCCESS };

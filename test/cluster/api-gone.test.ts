@@ -55,10 +55,10 @@ function agentLog({ lab }: ClusterNode): string {
   return readFileSync(lab.path(AGENT_LOG), "utf8");
 }
 
-/** What was healed while nobody could be told is told afterwards, and the condition is current again. */
-async function toldAfterwards(story: Cluster, pod: string): Promise<void> {
+/** What was healed during the outage is reported afterwards, and the condition is current again. */
+async function reportedAfterwards(story: Cluster, pod: string): Promise<void> {
   const events = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=${pod},reason=GhostHealed`;
-  await until(`an event tells of ${pod}`, HANG_GUARD_MS, async () => {
+  await until(`an event reports ${pod}`, HANG_GUARD_MS, async () => {
     const { items } = await story.api.get<{ readonly items: readonly unknown[] }>(events);
     return items.length > 0 ? true : undefined;
   });
@@ -104,7 +104,7 @@ test.each(Object.keys(OUTAGES))(
 
     await back();
     endings.length = 0;
-    await toldAfterwards(story, "web-1");
+    await reportedAfterwards(story, "web-1");
     expect(agent.pid).toBe(pid);
   },
   HANG_GUARD_MS,

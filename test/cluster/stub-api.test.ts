@@ -71,7 +71,7 @@ async function forget(): Promise<void> {
   await controlPlane?.startApiServer();
 }
 
-/** Runs the same calls on both servers and compares what they tell; gives what both told. */
+/** Runs the same calls on both servers and compares their answers; gives the answers of the real one. */
 async function agree<T>(calls: (api: RawApi) => Promise<T>): Promise<T> {
   const [real, stubbed] = await Promise.all(servers.map((api) => calls(api)));
   expect(stubbed).toEqual(real);
@@ -94,7 +94,7 @@ const pod = (name: string, labels: object = {}, spec: object = {}) => ({
 });
 
 test("a lease is created once, and replaced only by who has seen its last version", async () => {
-  const told = await agree(async (api) => {
+  const answered = await agree(async (api) => {
     const made = await api.ask("POST", LEASES, { body: lease("slot-0", "a") });
     const { resourceVersion, uid } = metadataOf(made);
     const replace = (holder: string, metadata: object) =>
@@ -116,22 +116,22 @@ test("a lease is created once, and replaced only by who has seen its last versio
     ];
     return answers.map(gist);
   });
-  expect(told.map(({ code }) => code)).toEqual([201, 409, 200, 409, 422, 201, 400, 409, 200, 404, 201, 200, 404]);
+  expect(answered.map(({ code }) => code)).toEqual([201, 409, 200, 409, 422, 201, 400, 409, 200, 404, 201, 200, 404]);
 });
 
 test("what is not there, not known or not understood is refused alike", async () => {
-  const told = await agree(async (api) => {
+  const answered = await agree(async (api) => {
     const answers = [
-      await api.ask("GET", `${PODS}/nobody`),
-      await api.ask("PATCH", `${PODS}/nobody`, { body: { metadata: { labels: { a: "b" } } }, contentType: MERGE }),
-      await api.ask("DELETE", `${PODS}/nobody`),
+      await api.ask("GET", `${PODS}/missing`),
+      await api.ask("PATCH", `${PODS}/missing`, { body: { metadata: { labels: { a: "b" } } }, contentType: MERGE }),
+      await api.ask("DELETE", `${PODS}/missing`),
       await api.ask("GET", `${PODS}?fieldSelector=spec.color%3Dred`),
       await api.ask("GET", `${PODS}?continue=nonsense`),
-      await api.ask("PATCH", NODES.concat("/nobody"), { body: {}, contentType: MERGE }),
+      await api.ask("PATCH", NODES.concat("/missing"), { body: {}, contentType: MERGE }),
     ];
     return answers.map(gist);
   });
-  expect(told.map(({ code }) => code)).toEqual([404, 404, 404, 400, 400, 404]);
+  expect(answered.map(({ code }) => code)).toEqual([404, 404, 404, 400, 400, 404]);
 });
 
 test("patches of a node and its status are applied alike", async () => {
@@ -212,7 +212,7 @@ test("lists come in pages, by field and by label, and as metadata alone", async 
   });
 });
 
-test("a watch tells what comes, changes and goes, and what falls out of its selector", async () => {
+test("a watch reports what comes, changes and goes, and what falls out of its selector", async () => {
   await agree(async (api) => {
     const { resourceVersion } = metadataOf(await api.ask("GET", PODS));
     const watching = await api.watch(
@@ -243,8 +243,8 @@ test("a watch that wants bookmarks gets them without an object", async () => {
     );
     await api.ask("POST", PODS, { body: pod("marked") });
     await watching.ended;
-    const told = watching.lines.map(({ type, object: { kind, metadata } }) => `${type} ${kind} ${metadata?.name}`);
-    return [...new Set(told)].toSorted();
+    const answered = watching.lines.map(({ type, object: { kind, metadata } }) => `${type} ${kind} ${metadata?.name}`);
+    return [...new Set(answered)].toSorted();
   });
 });
 
@@ -256,9 +256,9 @@ test("a watch ends when the client has asked for that", async () => {
   });
 });
 
-test("a list and a watch from a forgotten version are told so", async () => {
+test("a list and a watch from a forgotten version are answered 410", async () => {
   const event = (name: string) => ({ metadata: { name }, involvedObject: { kind: "Node", name: "n2" } });
-  const told = await agree(async (api) => {
+  const answered = await agree(async (api) => {
     for (const name of ["first", "second", "third"]) await api.ask("POST", EVENTS, { body: event(name) });
     const page = metadataOf(await api.ask("GET", `${EVENTS}?limit=1`));
     for (const name of ["fourth", "fifth"]) await api.ask("POST", EVENTS, { body: event(name) });
@@ -271,7 +271,7 @@ test("a list and a watch from a forgotten version are told so", async () => {
       ...watching.lines.map(({ type, object: { kind, code, reason } }) => [type, kind, code, reason]),
     ];
   });
-  expect(told).toEqual([expect.objectContaining({ code: 410 }), ["ERROR", "Status", 410, "Expired"]]);
+  expect(answered).toEqual([expect.objectContaining({ code: 410 }), ["ERROR", "Status", 410, "Expired"]]);
 });
 
 test("an event belongs into the namespace of what it is about", async () => {
@@ -285,7 +285,7 @@ test("an event belongs into the namespace of what it is about", async () => {
     type: "Warning",
     count: 1,
   });
-  const told = await agree(async (api) => {
+  const answered = await agree(async (api) => {
     const answers = [
       await api.ask("POST", EVENTS, { body: event("about-pod", { kind: "Pod", namespace: "default", name: "web" }) }),
       await api.ask("POST", EVENTS, { body: event("about-node", { kind: "Node", name: "n1" }) }),
@@ -298,5 +298,5 @@ test("an event belongs into the namespace of what it is about", async () => {
     const [{ body }] = answers.slice(5) as [RawAnswer];
     return [...answers.map(gist), { code: (body as { readonly items: readonly unknown[] }).items.length }];
   });
-  expect(told.map(({ code }) => code).slice(0, 7)).toEqual([201, 201, 422, 400, 200, 200, 200]);
+  expect(answered.map(({ code }) => code).slice(0, 7)).toEqual([201, 201, 422, 400, 200, 200, 200]);
 });
