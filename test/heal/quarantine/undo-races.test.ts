@@ -3,12 +3,15 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
@@ -16,8 +19,12 @@ import { type QuarantineAction, settleUndo } from "../../../src/heal/journal/rec
 import { refuse } from "../../../src/heal/outcome.ts";
 import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
 import { makeWorkshop, otherFileSystem, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+
+/** The real one, also while it is replaced. */
+const { link } = fs;
 
 let shop: Workshop;
 beforeEach(async () => {
@@ -125,7 +132,8 @@ describe("what happens while a file is put back", () => {
     renameSync(parent, `${parent}.real`);
     symlinkSync(`${parent}.real`, parent);
 
-    expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id });
+    const message = expect.stringContaining("symbolic link") as unknown;
+    expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id, refusal: { message } });
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 });
@@ -275,7 +283,8 @@ describe("an entry that a newer version wrote", () => {
   test("is refused with the place of its file, and no other entry is affected", async () => {
     const { id, path } = await moved("cache");
     const newer = shop.newId();
-    appendFileSync(shop.stateDir.journal, `${JSON.stringify({ event: "painted", id: newer, ...stamp })}\n`);
+    const line = JSON.stringify({ event: "painted", id: newer, ...stamp });
+    appendFileSync(shop.stateDir.journal, `damage\n${line}\n`);
 
     expect(await undo(shop, { id: newer })).toMatchObject({
       outcome: "refused",
@@ -284,15 +293,33 @@ describe("an entry that a newer version wrote", () => {
         next: expect.stringContaining(join(shop.stateDir.quarantine, newer)),
       },
     });
-    expect(await undo(shop, { id: shop.newId() })).toMatchObject({
-      refusal: { message: expect.stringContaining("no entry") },
-    });
+    const unknown = await undo(shop, { id: shop.newId() });
+    expect(unknown).toMatchObject({ refusal: { message: expect.stringContaining("no entry") } });
+    expect(unknown).not.toHaveProperty("id");
     expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id, path });
     expect(await undo(shop, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
   });
 });
 
 describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
+  test("a newer file that appears stays, and no copy stays beside it", async () => {
+    await shop.remove();
+    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    const { id, path } = await moved("cache");
+    meanwhile(() => writeFileSync(path, "newer"));
+
+    expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id });
+    expect([readdirSync(shop.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
+  });
+
+  test("an undo that succeeds is confirmed without a recovery", async () => {
+    await shop.remove();
+    shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
+    const { id } = await moved("cache");
+    await undo(shop, { id });
+    expect(await stateOf(id)).not.toHaveProperty("detail");
+  });
+
   test("a file that changes in quarantine while it is copied is not put back", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
@@ -305,6 +332,52 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
     });
     expect([existsSync(path), readFileSync(file, "utf8")]).toEqual([false, "CACHE"]);
   });
+});
+
+describe("when the disk fails", () => {
+  /** The first link fails, as the disk does for a moment. */
+  function failingOnce(happens: () => void = () => undefined): typeof link {
+    let isFirst = true;
+    return (from, to) => {
+      if (!isFirst) return link(from, to);
+      isFirst = false;
+      happens();
+      return Promise.reject(diskError());
+    };
+  }
+
+  test("nothing is copied instead: the file stays in quarantine, and the failure is reported", async () => {
+    const { id, path, file } = await moved("cache");
+
+    const outcome = await withFileSystem({ link: failingOnce() }, () => undo(shop, { id }));
+
+    expect(outcome).toMatchObject({ outcome: "failed", id, refusal: { message: expect.stringContaining("EIO") } });
+    expect([existsSync(path), readFileSync(file, "utf8")]).toEqual([false, "cache"]);
+    expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed" });
+  });
+
+  test("and its directory has become a link, the entry stays open for the next run", async () => {
+    const { id, path } = await moved("cache");
+    const parent = dirname(path);
+    const replace = () => {
+      renameSync(parent, `${parent}.real`);
+      symlinkSync(`${parent}.real`, parent);
+    };
+
+    const outcome = await withFileSystem({ link: failingOnce(replace) }, () => undo(shop, { id }));
+
+    expect(outcome.outcome).toBe("failed");
+    await shop.journal.close();
+    expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "undoing" }], problems: [] });
+    rmSync(`${parent}.real`, { recursive: true });
+  });
+});
+
+test("within one file system the very file goes back, not a copy", async () => {
+  const { id, path, file } = await moved("cache");
+  const { ino } = statSync(file);
+  await undo(shop, { id });
+  expect(statSync(path).ino).toBe(ino);
 });
 
 test("no directory stays open", async () => {

@@ -85,6 +85,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       const { id, path, quarantinedTo } = await moved("cache");
       arrange(path);
       const before = lstatSync(path);
+      const lines = readFileSync(shop.stateDir.journal, "utf8");
 
       const outcome = await undo(shop, { id });
 
@@ -93,6 +94,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
         refusal: { message: expect.stringContaining("something newer is there") as unknown },
       });
       expect(lstatSync(path).ino).toBe(before.ino);
+      expect(readFileSync(shop.stateDir.journal, "utf8")).toBe(lines);
       expect(readFileSync(quarantinedTo, "utf8")).toBe("cache");
       expect(await stateOf(id)).toBe("done");
     });
