@@ -88,7 +88,7 @@ describe("classes", () => {
   });
 });
 
-test("everything else that can be said", async () => {
+test("accepts every other key", async () => {
   const { policy, service } = await policyOf(`
 agent:
   scanEvery: 5m
@@ -149,7 +149,7 @@ describe("what is wrong is named with its place, its path, what was expected and
     ],
     ["a misspelt key", "agent:\n  scanEvry: 5s\n", ":2:3: agent.scanEvry: unknown key; did you mean scanEvery?"],
     [
-      "a key of nobody",
+      "an unknown key",
       "agent:\n  fleet:\n    colour: red\n",
       ":3:5: agent.fleet.colour: unknown key; known are slots, namespace, breakerShare, breakerAtLeast",
     ],
@@ -169,7 +169,7 @@ describe("what is wrong is named with its place, its path, what was expected and
       ':2:13: agent.classes.pod-gone.mode: expected observe, heal, off, got "hael"',
     ],
     [
-      "a class that nobody can heal",
+      "a class without a treatment",
       "agent:\n  classes: {kernel-netns-hang: heal}\n",
       ":2:13: agent.classes.kernel-netns-hang: there is nothing that unghost could do about it by itself: set it to observe or off",
     ],

@@ -49,12 +49,16 @@ function laughs(levels: number): string {
 
 test.each([
   [
-    "a key that nobody knows",
+    "an unknown key",
     "timeout: 3s\nhaunted: true\n",
     /config\.yaml:2:1: unknown key "haunted"; known are timeout, only, noKube, agent$/,
   ],
   ["a misspelt key", "timeuot: 4s\n", /config\.yaml:1:1: unknown key "timeuot"; did you mean timeout\?$/],
-  ["the agent's part, whoever reads it", "agent:\n  cap: 0\n", /config\.yaml:2:3: agent\.cap: expected .*, got 0$/],
+  [
+    "the agent's part, also for other commands",
+    "agent:\n  cap: 0\n",
+    /config\.yaml:2:3: agent\.cap: expected .*, got 0$/,
+  ],
   ["an alias to nowhere", "only: *one\n", /config\.yaml: .*one/],
   ["aliases of aliases", laughs(9), /config\.yaml: .*alias/],
   ["a key given twice", "timeout: 3s\ntimeout: 4s\n", /config\.yaml:2:1: /],
@@ -75,7 +79,7 @@ test("one that was asked for must be there and be a file", async () => {
   await expect(readConfigFile(dir.join("folder"), KEYS)).rejects.toThrow(/folder \(EISDIR\)/);
 });
 
-test("of several mistakes the first is told, and how to see the others", async () => {
+test("reports the first of several mistakes, and how to list the others", async () => {
   const path = file("agent:\n  cap: 0\n  listen: nowhere\ntimeuot: 1s\n");
 
   await expect(readConfigFile(path, KEYS)).rejects.toThrow(

@@ -7,8 +7,8 @@ import { tempDir } from "../support/temp-dir.ts";
 const HOUR_MS = 3_600_000;
 /** Nothing but the notices of the kernel can be what notices. */
 const NOTICES_ONLY: WatchTiming = { quietMs: 20, everyMs: HOUR_MS };
-/** Nothing but the slow look can be. */
-const LOOKS_ONLY: WatchTiming = { quietMs: HOUR_MS, everyMs: 20 };
+/** Only the periodic check runs. */
+const CHECKS_ONLY: WatchTiming = { quietMs: HOUR_MS, everyMs: 20 };
 
 let dir: ReturnType<typeof tempDir>;
 beforeEach(() => {
@@ -27,7 +27,7 @@ function watched(path: string, timing: WatchTiming) {
 
 describe.each([
   ["by notice", NOTICES_ONLY],
-  ["by looking", LOOKS_ONLY],
+  ["by the periodic check", CHECKS_ONLY],
 ])("%s", (_, timing) => {
   test("a file that is written, replaced, removed and made again is noticed each time", async () => {
     const path = dir.join("config.yaml");
@@ -61,7 +61,7 @@ describe.each([
   });
 });
 
-test("what is written in many steps is told once, when it is whole", async () => {
+test("reports a file that is written in many steps once, when it is complete", async () => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "");
   const { onChange, noticed } = watched(path, { quietMs: 400, everyMs: HOUR_MS });
@@ -77,7 +77,7 @@ test("what is written in many steps is told once, when it is whole", async () =>
 
 test("a directory that is not there yet does not keep it from being noticed later", async () => {
   const path = dir.join("etc/config.yaml");
-  const { noticed } = watched(path, LOOKS_ONLY);
+  const { noticed } = watched(path, CHECKS_ONLY);
 
   mkdirSync(dir.join("etc"));
   writeFileSync(path, "here");
@@ -101,7 +101,7 @@ test("other files of the directory are not reported", async () => {
 
 test.each([
   ["notices", NOTICES_ONLY],
-  ["looks", LOOKS_ONLY],
+  ["checks", CHECKS_ONLY],
 ])("once stopped, neither pending nor later %s are reported", async (_, timing) => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "one");

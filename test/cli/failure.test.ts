@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { failureCode, failureSentence } from "../../src/cli/app.ts";
 import { SettingsError } from "../../src/cli/setting-values.ts";
 
-test("a wrong setting is wrong usage, said in its own words", () => {
+test("a wrong setting is wrong usage, with its own message", () => {
   const error = new SettingsError("--timeout: no");
 
   expect(failureSentence(error, false)).toBe("unghost: --timeout: no");
@@ -10,7 +10,7 @@ test("a wrong setting is wrong usage, said in its own words", () => {
   expect(failureCode(error)).toBe(64);
 });
 
-test("anything else means that we could not look; the stack is for those who ask", () => {
+test("anything else exits 2; the stack is printed with --verbose", () => {
   const error = new TypeError("of all things");
 
   expect(failureSentence(error, false)).toBe(

@@ -18,7 +18,7 @@ function settings(flags: NodeFlags = {}, env: Readonly<Record<string, string>> =
   return resolveSettings({ config, ...flags }, { env });
 }
 
-test("without anything said, the defaults of the contract", async () => {
+test("without any setting, the defaults of the contract", async () => {
   expect(await settings()).toEqual({
     runtimeEndpoint: undefined,
     cniCacheDir: "/var/lib/cni",

@@ -86,7 +86,7 @@ describe.each(alerts.map((alert) => [alert.alert, alert] as const))("%s", (name,
     expect(own.some(({ exp_alerts }) => exp_alerts.length === 0)).toBe(true);
   });
 
-  test("has a runbook that says what it means, how to look, what to do and how to silence it", () => {
+  test("has a runbook with meaning, diagnosis, steps and how to silence it", () => {
     const path = `${RUNBOOKS}/${name}.md`;
 
     expect(alert.annotations.runbook).toBe(path);
@@ -95,7 +95,7 @@ describe.each(alerts.map((alert) => [alert.alert, alert] as const))("%s", (name,
     expect(headings).toEqual([
       `# ${name}`,
       "## What it means",
-      "## How to look",
+      "## Diagnosis",
       "## What to do",
       "## How to silence it",
     ]);

@@ -30,7 +30,7 @@ function many(number: number, classId: string): readonly ReportedFinding[] {
   return Array.from({ length: number }, () => found(classId));
 }
 
-test("a healthy node is OK in so many words", () => {
+test("a healthy node is OK", () => {
   expect(oneLine(HEALTHY)).toBe("OK: no ghosts among 1 sandbox, containerd 1.7.0");
 });
 
@@ -42,7 +42,7 @@ describe("ghosts", () => {
       "12 ghosts: 9 dead-after-crash, 3 libcni-result-cache-corrupt; web-0 blocked",
     ],
     ["alone are one", [found("pod-gone", "web-0")], "1 ghost: 1 pod-gone; web-0 blocked"],
-    ["that block nobody name nobody", many(2, "shim-leak"), "2 ghosts: 2 shim-leak"],
+    ["that block no pod name none", many(2, "shim-leak"), "2 ghosts: 2 shim-leak"],
     [
       "of too many classes name the first of them and count the others",
       ["failed-rollback-unknown-sandbox", "hostlocal-ip-leak-after-reboot", "dead-after-crash"].map((id) => found(id)),
@@ -63,13 +63,13 @@ describe("ghosts", () => {
   });
 });
 
-describe("a node that could not be looked at", () => {
+describe("a node that could not be scanned", () => {
   const unknown = (problem: string): string =>
     oneLine({ ...HEALTHY, verdict: "unknown", problems: [{ source: "cri", problem }] });
 
   test("says what failed first, in whole words", () => {
-    expect(unknown("cannot reach unix:///run/containerd/containerd.sock because nobody listens on it")).toBe(
-      "unknown: cri: cannot reach unix:///run/containerd/containerd.sock because nobody",
+    expect(unknown("cannot reach unix:///run/containerd/containerd.sock because nothing listens on it")).toBe(
+      "unknown: cri: cannot reach unix:///run/containerd/containerd.sock because",
     );
   });
 
@@ -107,7 +107,7 @@ describe("whatever is found", () => {
       }),
     );
 
-  test("it is one line that is there, that nobody has to cut, and that is whole", () => {
+  test("is one line, not empty, and short enough to need no cut", () => {
     fc.assert(
       fc.property(anyReport, (report) => {
         const line = oneLine(report);

@@ -55,10 +55,10 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
   });
 
   test("ends with what could not be read", () => {
-    const problems = [{ source: "kubernetes", problem: "nobody answers", next: "start it" }];
+    const problems = [{ source: "kubernetes", problem: "no answer", next: "start it" }];
 
     expect(renderPlan(planOf(), { ...CONTEXT, problems }, OPTIONS)).toBe(
-      "Plan: nothing to heal on edge-7\nCould not read\n  kubernetes: nobody answers. Start it.\n",
+      "Plan: nothing to heal on edge-7\nCould not read\n  kubernetes: no answer. Start it.\n",
     );
   });
 });

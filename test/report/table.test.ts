@@ -156,7 +156,7 @@ describe("details with -v", () => {
     expect(renderTable(ghosts(1), PLAIN)).not.toContain("is listed as NotReady");
   });
 
-  test("do not promise what a person has to do", () => {
+  test("do not promise manual steps", () => {
     const [finding] = ghosts(1).findings;
     if (finding === undefined) throw new Error("one was made");
     const manual = { ...finding, treatment: { ...finding.treatment, automatic: false } };

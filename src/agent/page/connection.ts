@@ -13,7 +13,7 @@ export interface Listener {
 }
 
 const RETRY_MS = 1000;
-/** The agent speaks after each scan. A connection that is dead without saying so is found out by opening another. */
+/** The agent sends a message after each scan. A dead connection is detected by opening another. */
 const SILENCE_MS = 150_000;
 
 /**

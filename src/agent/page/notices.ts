@@ -7,7 +7,7 @@ export interface Notice {
   readonly since?: string;
 }
 
-/** What a person must know before reading on: why nothing is done, or not what they have written. */
+/** Why healing is paused, or differs from the configuration. */
 export function noticesOf(
   { pauseReason, breaker, configProblem, openAddress, version }: WireState,
   pageVersion: string,

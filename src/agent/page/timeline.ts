@@ -42,7 +42,7 @@ export function chartOf(points: readonly TimelinePoint[]): Chart {
   };
 }
 
-/** While the agent was away nobody knows what was there: the curve ends, and begins again. */
+/** While the agent was away nothing is known: the curve ends, and starts again. */
 function gapBefore(before: TimelinePoint | undefined, point: TimelinePoint): readonly Slot[] {
   if (before === undefined || point.minute - before.minute <= MINUTE_S) return [];
   return [{ ...NOTHING, minute: before.minute + MINUTE_S, isGap: true }];

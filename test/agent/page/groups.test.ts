@@ -6,7 +6,7 @@ import { sightingsOnTheWire } from "./agent-states.ts";
 const GIVEN_UP: Standing = { kind: "given-up", message: "", next: "" };
 
 describe("findings by class", () => {
-  test("what needs a person comes first, then the worst, then the most", () => {
+  test("sorts manual findings first, then by severity, then by count", () => {
     const groups = groupsOf(
       sightingsOnTheWire(
         { class: "one-critical", severity: "critical" },

@@ -36,12 +36,12 @@ describe("the verdict in one glance", () => {
       { tone: "bad", headline: "2 ghosts", detail: "1 waiting to be healed, 1 given up" },
     ],
     [
-      "a critical one that nobody heals",
+      "a critical one that is not healed",
       ghostState([sighting({ standing: OBSERVED })]),
       { tone: "bad", headline: "1 ghost", detail: "1 observed only" },
     ],
     [
-      "a harmless one that nobody heals",
+      "a harmless one that is not healed",
       ghostState([sighting({ standing: OBSERVED, severity: "info" })]),
       { tone: "busy", headline: "1 ghost", detail: "1 observed only" },
     ],

@@ -17,31 +17,31 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** `unghost config`, with this in the file; places are told without the directory. */
+/** `unghost config`, with this in the file; places are printed without the directory. */
 async function config(file: string, args: readonly string[] = [], env: Io["env"] = {}): Promise<Ran> {
   const path = dir.join("config.yaml");
   writeFileSync(path, file);
-  const told = { stdout: "", stderr: "" };
+  const printed = { stdout: "", stderr: "" };
   const code = await runCli(["config", "--config", path, ...args], {
-    stdout: (text) => (told.stdout += text),
-    stderr: (text) => (told.stderr += text),
+    stdout: (text) => (printed.stdout += text),
+    stderr: (text) => (printed.stderr += text),
     env,
     stdoutIsTerminal: false,
     stdinIsTerminal: false,
     columns: 80,
     stdin: () => {
-      throw new Error("nobody asked");
+      throw new Error("not expected");
     },
   });
   return {
     code,
-    stdout: told.stdout.replaceAll(`${dir.path}/`, ""),
-    stderr: told.stderr.replaceAll(`${dir.path}/`, ""),
+    stdout: printed.stdout.replaceAll(`${dir.path}/`, ""),
+    stderr: printed.stderr.replaceAll(`${dir.path}/`, ""),
   };
 }
 
 describe("the effective configuration", () => {
-  test("names for each value who said so", async () => {
+  test("names the source of each value", async () => {
     const file =
       "minAge: 5m\nagent:\n  cap: 7\n  classes:\n    shim-leak: heal\n    pod-gone: {attempts: 9}\n  defaults: {coolDown: 40s}\n";
     const env = { UNGHOST_TIMEOUT: "9s", UNGHOST_LISTEN: ":99", NODE_NAME: "worker-3" };

@@ -182,7 +182,7 @@ describe("explain", () => {
     expect(wrong.stderr).toContain("multus-cache-corupt");
   });
 
-  test("narrow terminals get narrow text, and colours come only when told", async () => {
+  test("wraps text to the terminal, and uses colours only when asked to", async () => {
     const narrow = await explain({ texts: [corrupt] }, { columns: 40 });
     const plain = narrow.stdout.split("\n").filter((line) => line.length > 40 && line.trim().includes(" "));
 

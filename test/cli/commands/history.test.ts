@@ -109,7 +109,7 @@ describe("runHistory", () => {
     expect(existsSync(stateDir)).toBe(false);
   });
 
-  test("exits 2 when it may not look", async () => {
+  test("exits 2 when the journal is not readable", async () => {
     const { code, stderr } = await history({ uid: 12345 });
 
     expect(code).toBe(2);
