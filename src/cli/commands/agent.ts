@@ -49,6 +49,9 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     io.stderr(`${lock.refusal.message} ${lock.refusal.next}\n`);
     return ExitCode.refused;
   }
+  // Between lines of JSON there must be nothing else.
+  const logged = { stderr: (text: string) => log.info({ detail: text.trim() }, "stop requested") };
+  const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   if (!lock.ok)
     log.warn({ reason: lock.refusal.message, next: lock.refusal.next }, "a second agent would not be noticed");
   const remembered = readTimeline(session.stateDir, new Date());
@@ -69,9 +72,6 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     reload().catch((error: unknown) => log.error({ reason: describeError(error) }, "configuration not read"));
   };
 
-  // Between lines of JSON there must be nothing else.
-  const logged = { stderr: (text: string) => log.info({ detail: text.trim() }, "stop requested") };
-  const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", onReload);
   const stopWatching = watchConfigFile(configPath(askedConfigFile(flags, io.env)), onReload);
   try {
