@@ -32,8 +32,8 @@ export default defineConfig({
           // After the unit tests: both share the machine's two cores.
           sequence: { groupOrder: 1 },
           include: ["test/e2e/**/*.test.ts", "test/lab/**/*.test.ts"],
-          // Each file starts nodes of its own; more than two at once only make each other slow.
-          maxWorkers: 2,
+          // Each file starts nodes of its own, and mostly waits for them.
+          maxWorkers: 3,
           testTimeout: 180_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],
