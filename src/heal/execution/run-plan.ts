@@ -1,0 +1,59 @@
+import type { Plan, PlannedAction } from "../../plan/plan.ts";
+import { type ActionResult, type ActionTools, runAction } from "./run-action.ts";
+import type { StormBrake } from "./storm-brake.ts";
+import { semaphore, turns } from "./turns.ts";
+
+/** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
+const PATIENCE_MS = 2000;
+const MOST_ASIDE = 32;
+
+/** Where each DEL is a process of its own, a hanging one is little evidence about the next. */
+const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
+/** All go through one daemon, which may be slow for want of CPU: a second without an answer shows that it is not one DEL. */
+const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
+
+/** Everything but the turns, which the actions of one plan share. */
+export type PlanTools = Omit<ActionTools, "turn">;
+
+interface RunPlanOptions {
+  readonly concurrency: number;
+  readonly brake: StormBrake;
+  readonly onResult: (result: ActionResult) => void;
+  /** Called once for an action that takes longer than the others wait. */
+  readonly onSlow: (action: PlannedAction) => void;
+}
+
+/** Takes all actions, many subjects at a time and one action at a time per lane, in the plan's order. */
+export async function runPlan(
+  plan: Plan,
+  tools: PlanTools,
+  { concurrency, brake, onResult, onSlow }: RunPlanOptions,
+): Promise<readonly ActionResult[]> {
+  const limits = { slots: concurrency, patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
+  const actions = semaphore(limits);
+  const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
+  // An action that stepped aside, as one that waits for kubelet does, needs a slot again before it calls the runtime.
+  const turn = turns({ slots: semaphore(limits), brake, probes, interruption: tools.interruption });
+  const surroundings = { tools: { ...tools, turn }, brake };
+
+  async function take(action: PlannedAction): Promise<ActionResult> {
+    const slow = setTimeout(() => onSlow(action), PATIENCE_MS);
+    try {
+      const result = await runAction(action, surroundings);
+      onResult(result);
+      return result;
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  const lanes = Map.groupBy(plan.actions, ({ lane }) => lane);
+  const results = [...lanes.values()].map((lane) =>
+    actions.run(async () => {
+      const done: ActionResult[] = [];
+      for (const action of lane) done.push(await take(action));
+      return done;
+    }),
+  );
+  return (await Promise.all(results)).flat();
+}

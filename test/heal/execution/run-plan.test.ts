@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { removalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
+import { runPlan } from "../../../src/heal/execution/run-plan.ts";
+import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
+import type { PlannedAction } from "../../../src/plan/plan.ts";
+import type { CallOptions } from "../../../src/runtime/call.ts";
+import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { sandboxId } from "../../../src/snapshot/ids.ts";
+import type { CniConfig, MultusConfig } from "../../../src/snapshot/types.ts";
+import { type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
+import { makeWorkshop, type Workshop } from "../workshop.ts";
+
+const IDS = Array.from({ length: 16 }, (_, index) => sandboxId(index.toString(16).repeat(64)));
+const SECOND = 1000;
+
+let shop: Workshop;
+
+beforeEach(async () => {
+  shop = await makeWorkshop();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await shop.remove();
+});
+
+function removal(id: (typeof IDS)[number]): PlannedAction {
+  return {
+    finding: {
+      id: `dead-after-crash/${id}`,
+      class: "dead-after-crash",
+      severity: "warning",
+      subject: { type: "sandbox", sandboxId: id },
+      summary: "",
+      evidence: [],
+      blocks: [],
+      cure: [],
+      treatment: { automatic: true, reversible: false, steps: [] },
+    },
+    rank: "rest",
+    steps: [{ kind: "remove-sandbox", sandboxId: id }],
+    reason: { code: "pod-not-on-node" },
+    lane: id,
+  };
+}
+
+function confWith(multus: MultusConfig | undefined): CniConfig {
+  return {
+    dir: "/etc/cni/net.d",
+    binDirs: ["/opt/cni/bin"],
+    file: "/etc/cni/net.d/00-multus.conf",
+    network: "multus-cni-network",
+    cniVersion: "1.0.0",
+    plugins: [],
+    ...(multus === undefined ? {} : { multus }),
+  };
+}
+
+function multusConf({ thick }: { readonly thick: boolean }): MultusConfig {
+  return { confFile: "/etc/cni/net.d/00-multus.conf", cniDir: "/var/lib/cni/multus", thick, binDir: "/opt/cni/bin" };
+}
+
+/** Removes 16 sandboxes, each with a network, from a runtime that answers no removal; the calls that it got. */
+async function unansweredRemovals(conf: CniConfig): Promise<number> {
+  const giveUp = new AbortController();
+  const calls: string[] = [];
+  const cri = {
+    podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_NOTREADY),
+    listSandboxStates: () => Promise.resolve(IDS.map((id) => ({ id, state: PodSandboxState.SANDBOX_NOTREADY }))),
+    stopPodSandbox: () => Promise.resolve(),
+    removePodSandbox: (id: string, { signal }: CallOptions) => {
+      calls.push(id);
+      return new Promise<void>((_resolve, reject) => {
+        signal?.addEventListener("abort", () => reject(new RuntimeError("cancelled", "RemovePodSandbox", "", "")));
+      });
+    },
+  };
+  const node: FakeNode = { cri };
+  const interruption = { stop: new AbortController().signal, giveUp: giveUp.signal };
+  const facts = { ...fakeFacts(node), resultFiles: () => Promise.resolve(["/var/lib/cni/results/cbr0-eth0"]) };
+  const removeVerified = removalVerifier({ cri, containerd: undefined, queryMs: SECOND });
+  const tools = fakeTools(shop, { ...node, tools: { conf, facts, removeVerified, interruption } });
+  let settled = 0;
+  const running = runPlan({ actions: IDS.map(removal), leftAlone: [] }, tools, {
+    concurrency: 4,
+    brake: stormBrake(),
+    onResult: () => {
+      settled += 1;
+    },
+    onSlow: () => undefined,
+  });
+  // Those that the runtime was never asked about have a result; the others hang.
+  while (settled + calls.length < IDS.length || settled === 0) {
+    await vi.advanceTimersByTimeAsync(SECOND);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  giveUp.abort();
+  await running;
+  return calls.length;
+}
+
+describe("a plan on a runtime that answers no removal", () => {
+  test("stops after two where all DELs go through one multus daemon", async () => {
+    expect(await unansweredRemovals(confWith(multusConf({ thick: true })))).toBe(2);
+  });
+
+  test("stops after eight where each DEL is a process of its own", async () => {
+    expect(await unansweredRemovals(confWith(multusConf({ thick: false })))).toBe(8);
+    expect(await unansweredRemovals(confWith(undefined))).toBe(8);
+  });
+});
