@@ -3,9 +3,12 @@ import type { Logger } from "pino";
 import { openHealSession, type SessionOptions } from "../heal/execution/session.ts";
 import { findStateDir } from "../heal/files/state-dir.ts";
 import { timeOf } from "../heal/journal/entry.ts";
+import type { HistoryRecord } from "../heal/journal/history.ts";
 import { quarantineIds } from "../heal/quarantine/inventory.ts";
 import { pruneQuarantine } from "../heal/quarantine/prune.ts";
+import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
+import { readBoot } from "../snapshot/boot.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 
 export interface RetentionOptions {
@@ -13,20 +16,23 @@ export interface RetentionOptions {
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
   readonly log: Logger;
+  /** Default one hour. */
+  readonly everyMs?: number;
 }
 
 const EVERY_MS = 3_600_000;
 
 /** Deletes what is in quarantine longer than the policy keeps it: at the start, then every hour. */
-export function keepQuarantineRetention(options: RetentionOptions): { close(): Promise<void> } {
+export function keepQuarantineRetention({ session, ...rest }: RetentionOptions): { close(): Promise<void> } {
   const stop = new AbortController();
+  const options: RetentionOptions = { ...rest, session: { ...session, clock: unsteppedClock(session.clock) } };
 
   async function run(): Promise<void> {
     while (!stop.signal.aborted) {
       await pruneOnce(options).catch((thrown: unknown) =>
         options.log.warn({ reason: describeError(thrown) }, "quarantine not pruned"),
       );
-      await sleep(EVERY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
+      await sleep(rest.everyMs ?? EVERY_MS, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
     }
   }
 
@@ -55,10 +61,36 @@ async function pruneOnce({ policy, session, log }: RetentionOptions): Promise<vo
     return;
   }
   try {
-    const { pruned, failed } = await pruneQuarantine(opened.value, { olderThan });
+    const mayBeYounger = youngerThanDated(session, olderThan, quarantineRetentionMs);
+    const { pruned, failed } = await pruneQuarantine(opened.value, { olderThan, mayBeYounger });
     if (pruned.length > 0) log.info({ entries: pruned.map(({ id }) => id) }, "quarantine pruned");
     for (const { id, reason } of failed) log.warn({ entry: id, reason }, "quarantine entry not pruned");
   } finally {
     await opened.value.close();
   }
+}
+
+/** Never ahead of the time that has passed since its first reading: a clock that is set forward makes nothing older. */
+function unsteppedClock(clock: () => Date): () => Date {
+  const first = clock().getTime();
+  const firstMs = performance.now();
+  return () => new Date(Math.min(clock().getTime(), first + performance.now() - firstMs));
+}
+
+/**
+ * A node without a battery for its clock boots in the past, heals, and is set right afterwards: what it has put into
+ * quarantine looks years old at once. But no entry of this boot is older than the boot, and none older than the file in it.
+ */
+function youngerThanDated(
+  { own, hostRoot, clock }: RetentionOptions["session"],
+  olderThan: Date,
+  retentionMs: number,
+): (record: HistoryRecord) => boolean {
+  const boot = valueOr(readBoot({ root: hostRoot, now: clock() }), undefined);
+  const isBootYoung = boot === undefined || boot.uptimeSeconds * 1000 < retentionMs;
+  return (record) => {
+    if (record.boot === own.boot && isBootYoung) return true;
+    const { action } = record;
+    return action.kind === "quarantine-file" && action.before.mtimeNs / 1_000_000n >= BigInt(olderThan.getTime());
+  };
 }

@@ -1,19 +1,28 @@
 import { readdirSync } from "node:fs";
+import { utimes } from "node:fs/promises";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { AgentPolicy } from "../../src/agent/policy/agent-policy.ts";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { keepQuarantineRetention } from "../../src/agent/quarantine-retention.ts";
+import { identifyFile } from "../../src/heal/files/file-identity.ts";
 import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
-import { makeWorkshop, sessionOf, WHY, type Workshop } from "../heal/workshop.ts";
+import { makeWorkshop, sessionOf, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
 
 let shop: Workshop;
 beforeEach(async () => {
   shop = await makeWorkshop();
   // The workshop's clock is in 2024.
-  await quarantineFile(shop, { ...WHY, ...(await shop.put("old", "old")) });
+  await putAway("old", new Date("2024-01-31"));
 });
 afterEach(() => shop.remove());
+
+async function putAway(name: string, writtenAt: Date, journal = shop.journal): Promise<void> {
+  const { path } = await shop.put(name, name);
+  await utimes(path, writtenAt, writtenAt);
+  const expected = valueOf(await identifyFile("/", path));
+  await quarantineFile({ ...shop, journal }, { ...WHY, path, expected });
+}
 
 async function inQuarantineAfter(policy: AgentPolicy): Promise<number> {
   const log = pino({ level: "silent" });
@@ -36,6 +45,46 @@ test("an agent that only observes deletes nothing", async () => {
   const observing = new Map([...classes].map(([id, one]) => [id, { ...one, mode: "observe" as const }]));
 
   expect(await inQuarantineAfter({ ...rest, classes: observing })).toBe(1);
+});
+
+test("an entry that holds a newer file than its own date was made by a clock in the past, and stays", async () => {
+  await putAway("written yesterday", new Date(Date.now() - 86_400_000));
+
+  expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
+});
+
+test("what was put into quarantine in this boot is not older than the boot, whatever its date", async () => {
+  const { journalIds } = await import("../../src/heal/journal/entry.ts");
+  const { openJournal } = await import("../../src/heal/journal/journal.ts");
+  const { boot } = sessionOf(shop.stateDir.root).own;
+  const clock = () => new Date("2024-02-01");
+  const newId = journalIds(clock, Math.random);
+  const journal = valueOf(await openJournal({ stateDir: shop.stateDir, run: "run-2", boot, clock, newId }));
+  await putAway("of this boot", new Date("2024-01-31"), journal);
+  await journal.close();
+
+  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1e11 })).toBe(2);
+  expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
+  // The machine is up for longer than this.
+  expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1 })).toBe(0);
+});
+
+test("a clock that is set forward while the agent runs makes nothing older", async () => {
+  let now = new Date("2024-02-02");
+  let readings = 0;
+  const clock = () => {
+    readings += 1;
+    return now;
+  };
+  const session = { ...sessionOf(shop.stateDir.root), clock };
+  const log = pino({ level: "silent" });
+  const retention = keepQuarantineRetention({ policy: () => defaultAgentPolicy(), session, log, everyMs: 1 });
+  now = new Date("2034-02-02");
+  const before = readings;
+  await vi.waitUntil(() => readings > before + 2, { timeout: 60_000 });
+  await retention.close();
+
+  expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(1);
 });
 
 test("a run that holds the lock is not waited for", async () => {

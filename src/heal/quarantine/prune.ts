@@ -4,10 +4,17 @@ import { describeError } from "../../host/system-error.ts";
 import type { HealContext } from "../execution/session.ts";
 import { syncDirectory } from "../files/durable-files.ts";
 import type { JournalId } from "../journal/entry.ts";
+import type { HistoryRecord } from "../journal/history.ts";
 import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
 
 /** By age, or the named ones: naming an entry is the consent to delete what the journal cannot explain. */
-export type PruneTarget = { readonly olderThan: Date } | { readonly ids: ReadonlySet<string> };
+export type PruneTarget = ByAge | { readonly ids: ReadonlySet<string> };
+
+interface ByAge {
+  readonly olderThan: Date;
+  /** Whether an entry may be younger than its date: the clock may have been wrong when it was made. */
+  readonly mayBeYounger?: (record: HistoryRecord) => boolean;
+}
 
 export type KeptEntry = QuarantineEntry & { readonly keep: KeepCode };
 
@@ -26,11 +33,16 @@ export interface Pruned {
 export function choosePrunable(entries: readonly QuarantineEntry[], target: PruneTarget): PruneChoice {
   const isNamed = "ids" in target;
   const meant = entries.filter(
-    ({ id, since, record }) => record?.state === "pruned" || (isNamed ? target.ids.has(id) : since < target.olderThan),
+    ({ id, since, record }) =>
+      record?.state === "pruned" || (isNamed ? target.ids.has(id) : isOverdue(since, record, target)),
   );
   const isKept = (entry: QuarantineEntry): entry is KeptEntry =>
     entry.keep !== undefined && !(isNamed && entry.keep !== "unfinished");
   return { prune: meant.filter((entry) => !isKept(entry)), kept: meant.filter(isKept) };
+}
+
+function isOverdue(since: Date, record: HistoryRecord | undefined, { olderThan, mayBeYounger }: ByAge): boolean {
+  return since < olderThan && !(record !== undefined && mayBeYounger?.(record));
 }
 
 /**
