@@ -53,7 +53,11 @@ ExecStart=/bin/sh ${KERNEL_SETTINGS}
 WantedBy=multi-user.target
 `;
 
+/** The lab's pods ignore SIGTERM, as every process 1 without a handler does: a shutdown waits this long before it kills them. */
+const SHUTDOWN_CONFIG = "[Manager]\nDefaultTimeoutStopSec=10s\n";
+
 const LAB_FILES: Readonly<Record<string, File>> = {
+  "/etc/systemd/system.conf.d/lab.conf": { text: SHUTDOWN_CONFIG },
   [KERNEL_SETTINGS]: { text: kernelSettingsScript(), mode: 0o755 },
   "/etc/systemd/system/lab-kernel-settings.service": { text: LAB_UNIT },
 };

@@ -1,13 +1,13 @@
 import { globSync, truncateSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { until } from "../../lab/poll.ts";
-import { type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode } from "./systemd-node.ts";
+import { ALL_LAYOUTS, type BootedNode, HANG_GUARD_MS, LAYOUTS, systemdNode } from "./systemd-node.ts";
 
 const PODS = ["web-0", "web-1", "web-2", "web-3"];
 
-describe.each(LAYOUTS)("after a power cut (%s)", (layout) => {
+describe.each(ALL_LAYOUTS)("after a power cut (%s)", (layout) => {
   test(
-    "the hook heals torn caches before the runtime starts, and every pod runs again",
+    "the hook heals torn caches that block a stop before the runtime starts, and every pod runs again",
     async () => {
       const node = await systemdNode(layout);
       const before = await node.startPods(PODS);
@@ -19,7 +19,9 @@ describe.each(LAYOUTS)("after a power cut (%s)", (layout) => {
       await node.waitForPods(PODS, before);
 
       const done = await node.changes();
-      for (const file of torn) expect(done.map(({ text }) => text).join("\n")).toContain(file);
+      // containerd 2 stops a sandbox in spite of a torn cache: there the hook leaves it to kubelet.
+      const healed = layout === "containerd 2" ? [] : torn;
+      for (const file of healed) expect(done.map(({ text }) => text).join("\n")).toContain(file);
       const startedAt = await mainProcessStart(node);
       expect(done.filter(({ at }) => at >= startedAt)).toEqual([]);
       await until("the step after the start ends", HANG_GUARD_MS, async () =>
@@ -32,7 +34,9 @@ describe.each(LAYOUTS)("after a power cut (%s)", (layout) => {
     },
     HANG_GUARD_MS,
   );
+});
 
+describe.each(LAYOUTS)("a broken hook after a power cut (%s)", (layout) => {
   test.each([
     ["hangs", "#!/bin/sh\nexec sleep 1000000000\n"],
     ["crashes", "#!/bin/sh\nkill -SEGV $$\n"],

@@ -14,7 +14,8 @@ describe.each(ALL_LAYOUTS)("an orderly shutdown (%s)", (layout) => {
       await node.check(["systemctl", "restart", "systemd-journald"]);
       await node.install();
       const before = await node.startPods(PODS);
-      await node.check(["systemd-run", "--unit=unghost-agent", DOWNLOADED, "agent", "--scan-every=1h"]);
+      const start = ["systemd-run", "--unit=unghost-agent", "--property=TimeoutStopSec=90s"];
+      await node.check([...start, DOWNLOADED, "agent", "--scan-every=1h"]);
       await until("the agent has scanned", HANG_GUARD_MS, async () =>
         (await node.journal("--unit=unghost-agent")).includes('"msg":') ? true : undefined,
       );
