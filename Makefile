@@ -96,8 +96,8 @@ release-test: release image packages library talos ## the release is reproducibl
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
 	nice -n 10 node scripts/mutation/main.ts $(MODULES)
 
-demo: setup build ## a power cut under a real node, step by step
-	@node lab/demo.ts
+demo: setup build ## a power cut under a real node, step by step; CLUSTER=1: in a real cluster, where Go is found
+	@node lab/demo.ts $(if $(CLUSTER),--cluster)
 
 .PHONY: lab
 lab: export RUN := $(RUN)

@@ -1,9 +1,11 @@
-/** `make demo`: a power cut under a node, step by step. Leaves nothing behind, however it ends. */
+/** `make demo`: a power cut under a node (with --cluster in a real cluster), step by step. Leaves nothing behind, however it ends. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { wantsColour } from "../src/cli/io.ts";
 import { processIo } from "../src/cli/process-io.ts";
 import { cacheDir } from "./cache.ts";
+import { ensureClusterTools } from "./cluster/tools.ts";
+import { clusterStory } from "./demo/cluster-story.ts";
 import { narrator } from "./demo/narrator.ts";
 import { realStage } from "./demo/real-stage.ts";
 import { SCENES } from "./demo/scenes.ts";
@@ -11,6 +13,7 @@ import { simulatedStage } from "./demo/simulated-stage.ts";
 import type { Stage } from "./demo/stage.ts";
 import { ensureTools, whyNoRealNode } from "./tools.ts";
 
+const GONE = "Everything is gone again: no process, mount, network or file is left.";
 const io = processIo();
 const tell = narrator(io);
 
@@ -31,7 +34,8 @@ for (const [signal, code] of [
 }
 
 try {
-  await play(await openStage());
+  if (process.argv.includes("--cluster")) await playInCluster();
+  else await play(await openStage());
 } catch (error) {
   io.stderr(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
@@ -52,11 +56,18 @@ async function whyNoTools(): Promise<string | undefined> {
   }
 }
 
+async function playInCluster(): Promise<void> {
+  const programs = await ensureClusterTools();
+  if (!programs.available) throw new Error(programs.reason);
+  await clusterStory(tell);
+  tell.say(GONE);
+}
+
 async function play(stage: Stage): Promise<void> {
   try {
     for (const scene of SCENES) await scene(stage, tell);
   } finally {
     await stage.clear();
   }
-  tell.say("The node is gone again: no process, mount, network or file of it is left.");
+  tell.say(GONE);
 }
