@@ -12,7 +12,7 @@ const WAIT_MS = 300_000;
 const RETRIES = "reason=SandboxChanged";
 const RETRY_COLUMNS = "-o=custom-columns=POD:.involvedObject.name,COUNT:.count,MESSAGE:.message";
 
-/** `make demo CLUSTER=1`: a power cut in a real cluster, and an agent that nobody has to call. */
+/** `make demo CLUSTER=1`: a power cut in a real cluster, healed by the agent alone. */
 export async function clusterStory(tell: Narrator): Promise<void> {
   tell.say("Starting etcd, kube-apiserver, controller manager, scheduler, containerd and kubelet …");
   const cluster = await startCluster();
@@ -42,7 +42,7 @@ async function powerCut(cluster: Cluster, tell: Narrator): Promise<void> {
   for (const file of torn) truncateSync(file);
   await node.boot();
   tell.say(
-    `${TORN} of ${PODS.length} CNI result files are empty: nobody syncs them. kubelet brings back the other pods:`,
+    `${TORN} of ${PODS.length} CNI result files are empty: no plugin syncs them. kubelet brings back the other pods:`,
   );
   await until("kubelet fails to replace the sandboxes with torn files", WAIT_MS, async () =>
     (await cluster.pods()).filter(runsAgain).length === PODS.length - TORN && (await isRetried(cluster))
@@ -61,7 +61,7 @@ async function agentHeals(cluster: Cluster, tell: Narrator): Promise<void> {
   await cluster.waitForPods(PODS.length, runsAgain);
   await cluster.waitForCondition(node, "GhostSandboxes", ({ status }) => status === "False");
   await shown(cluster, tell, "get", "pods");
-  tell.say("What it did is told where people look for it:");
+  tell.say("It reports what it did as events and as a condition of the node:");
   const columns = "-o=custom-columns=REASON:.reason,POD:.involvedObject.name,MESSAGE:.message";
   await shown(cluster, tell, "get", "events", "--field-selector=source=unghost", columns);
   const condition = '-o=jsonpath={.status.conditions[?(@.type=="GhostSandboxes")].message}';
