@@ -153,3 +153,10 @@ export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
 
 /** As the command line gives them: everything optional, everything still a string but switches and lists. */
 export type NodeFlags = FlagValues<typeof nodeFlags>;
+
+const { stateDir, hostRoot, config, output } = nodeFlags;
+
+/** Of the commands that read the journal and the quarantine, and ask nobody about the node. */
+export const stateFlags = { stateDir, hostRoot, config, output };
+
+export type StateFlags = Pick<NodeFlags, keyof typeof stateFlags>;

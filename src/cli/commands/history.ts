@@ -11,12 +11,12 @@ import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { positive } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { type StateFlags, stateFlags } from "../node-settings.ts";
 import { resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
 import type { Context } from "./index.ts";
 
-interface HistoryFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+interface HistoryFlags extends StateFlags {
   readonly limit?: number;
 }
 
@@ -24,10 +24,7 @@ export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
   docs: { brief: "Show what unghost did on this node" },
   parameters: {
     flags: {
-      stateDir: nodeFlags.stateDir,
-      hostRoot: nodeFlags.hostRoot,
-      config: nodeFlags.config,
-      output: nodeFlags.output,
+      ...stateFlags,
       limit: positive("Show the last N entries", "N"),
     },
     positional: {

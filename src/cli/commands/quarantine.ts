@@ -1,21 +1,37 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
+import { openHealSession } from "../../heal/execution/session.ts";
+import { findStateDir } from "../../heal/files/state-dir.ts";
+import { listQuarantine, type QuarantineEntry } from "../../heal/quarantine/inventory.ts";
+import { choosePrunable, pruneQuarantine } from "../../heal/quarantine/prune.ts";
+import { describeError } from "../../host/system-error.ts";
+import { formatDocument } from "../../report/format.ts";
+import {
+  bytesOf,
+  entryDocument,
+  prunedDocument,
+  renderKept,
+  renderPruned,
+  renderQuarantine,
+  sizeInWords,
+} from "../../report/quarantine.ts";
 import { count } from "../../report/text.ts";
+import { askYesNo } from "../ask.ts";
+import { readAgentPolicy } from "../config/read-agent-policy.ts";
 import { durationText, parseDurationMs } from "../duration.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff, text } from "../flag-kinds.ts";
-import type { NodeFlags, NodeSettings } from "../node-settings.ts";
-import { nodeFlags } from "../node-settings.ts";
+import { type NodeSettings, type StateFlags, stateFlags } from "../node-settings.ts";
 import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
+import { sessionOptions, stateDirOf } from "../state.ts";
 import type { Context } from "./index.ts";
 
-interface QuarantineFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+interface QuarantineFlags extends StateFlags {
   readonly olderThan?: string;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
 }
-
-const { stateDir, hostRoot, config, output } = nodeFlags;
 
 export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context>({
   docs: { brief: "List or delete what healing moved to quarantine" },
@@ -24,10 +40,7 @@ export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context
       olderThan: text("With prune: entries older than this (default: agent.quarantineRetention, 30d)", "DURATION"),
       dryRun: onOff("With prune: show what would be deleted; delete nothing"),
       yes: onOff("With prune: do not ask"),
-      stateDir,
-      hostRoot,
-      config,
-      output,
+      ...stateFlags,
     },
     positional: {
       kind: "array",
@@ -40,7 +53,8 @@ export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context
     aliases: { o: "output", y: "yes" },
   },
   func: async function (flags, action = "list", ...ids) {
-    const settings = await resolveSettings(nodeFlagsIn(flags), this.io);
+    const { olderThan: _olderThan, dryRun: _dryRun, yes: _yes, ...shared } = flags;
+    const settings = await resolveSettings(shared, this.io);
     if (action === "list") {
       if (ids.length > 0) throw new SettingsError("unghost quarantine list takes no id; unghost history ID shows one");
       this.finish(await list(settings, flags, this.io));
@@ -51,18 +65,7 @@ export const quarantineCommand = buildCommand<QuarantineFlags, string[], Context
 
 type Io = Context["io"];
 
-function nodeFlagsIn({ stateDir: dir, hostRoot: root, config: file, output: format }: QuarantineFlags): NodeFlags {
-  return {
-    ...(dir !== undefined && { stateDir: dir }),
-    ...(root !== undefined && { hostRoot: root }),
-    ...(file !== undefined && { config: file }),
-    ...(format !== undefined && { output: format }),
-  };
-}
-
 async function list(settings: NodeSettings, flags: QuarantineFlags, io: Io): Promise<ExitCode> {
-  const { renderQuarantine, entryDocument, bytesOf, sizeInWords } = await import("../../report/quarantine.ts");
-  const { formatDocument } = await import("../../report/format.ts");
   const entries = await readEntries(settings, io);
   if (entries === undefined) return ExitCode.unknown;
   const retentionMs = await retentionOf(flags, io);
@@ -86,9 +89,6 @@ async function prune(
   ids: readonly string[],
   io: Io,
 ): Promise<ExitCode> {
-  const { choosePrunable } = await import("../../heal/quarantine/prune.ts");
-  const report = await import("../../report/quarantine.ts");
-  const { formatDocument } = await import("../../report/format.ts");
   if (ids.length > 0 && flags.olderThan !== undefined) {
     throw new SettingsError("name ids or --older-than, not both");
   }
@@ -101,17 +101,17 @@ async function prune(
   }
   const chosen = choosePrunable(entries, target);
   if (settings.output === "table") {
-    if (chosen.prune.length > 0) io.stdout(report.renderQuarantine(chosen.prune, { ...io, now: new Date() }));
-    io.stdout(report.renderKept(chosen.kept));
+    if (chosen.prune.length > 0) io.stdout(renderQuarantine(chosen.prune, { ...io, now: new Date() }));
+    io.stdout(renderKept(chosen.kept));
   }
   const isDryRun = flags.dryRun === true;
   if (chosen.prune.length === 0 || isDryRun) {
-    const document = report.prunedDocument({ pruned: chosen.prune, kept: chosen.kept, failed: [] }, isDryRun);
+    const document = prunedDocument({ pruned: chosen.prune, kept: chosen.kept, failed: [] }, isDryRun);
     if (settings.output !== "table") io.stdout(await formatDocument(document, settings.output));
     else io.stdout(chosen.prune.length === 0 ? "Nothing to prune.\n" : "Dry run: nothing was deleted.\n");
     return ExitCode.ok;
   }
-  const size = report.sizeInWords(report.bytesOf(chosen.prune));
+  const size = sizeInWords(bytesOf(chosen.prune));
   if (!(await mayDelete(`Delete ${count(chosen.prune.length, "entry", "entries")} (${size}) for good?`, flags, io))) {
     return ExitCode.refused;
   }
@@ -119,12 +119,6 @@ async function prune(
 }
 
 async function deleteEntries(settings: NodeSettings, ids: ReadonlySet<string>, io: Io): Promise<ExitCode> {
-  const { setTimeout: sleep } = await import("node:timers/promises");
-  const { openHealSession } = await import("../../heal/execution/session.ts");
-  const { pruneQuarantine } = await import("../../heal/quarantine/prune.ts");
-  const { prunedDocument, renderPruned } = await import("../../report/quarantine.ts");
-  const { formatDocument } = await import("../../report/format.ts");
-  const { sessionOptions } = await import("../state.ts");
   const session = await openHealSession({ ...sessionOptions(settings), sleep });
   if (!session.ok) {
     io.stderr(`Nothing was deleted: ${session.refusal.message} ${session.refusal.next}\n`);
@@ -149,17 +143,12 @@ async function mayDelete(question: string, { yes }: QuarantineFlags, io: Io): Pr
     io.stderr("Nothing was deleted: there is no terminal to confirm on. Run it with --yes, or --dry-run.\n");
     return false;
   }
-  const { askYesNo } = await import("../ask.ts");
   if ((await askYesNo(question, io)) === "yes") return true;
   io.stderr("Nothing was deleted.\n");
   return false;
 }
 
-async function readEntries(settings: NodeSettings, io: Io) {
-  const { findStateDir } = await import("../../heal/files/state-dir.ts");
-  const { listQuarantine } = await import("../../heal/quarantine/inventory.ts");
-  const { describeError } = await import("../../host/system-error.ts");
-  const { stateDirOf } = await import("../state.ts");
+async function readEntries(settings: NodeSettings, io: Io): Promise<readonly QuarantineEntry[] | undefined> {
   const root = stateDirOf(settings);
   const found = await findStateDir(root, process.getuid?.() ?? 0);
   if (!found.ok) {
@@ -185,7 +174,6 @@ async function oldestKept(flags: QuarantineFlags, io: Io): Promise<Date> {
 }
 
 async function retentionOf(flags: QuarantineFlags, io: Io): Promise<number> {
-  const { readAgentPolicy } = await import("../config/read-agent-policy.ts");
   const read = await readAgentPolicy(flags.config === undefined ? {} : { config: flags.config }, io.env);
   if (!read.ok) throw new SettingsError(read.problems.join("; "));
   return read.policy.quarantineRetentionMs;

@@ -10,13 +10,13 @@ import type { OutputFormat } from "../../report/output-format.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";
-import { type NodeFlags, nodeFlags } from "../node-settings.ts";
+import { type StateFlags, stateFlags } from "../node-settings.ts";
 import { SettingsError } from "../setting-values.ts";
 import { resolveSettings } from "../settings.ts";
 import { sessionOptions } from "../state.ts";
 import type { Context } from "./index.ts";
 
-interface UndoFlags extends Pick<NodeFlags, "stateDir" | "hostRoot" | "config" | "output"> {
+interface UndoFlags extends StateFlags {
   readonly last?: boolean;
 }
 
@@ -24,10 +24,7 @@ export const undoCommand = buildCommand<UndoFlags, [string?], Context>({
   docs: { brief: "Put a file back that healing had moved to quarantine. Exit 0 it is back, 1 it is not, 3 refused" },
   parameters: {
     flags: {
-      stateDir: nodeFlags.stateDir,
-      hostRoot: nodeFlags.hostRoot,
-      config: nodeFlags.config,
-      output: nodeFlags.output,
+      ...stateFlags,
       last: onOff("The newest that can be undone"),
     },
     positional: {
