@@ -52,6 +52,7 @@ export const MODULES: readonly MutatedModule[] = [
       "test/classes/pod-gone.test.ts",
       "test/classes/retention.test.ts",
       "test/heal/execution/probe-gate.test.ts",
+      "test/heal/execution/semaphore.test.ts",
       "test/heal/execution/storm-brake.test.ts",
       "test/heal/execution/turns.test.ts",
     ],

@@ -34,7 +34,16 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'subject.type !== "sandbox" -> false',
     reason: "what is no sandbox has none that could mount anything",
   },
-  { file: "src/plan/plan.ts", change: "default: return []; -> default:", reason: "rung 0 was left alone before" },
+  {
+    file: "src/plan/order.ts",
+    change: '"" -> "Stryker was here!"',
+    reason: "no network agent or CSI plugin has such a name",
+  },
+  {
+    file: "src/plan/obstacles.ts",
+    change: 'step.kind === "quarantine-file" -> true',
+    reason: "compared with are only quarantine-file and multus-marker, and the latter has no path",
+  },
   { file: "src/plan/obstacles.ts", change: "unfinished.size === 0 -> false", reason: SAVES_WORK },
   {
     file: "src/plan/obstacles.ts",

@@ -1,4 +1,4 @@
-import type { Finding } from "../evidence/finding.ts";
+import { type Finding, podOf } from "../evidence/finding.ts";
 import { nodeHolds } from "../evidence/pod-presence.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { LeftAlone } from "../plan/plan.ts";
@@ -61,5 +61,5 @@ export function clusterPause(view: NodeView): PauseReason | undefined {
 
 /** Unghost runs in it: only kubelet may repair it. */
 export function isOwnPod({ subject }: Finding, ownPodUid: string | undefined): boolean {
-  return ownPodUid !== undefined && "pod" in subject && subject.pod?.uid === ownPodUid;
+  return ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { podOf } from "../evidence/finding.ts";
 import { isFailing } from "../evidence/pending.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import type { PlannedAction } from "../plan/plan.ts";
@@ -146,7 +147,7 @@ function eventOf(record: HealRecord, sighting: Sighting | undefined): AgentEvent
 
 function recordOf({ action, outcome, reason, journalId, undo, undone, seconds }: ActionResult, at: Date): HealRecord {
   const { id, class: classId, summary, subject } = action.finding;
-  const pod = "pod" in subject ? subject.pod : undefined;
+  const pod = podOf(subject);
   return {
     at,
     finding: id,

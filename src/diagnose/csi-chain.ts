@@ -1,4 +1,4 @@
-import { type Finding, namedPods } from "../evidence/finding.ts";
+import { type Finding, namedPods, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
@@ -48,7 +48,7 @@ interface Chain {
 
 function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
   const { kubernetes, csi, node } = view.snapshot;
-  const pod = "pod" in subject ? subject.pod : undefined;
+  const pod = podOf(subject);
   if (csi === undefined || pod === undefined) return undefined;
   // One that runs again has its socket back, or another trouble than this.
   if (view.sandboxesOfPod.get(pod.uid)?.some(({ state }) => state === "ready")) return undefined;
@@ -79,7 +79,7 @@ function isPluginOf({ csi, controller }: KnownPod, { dir, registered }: CsiSocke
 
 /** Without an API that lists what a pod mounts, its containers' names decide. */
 function hasRegistrar(subject: Finding["subject"], view: NodeView): boolean {
-  const id = "sandboxId" in subject ? subject.sandboxId : undefined;
+  const id = sandboxIdOf(subject);
   return id !== undefined && view.about(id).containers.some(({ name }) => name.includes("registrar"));
 }
 

@@ -2,7 +2,7 @@ import type { Category, FailureClass } from "../classes/failure-class.ts";
 import { classes } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import { type Candidate, sortSandboxes } from "../evidence/candidates.ts";
-import type { Finding, Kept, Subject, Verdict } from "../evidence/finding.ts";
+import { type Finding, type Kept, type Subject, sandboxIdOf, type Verdict } from "../evidence/finding.ts";
 import { keptInTheMaking } from "../evidence/in-the-making.ts";
 import type { KeptReason } from "../evidence/kept-reason.ts";
 import type { Pending, PodCreation } from "../evidence/pending.ts";
@@ -114,7 +114,8 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
 const NOT_STUCK: KeptReason = { code: "not-stuck" };
 
 function idsOf(subject: Subject): readonly SandboxId[] {
-  return "sandboxId" in subject && subject.sandboxId !== undefined ? [subject.sandboxId] : [];
+  const id = sandboxIdOf(subject);
+  return id === undefined ? [] : [id];
 }
 
 function isAskedFor({ id }: FailureClass, { only, skip }: DiagnosisPolicy): boolean {

@@ -2,7 +2,7 @@ import { type FailureClass, keepsStuck } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import type { Candidate } from "../evidence/candidates.ts";
 import { networkStillHeld, wasNeverCreated } from "../evidence/ending.ts";
-import { type Detected, type Finding, subjectKey } from "../evidence/finding.ts";
+import { type Detected, type Finding, podOf, subjectKey } from "../evidence/finding.ts";
 import { type FailedOperation, type RuntimeReport, runtimeReports } from "../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
@@ -101,7 +101,7 @@ export function withEventEvidence(findings: readonly Finding[], { snapshot }: No
   const events = snapshot.kubernetes.source === "api" ? (snapshot.kubernetes.events ?? []) : [];
   if (events.length === 0) return findings;
   return findings.map((finding) => {
-    const pod = "pod" in finding.subject ? finding.subject.pod : undefined;
+    const pod = podOf(finding.subject);
     const own = events.filter((event) => event.pod === pod?.name && event.namespace === pod.namespace);
     if (own.length === 0) return finding;
     return { ...finding, evidence: [...finding.evidence, ...own.slice(0, MOST_QUOTED).map(eventEvidence)] };

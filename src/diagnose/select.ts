@@ -1,5 +1,5 @@
 import { classById } from "../classes/index.ts";
-import type { Finding, PodName } from "../evidence/finding.ts";
+import { type Finding, type PodName, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
@@ -65,7 +65,7 @@ function idsOn({ sandboxes, unlistedIds }: NodeView, findings: readonly Finding[
   return new Set([
     ...sandboxes.map(({ id }) => id),
     ...unlistedIds,
-    ...findings.flatMap(({ subject }) => ("sandboxId" in subject && subject.sandboxId ? [subject.sandboxId] : [])),
+    ...findings.flatMap(({ subject }) => sandboxIdOf(subject) ?? []),
   ]);
 }
 
@@ -75,7 +75,7 @@ function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[])
   const all = [
     ...sandboxes.map(({ pod }) => pod),
     ...known.flatMap(({ namespace, name }) => (namespace && name ? [{ namespace, name }] : [])),
-    ...findings.flatMap((finding) => [...ownPod(finding), ...(finding.blockedPods ?? [])]),
+    ...findings.flatMap(({ subject, blockedPods = [] }) => [podOf(subject) ?? [], ...blockedPods].flat()),
   ];
   return [...new Map(all.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
@@ -119,9 +119,8 @@ interface Named {
 }
 
 function namedBy(finding: Finding): Named {
-  const { subject } = finding;
-  const [pod] = ownPod(finding);
-  return { finding: finding.id, pod, sandboxId: "sandboxId" in subject ? subject.sandboxId : undefined };
+  const { id, subject } = finding;
+  return { finding: id, pod: podOf(subject), sandboxId: sandboxIdOf(subject) };
 }
 
 function matches({ finding, sandboxId, pod }: Named, targets: readonly Target[]): boolean {
@@ -140,10 +139,6 @@ function matches({ finding, sandboxId, pod }: Named, targets: readonly Target[])
 
 function isWithin(namespace: string | undefined, namespaces: readonly string[]): boolean {
   return namespaces.length === 0 || (namespace !== undefined && namespaces.includes(namespace));
-}
-
-function ownPod({ subject }: Finding): readonly PodName[] {
-  return "pod" in subject && subject.pod !== undefined ? [subject.pod] : [];
 }
 
 /** Pods that were not named are not restarted either. */

@@ -2,7 +2,7 @@ import { keepsStuck } from "../classes/failure-class.ts";
 import { classById } from "../classes/index.ts";
 import { crashLoopDrivenByGhost } from "../classes/left-behind/crash-loop-driven-by-ghost.ts";
 import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
-import type { Evidence, Finding } from "../evidence/finding.ts";
+import { type Evidence, type Finding, podOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
@@ -46,7 +46,7 @@ function isInTheWay({ class: id }: Finding): boolean {
  */
 function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
   const { subject, blockedPods = [] } = cause;
-  const isOwn = "pod" in subject && subject.pod?.uid === pod.uid;
+  const isOwn = podOf(subject)?.uid === pod.uid;
   if (container === undefined && isOwn && isInTheWay(cause)) return true;
   return blockedPods.some(({ namespace, name }) => namespace === pod.namespace && name === pod.name);
 }

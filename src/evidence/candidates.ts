@@ -141,7 +141,7 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptR
  * with success.
  */
 function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
-  let reported: ReadonlySet<string> | undefined;
+  let reported: ReadonlySet<string | undefined> | undefined;
   return (id, about) => {
     const notes = [about.multus, about.flannel].filter((file) => file !== undefined);
     if (blockingResults(about.results, view).length > 0 || notes.some(isBroken)) return true;
@@ -150,10 +150,10 @@ function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
   };
 }
 
-function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string> {
+function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string | undefined> {
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
   const endings = failures.filter(({ operation }) => operation !== "run");
-  return new Set(endings.flatMap(({ sandboxId }) => sandboxId ?? []));
+  return new Set(endings.map(({ sandboxId }) => sandboxId));
 }
 
 /**

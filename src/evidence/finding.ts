@@ -72,6 +72,15 @@ export type Subject =
   | { readonly type: "container"; readonly name: string; readonly sandboxId?: SandboxId; readonly pod?: PodRef }
   | { readonly type: "node"; readonly name?: string; readonly path?: string };
 
+/** The sandbox that a subject is, or belongs to. */
+export function sandboxIdOf(subject: Subject): SandboxId | undefined {
+  return "sandboxId" in subject ? subject.sandboxId : undefined;
+}
+
+export function podOf(subject: Subject): PodRef | undefined {
+  return "pod" in subject ? subject.pod : undefined;
+}
+
 /** What makes two findings of one class the same finding. */
 export function subjectKey(subject: Subject): string {
   switch (subject.type) {

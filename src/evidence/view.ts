@@ -42,12 +42,14 @@ export interface AboutId {
   readonly results: readonly ResultFile[];
   readonly multus?: MultusFile;
   readonly flannel?: ScratchFile;
-  readonly leases: readonly (AddressLease & { readonly network: string })[];
+  readonly leases: readonly OwnedLease[];
   readonly plugins: readonly PluginProcess[];
   readonly shims: readonly ShimProcess[];
   /** Processes in a cgroup that carries the id. */
   readonly pids: readonly number[];
 }
+
+type OwnedLease = AddressLease & { readonly network: string; readonly owner: NonNullable<AddressLease["owner"]> };
 
 const NOTHING: AboutId = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
 
@@ -119,9 +121,10 @@ function joinCni(snapshot: Snapshot, draft: (id: string) => Draft): void {
   for (const file of valueOr(snapshot.cni.flannel, [])) draft(file.sandboxId).flannel = file;
   for (const network of valueOr(snapshot.cni.hostLocal, [])) {
     for (const lease of network.leases) {
-      if (lease.owner === undefined) continue;
-      const about = draft(lease.owner.id);
-      about.leases = [...about.leases, { ...lease, network: network.network }];
+      const { owner } = lease;
+      if (owner === undefined) continue;
+      const about = draft(owner.id);
+      about.leases = [...about.leases, { ...lease, owner, network: network.network }];
     }
   }
 }

@@ -2,7 +2,7 @@ import { deadAfterCrash } from "../classes/left-behind/dead-after-crash.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { isBroken, quarantineStep, replaysOf } from "../evidence/corrupt-files.ts";
 import { networkStillHeld } from "../evidence/ending.ts";
-import type { Finding } from "../evidence/finding.ts";
+import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
@@ -54,7 +54,7 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
     network,
     path,
     address,
-    interfaceName: owner?.interfaceName ?? "",
+    interfaceName: owner.interfaceName,
   }));
   if (leases.length > 0) steps.push({ kind: "release-addresses", sandboxId, leases });
   const files = [...about.results, about.multus, about.flannel].filter((file) => file !== undefined);
@@ -68,7 +68,7 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
 /** Dead sandboxes without a reported error whose removal an earlier run had started: it is finished. */
 export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {
   if (unfinished.size === 0) return [];
-  const explained = new Set(findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
+  const explained = new Set(findings.map(({ subject }) => sandboxIdOf(subject)));
   const { mode, reversible, steps } = deadAfterCrash.treatment;
   return dead
     .filter(

@@ -1,5 +1,5 @@
 import { dirname } from "node:path/posix";
-import type { Finding } from "../evidence/finding.ts";
+import { type Finding, podOf } from "../evidence/finding.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
@@ -9,7 +9,12 @@ import type { PlannedAction } from "./plan.ts";
 /** What must be well before others can be: without a network agent no DEL works, without a CSI plugin no volume. */
 export type Rank = "cni-agent" | "csi-node-plugin" | "node-critical" | "rest";
 
-const RANKS: readonly Rank[] = ["cni-agent", "csi-node-plugin", "node-critical", "rest"];
+const RANK_ORDER: Readonly<Record<Rank, number>> = {
+  "cni-agent": 0,
+  "csi-node-plugin": 1,
+  "node-critical": 2,
+  rest: 3,
+};
 
 const CNI_AGENTS =
   /^(?:calico-node|canal|cilium|kube-flannel|flannel|kube-multus|multus|kube-ovn|ovs-ovn|ovn|antrea-agent|weave-net|aws-node|kube-router|azure-cni|istio-cni|linkerd-cni|whereabouts)/;
@@ -41,11 +46,11 @@ export function compareActions(
   one: { readonly rank: Rank; readonly finding: Finding },
   other: { readonly rank: Rank; readonly finding: Finding },
 ): number {
-  return RANKS.indexOf(one.rank) - RANKS.indexOf(other.rank) || attemptOf(one.finding) - attemptOf(other.finding);
+  return RANK_ORDER[one.rank] - RANK_ORDER[other.rank] || attemptOf(one.finding) - attemptOf(other.finding);
 }
 
 function attemptOf({ subject }: Finding): number {
-  return "pod" in subject ? (subject.pod?.attempt ?? 0) : 0;
+  return podOf(subject)?.attempt ?? 0;
 }
 
 type CsiMounts = { readonly dirs: readonly string[]; readonly registers: boolean };

@@ -4,7 +4,7 @@ import { retainedNotready } from "../classes/not-failures/retained-notready.ts";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import { isIgnored, isOptedOut, isRecovering } from "../evidence/candidates.ts";
 import { endedInOrder, endWasLost, predatesStart, wasNeverCreated } from "../evidence/ending.ts";
-import type { Finding } from "../evidence/finding.ts";
+import { type Finding, podOf, sandboxIdOf } from "../evidence/finding.ts";
 import { keptInWords } from "../evidence/kept-reason.ts";
 import { namesHeldInLogs } from "../evidence/name-locks.ts";
 import { isHeldInCluster, isKubeletAlive, isStatic, nodeHolds, podPresence } from "../evidence/pod-presence.ts";
@@ -14,7 +14,7 @@ import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types.ts";
-import { type Decision, decideRung, type LadderCase } from "./ladder.ts";
+import { decideRung, type LadderCase, type Rung } from "./ladder.ts";
 import { obstaclesOf, sweepAfter, unfinishedFindings } from "./obstacles.ts";
 import { behindTheirPlugin, compareActions, csiOf, type Rank, rankOf } from "./order.ts";
 import type { LeftAloneReason, PlanReason } from "./plan-reason.ts";
@@ -82,7 +82,7 @@ interface Known {
   readonly retained: ReadonlySet<SandboxId>;
   readonly heldNames: ReadonlyMap<SandboxId, string>;
   /** Sandboxes of which the runtime or kubelet reports that an operation on them failed. */
-  readonly reportedFailed: ReadonlySet<SandboxId>;
+  readonly reportedFailed: ReadonlySet<SandboxId | undefined>;
   readonly clockDoubt: ClockDoubt | undefined;
 }
 
@@ -99,8 +99,7 @@ type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftA
 
 /** One thing at a time per sandbox; and attempts that a clock step has mixed up are taken oldest first. */
 function laneOf({ id, class: classId, subject }: Finding): string {
-  if (classId === CLOCK_STEP && "pod" in subject && subject.pod !== undefined) return subject.pod.uid;
-  return ("sandboxId" in subject ? subject.sandboxId : undefined) ?? id;
+  return (classId === CLOCK_STEP ? podOf(subject)?.uid : undefined) ?? sandboxIdOf(subject) ?? id;
 }
 
 function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
@@ -114,23 +113,27 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
     const allow = finding.cure.length > 0 ? { allow: finding.class } : {};
     return { leave: { code: "needs-consent", steps: finding.treatment.steps, ...allow } };
   }
-  const about = "sandboxId" in subject && subject.sandboxId !== undefined ? view.about(subject.sandboxId) : undefined;
+  const sandboxId = sandboxIdOf(subject);
+  const about = sandboxId && view.about(sandboxId);
   // A sandbox in the making is not listed yet, but its record has the pod's labels.
   if (isIgnored(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
-  const pod = "pod" in subject ? subject.pod : undefined;
+  const pod = podOf(subject);
   if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
   const cure: Planned = { rank: "rest", steps: finding.cure, reason: { code: "cure", summary: finding.summary } };
-  if (subject.type !== "sandbox" || about?.sandbox === undefined) {
+  const sandbox = about?.sandbox;
+  if (subject.type !== "sandbox" || sandbox === undefined) {
     return finding.cure.length === 0 ? { leave: { code: "nothing-to-end" } } : cure;
   }
-  const decision = decideRung(ladderCase(finding, about.sandbox, known, policy));
-  // What hangs is ended and what is broken is moved away; a sandbox of which something may live is not touched itself.
-  if (decision.rung === 0 && decision.reason.code === "not-proven-dead" && finding.cure.length > 0) return cure;
-  if (decision.rung === 0) return { leave: decision.reason };
+  const decision = decideRung(ladderCase(finding, sandbox, known, policy));
+  if (decision.rung === 0) {
+    // What hangs is ended and what is broken is moved away; a sandbox of which something may live is not touched itself.
+    const isCurable = decision.reason.code === "not-proven-dead" && finding.cure.length > 0;
+    return isCurable ? cure : { leave: decision.reason };
+  }
   return {
     // The pod whose sandbox blocks a CSI driver is its node plugin, whatever its name.
-    rank: finding.missingSockets === undefined ? rankOf(about.sandbox, csiOf(about.sandbox, view)) : "csi-node-plugin",
-    steps: stepsFor(decision, finding, about.sandbox, view),
+    rank: finding.missingSockets === undefined ? rankOf(sandbox, csiOf(sandbox, view)) : "csi-node-plugin",
+    steps: stepsFor(decision.rung, finding, sandbox, view),
     reason: decision.reason,
   };
 }
@@ -140,7 +143,7 @@ function isConsentedTo({ class: id, cure }: Finding, { only, consented = NONE }:
   return cure.length > 0 && (consented.has(id) || (only.length === 1 && only[0] === id));
 }
 
-function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: NodeView): readonly Step[] {
+function stepsFor(rung: Exclude<Rung, 0>, finding: Finding, sandbox: Sandbox, view: NodeView): readonly Step[] {
   const { id } = sandbox;
   const about = view.about(id);
   const stop: Step = { kind: "stop-sandbox", sandboxId: id };
@@ -152,8 +155,6 @@ function stepsFor({ rung }: Decision, finding: Finding, sandbox: Sandbox, view: 
       return [...cure, stop];
     case 3:
       return [...cure, { kind: "remove-sandbox", sandboxId: id }, ...sweepAfter(id, about)];
-    default:
-      return [];
   }
 }
 
@@ -162,9 +163,9 @@ function failsToStop({ class: id }: Finding, sandbox: Sandbox, { reportedFailed 
   return classById(id)?.category === "removal-fails" && reportedFailed.has(sandbox.id);
 }
 
-function sandboxesReportedFailed({ snapshot }: NodeView): ReadonlySet<SandboxId> {
+function sandboxesReportedFailed({ snapshot }: NodeView): ReadonlySet<SandboxId | undefined> {
   const failures = runtimeReports(snapshot).filter((report) => report.kind === "failed");
-  return new Set(failures.flatMap(({ sandboxId }) => sandboxId ?? []));
+  return new Set(failures.map(({ sandboxId }) => sandboxId));
 }
 
 function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: HealPolicy): LadderCase {
@@ -199,7 +200,7 @@ function isControlPlane(sandbox: Sandbox, { metadata }: AboutId): boolean {
 
 /** `--all-dead`: the dead sandboxes that no class complains about, as if they were findings. */
 function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[] {
-  const explained = new Set(findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId] : [])));
+  const explained = new Set(findings.map(({ subject }) => sandboxIdOf(subject)));
   return dead
     .filter(({ sandbox }) => !explained.has(sandbox.id))
     .map((candidate) => ({

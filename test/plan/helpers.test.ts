@@ -154,6 +154,12 @@ describe("what stands in the way of a removal", () => {
       expect(obstacles(LOST_CACHE, { sources })).toEqual(marker("/elsewhere"));
     });
 
+    test("does not when the CNI configuration was not read", () => {
+      const { cni } = snapshotOf(LOST_CACHE);
+      const sources = { cni: { ...cni, conf: absent<never>("no such directory") } };
+      expect(obstacles(LOST_CACHE, { sources })).toEqual([]);
+    });
+
     test.each<readonly [string, NodeParts]>([
       ["there is no multus", { conf: {} }],
       ["multus is thick", { conf: THICK_MULTUS }],

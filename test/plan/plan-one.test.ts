@@ -12,6 +12,7 @@ import { unfinishedFindings } from "../../src/plan/obstacles.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
+import { containerdLine } from "../support/log-lines.ts";
 import {
   containerOf,
   delErrorLine,
@@ -166,6 +167,7 @@ describe("the ladder's facts of a sandbox", () => {
         failing,
         ["stop-sandbox", "kept-with-network-held"],
       ],
+      ["reported, of no class of the catalogue", "unheard-of", failing, ["left", "kept-on-purpose"]],
       ["reported, of another class", deadAfterCrash.id, failing, ["left", "kept-on-purpose"]],
       [
         "reported of another sandbox",
@@ -175,9 +177,9 @@ describe("the ladder's facts of a sandbox", () => {
       ],
       ["not reported", libcniResultCacheCorrupt.id, { ...failing, logLines: [] }, ["left", "kept-on-purpose"]],
       [
-        "only started",
+        "its network is reported as released",
         libcniResultCacheCorrupt.id,
-        { ...failing, logLines: [`level=info msg="StopPodSandbox for \\"${A.id}\\""`] },
+        { ...failing, logLines: [containerdLine(30, "info", `TearDown network for sandbox "${A.id}" successfully`)] },
         ["left", "kept-on-purpose"],
       ],
     ])("%s", (_, classId, parts, wanted) => {
@@ -236,6 +238,14 @@ describe("a finding is left alone", () => {
     ["there is nothing to consent to", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
   ])("until somebody consents: %s", (_, finding, policy, wanted) => {
     expect(decided(finding, { policy })).toEqual(wanted);
+  });
+
+  test.each<readonly [string, readonly Step[], object]>([
+    ["and names the class that may be allowed", [CURE], { allow: FINDING.class }],
+    ["and names no class where consent would start nothing", [], {}],
+  ])("until somebody consents, %s", (_, cure, allow) => {
+    const { leftAlone } = planFor({ ...attended, cure });
+    expect(leftAlone[0]?.reason).toEqual({ code: "needs-consent", steps: ["Check."], ...allow });
   });
 });
 

@@ -1,5 +1,5 @@
 import { classById } from "../../classes/index.ts";
-import type { Finding } from "../../evidence/finding.ts";
+import { type Finding, podOf, sandboxIdOf } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import { capped } from "../../plan/policy.ts";
@@ -170,10 +170,12 @@ const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 
 /** The namespace that a finding is about. For a sandbox that is no longer listed, its records still have it. */
 function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snapshot">): string | undefined {
-  if ("pod" in subject && subject.pod !== undefined) return subject.pod.namespace;
+  const pod = podOf(subject);
+  if (pod !== undefined) return pod.namespace;
   if (subject.type === "volume-attachment") return namespaceOfClaim(subject.name, view);
-  if (!("sandboxId" in subject) || subject.sandboxId === undefined) return undefined;
-  const { sandbox, metadata, record, storeRecord } = view.about(subject.sandboxId);
+  const sandboxId = sandboxIdOf(subject);
+  if (sandboxId === undefined) return undefined;
+  const { sandbox, metadata, record, storeRecord } = view.about(sandboxId);
   return (
     sandbox?.pod.namespace ??
     parseSandboxName(metadata?.name ?? "")?.namespace ??

@@ -1,4 +1,4 @@
-import type { Finding } from "../../evidence/finding.ts";
+import { type Finding, podOf } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalAction, JournalId } from "../journal/entry.ts";
@@ -68,7 +68,7 @@ export function failed(reason: HealReason, text?: string): Extract<StepResult, {
 
 /** Why something is done, as the journal keeps it. */
 export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent, "action"> {
-  const pod = "pod" in subject ? subject.pod : undefined;
+  const pod = podOf(subject);
   return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
 }
 

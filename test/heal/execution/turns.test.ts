@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { stormBrake } from "../../../src/heal/execution/storm-brake.ts";
-import { reasonToPause, semaphore, turns } from "../../../src/heal/execution/turns.ts";
+import { reasonToPause, semaphore, turnKindOf, turns } from "../../../src/heal/execution/turns.ts";
 import { uninterrupted } from "../../../src/heal/execution/waits.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 
 const DAEMON_DOWN = "dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: connection refused";
+const ID = "a".repeat(64);
 const HANG_GUARD_MS = 60_000;
 
 function opened({ patienceMs = HANG_GUARD_MS, mostUnanswered = 2, interruption = uninterrupted() } = {}) {
@@ -78,6 +79,13 @@ describe("a turn at the runtime", () => {
     expect(isCalled).toBe(true);
     hanging.resolve();
     await first;
+  });
+
+  test.each([
+    ["calls-plugins", ["/var/lib/cni/results/cbr0-x-eth0"]],
+    ["no-plugins", []],
+  ])("is one that %s where the result files of the sandbox are %j", async (kind, paths) => {
+    expect(await turnKindOf(ID, { resultFiles: (id) => Promise.resolve(id === ID ? paths : ["/another"]) })).toBe(kind);
   });
 
   test("is held when the run is to end", async () => {
