@@ -39,7 +39,9 @@ export function sortSandboxes(view: NodeView): Sorted {
   const hasFailed = failedBefore(view);
   const node = nodeSigns(tasksIn(view), view.snapshot.processes);
   for (const sandbox of view.sandboxes) {
-    if (sandbox.state === "ready") continue;
+    const about = view.about(sandbox.id);
+    const cri = criSigns(sandbox, about);
+    if (cri.isReady) continue;
     const keep = (reason: KeptReason): void => {
       kept.push({ sandboxId: sandbox.id, pod: sandbox.pod, reason });
     };
@@ -47,8 +49,7 @@ export function sortSandboxes(view: NodeView): Sorted {
       keep({ code: "opted-out" });
       continue;
     }
-    const about = view.about(sandbox.id);
-    const liveness = livenessOf({ id: sandbox.id, cri: read(criSigns(sandbox, about)) }, node);
+    const liveness = livenessOf({ id: sandbox.id, cri: read(cri) }, node);
     if (liveness.state === "alive") {
       keep({ code: "alive", liveness });
       continue;
