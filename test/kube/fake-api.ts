@@ -16,3 +16,28 @@ export function fakeApi(answers: Partial<Api>): Api {
     ...answers,
   };
 }
+
+/** Keeps what is deleted, as path and options in turn, and counts how often it is closed. */
+export interface RecordingApi extends Api {
+  readonly deleted: readonly unknown[];
+  closed: number;
+}
+
+/** `onDelete` changes what `get` answers from then on, or throws what the deletion fails with. */
+export function recordingApi(get: Api["get"], onDelete: () => void): RecordingApi {
+  const deleted: unknown[] = [];
+  const api: RecordingApi = {
+    ...fakeApi({ get }),
+    delete: async (path, options) => {
+      onDelete();
+      deleted.push(path, options);
+      return await Promise.resolve({});
+    },
+    deleted,
+    closed: 0,
+    close: () => {
+      api.closed += 1;
+    },
+  };
+  return api;
+}

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, symlinkSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
@@ -7,11 +6,9 @@ import { readHistory } from "../../../src/heal/journal/history.ts";
 import { deleteVolumeAttachment } from "../../../src/heal/steps/delete-volume-attachment.ts";
 import type { Api } from "../../../src/kube/api.ts";
 import { KubeError } from "../../../src/kube/kube-error.ts";
-import { fakeApi } from "../../kube/fake-api.ts";
-import { listOf, podObject } from "../../kube/stub-server.ts";
-import { attachmentObject, HANDLE, leaseObject, VOLUME, volumeObject } from "../../kube/volume-objects.ts";
-import { fill, tempDir } from "../../snapshot/temp-dir.ts";
+import { attachmentObject, HANDLE, VOLUME, volumeObject } from "../../kube/volume-objects.ts";
 import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { type ClusterParts, cluster, KUBELET, machine, usedBy } from "./attachment-cluster.ts";
 
 const STEP = { kind: "delete-volume-attachment", name: "csi-1", uid: "uid-1", node: "n1", volume: VOLUME } as const;
 const FINDING: Finding = {
@@ -26,130 +23,11 @@ const FINDING: Finding = {
   cure: [STEP],
 };
 const HASH = createHash("sha256").update(HANDLE).digest("hex");
-const KUBELET = "/var/lib/kubelet";
-
-interface ClusterParts {
-  readonly attachments?: readonly ReturnType<typeof attachmentObject>[];
-  readonly volume?: object;
-  readonly twins?: readonly object[];
-  readonly pods?: readonly object[];
-  readonly lease?: "renewed" | "still" | "none";
-  /** What becomes of it when its deletion is accepted. */
-  readonly afterDelete?: "gone" | "attached" | "fails" | "pending" | "stays" | "others";
-  readonly onDelete?: Error;
-  /** What the attachments are once the attacher was watched. */
-  readonly afterWatch?: readonly ReturnType<typeof attachmentObject>[];
-  /** What the pods are at the second proof, when the deletion is announced. */
-  readonly podsAfterProof?: readonly object[];
-}
-
-interface FakeCluster extends Api {
-  readonly deleted: readonly unknown[];
-  /** How often the API was closed. */
-  closed: number;
-}
-
-const STATUS = {
-  attached: { attached: true },
-  fails: { attached: false, attachError: { message: "the storage does not answer" } },
-  pending: { attached: false },
-} as const;
-
-/** A cluster of a few objects that behave as the API server and the attacher would. */
-function cluster(parts: ClusterParts = {}): FakeCluster {
-  const {
-    volume = volumeObject(),
-    pods = [usedBy("n1")],
-    lease = "renewed",
-    afterDelete = "attached",
-    onDelete,
-  } = parts;
-  let attachments = parts.attachments ?? [attachmentObject({})];
-  let reads = 0;
-  let podLists = 0;
-  const deleted: unknown[] = [];
-  const leases = (): readonly unknown[] => {
-    if (lease === "none") return [];
-    reads += lease === "renewed" ? 1 : 0;
-    if (reads === 2) attachments = parts.afterWatch ?? attachments;
-    return [leaseObject(new Date(Date.UTC(2026, 10, 15, 3, 30, reads)).toISOString())];
-  };
-  const api = fakeApi({
-    get: (path) => {
-      const [plain = ""] = path.split("?");
-      const name = plain.split("/").at(-1) ?? "";
-      if (plain.endsWith("/leases")) return Promise.resolve(listOf(leases()));
-      if (plain.endsWith("/volumeattachments")) return Promise.resolve(listOf(attachments));
-      if (plain.endsWith("/pods")) {
-        podLists += 1;
-        return Promise.resolve(listOf((podLists > 1 ? parts.podsAfterProof : undefined) ?? pods));
-      }
-      if (plain.endsWith("/persistentvolumes")) return Promise.resolve(listOf([volume, ...(parts.twins ?? [])]));
-      if (plain.includes("/nodes/")) return Promise.resolve({ metadata: { name } });
-      const object = attachments.find((one) => one.metadata.name === name);
-      return object === undefined
-        ? Promise.reject(new KubeError("not-found", `${plain} is not there`))
-        : Promise.resolve(object);
-    },
-    delete: (path, options) => {
-      if (onDelete !== undefined) return Promise.reject(onDelete);
-      deleted.push(path, options);
-      attachments = attachmentsAfter(afterDelete, attachments);
-      return Promise.resolve({});
-    },
-  });
-  const fake: FakeCluster = {
-    ...api,
-    deleted,
-    closed: 0,
-    close: () => {
-      fake.closed += 1;
-    },
-  };
-  return fake;
-}
-
-type Attachments = readonly ReturnType<typeof attachmentObject>[];
-
-function attachmentsAfter(deletion: NonNullable<ClusterParts["afterDelete"]>, before: Attachments): Attachments {
-  switch (deletion) {
-    case "gone":
-      return [];
-    case "stays":
-      return before;
-    case "others":
-      return [
-        attachmentObject({ name: "csi-2", uid: "uid-2", node: "n2", status: STATUS.attached }),
-        attachmentObject({ name: "csi-3", uid: "uid-3", volume: "pv-other", status: STATUS.attached }),
-      ];
-    default:
-      return [attachmentObject({ uid: "uid-2", status: STATUS[deletion] })];
-  }
-}
-
-function usedBy(node: string, phase = "Pending", claimName = "data", name = "db-0"): object {
-  const pod = podObject({ name, uid: `uid-of-${name}`, node, phase });
-  return { ...pod, spec: { ...pod.spec, volumes: [{ name: "data", persistentVolumeClaim: { claimName } }] } };
-}
 
 let workshop: Workshop | undefined;
 afterEach(async () => {
   await workshop?.remove();
 });
-
-/** A machine with one process, and a kubelet's directory. */
-function machine(mounts: readonly string[]): string {
-  const lines = mounts.map((path, index) => `${index} 1 8:1 / ${path} rw - ext4 /dev/sda1 rw\n`);
-  const root = fill(tempDir(), {
-    "proc/uptime": "1000.00 1.00\n",
-    "proc/1/stat": "1 (init) S 0 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 0 9\n",
-    "proc/1/mountinfo": lines.join(""),
-    "proc/1/ns/.keep": "",
-  });
-  symlinkSync("mnt:[1]", `${root}/proc/1/ns/mnt`);
-  mkdirSync(`${root}${KUBELET}/pods`, { recursive: true });
-  return root;
-}
 
 interface Circumstances {
   readonly mounts?: readonly string[];
@@ -331,7 +209,7 @@ describe("deleting a VolumeAttachment", () => {
     expect(api.deleted.length > 0).toBe(kind === "done");
   });
 
-  test.each<readonly [string, () => FakeCluster]>([
+  test.each<readonly [string, () => Api]>([
     ["while it proves", () => ({ ...cluster(), get: () => Promise.reject(new TypeError("a mistake")) })],
     ["while it deletes", () => cluster({ onDelete: new TypeError("a mistake") })],
   ])("a mistake of unghost's own %s is not taken for an answer", async (_, api) => {

@@ -11,7 +11,7 @@ import {
   PodSandboxState,
 } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
-import { fakeApi } from "../../kube/fake-api.ts";
+import { fakeApi, type RecordingApi, recordingApi } from "../../kube/fake-api.ts";
 import { podObject } from "../../kube/stub-server.ts";
 import { pluginFor } from "../../support/snapshot-builder.ts";
 import { criSandbox, fakeTools, journalOf } from "../fake-node.ts";
@@ -36,15 +36,8 @@ interface Parts {
   readonly staysAfterDelete?: boolean;
 }
 
-interface FakeCluster extends Api {
-  readonly deleted: readonly unknown[];
-  /** How often the API was closed. */
-  closed: number;
-}
-
-function cluster(parts: Parts = {}): FakeCluster {
+function cluster(parts: Parts = {}): RecordingApi {
   const { uid = "uid-1", node = "n1", owners = CONTROLLER, status, marks = {}, onDelete } = parts;
-  const deleted: unknown[] = [];
   let isGone = parts.isGone ?? false;
   const object = podObject({ name: STEP.name, uid, node, annotations: marks });
   const deletion = parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp };
@@ -53,28 +46,17 @@ function cluster(parts: Parts = {}): FakeCluster {
     metadata: { ...object.metadata, ownerReferences: owners, ...deletion },
     ...(status === undefined ? {} : { status }),
   };
-  const api = fakeApi({
-    get: (path) => {
+  return recordingApi(
+    (path) => {
       if (!path.includes("/pods/"))
         return Promise.resolve({ metadata: { name: "default", labels: parts.namespaceMarks ?? {} } });
       return isGone ? Promise.reject(new KubeError("not-found", "not there")) : Promise.resolve(pod);
     },
-    delete: (path, options) => {
-      if (onDelete !== undefined) return Promise.reject(onDelete);
-      deleted.push(path, options);
+    () => {
+      if (onDelete !== undefined) throw onDelete;
       isGone = parts.staysAfterDelete !== true;
-      return Promise.resolve({});
     },
-  });
-  const fake: FakeCluster = {
-    ...api,
-    deleted,
-    closed: 0,
-    close: () => {
-      fake.closed += 1;
-    },
-  };
-  return fake;
+  );
 }
 
 let workshop: Workshop | undefined;
