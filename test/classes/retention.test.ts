@@ -57,9 +57,10 @@ describe("what a dead sandbox is kept for", () => {
     ["with a running kubelet", { kubeletStarted: 1 }, "left-to-kubelet"],
     ["with no kubelet: nothing", {}, undefined],
     ["whose network is still held: nothing", { kubeletStarted: 1, results: [resultOf("a")] }, undefined],
+    ["that a running kubelet has no directory of: nothing", { kubeletStarted: 1, pods: ["b"] }, undefined],
   ])("an unknown pod, %s", (_what, parts, code) => {
     const containers = [containerOf("a", { exit: LOST })];
-    const snapshot = snapshotOf({ sandboxes: [SANDBOX], containers, ...parts }, { kubernetes: { source: "none" } });
+    const snapshot = snapshotOf({ sandboxes: [SANDBOX], containers, ...parts });
 
     const [candidate] = sortSandboxes(viewOf(snapshot, PATIENT)).candidates;
 

@@ -4,6 +4,7 @@ import { viewOf } from "../../src/evidence/view.ts";
 import { failed } from "../../src/host/source.ts";
 import type { SignOfLife } from "../../src/liveness/liveness.ts";
 import type { Snapshot } from "../../src/snapshot/types.ts";
+import { containerdLine, klog } from "../support/log-lines.ts";
 import {
   containerOf,
   delErrorLine,
@@ -65,6 +66,13 @@ describe("which sandboxes may be ghosts", () => {
     expect(kept).toMatchObject([{ sandboxId: dead.id, reason }]);
   });
 
+  const RELEASED = containerdLine(30, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
+  const CREATION_FAILED = klog(
+    30,
+    `"RunPodSandbox from runtime service failed" err=${JSON.stringify(
+      `rpc error: code = Unknown desc = failed to setup network for sandbox "${idOf("a")}": no`,
+    )}`,
+  );
   const atWork = { sandboxes: [dead], plugins: [pluginFor("a", "DEL", 5)] };
 
   test.each<readonly [string, NodeParts]>([
@@ -77,7 +85,8 @@ describe("which sandboxes may be ghosts", () => {
 
   test.each<readonly [string, NodeParts]>([
     ["the log speaks of another", { logLines: [delErrorLine("b", "no")] }],
-    ["the log says that it is stopped", { logLines: [`level=info msg="StopPodSandbox for \\"${idOf("a")}\\""`] }],
+    ["the runtime reports that its network is released", { logLines: [RELEASED] }],
+    ["the runtime reports that its creation failed", { logLines: [CREATION_FAILED] }],
     ["its files are in order", { results: [resultOf("a")], multus: [scratchOf("a")], runtimeVersion: "1.6.20" }],
     ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
   ])("not one at which a plugin works, where %s", (_, parts) => {

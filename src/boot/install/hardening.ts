@@ -1,5 +1,5 @@
 import { DEFAULT_STATE_DIR } from "./hook-command.ts";
-import type { Setting } from "./unit-text.ts";
+import { on, type Setting } from "./unit-text.ts";
 
 /**
  * For steps that heal: they run the node's containerd and CNI plug-ins as root in the host's own mount namespace. What is
@@ -27,9 +27,7 @@ export const HEALING: readonly Setting[] = [
     why: "unghost does not set clocks, reboot or trace. Refused with an error, not with a killed process.",
   },
   { key: "SystemCallErrorNumber", value: "EPERM" },
-  { key: "RestrictRealtime", value: "yes" },
-  { key: "RestrictSUIDSGID", value: "yes" },
-  { key: "LockPersonality", value: "yes" },
+  ...on("RestrictRealtime", "RestrictSUIDSGID", "LockPersonality"),
   { key: "MemoryMax", value: "1G", why: "More than this is a mistake, and must not cost the node its pods." },
 ];
 
@@ -45,21 +43,18 @@ export const HEALING_LEFT_OUT: readonly string[] = [
 ];
 
 /** For a service that changes nothing of the kernel's. */
-export const NO_KERNEL: readonly Setting[] = [
-  { key: "ProtectKernelTunables", value: "yes" },
-  { key: "ProtectKernelModules", value: "yes" },
-  { key: "ProtectKernelLogs", value: "yes" },
-  { key: "ProtectControlGroups", value: "yes" },
-  { key: "ProtectClock", value: "yes" },
-  { key: "NoNewPrivileges", value: "yes" },
-];
+export const NO_KERNEL: readonly Setting[] = on(
+  "ProtectKernelTunables",
+  "ProtectKernelModules",
+  "ProtectKernelLogs",
+  "ProtectControlGroups",
+  "ProtectClock",
+  "NoNewPrivileges",
+);
 
 /** For a service that makes no namespaces and needs only the common system calls. */
 export const NO_SYSTEM: readonly Setting[] = [
-  { key: "RestrictNamespaces", value: "yes" },
-  { key: "RestrictRealtime", value: "yes" },
-  { key: "RestrictSUIDSGID", value: "yes" },
-  { key: "LockPersonality", value: "yes" },
+  ...on("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality"),
   { key: "SystemCallArchitectures", value: "native" },
   { key: "SystemCallFilter", value: "@system-service" },
   { key: "SystemCallErrorNumber", value: "EPERM" },
@@ -78,9 +73,7 @@ export function recording(stateDir: string): readonly Setting[] {
     { key: "RuntimeDirectoryMode", value: "0700" },
     { key: "RuntimeDirectoryPreserve", value: "yes" },
     { key: "ProtectSystem", value: "strict" },
-    { key: "ProtectHome", value: "yes" },
-    { key: "PrivateTmp", value: "yes" },
-    { key: "PrivateDevices", value: "yes" },
+    ...on("ProtectHome", "PrivateTmp", "PrivateDevices"),
     ...NO_KERNEL,
     {
       key: "CapabilityBoundingSet",

@@ -2,7 +2,7 @@ import type { RuntimeService } from "./distribution.ts";
 import { NO_KERNEL, NO_SYSTEM } from "./hardening.ts";
 import type { HookSettings } from "./hook-command.ts";
 import { shellWords } from "./openrc.ts";
-import { commandLine, comment, type Setting, type Unit } from "./unit-text.ts";
+import { commandLine, comment, on, type Setting, type Unit } from "./unit-text.ts";
 import { condition, unitName } from "./units.ts";
 
 export const KEEP_UNIT = "unghost-keep.service";
@@ -17,9 +17,7 @@ const NOTHING_NEEDS_IT = "Nothing requires it: the node comes up whatever become
 /** It reads, and calls fsync: everything else can be taken away. */
 const READING: readonly Setting[] = [
   { key: "ProtectSystem", value: "strict", why: "fsync needs no permission to write." },
-  { key: "ProtectHome", value: "yes" },
-  { key: "PrivateTmp", value: "yes" },
-  { key: "PrivateDevices", value: "yes" },
+  ...on("ProtectHome", "PrivateTmp", "PrivateDevices"),
   { key: "PrivateNetwork", value: "yes", why: "The runtime's socket is a file; nothing else is asked." },
   ...NO_KERNEL,
   {

@@ -5,6 +5,11 @@ export interface Setting {
   readonly why?: string;
 }
 
+/** Switches that need no explanation. */
+export function on(...keys: readonly string[]): readonly Setting[] {
+  return keys.map((key) => ({ key, value: "yes" }));
+}
+
 export interface UnitSection {
   readonly name: "Unit" | "Service" | "Install";
   readonly settings: readonly Setting[];
