@@ -46,7 +46,7 @@ export const MODULES: readonly MutatedModule[] = [
     ],
     tests: [
       "test/evidence/candidates.test.ts",
-      "test/evidence/cluster-holds.test.ts",
+      "test/evidence/{cluster-holds,pod-presence}.test.ts",
       "test/classes/guards.test.ts",
       "test/classes/left-behind.test.ts",
       "test/classes/pod-gone.test.ts",

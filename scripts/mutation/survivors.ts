@@ -50,6 +50,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'mode === "automatic" -> true',
     reason: "the class that these findings borrow is treated automatically",
   },
+  {
+    file: "src/heal/execution/storm-brake.ts",
+    change: '"no answer" -> ""',
+    reason: "counted beside ids of classes, and none of them is empty",
+  },
   { file: "src/heal/execution/session.ts", change: "{ settledAs: undefined } -> {}", reason: "both are undefined" },
   {
     file: "src/heal/execution/session.ts",

@@ -11,8 +11,8 @@ export function isContention(text: string): boolean {
 
 /** The class of a shared cause; undefined where the failure is this sandbox' own. */
 export function sharedCause(text: string): string | undefined {
-  const id = recognise(text)[0]?.class;
-  return id !== undefined && classById(id)?.sharedCause === true ? id : undefined;
+  const known = recognise(text).map((match) => classById(match.class))[0];
+  return known?.sharedCause === true ? known.id : undefined;
 }
 
 /** Failures of one cause in a row before no more are tried. */

@@ -38,7 +38,7 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
     });
   }
 
-  return async (call, kind = "calls-plugins") => {
+  return async (call, kind) => {
     if (kind === "no-plugins") return await take(call);
     let objection: HealReason | undefined;
     const unanswered = await gate.run(async () => {
