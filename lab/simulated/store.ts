@@ -7,7 +7,7 @@ import {
   NamespaceMode,
   type PodSandboxConfig,
 } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { Registrar } from "./registrar.ts";
 
 /** One sandbox as the simulated runtime keeps it. Mutable: only the services in this folder hold one. */

@@ -5,7 +5,8 @@ import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from 
 import type { ClusterMirror } from "../kube/mirror.ts";
 import { clusterOpener, type OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import type { Kubernetes, Snapshot } from "../snapshot/types.ts";
+import type { Kubernetes } from "../snapshot/types/kubernetes.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 import type { Store } from "./store.ts";
 

@@ -5,7 +5,7 @@ import type { NodeView } from "../evidence/view.ts";
 import type { Scanned } from "../heal/pipeline.ts";
 import { valueOr } from "../host/source.ts";
 import type { NodeReport } from "../report/node-report.ts";
-import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types.ts";
+import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
 /** Numbers that the report does not carry, taken while the snapshot is still there. */

@@ -5,7 +5,8 @@ import { type PipelineOptions, type Planned, runPipeline, type Scanned } from ".
 import { valueOr } from "../host/source.ts";
 import { planHealing } from "../plan/plan.ts";
 import { EARLIEST_SANE, type HealPolicy } from "../plan/policy.ts";
-import { type Runtime, type Snapshot, ZERO_TIME } from "../snapshot/types.ts";
+import { type Runtime, ZERO_TIME } from "../snapshot/types/runtime.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "concurrency" | "onResult" | "onWarning"> {
   readonly observe: ObserveNodeOptions;

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { parseJson } from "../host/json.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
-import type { Runtime } from "../snapshot/types.ts";
+import type { Runtime } from "../snapshot/types/runtime.ts";
 
 const SeenSchema = v.object({ name: v.string(), version: v.string() });
 

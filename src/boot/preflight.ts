@@ -10,7 +10,7 @@ import { identifyFile } from "../heal/files/file-identity.ts";
 import { quarantineFile } from "../heal/quarantine/quarantine.ts";
 import { valueOr } from "../host/source.ts";
 import { readCni } from "../snapshot/cni-facts.ts";
-import type { ScratchFile } from "../snapshot/types.ts";
+import type { ScratchFile } from "../snapshot/types/cni.ts";
 
 type CachePlaces = Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir">;
 

@@ -5,7 +5,7 @@ import { type DuplicateName, duplicateContainerNames, duplicateSandboxNames } fr
 import type { Source } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
-import type { ProcessFacts } from "../snapshot/types.ts";
+import type { ProcessFacts } from "../snapshot/types/processes.ts";
 
 /** A record that keeps the runtime from starting, and the one that stays in its place. */
 export interface ChosenRecord {

@@ -1,7 +1,7 @@
 import type { Candidate } from "../evidence/candidates.ts";
 import type { Detected } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { Runtime } from "../snapshot/types.ts";
+import type { Runtime } from "../snapshot/types/runtime.ts";
 
 /** Letter and number as in the reference list, so that people can talk about it: A1, B3, C12, D1, O2, N1. */
 export type ClassCode = `${"A" | "B" | "C" | "D" | "N" | "O" | "S" | "V"}${number}`;

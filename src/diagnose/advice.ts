@@ -2,7 +2,7 @@ import { classById } from "../classes/index.ts";
 import type { Finding } from "../evidence/finding.ts";
 import { type ContainerdBehaviour, containerdBehaviour } from "../evidence/versions/containerd.ts";
 import { crioBehaviour } from "../evidence/versions/crio.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 /** Which upgrade would end which class here: for the runtime by its version, for others by what was found. */
 export function adviceFor({ runtime }: Snapshot, findings: readonly Finding[]): readonly string[] {

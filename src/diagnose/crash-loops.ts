@@ -1,7 +1,7 @@
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
-import { ZERO_TIME } from "../snapshot/types.ts";
+import { ZERO_TIME } from "../snapshot/types/runtime.ts";
 
 /** Something of a pod that is started again and again. */
 export interface CrashLoop {

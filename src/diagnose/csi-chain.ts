@@ -3,7 +3,7 @@ import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { CsiSocket } from "../snapshot/csi-socket.ts";
-import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types/kubernetes.ts";
 import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
 import { eventEvidence } from "./from-logs.ts";
 

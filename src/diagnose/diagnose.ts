@@ -9,7 +9,7 @@ import type { Pending, PodCreation } from "../evidence/pending.ts";
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
 import { type NodeView, viewOf } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { adviceFor } from "./advice.ts";
 import { asCsiChains } from "./csi-chain.ts";
 import { type Named, namedByLogs, toFinding, withEventEvidence, withLogEvidence } from "./from-logs.ts";

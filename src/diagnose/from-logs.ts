@@ -8,7 +8,8 @@ import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { recogniseLevel } from "../explain/recognise.ts";
 import { printable } from "../host/printable.ts";
-import type { LogLine, PodEvent } from "../snapshot/types.ts";
+import type { PodEvent } from "../snapshot/types/kubernetes.ts";
+import type { LogLine } from "../snapshot/types/snapshot.ts";
 
 /** What was seen, and the class that it is of. */
 export interface Named {

@@ -1,6 +1,6 @@
 import { couldConcernSandboxes } from "../classes/log-filter.ts";
 import { type ObserveOptions, observe } from "../snapshot/observe.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export type ObserveNodeOptions = Omit<ObserveOptions, "isRelevantLine">;
 

@@ -14,7 +14,7 @@ import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { StoredContainer } from "../snapshot/metadata-records.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import type { ProcessFacts } from "../snapshot/types.ts";
+import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import { toFinding } from "./from-logs.ts";
 import { comingBack } from "./verdict.ts";
 

@@ -7,7 +7,7 @@ import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import { type CallReport, callReports, concernsPod, isFresh, removalReports } from "../evidence/reports.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { PluginProcess } from "../snapshot/types.ts";
+import type { PluginProcess } from "../snapshot/types/processes.ts";
 
 /** What is on its way and not a finding; `explained` are the sandboxes that a finding already covers. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {

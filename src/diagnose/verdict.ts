@@ -6,7 +6,9 @@ import { valueOr } from "../host/source.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import { parseSandboxName } from "../snapshot/ids.ts";
 import type { OfflineFacts } from "../snapshot/observe-offline.ts";
-import type { CniFacts, RuntimeCondition, SandboxMetadata, Snapshot } from "../snapshot/types.ts";
+import type { CniFacts } from "../snapshot/types/cni.ts";
+import type { RuntimeCondition, SandboxMetadata } from "../snapshot/types/runtime.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";

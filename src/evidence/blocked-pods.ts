@@ -1,5 +1,5 @@
 import { parseSandboxName } from "../snapshot/ids.ts";
-import type { PluginProcess } from "../snapshot/types.ts";
+import type { PluginProcess } from "../snapshot/types/processes.ts";
 import { callReports, isFresh } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 

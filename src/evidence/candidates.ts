@@ -1,6 +1,6 @@
 import { read, type Source, valueOr } from "../host/source.ts";
 import { type CriSigns, type Liveness, livenessOf, nodeSigns } from "../liveness/liveness.ts";
-import type { Sandbox, Task } from "../snapshot/types.ts";
+import type { Sandbox, Task } from "../snapshot/types/runtime.ts";
 import { blockingResults, isBroken } from "./corrupt-files.ts";
 import {
   containerInWords,

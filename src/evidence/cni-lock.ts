@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import type { PluginProcess } from "../snapshot/types.ts";
+import type { PluginProcess } from "../snapshot/types/processes.ts";
 import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import type { NodeView } from "./view.ts";
 

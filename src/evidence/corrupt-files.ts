@@ -1,5 +1,6 @@
 import type { SandboxId } from "../snapshot/ids.ts";
-import type { ResultFile, Runtime, ScratchFile } from "../snapshot/types.ts";
+import type { ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
+import type { Runtime } from "../snapshot/types/runtime.ts";
 import type { Step } from "./step.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
 import { crioBehaviour } from "./versions/crio.ts";

@@ -1,6 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
-import type { CniDaemon, PluginProcess } from "../snapshot/types.ts";
+import type { CniDaemon } from "../snapshot/types/cni.ts";
+import type { PluginProcess } from "../snapshot/types/processes.ts";
 import { type BlockedPod, distinctPods, podOfCall, podsInWords } from "./blocked-pods.ts";
 import type { Detected, Evidence } from "./finding.ts";
 import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } from "./reports.ts";

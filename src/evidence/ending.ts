@@ -1,5 +1,6 @@
 import { valueOr } from "../host/source.ts";
-import { type Container, type ResultFile, type Sandbox, ZERO_TIME } from "../snapshot/types.ts";
+import type { ResultFile } from "../snapshot/types/cni.ts";
+import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types/runtime.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
 import { multusVariant } from "./versions/multus.ts";
 import type { AboutId, NodeView } from "./view.ts";

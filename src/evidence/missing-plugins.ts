@@ -1,5 +1,5 @@
 import { valueOr } from "../host/source.ts";
-import type { CniConfig } from "../snapshot/types.ts";
+import type { CniConfig } from "../snapshot/types/cni.ts";
 import type { Evidence } from "./finding.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";

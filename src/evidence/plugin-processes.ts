@@ -1,4 +1,4 @@
-import type { PluginProcess } from "../snapshot/types.ts";
+import type { PluginProcess } from "../snapshot/types/processes.ts";
 
 /** A hung plugin is a tree of processes with the same environment: the oldest one stands for it. */
 export function oldestOfEachSandbox(plugins: readonly PluginProcess[], cniCommand: string): readonly PluginProcess[] {

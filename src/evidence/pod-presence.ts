@@ -1,6 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
-import type { Holds, Sandbox } from "../snapshot/types.ts";
+import type { Holds } from "../snapshot/types/kubernetes.ts";
+import type { Sandbox } from "../snapshot/types/runtime.ts";
 import type { NodeView } from "./view.ts";
 
 /** Whether Kubernetes knows the sandbox's pod; `unasked` without an API server and kubelet directories. */

@@ -1,6 +1,7 @@
 import { parseSandboxName } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
-import type { PodEvent, Sandbox } from "../snapshot/types.ts";
+import type { PodEvent } from "../snapshot/types/kubernetes.ts";
+import type { Sandbox } from "../snapshot/types/runtime.ts";
 import { lineTime } from "./log-context.ts";
 import type { PendingPod, Reported, ReportedCode } from "./pending.ts";
 import { type FailedOperation, runtimeReports } from "./runtime-reports.ts";

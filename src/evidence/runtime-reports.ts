@@ -2,7 +2,7 @@ import { valueOr } from "../host/source.ts";
 import { unquoteGo } from "../snapshot/go-string.ts";
 import { isFullId, type SandboxId } from "../snapshot/ids.ts";
 import { type LogEnvelope, parseEnvelope } from "../snapshot/log-envelope.ts";
-import type { LogLine, Snapshot } from "../snapshot/types.ts";
+import type { LogLine, Snapshot } from "../snapshot/types/snapshot.ts";
 import { lineTime } from "./log-context.ts";
 
 /**

@@ -1,20 +1,16 @@
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
+import type { AddressLease, MultusFile, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
+import type { PluginProcess, ShimProcess } from "../snapshot/types/processes.ts";
 import type {
-  AddressLease,
   Container,
   ContainerRecord,
-  MultusFile,
-  PluginProcess,
-  ResultFile,
   Sandbox,
   SandboxMetadata,
   SandboxRecord,
-  ScratchFile,
-  ShimProcess,
-  Snapshot,
   Task,
-} from "../snapshot/types.ts";
+} from "../snapshot/types/runtime.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { DiagnosisPolicy } from "./policy.ts";
 
 /** A snapshot joined by id, so that a class asks "what is known of this sandbox" without searching. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
 import type { OpenCluster } from "../kube/open-cluster.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { type Healing, healNode } from "./execution/heal-node.ts";
 import type { ActionResult } from "./execution/run-action.ts";
 import { openRuntime } from "./execution/runtime-access.ts";

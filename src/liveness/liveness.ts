@@ -1,5 +1,6 @@
 import type { Source } from "../host/source.ts";
-import type { ProcessFacts, ShimProcess, Task } from "../snapshot/types.ts";
+import type { ProcessFacts, ShimProcess } from "../snapshot/types/processes.ts";
+import type { Task } from "../snapshot/types/runtime.ts";
 
 /** Where life of a sandbox shows. */
 export type Sign = SignOfLife["sign"];

@@ -1,5 +1,6 @@
 import type { Source } from "../host/source.ts";
-import type { ContainerdFacts, ProcessFacts } from "../snapshot/types.ts";
+import type { ProcessFacts } from "../snapshot/types/processes.ts";
+import type { ContainerdFacts } from "../snapshot/types/runtime.ts";
 
 /** Which sources still refer to an id. An id without a reference was left behind. */
 export type Reference =

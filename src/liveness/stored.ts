@@ -1,6 +1,6 @@
 import { absent, type Source } from "../host/source.ts";
 import type { StoredRecords } from "../snapshot/metadata-records.ts";
-import type { ProcessFacts } from "../snapshot/types.ts";
+import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 
 /** Whether something of a stored sandbox or container lives while its runtime does not run: then only processes can show it. */

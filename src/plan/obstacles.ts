@@ -10,7 +10,7 @@ import { multusVariant } from "../evidence/versions/multus.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
-import type { Sandbox } from "../snapshot/types.ts";
+import type { Sandbox } from "../snapshot/types/runtime.ts";
 
 /**
  * All that stands in the way of a sandbox's removal: what its finding names, and what else is wrong with it. One cause

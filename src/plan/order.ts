@@ -3,7 +3,8 @@ import { type Finding, podOf } from "../evidence/finding.ts";
 import { isKubeletAlive } from "../evidence/pod-presence.ts";
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
-import type { KnownPod, Sandbox } from "../snapshot/types.ts";
+import type { KnownPod } from "../snapshot/types/kubernetes.ts";
+import type { Sandbox } from "../snapshot/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 
 /** What must be well before others can be: without a network agent no DEL works, without a CSI plugin no volume. */

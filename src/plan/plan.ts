@@ -13,7 +13,7 @@ import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import type { SandboxId } from "../snapshot/ids.ts";
-import type { Sandbox } from "../snapshot/types.ts";
+import type { Sandbox } from "../snapshot/types/runtime.ts";
 import { decideRung, type LadderCase, type Rung } from "./ladder.ts";
 import { obstaclesOf, sweepAfter, unfinishedFindings } from "./obstacles.ts";
 import { behindTheirPlugin, compareActions, csiOf, type Rank, rankOf } from "./order.ts";

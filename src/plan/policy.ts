@@ -1,6 +1,6 @@
 import type { DiagnosisPolicy } from "../evidence/policy.ts";
 import type { NodeView } from "../evidence/view.ts";
-import { ZERO_TIME } from "../snapshot/types.ts";
+import { ZERO_TIME } from "../snapshot/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 
 /** How far this run may go. */

@@ -8,7 +8,7 @@ import type { Source } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
 import type { KernelFacts } from "../snapshot/kernel-facts.ts";
 import { FOREIGN_PID_NAMESPACE, WANTS_HOST_PID } from "../snapshot/pid-namespace.ts";
-import type { Snapshot } from "../snapshot/types.ts";
+import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { impactOf } from "./impact.ts";
 import type { NodeReport, ReportedAction, ReportedFinding } from "./node-report.ts";
 import { pendingKey, reportedCreation, reportedPending } from "./pending.ts";

@@ -2,7 +2,7 @@ import { hostPath } from "../host/host-paths.ts";
 import { readProcFile } from "../host/proc-fs.ts";
 import { failed, read, type Source } from "../host/source.ts";
 import { parseStat } from "./proc-parse.ts";
-import type { Boot } from "./types.ts";
+import type { Boot } from "./types/snapshot.ts";
 
 export function readBoot(where: { readonly root: string; readonly now: Date }): Source<Boot> {
   const path = "/proc/sys/kernel/random/boot_id";

@@ -8,7 +8,7 @@ import { absent, failed, type Oddity, read, type Source } from "../host/source.t
 import { provePath } from "../host/trusted-path.ts";
 import { DEFAULT_MULTUS_DIR } from "./multus-cache.ts";
 import { isJsonObject } from "./scratch-files.ts";
-import type { CniConfig, CniPlugin, MultusConfig } from "./types.ts";
+import type { CniConfig, CniPlugin, MultusConfig } from "./types/cni.ts";
 
 export interface CniConfDir {
   readonly root: string;

@@ -8,7 +8,8 @@ import { read, type Source, valueOr } from "../host/source.ts";
 import { stateOfSocket } from "./csi.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
-import type { CniDaemon, Snapshot } from "./types.ts";
+import type { CniDaemon } from "./types/cni.ts";
+import type { Snapshot } from "./types/snapshot.ts";
 
 /** The sockets of the daemons that CNI plugins dial, where their configuration names none. */
 const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {

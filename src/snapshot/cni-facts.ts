@@ -13,7 +13,8 @@ import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { CORRUPT, isJsonObject, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
 import { processProver } from "./trusted-process.ts";
-import type { CniDirs, CniFacts, MultusConfig, ScratchFile } from "./types.ts";
+import type { CniFacts, MultusConfig, ScratchFile } from "./types/cni.ts";
+import type { CniDirs } from "./types/runtime.ts";
 
 interface CniPlaces {
   readonly root: string;

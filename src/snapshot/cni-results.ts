@@ -2,7 +2,7 @@ import { parseJson, property } from "../host/json.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { isFullId, type SandboxId } from "./ids.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
-import type { ResultFile } from "./types.ts";
+import type { ResultFile } from "./types/cni.ts";
 
 /** Every cache directory below which libcni may have left results: /var/lib/cni for the runtime, multus has its own. */
 export interface ResultCaches extends Omit<ScratchDir, "dir"> {

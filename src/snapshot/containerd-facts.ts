@@ -4,7 +4,7 @@ import type { ContainerdClient } from "../runtime/containerd.ts";
 import type { Container } from "../runtime/gen/containerd/containers.ts";
 import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { Status } from "../runtime/gen/containerd/tasks.ts";
-import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types.ts";
+import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types/runtime.ts";
 
 /** Reads what containerd itself keeps in the `k8s.io` namespace. Throws RuntimeError. */
 export async function readContainerd(client: ContainerdClient, options: CallOptions): Promise<ContainerdFacts> {

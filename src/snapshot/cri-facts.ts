@@ -20,7 +20,7 @@ import type {
   CriFacts,
   RuntimeCondition,
   Sandbox,
-} from "./types.ts";
+} from "./types/runtime.ts";
 
 /**
  * Concurrent calls for per-container questions. CRI-O searches for seconds for each container that it has lost:

@@ -4,7 +4,7 @@ import { property } from "../host/json.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { parseToml, stringsIn } from "../host/toml.ts";
 import { provePath } from "../host/trusted-path.ts";
-import type { CniDirs } from "./types.ts";
+import type { CniDirs } from "./types/runtime.ts";
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
 

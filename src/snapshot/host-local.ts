@@ -11,7 +11,7 @@ import {
 } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { eachPaced } from "./pace.ts";
-import type { AddressLease, HostLocalNetwork } from "./types.ts";
+import type { AddressLease, HostLocalNetwork } from "./types/cni.ts";
 
 export interface HostLocalDir {
   readonly root: string;

@@ -4,7 +4,7 @@ import { describeKind, failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { provePath } from "../host/trusted-path.ts";
 import { type PodUid, podUid } from "./ids.ts";
-import type { KnownPod } from "./types.ts";
+import type { KnownPod } from "./types/kubernetes.ts";
 
 export const DEFAULT_POD_LOGS = "/var/log/pods";
 

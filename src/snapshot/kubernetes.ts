@@ -8,7 +8,7 @@ import { podUid } from "./ids.ts";
 import { DEFAULT_POD_LOGS, type KubeletPod, readKubeletDirs } from "./kubelet-dirs.ts";
 import { findKubeletServer } from "./kubelet-server.ts";
 import { isSameMachine } from "./same-machine.ts";
-import type { KnownPod, Kubernetes } from "./types.ts";
+import type { KnownPod, Kubernetes } from "./types/kubernetes.ts";
 
 export interface KubernetesPlaces {
   readonly root: string;

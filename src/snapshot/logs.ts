@@ -4,7 +4,7 @@ import { resolveOnHost } from "../host/host-paths.ts";
 import { absent, type Oddity, read, type Source } from "../host/source.ts";
 import { readTail } from "../host/tail.ts";
 import { whyNotRootsLog } from "./log-ownership.ts";
-import type { LogFacts, LogLine } from "./types.ts";
+import type { LogFacts, LogLine } from "./types/snapshot.ts";
 
 export interface LogPlaces {
   readonly root: string;

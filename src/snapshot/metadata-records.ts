@@ -2,7 +2,7 @@ import { parseJson, property } from "../host/json.ts";
 import { Any } from "../runtime/gen/google/protobuf/any.ts";
 import type { BoltBucket, Wanted } from "./bolt/read-bolt.ts";
 import { parseSandboxMetadata } from "./containerd-facts.ts";
-import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types.ts";
+import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./types/runtime.ts";
 
 /** A record of containerd with what its file has beyond the types of the API. */
 export interface StoredContainer extends ContainerRecord {

@@ -2,7 +2,7 @@ import { parseJson, property } from "../host/json.ts";
 import { read, type Source } from "../host/source.ts";
 import { isFullId } from "./ids.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
-import type { MultusCache } from "./types.ts";
+import type { MultusCache } from "./types/cni.ts";
 
 export const DEFAULT_MULTUS_DIR = "/var/lib/cni/multus";
 

@@ -9,7 +9,7 @@ import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
-import type { CpuLimit, MultusConfig, MultusDaemon } from "./types.ts";
+import type { CpuLimit, MultusConfig, MultusDaemon } from "./types/cni.ts";
 
 /** A daemon that works answers within a millisecond. */
 const ANSWER_MS = 2000;

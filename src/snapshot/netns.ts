@@ -5,7 +5,7 @@ import { type DirEntry, describeKind, failedListing, listDirectory, MAX_ENTRIES 
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { errorLabel } from "../host/system-error.ts";
 import { eachPaced } from "./pace.ts";
-import type { NetnsEntry } from "./types.ts";
+import type { NetnsEntry } from "./types/cni.ts";
 
 export const DEFAULT_NETNS_DIR = "/run/netns";
 

@@ -5,7 +5,9 @@ import { readHostLocal } from "./host-local.ts";
 import { type MetadataFile, readMetadataFile } from "./metadata-file.ts";
 import { readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
-import type { Boot, CniFacts, ProcessFacts } from "./types.ts";
+import type { CniFacts } from "./types/cni.ts";
+import type { ProcessFacts } from "./types/processes.ts";
+import type { Boot } from "./types/snapshot.ts";
 
 /** What can be known of a node without asking its runtime. */
 export interface OfflineFacts {

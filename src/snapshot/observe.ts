@@ -26,7 +26,8 @@ import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
-import type { CniDirs, ContainerdFacts, CriFacts, Runtime, Snapshot } from "./types.ts";
+import type { CniDirs, ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
+import type { Snapshot } from "./types/snapshot.ts";
 
 export interface ObserveOptions {
   /** Which log lines are kept: the catalogue of failure classes decides. */

@@ -1,6 +1,6 @@
 import { hostPath } from "../host/host-paths.ts";
 import { procLink, readProcFile } from "../host/proc-fs.ts";
-import type { PidNamespace } from "./types.ts";
+import type { PidNamespace } from "./types/snapshot.ts";
 
 /** Of a problem in a report, and of an action that was refused. */
 export const FOREIGN_PID_NAMESPACE = "foreign-pid-namespace";

@@ -7,7 +7,7 @@ import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import { isRuntimeName } from "./runtime-process.ts";
 import type { ProcessProver } from "./trusted-process.ts";
-import type { PluginOrigin } from "./types.ts";
+import type { PluginOrigin } from "./types/processes.ts";
 
 interface PluginQuestion {
   readonly root: string;

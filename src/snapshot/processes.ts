@@ -12,7 +12,7 @@ import type { ProcessTable } from "./process-table.ts";
 import { type ProcessTraces, readTraces } from "./process-traces.ts";
 import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";
 import { isRootsService, type ProcessProver, processProver } from "./trusted-process.ts";
-import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types.ts";
+import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types/processes.ts";
 
 /** The runtime whose sandboxes are scanned: what belongs to any other on the same machine is left alone. */
 export interface OurRuntime {

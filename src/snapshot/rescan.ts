@@ -3,7 +3,8 @@ import { basename, dirname } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
-import type { ContainerdFacts, Snapshot } from "./types.ts";
+import type { ContainerdFacts } from "./types/runtime.ts";
+import type { Snapshot } from "./types/snapshot.ts";
 
 /**
  * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.

@@ -12,7 +12,7 @@ import {
 import { absent, failed, type Oddity, read, type Source } from "../host/source.ts";
 import { type SandboxId } from "./ids.ts";
 import { eachPaced } from "./pace.ts";
-import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types.ts";
+import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";
 
 /** A directory of the node where plugins or libcni keep one file per sandbox. */
 export interface ScratchDir {

@@ -13,7 +13,7 @@ import type { ActionOutcome, ActionResult } from "../../src/heal/execution/run-a
 import { type Outcome, ok } from "../../src/heal/outcome.ts";
 import type { Planned } from "../../src/heal/pipeline.ts";
 import type { Plan, PlannedAction } from "../../src/plan/plan.ts";
-import type { Snapshot } from "../../src/snapshot/types.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, type NodeParts, snapshotOf } from "../support/snapshot-builder.ts";
 import { freshState } from "./metrics/agent-state.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type ClusterSide, clusterSide } from "../../src/agent/cluster-side.ts";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { openStore } from "../../src/agent/store.ts";
-import type { Kubernetes } from "../../src/snapshot/types.ts";
+import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
 import { ENDING } from "../fleet/actions.ts";
 import { type MirrorRig, mirrorRig } from "../kube/mirror-rig.ts";
 import { freshState } from "./metrics/agent-state.ts";

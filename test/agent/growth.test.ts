@@ -3,7 +3,7 @@ import { GrowthMeter } from "../../src/agent/growth.ts";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { Scanned } from "../../src/heal/pipeline.ts";
 import { failed, read } from "../../src/host/source.ts";
-import type { Snapshot } from "../../src/snapshot/types.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { AT_ONCE, ago, containerOf, NOW, sandboxOf, snapshotOf } from "../support/snapshot-builder.ts";
 
 interface Node {

@@ -3,7 +3,8 @@ import { type Diagnosis, diagnose } from "../../src/diagnose/diagnose.ts";
 import { absent } from "../../src/host/source.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { sandboxName } from "../../src/snapshot/ids.ts";
-import { type Holds, type KnownPod, ZERO_TIME } from "../../src/snapshot/types.ts";
+import type { Holds, KnownPod } from "../../src/snapshot/types/kubernetes.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   addressOf,

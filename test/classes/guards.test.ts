@@ -12,7 +12,9 @@ import {
 import { viewOf } from "../../src/evidence/view.ts";
 import { absent, failed } from "../../src/host/source.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import { type KnownPod, type Kubernetes, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
+import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import {
   ago,
   containerOf,

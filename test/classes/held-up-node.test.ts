@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { read } from "../../src/host/source.ts";
-import type { CniDaemon, PluginProcess, Snapshot } from "../../src/snapshot/types.ts";
+import type { CniDaemon } from "../../src/snapshot/types/cni.ts";
+import type { PluginProcess } from "../../src/snapshot/types/processes.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { ContainerExit, ContainerRecord, Kubernetes, NetnsEntry } from "../../src/snapshot/types.ts";
+import type { NetnsEntry } from "../../src/snapshot/types/cni.ts";
+import type { Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import type { ContainerExit, ContainerRecord } from "../../src/snapshot/types/runtime.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP } from "../../src/plan/policy.ts";
-import type { MultusDaemon } from "../../src/snapshot/types.ts";
+import type { MultusDaemon } from "../../src/snapshot/types/cni.ts";
 import { named } from "../support/diagnosed.ts";
 import { klog } from "../support/log-lines.ts";
 import {

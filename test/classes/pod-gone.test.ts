@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { ContainerExit, KnownPod, Kubernetes, Sandbox } from "../../src/snapshot/types.ts";
+import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import type { ContainerExit, Sandbox } from "../../src/snapshot/types/runtime.ts";
 import {
   AT_ONCE,
   ago,

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import type { KeptReason } from "../../src/evidence/kept-reason.ts";
 import { viewOf } from "../../src/evidence/view.ts";
-import type { ContainerExit, KnownPod, Kubernetes } from "../../src/snapshot/types.ts";
+import type { KnownPod, Kubernetes } from "../../src/snapshot/types/kubernetes.ts";
+import type { ContainerExit } from "../../src/snapshot/types/runtime.ts";
 import {
   containerOf,
   FINISHED,

@@ -7,7 +7,7 @@ import { doneInWords } from "../../src/report/done-words.ts";
 import { renderPlan } from "../../src/report/plan.ts";
 import type { CsiSocket } from "../../src/snapshot/csi-socket.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types.ts";
+import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types/kubernetes.ts";
 import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
 import {
   AT_ONCE,

@@ -5,7 +5,9 @@ import { sandboxId } from "../../src/snapshot/ids.ts";
 import type { MetadataFile } from "../../src/snapshot/metadata-file.ts";
 import type { StoredContainer } from "../../src/snapshot/metadata-records.ts";
 import type { OfflineFacts } from "../../src/snapshot/observe-offline.ts";
-import type { ProcessFacts, ResultFile, SandboxRecord } from "../../src/snapshot/types.ts";
+import type { ResultFile } from "../../src/snapshot/types/cni.ts";
+import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
+import type { SandboxRecord } from "../../src/snapshot/types/runtime.ts";
 
 const PATH = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db";
 const CREATED = new Date("2026-01-02T03:04:05Z");

@@ -17,7 +17,7 @@ import { sandboxId } from "../../src/snapshot/ids.ts";
 import { type MetadataFile, readMetadataFile } from "../../src/snapshot/metadata-file.ts";
 import { neededRecords, storedRecords } from "../../src/snapshot/metadata-records.ts";
 import { observeOffline } from "../../src/snapshot/observe-offline.ts";
-import type { ContainerdFacts } from "../../src/snapshot/types.ts";
+import type { ContainerdFacts } from "../../src/snapshot/types/runtime.ts";
 import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 
 const containerd2 = NO_REAL_NODE === undefined ? await ensureContainerd2() : { available: false };

@@ -3,7 +3,7 @@ import { sortSandboxes } from "../../src/evidence/candidates.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { failed } from "../../src/host/source.ts";
 import type { SignOfLife } from "../../src/liveness/liveness.ts";
-import type { Snapshot } from "../../src/snapshot/types.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { containerdLine, klog } from "../support/log-lines.ts";
 import {
   containerOf,

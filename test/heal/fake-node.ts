@@ -16,7 +16,9 @@ import type { OpenCluster } from "../../src/kube/open-cluster.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
-import type { CniConfig, ContainerdFacts, ProcessFacts, Task } from "../../src/snapshot/types.ts";
+import type { CniConfig } from "../../src/snapshot/types/cni.ts";
+import type { ProcessFacts } from "../../src/snapshot/types/processes.ts";
+import type { ContainerdFacts, Task } from "../../src/snapshot/types/runtime.ts";
 import type { Workshop } from "./workshop.ts";
 
 export type FakeProcesses = Source<ProcessFacts> | Partial<ProcessFacts>;

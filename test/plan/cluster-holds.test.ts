@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
-import type { Holds } from "../../src/snapshot/types.ts";
+import type { Holds } from "../../src/snapshot/types/kubernetes.ts";
 import {
   AT_ONCE,
   containerOf,

@@ -7,7 +7,9 @@ import { obstaclesOf, sweepAfter } from "../../src/plan/obstacles.ts";
 import { behindTheirPlugin, csiOf } from "../../src/plan/order.ts";
 import type { PlannedAction } from "../../src/plan/plan.ts";
 import { clockDoubtInWords, doubtAboutClock } from "../../src/plan/policy.ts";
-import { type KnownPod, type Snapshot, ZERO_TIME } from "../../src/snapshot/types.ts";
+import type { KnownPod } from "../../src/snapshot/types/kubernetes.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import {
   addressOf,
   idOf,

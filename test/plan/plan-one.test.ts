@@ -11,7 +11,7 @@ import { viewOf } from "../../src/evidence/view.ts";
 import { unfinishedFindings } from "../../src/plan/obstacles.ts";
 import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
-import type { Snapshot } from "../../src/snapshot/types.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { containerdLine } from "../support/log-lines.ts";
 import {
   containerOf,

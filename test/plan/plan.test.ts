@@ -4,7 +4,7 @@ import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../src/plan/policy.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { Sandbox } from "../../src/snapshot/types.ts";
+import type { Sandbox } from "../../src/snapshot/types/runtime.ts";
 import { diagnosed } from "../support/diagnosed.ts";
 import {
   AT_ONCE,

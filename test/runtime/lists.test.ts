@@ -6,7 +6,7 @@ import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import { PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { listAllContainers, listAllSandboxes, type PodHint } from "../../src/runtime/lists.ts";
-import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const CALL = { timeoutMs: 60_000 };

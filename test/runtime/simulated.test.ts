@@ -12,7 +12,7 @@ import { openContainerd } from "../../src/runtime/containerd.ts";
 import { type CriClient, openCri } from "../../src/runtime/cri.ts";
 import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxName } from "../../src/snapshot/ids.ts";
-import { ZERO_TIME } from "../../src/snapshot/types.ts";
+import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const CALL = { timeoutMs: 30_000 };

@@ -5,7 +5,7 @@ import { valueOr } from "../../src/host/source.ts";
 import { withDaemonConfig } from "../../src/snapshot/cni-facts.ts";
 import { readMultusDaemon } from "../../src/snapshot/multus-health.ts";
 import { readProcessTable } from "../../src/snapshot/process-table.ts";
-import type { MultusConfig } from "../../src/snapshot/types.ts";
+import type { MultusConfig } from "../../src/snapshot/types/cni.ts";
 import { ownProcess } from "../support/process-owner.ts";
 import { fill, ID, tempDir } from "./temp-dir.ts";
 

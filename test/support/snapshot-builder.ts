@@ -4,24 +4,25 @@ import { containerId, podUid, type SandboxId, sandboxId, sandboxName } from "../
 import type {
   AddressLease,
   CniConfig,
+  FileHealth,
+  MultusFile,
+  NetnsEntry,
+  ResultFile,
+  ScratchFile,
+} from "../../src/snapshot/types/cni.ts";
+import type { PluginProcess, ShimProcess } from "../../src/snapshot/types/processes.ts";
+import type {
   Container,
   ContainerExit,
   ContainerRecord,
-  FileHealth,
   Lease,
-  MultusFile,
-  NetnsEntry,
-  PluginProcess,
-  ResultFile,
   RuntimeCondition,
   Sandbox,
   SandboxMetadata,
   SandboxRecord,
-  ScratchFile,
-  ShimProcess,
-  Snapshot,
   Task,
-} from "../../src/snapshot/types.ts";
+} from "../../src/snapshot/types/runtime.ts";
+import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 
 /** The moment of every hand-made snapshot; the machine has been up for an hour and its runtime for nearly as long. */
 export const NOW = new Date("2026-03-01T12:00:00Z");

@@ -3,7 +3,7 @@ import { placesAt } from "../../distributions/index.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { valueOr } from "../../host/source.ts";
 import { watchDirectories as watchFiles } from "../../keeper/directory-watch.ts";
-import type { Snapshot } from "../../snapshot/types.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { followRuntime } from "./runtime-events.ts";

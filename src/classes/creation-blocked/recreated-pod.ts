@@ -2,7 +2,7 @@ import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { PodRef, SandboxId } from "../../snapshot/ids.ts";
-import type { KnownPod } from "../../snapshot/types.ts";
+import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
 
 /** A recreated pod has another uid, and with it another, free name. */
 export const RECREATE_BY_CONSENT: readonly string[] = [

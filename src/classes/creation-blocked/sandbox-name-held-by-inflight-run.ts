@@ -6,7 +6,7 @@ import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
-import type { PluginProcess } from "../../snapshot/types.ts";
+import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
 import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 

@@ -2,7 +2,7 @@ import type { Detected } from "../../evidence/finding.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { sandboxId } from "../../snapshot/ids.ts";
-import type { ProcessFacts, ShimProcess } from "../../snapshot/types.ts";
+import type { ProcessFacts, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const shimLeak: FailureClass = {

@@ -15,7 +15,7 @@ import { removalReports } from "../../evidence/reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { Sandbox } from "../../snapshot/types.ts";
+import type { Sandbox } from "../../snapshot/types/runtime.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const deadAfterCrash: FailureClass = {

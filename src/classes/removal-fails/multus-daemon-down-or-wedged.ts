@@ -8,7 +8,8 @@ import { MULTUS } from "../../evidence/versions/multus.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { MultusDaemon, PluginProcess } from "../../snapshot/types.ts";
+import type { MultusDaemon } from "../../snapshot/types/cni.ts";
+import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const multusDaemonDownOrWedged: FailureClass = {

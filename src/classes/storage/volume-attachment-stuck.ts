@@ -2,7 +2,7 @@ import { type Detected, type Evidence, namedPods } from "../../evidence/finding.
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { KnownPod } from "../../snapshot/types.ts";
+import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
 import type { AttacherLease, UnattachedVolume } from "../../snapshot/unattached-volume.ts";
 import type { FailureClass } from "../failure-class.ts";
 

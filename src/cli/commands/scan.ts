@@ -10,7 +10,7 @@ import { type LiveRun, ownIdentity } from "../../heal/locks/run-lock.ts";
 import { asBeingHealed } from "../../report/being-healed.ts";
 import { buildReport } from "../../report/build.ts";
 import type { NodeReport, ReportedFinding } from "../../report/node-report.ts";
-import type { Snapshot } from "../../snapshot/types.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { list, onOff, takeLayout, targetsParameter, text } from "../flag-kinds.ts";
 import type { Io } from "../io.ts";

@@ -1,4 +1,4 @@
-import type { MultusConfig } from "../../snapshot/types.ts";
+import type { MultusConfig } from "../../snapshot/types/cni.ts";
 
 /** What multus does differs by release; a node does not show its version, so these are printed and not compared. */
 export const MULTUS = {

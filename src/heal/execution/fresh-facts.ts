@@ -10,7 +10,8 @@ import { parseResultName } from "../../snapshot/cni-results.ts";
 import { readContainerd, readTasks } from "../../snapshot/containerd-facts.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
 import { type OurRuntime, readProcesses } from "../../snapshot/processes.ts";
-import type { ContainerdFacts, ProcessFacts, Task } from "../../snapshot/types.ts";
+import type { ProcessFacts } from "../../snapshot/types/processes.ts";
+import type { ContainerdFacts, Task } from "../../snapshot/types/runtime.ts";
 
 /**
  * Facts about the whole node that are never older than a moment: many proofs at once share one reading. A runtime goes

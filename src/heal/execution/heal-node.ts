@@ -4,7 +4,7 @@ import type { Finding } from "../../evidence/finding.ts";
 import { valueOr } from "../../host/source.ts";
 import type { OpenCluster } from "../../kube/open-cluster.ts";
 import type { Plan, PlannedAction } from "../../plan/plan.ts";
-import type { Snapshot } from "../../snapshot/types.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { ActionResult } from "./run-action.ts";
 import { type PlanTools, runPlan } from "./run-plan.ts";
 import { cniBinDirsOf, openRuntime, type RuntimeAccess } from "./runtime-access.ts";

@@ -4,7 +4,7 @@ import { type Reference, referenceTo } from "../../liveness/reference.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { Task } from "../../snapshot/types.ts";
+import type { Task } from "../../snapshot/types/runtime.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { Sleep, Waits } from "./waits.ts";
 

@@ -1,7 +1,7 @@
 import { valueOr } from "../../host/source.ts";
 import { type ContainerdClient, openContainerd } from "../../runtime/containerd.ts";
 import { type CriClient, openCri } from "../../runtime/cri.ts";
-import type { Snapshot } from "../../snapshot/types.ts";
+import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { type FreshFacts, freshFacts } from "./fresh-facts.ts";
 import { type RemovalVerifier, removalVerifier } from "./removal-verifier.ts";
 import { DEFAULT_WAITS, type Waits } from "./waits.ts";

@@ -7,7 +7,7 @@ import type { CriClient } from "../../runtime/cri.ts";
 import { PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { parseStat } from "../../snapshot/proc-parse.ts";
-import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types.ts";
+import type { ProcessFacts, ProcessRef, ShimProcess } from "../../snapshot/types/processes.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Sleep, Waits } from "../execution/waits.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";

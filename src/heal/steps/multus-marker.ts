@@ -8,7 +8,7 @@ import { resolveOnHost } from "../../host/host-paths.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { MULTUS_MARKER } from "../../snapshot/multus-cache.ts";
-import type { CniConfig } from "../../snapshot/types.ts";
+import type { CniConfig } from "../../snapshot/types/cni.ts";
 import { type ProofTools, proveDead } from "../execution/prove.ts";
 import { canonicalPath, sha256Of } from "../files/file-identity.ts";
 import { healReasonInWords } from "../heal-reason.ts";

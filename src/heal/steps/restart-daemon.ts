@@ -6,7 +6,7 @@ import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cr
 import { readMultusDaemon } from "../../snapshot/multus-health.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
 import { readProcessTable } from "../../snapshot/process-table.ts";
-import type { CniConfig, MultusDaemon } from "../../snapshot/types.ts";
+import type { CniConfig, MultusDaemon } from "../../snapshot/types/cni.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Sleep, Waits } from "../execution/waits.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";

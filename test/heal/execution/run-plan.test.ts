@@ -7,7 +7,7 @@ import type { CallOptions } from "../../../src/runtime/call.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
-import type { CniConfig, MultusConfig } from "../../../src/snapshot/types.ts";
+import type { CniConfig, MultusConfig } from "../../../src/snapshot/types/cni.ts";
 import { type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
 import { makeWorkshop, type Workshop } from "../workshop.ts";
 

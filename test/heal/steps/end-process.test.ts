@@ -7,7 +7,8 @@ import { type EndProcessTools, endProcess } from "../../../src/heal/steps/end-pr
 import { failed } from "../../../src/host/source.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { parseStat } from "../../../src/snapshot/proc-parse.ts";
-import type { ContainerdFacts, PluginProcess, ShimProcess } from "../../../src/snapshot/types.ts";
+import type { PluginProcess, ShimProcess } from "../../../src/snapshot/types/processes.ts";
+import type { ContainerdFacts } from "../../../src/snapshot/types/runtime.ts";
 import { idOf, pluginFor, recordOf, shimOf } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, type FakeProcesses, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { restartDaemon } from "../../../src/heal/steps/restart-daemon.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { containerId } from "../../../src/snapshot/ids.ts";
-import type { CniConfig, MultusDaemon } from "../../../src/snapshot/types.ts";
+import type { CniConfig, MultusDaemon } from "../../../src/snapshot/types/cni.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";

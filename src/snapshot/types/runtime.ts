@@ -1,0 +1,115 @@
+import type { ContainerId, PodRef, SandboxId } from "../ids.ts";
+
+export interface Runtime {
+  readonly endpoint: string;
+  readonly reachable: boolean;
+  readonly name: string;
+  readonly version: string;
+  /** The server process behind the socket, when it could be found. */
+  readonly process?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
+}
+
+export interface CriFacts {
+  readonly conditions: readonly RuntimeCondition[];
+  /** Directories the runtime itself names in its verbose status; missing where it names none (CRI-O). */
+  readonly cniDirs?: CniDirs;
+  /** Status was not answered within this time, while Version and the lists were. */
+  readonly statusHangsMs?: number;
+  readonly sandboxes: readonly Sandbox[];
+  readonly containers: readonly Container[];
+}
+
+export interface RuntimeCondition {
+  readonly type: string;
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface CniDirs {
+  readonly conf: string;
+  readonly bin: readonly string[];
+}
+
+export type SandboxState = "ready" | "notReady";
+
+export interface Sandbox {
+  readonly id: SandboxId;
+  readonly pod: PodRef;
+  readonly state: SandboxState;
+  /** Nanoseconds since 1970 as the runtime gave them. See ZERO_TIME for what a half-made sandbox carries. */
+  readonly createdAt: bigint;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Go's zero time in Unix nanoseconds after int64 overflow: a sandbox that was never completely created. */
+export const ZERO_TIME = -6795364578871345152n;
+
+export type ContainerState = "created" | "running" | "exited" | "unknown";
+
+export interface Container {
+  readonly id: ContainerId;
+  readonly sandboxId: SandboxId;
+  readonly name: string;
+  readonly attempt: number;
+  readonly state: ContainerState;
+  readonly createdAt: bigint;
+  readonly labels: Readonly<Record<string, string>>;
+  /** How it ended. Read only for containers of sandboxes that are not ready: it is not needed for the others. */
+  readonly exit?: ContainerExit;
+  /** It should have been read and was not: a ghost may hide behind it. */
+  readonly endUnread?: true;
+}
+
+export interface ContainerExit {
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly finishedAt: bigint;
+  readonly logPath: string;
+}
+
+/** containerd's own view: what CRI cannot list. */
+export interface ContainerdFacts {
+  readonly records: readonly ContainerRecord[];
+  readonly tasks: readonly Task[];
+  readonly leases: readonly Lease[];
+  /** The 2.x sandbox store; empty on 1.x, which has none. */
+  readonly sandboxes: readonly SandboxRecord[];
+}
+
+export interface ContainerRecord {
+  readonly id: string;
+  readonly kind: "sandbox" | "container" | "other";
+  readonly createdAt: Date | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** From the CRI extension of a sandbox record, where it could be decoded. */
+  readonly sandbox?: SandboxMetadata;
+}
+
+/** What the CRI plugin stores with a sandbox: its reserved name and its network. */
+export interface SandboxMetadata {
+  readonly name: string;
+  readonly netnsPath: string;
+  readonly hostNetwork: boolean;
+  /** Whether CNI ADD completed: from then on containerd insists on a successful DEL. */
+  readonly hasCniResult: boolean;
+}
+
+export interface SandboxRecord {
+  readonly id: string;
+  readonly createdAt: Date | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sandbox?: SandboxMetadata;
+}
+
+export interface Task {
+  readonly containerId: string;
+  readonly pid: number;
+  readonly status: "unknown" | "created" | "running" | "stopped" | "paused" | "pausing";
+}
+
+export interface Lease {
+  readonly id: string;
+  readonly createdAt: Date | undefined;
+}

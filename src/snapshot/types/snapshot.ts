@@ -1,0 +1,59 @@
+import type { Source } from "../../host/source.ts";
+import type { CsiSocket } from "../csi-socket.ts";
+import type { KernelFacts } from "../kernel-facts.ts";
+import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
+import type { Kubernetes } from "./kubernetes.ts";
+import type { ProcessFacts } from "./processes.ts";
+import type { ContainerdFacts, CriFacts, Runtime } from "./runtime.ts";
+
+/** Everything unghost knows about a node at one moment. Built once by observe(), never changed later. */
+export interface Snapshot {
+  readonly node: string;
+  readonly observedAt: Date;
+  readonly boot: Source<Boot>;
+  readonly runtime: Runtime;
+  readonly cri: Source<CriFacts>;
+  readonly containerd: Source<ContainerdFacts>;
+  readonly cni: CniFacts;
+  readonly netns: Source<readonly NetnsEntry[]>;
+  readonly processes: Source<ProcessFacts>;
+  /** Whether the pids in `processes` may be signalled; missing where it was not checked. */
+  readonly pidNamespace?: PidNamespace;
+  readonly logs: Source<LogFacts>;
+  readonly kubernetes: Kubernetes;
+  /** Missing where no plugin is slow and no failed one is reported. */
+  readonly cniDaemons?: Source<readonly CniDaemon[]>;
+  /** The daemon of thick multus; missing where multus is not the network, or is thin. */
+  readonly multusDaemon?: MultusDaemon;
+  /** Missing where there was no reason to check. */
+  readonly csi?: Source<readonly CsiSocket[]>;
+  /** Absent on a node where nothing is dead or restarts: it is not needed there. */
+  readonly kernel?: Source<KernelFacts>;
+}
+
+/** The machine's identity for this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
+export interface Boot {
+  readonly id: string;
+  readonly uptimeSeconds: number;
+  /** Wall clock minus uptime: right only while the wall clock is. */
+  readonly startedAt: Date;
+}
+
+/** Lines of the runtime's and kubelet's logs that name a sandbox or a blocked name. */
+export interface LogFacts {
+  readonly places: readonly string[];
+  readonly lines: readonly LogLine[];
+}
+
+export interface LogLine {
+  readonly place: string;
+  readonly text: string;
+}
+
+/**
+ * Whether a pid read below `<root>/proc` names the same process to kill(2) as it does there.
+ * - `own`: it does.
+ * - `foreign`: that /proc shows another pid namespace. Its pids may be read, and must never be signalled: here they name
+ *   other processes.
+ */
+export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
