@@ -156,7 +156,7 @@ export type NodeFlags = FlagValues<typeof nodeFlags>;
 
 const { stateDir, hostRoot, config, output } = nodeFlags;
 
-/** Of the commands that read the journal and the quarantine, and ask nobody about the node. */
+/** Of the commands that read the journal and the quarantine, and do not scan the node. */
 export const stateFlags = { stateDir, hostRoot, config, output };
 
 export type StateFlags = Pick<NodeFlags, keyof typeof stateFlags>;
