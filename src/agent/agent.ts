@@ -69,7 +69,8 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const attempts = openAttempts({
     ...session,
     stamp: () => stampNow(session.hostRoot),
-    onProblem: (problem) => log.warn({ problem }, "saving attempts failed"),
+    onProblem: (problem, failed) =>
+      log.warn({ problem }, `${failed === "read" ? "reading" : "saving"} attempts failed`),
   });
   const cluster = clusterSide({
     ...options.observe,

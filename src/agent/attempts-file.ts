@@ -49,7 +49,7 @@ export interface AttemptsOptions {
   readonly uid: number;
   readonly stamp: () => Stamp;
   /** Reported when it changes. Attempts that cannot be written still count while this process lives. */
-  readonly onProblem: (problem: string) => void;
+  readonly onProblem: (problem: string, failed: "read" | "write") => void;
 }
 
 export interface KeptAttempts {
@@ -65,7 +65,7 @@ export interface KeptAttempts {
 export function openAttempts(options: AttemptsOptions): KeptAttempts {
   const { stateDir, stamp, onProblem } = options;
   const remembered = readAttempts(stateDir, stamp(), performance.now());
-  if ("problem" in remembered) onProblem(remembered.problem);
+  if ("problem" in remembered) onProblem(remembered.problem, "read");
   const writer = openWriter(options, () => book.ifEndedNow(performance.now()));
   const book = new AttemptBook("ledger" in remembered ? remembered.ledger : undefined, writer.changed);
   return { book, close: writer.close };
@@ -105,7 +105,7 @@ function openWriter(
   async function write(): Promise<void> {
     isChanged = false;
     const problem = await writeAttempts(stateDir, uid, { stamp: stamp(), nowMs: performance.now(), ledger: ledger() });
-    if (problem !== undefined && problem !== reported) onProblem(problem);
+    if (problem !== undefined && problem !== reported) onProblem(problem, "write");
     reported = problem;
   }
 

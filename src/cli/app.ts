@@ -1,26 +1,31 @@
-import { type Application, buildApplication, type RouteMap, run, type StricliProcess, text_en } from "@stricli/core";
+import {
+  type Application,
+  ArgumentScannerError,
+  buildApplication,
+  formatMessageForArgumentScannerError,
+  type RouteMap,
+  run,
+  type StricliProcess,
+  text_en,
+} from "@stricli/core";
 import { printable } from "../host/printable.ts";
-import { COMMAND_NAMES, type Context, routesFor } from "./commands/index.ts";
+import { type Context, routesFor } from "./commands/index.ts";
 import { COMPLETE } from "./completion/scripts.ts";
-import { didYouMean } from "./config/suggest.ts";
+import { nearestOf } from "./config/suggest.ts";
 import { ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
+import { noSuchCommand } from "./no-such-command.ts";
 import { SETTING_KEYS } from "./node-settings.ts";
 import { SettingsError } from "./setting-values.ts";
 import { environmentName } from "./settings.ts";
 import { VERSION } from "./version.ts";
 
-/** A mistyped word must never lead to a command that changes the node. */
-const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall"];
-
 function application(routes: RouteMap<Context>, verbose: boolean): Application<Context> {
   const text = {
     ...text_en,
     exceptionWhileRunningCommand: (thrown: unknown) => failureSentence(thrown, verbose),
-    noCommandRegisteredForInput: ({ input }: { readonly input: string }) => {
-      const harmless = COMMAND_NAMES.filter((name) => !CHANGES_THE_NODE.includes(name));
-      return `unghost: there is no command "${input}"${didYouMean(input, harmless)}. unghost help lists the commands.`;
-    },
+    noCommandRegisteredForInput: ({ input }: { readonly input: string }) => noSuchCommand(input),
+    exceptionWhileParsingArguments: (thrown: unknown) => `unghost: ${printable(argumentMistake(thrown))}`,
   };
   return buildApplication(routes, {
     name: "unghost",
@@ -64,6 +69,17 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   const code = Number(world.exitCode ?? ExitCode.ok);
   // Below zero are stricli's own, for command lines that it could not make sense of.
   return code < 0 ? ExitCode.usage : code;
+}
+
+/** What is wrong with the command line. */
+function argumentMistake(thrown: unknown): string {
+  if (!(thrown instanceof ArgumentScannerError)) return thrown instanceof Error ? thrown.message : String(thrown);
+  const message = formatMessageForArgumentScannerError(thrown, {
+    FlagNotFoundError: ({ input, corrections: [nearest] }) =>
+      `unknown flag --${input}${nearest === undefined ? "" : `, did you mean --${nearest}?`}`,
+    AliasNotFoundError: ({ input }) => `unknown flag -${input}`,
+  });
+  return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
 /** The message of a command that threw: one sentence with the next step. The stack is for verbose output. */
@@ -116,5 +132,13 @@ async function unknownVariables(env: Readonly<Record<string, string | undefined>
   const known = [...shared, ...AGENT_FLAG_KEYS.map(environmentName)];
   return unread
     .filter((name) => !known.includes(name))
-    .map((name) => `${name} is not a setting${didYouMean(name, known)}`);
+    .map((name) => {
+      const nearest = nearestOf(withoutPrefix(name), known.map(withoutPrefix));
+      return `${name} is not a setting${nearest === undefined ? "" : `; did you mean UNGHOST_${nearest}?`}`;
+    });
+}
+
+/** What all of them begin with makes none of them more alike. */
+function withoutPrefix(name: string): string {
+  return name.slice("UNGHOST_".length);
 }

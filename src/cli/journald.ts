@@ -6,7 +6,7 @@ const LONGEST_MS = 120_000;
 const LAST_MS = 5000;
 
 /**
- * Hands the newest lines of the journal to `read`. Returns what went wrong, for people, or undefined.
+ * Hands the newest lines of kubelet's and the runtimes' units in journald to `read`. Returns what went wrong, for people, or undefined.
  */
 export async function journaldLines(
   env: Readonly<Record<string, string | undefined>>,
@@ -33,7 +33,7 @@ export async function journaldLines(
     if (end.kind === "not-started") {
       const reason =
         "code" in end.error && end.error.code === "ENOENT" ? "journalctl is not on this machine" : end.error.message;
-      return `Could not read the journal: ${reason}. Give the log as a file, or on stdin with -.`;
+      return `Could not read journald: ${reason}. Give the log as a file, or on stdin with -.`;
     }
     if (end.kind === "exited" && end.code === 0) return undefined;
     return `journalctl ${describeEnd(end)}: ${complaint.trim() || "no message"}`;

@@ -10,12 +10,12 @@ import type { Raw } from "./setting-values.ts";
 const PLACES = {
   runtimeEndpoint: {
     ...kinds.endpoint,
-    flag: text("Socket of the container runtime (default: found by itself)", "unix://PATH"),
-    meaning: "Socket of the container runtime. None: found by itself.",
+    flag: text("Socket of the container runtime (default: detected)", "unix://PATH"),
+    meaning: "Socket of the container runtime. None: detected.",
   },
   cniCacheDir: {
     ...kinds.absolutePath("/var/lib/cni"),
-    flag: text("Where libcni, multus, flannel and host-local keep their files", "DIR"),
+    flag: text("Where libcni, multus, flannel and host-local keep their files (default /var/lib/cni)", "DIR"),
     meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
   /** Where multus keeps its delegate cache; by default from its own configuration. */
@@ -26,12 +26,12 @@ const PLACES = {
   },
   stateDir: {
     ...kinds.absolutePath("/var/lib/unghost"),
-    flag: text("Where unghost keeps its journal and quarantine", "DIR"),
+    flag: text("Where unghost keeps its journal and quarantine (default /var/lib/unghost)", "DIR"),
     meaning: "Journal, quarantine, and what the agent remembers.",
   },
   kubeconfig: {
     ...kinds.plainText(() => undefined, "path"),
-    flag: text("Credentials for the Kubernetes API", "FILE"),
+    flag: text("Credentials for the Kubernetes API (default: those of the pod, else kubelet's)", "FILE"),
     meaning: "Credentials for the Kubernetes API. None: those of the pod, else kubelet's.",
   },
   node: {
@@ -47,7 +47,7 @@ const PLACES = {
   },
   hostRoot: {
     ...kinds.absolutePath("/"),
-    flag: text("Where the host's file system is mounted (for containers)", "DIR"),
+    flag: text("Where the host's file system is mounted, in a container (default /)", "DIR"),
     meaning: "Where the host's file system is mounted, for containers.",
   },
 } as const;
@@ -55,7 +55,7 @@ const PLACES = {
 const BEHAVIOUR = {
   output: {
     ...kinds.outputFormat,
-    flag: text("table, json or yaml", "FORMAT"),
+    flag: text("table, json or yaml (default table)", "FORMAT"),
     meaning: "How reports are printed.",
   },
   /** Timeout per data source of a scan. Actions have timeouts of their own. Nothing answers faster than 10 ms. */
@@ -147,7 +147,11 @@ function nameOf(key: SettingKey): string {
 }
 
 /** The flags every node command knows. */
-export const nodeFlags = { ...flagsOf(PLACES), config: text("Configuration file", "FILE"), ...flagsOf(BEHAVIOUR) };
+export const nodeFlags = {
+  ...flagsOf(PLACES),
+  config: text("Configuration file (default /etc/unghost/config.yaml)", "FILE"),
+  ...flagsOf(BEHAVIOUR),
+};
 
 export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
 

@@ -3,8 +3,11 @@ export interface Column {
   readonly heading: string;
   /** Missing: as wide as its widest cell, always. `middle` keeps both ends, which distinguish names. */
   readonly shorten?: { readonly keep: "start" | "middle"; readonly comfortable: number; readonly least: number };
-  /** `early`: before anything is shortened to its least, the last column first. `late`: after that. Missing: never. */
-  readonly drop?: "early" | "late";
+  /**
+   * `early`: before anything is shortened to its least. `late`: after that. `last`: when that was not enough. Of several
+   * the rightmost is dropped first. Missing: never.
+   */
+  readonly drop?: "early" | "late" | "last";
 }
 
 export interface Cell {
@@ -61,6 +64,7 @@ function fitted(columns: readonly Column[], natural: readonly number[], width: n
   dropWhileTooWide("early");
   if (total(shown) > width) bound("least");
   dropWhileTooWide("late");
+  dropWhileTooWide("last");
   // What is left over goes to those that were shortened, in order.
   let spare = width - total(shown);
   for (const [index, wanted] of natural.entries()) {

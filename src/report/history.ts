@@ -52,13 +52,14 @@ function problemLines(problems: readonly JournalProblem[]): readonly string[] {
 const COLUMNS: readonly Column[] = [
   { heading: "ID" },
   { heading: "WHEN" },
-  { heading: "BY", drop: "early" },
-  { heading: "RUN", drop: "early" },
+  { heading: "BY", drop: "late" },
+  { heading: "RUN", drop: "late" },
   { heading: "OUTCOME" },
   { heading: "ACTION", shorten: { keep: "start", comfortable: 18, least: 12 } },
   { heading: "ON", shorten: { keep: "middle", comfortable: 24, least: 10 } },
-  { heading: "CLASS", shorten: { keep: "start", comfortable: 16, least: 10 }, drop: "late" },
-  { heading: "UNDO", drop: "late" },
+  // `history ID` has it, and so has the plan that was shown before.
+  { heading: "CLASS", shorten: { keep: "start", comfortable: 16, least: 10 }, drop: "early" },
+  { heading: "UNDO", drop: "last" },
 ];
 
 /** Runs are distinguished by the end of their name; the beginning is the time, which is shown beside it. */
@@ -120,8 +121,11 @@ export function podOrTarget(record: HistoryRecord): string {
   return pod === undefined ? targetOf(record) : `${pod.namespace}/${pod.name}`;
 }
 
-function holdsFiles(record: HistoryRecord): boolean {
-  return isUndoable(record) || (record.action.kind === "save-logs" && record.outcome === "healed");
+/** Something of it lies in quarantine. */
+export function holdsFiles(record: HistoryRecord): boolean {
+  return (
+    isUndoable(record) || (record.action.kind === "save-logs" && record.state === "done" && record.outcome === "healed")
+  );
 }
 
 export function targetOf({ action, subject }: HistoryRecord): string {

@@ -30,7 +30,10 @@ export function renderTable(report: NodeReport, options: TableOptions): string {
   const { columns, verbose, colour } = options;
   const ink = paint(colour);
   const isGrouped = isTooMany(report.findings, options);
-  const body = [headLines(report, ink, columns), ...rows(report, isGrouped, ink, options)];
+  const body = [
+    headLines(report, ink, options.screenColumns ?? Number.POSITIVE_INFINITY),
+    ...rows(report, isGrouped, ink, options),
+  ];
   if (!verbose) {
     body.push(...pendingLines(report, options));
     if (report.problems.length > 0) body.push(renderProblems(report.problems, options));

@@ -42,25 +42,32 @@ export function wrap(text: string, columns: number, indent = ""): string {
   let line = " ".repeat(text.length - text.trimStart().length) + first;
   for (const word of words) {
     if (visibleLength(line) + 1 + visibleLength(word) > width) {
-      lines.push(line);
+      lines.push(line.trimEnd());
       line = indent + word;
     } else {
-      line = `${line} ${word}`;
+      // Of two spaces in a row the second ends up in front of a line that is broken there.
+      line = line === indent ? line + word : `${line} ${word}`;
     }
   }
   return [...lines, line].join("\n");
 }
 
-/** Side by side where they fit, three spaces apart; no command is broken. */
+/** Side by side where they fit, three spaces apart. A line that is too long breaks in front of its command. */
 export function inLines(parts: readonly string[], columns: number): readonly string[] {
   const lines: string[] = [];
   for (const part of parts) {
     const last = lines.at(-1);
     const joined = `${last}   ${part}`;
     if (last !== undefined && joined.length <= columns) lines[lines.length - 1] = joined;
-    else lines.push(part.length > columns ? wrap(part, columns, "  ") : part);
+    else lines.push(part.length > columns ? commandBelow(part, columns) : part);
   }
   return lines;
+}
+
+function commandBelow(part: string, columns: number): string {
+  const command = part.indexOf(": unghost ") + 1;
+  if (command === 0) return wrap(part, columns, "  ");
+  return `${wrap(part.slice(0, command), columns, "  ")}\n  ${part.slice(command + 1)}`;
 }
 
 export function visibleLength(text: string): number {

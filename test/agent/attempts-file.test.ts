@@ -18,12 +18,19 @@ afterEach(() => vi.useRealTimers());
 
 interface Opened extends KeptAttempts {
   readonly problems: readonly string[];
+  /** What failed, in the order of the problems. */
+  readonly failed: readonly string[];
 }
 
 function open(stateDir: string, stamp: Stamp = BOOT): Opened {
   const problems: string[] = [];
-  const kept = openAttempts({ stateDir, uid, stamp: () => stamp, onProblem: (problem) => problems.push(problem) });
-  return { ...kept, problems };
+  const failed: string[] = [];
+  const onProblem = (problem: string, what: string) => {
+    problems.push(problem);
+    failed.push(what);
+  };
+  const kept = openAttempts({ stateDir, uid, stamp: () => stamp, onProblem });
+  return { ...kept, problems, failed };
 }
 
 function fail({ book }: KeptAttempts, ...names: readonly string[]): void {
@@ -164,6 +171,7 @@ describe("a file that says nothing", () => {
     const kept = open(stateDir);
 
     expect([kept.book.ledger.size, kept.problems]).toEqual([0, [expect.stringContaining("retry budgets start again")]]);
+    expect(kept.failed).toEqual(["read"]);
   });
 
   test("is reported and replaced: too large, a directory, a file for a state directory", () => {
@@ -200,5 +208,6 @@ test("reports a directory that cannot be written once, and still counts attempts
   await kept.close();
 
   expect(kept.problems).toEqual([expect.stringContaining("is not a directory")]);
+  expect(kept.failed).toEqual(["write"]);
   expect(attemptsOn(kept, "a")).toHaveLength(3);
 });

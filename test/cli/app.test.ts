@@ -1,7 +1,11 @@
-import { expect, test } from "vitest";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/app.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { wantsColour } from "../../src/cli/io.ts";
+import { quarantineFile } from "../../src/heal/quarantine/quarantine.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../heal/workshop.ts";
 
 async function cli(args: readonly string[], env: Readonly<Record<string, string>> = {}, columns = 100) {
   let stdout = "";
@@ -103,6 +107,27 @@ test.each([
   expect([code, stderr]).toEqual([64, expect.stringMatching(sentence)]);
 });
 
+test.each([
+  [["scann"], 'unghost: there is no command "scann"; did you mean scan? unghost help lists the commands.\n'],
+  [["help", "scann"], 'unghost: there is no command "scann"; did you mean scan? unghost help lists the commands.\n'],
+  [["xyzzy"], 'unghost: there is no command "xyzzy". unghost help lists the commands.\n'],
+  [["scan", "--outptu", "json"], "unghost: unknown flag --outptu, did you mean --output?\n"],
+  [["scan", "-x"], "unghost: unknown flag -x\n"],
+  [["history", "--limit", "0"], 'unghost: failed to parse "0" for limit: "0" is not a whole number from 1 on\n'],
+])("%j is answered with one sentence", async (args, sentence) => {
+  expect((await cli(args)).stderr).toBe(sentence);
+});
+
+test("a variable like no setting gets no suggestion", async () => {
+  const { stderr } = await cli(["version"], { UNGHOST_FOO: "1", UNGHOST_MINAGE: "5s" });
+
+  expect(stderr.split("\n")).toEqual([
+    "unghost: warning: UNGHOST_FOO is not a setting",
+    "unghost: warning: UNGHOST_MINAGE is not a setting; did you mean UNGHOST_MIN_AGE?",
+    "",
+  ]);
+});
+
 test("a variable that nothing reads is reported, with the one that was meant", async () => {
   const { stderr } = await cli(["version"], {
     UNGHOST_TIMOUT: "1s",
@@ -140,4 +165,45 @@ test.each([
   [["completion", ""], "fish"],
 ])("completes %j", async (words, candidate) => {
   expect((await cli(["__complete", ...words])).stdout.split("\n")).toContain(candidate);
+});
+
+describe("completion on a node", () => {
+  let shop: Workshop;
+  beforeEach(async () => {
+    shop = await makeWorkshop();
+  });
+  afterEach(() => shop.remove());
+
+  async function complete(...words: readonly string[]): Promise<readonly string[]> {
+    const isOfJournal = ["history", "undo", "quarantine"].includes(words[0] ?? "");
+    const env: Record<string, string> = isOfJournal
+      ? { UNGHOST_STATE_DIR: shop.stateDir.root }
+      : { UNGHOST_HOST_ROOT: shop.caches };
+    return (await cli(["__complete", ...words], env)).stdout.split("\n").slice(0, -1);
+  }
+
+  test("offers pods and namespaces as Kubernetes names them, and no directory of another name", async () => {
+    const logs = join(shop.caches, "var/log/pods");
+    for (const name of ["shop_web-10_uid", "shop_web-2_uid", "db_pg-0_uid", "x_$(reboot)_uid", "other"])
+      mkdirSync(join(logs, name), { recursive: true });
+
+    expect(await complete("scan", "")).toEqual(["db/pg-0", "shop/web-2", "shop/web-10"]);
+    expect(await complete("heal", "shop/web-1")).toEqual(["shop/web-10"]);
+    expect(await complete("scan", "-n", "")).toEqual(["db", "shop"]);
+  });
+
+  test("offers every journal id to history, and to undo only those that can be undone", async () => {
+    const request = await shop.put("cbr0-abc-eth0", "{");
+    const quarantined = await quarantineFile(shop, { ...WHY, ...request });
+    const started = valueOf(await shop.journal.begin({ ...WHY, subject: { type: "sandbox" }, action: STOP }));
+
+    expect(await complete("history", "")).toHaveLength(2);
+    expect(await complete("history", "")).toContain(started);
+    expect(await complete("undo", "")).toEqual(["id" in quarantined && quarantined.id]);
+    expect(await complete("quarantine", "prune", "")).toEqual(["id" in quarantined && quarantined.id]);
+  });
+
+  test("offers distributions to install", async () => {
+    expect(await complete("install", "--distribution", "k3")).toEqual(["k3s", "k3s-server", "k3s-agent"]);
+  });
 });

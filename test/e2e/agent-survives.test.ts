@@ -140,7 +140,8 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     writeFileSync(attemptsFile(node), "{");
 
     const second = twoAttempts(node);
-    await second.logged("saving attempts failed");
+    const { problem } = await second.logged("reading attempts failed");
+    expect(problem).toMatch(/attempts\.json is damaged, .*: retry budgets start again$/);
     await second.logged("healing given up; manual steps required");
 
     expect([attemptsOf(second), await second.stop()]).toEqual([2, 0]);

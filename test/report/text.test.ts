@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { printable } from "../../src/host/printable.ts";
-import { paint, sentence, wrap } from "../../src/report/text.ts";
+import { inLines, paint, sentence, wrap } from "../../src/report/text.ts";
 
 describe("wrap", () => {
   test.each([
@@ -11,6 +11,8 @@ describe("wrap", () => {
     ["  kept indentation of the first line", 24, "    ", "  kept indentation of\n    the first line"],
     [`a ${"x".repeat(30)} b`, 24, "  ", `a\n  ${"x".repeat(30)}\n  b`],
     ["", 40, "  ", ""],
+    [`pod  ${"x".repeat(30)}`, 24, "    ", `pod\n    ${"x".repeat(30)}`],
+    [`${"x".repeat(24)}  pod`, 24, "    ", `${"x".repeat(24)}\n    pod`],
   ])("%j in %i columns", (text, columns, indent, expected) => {
     expect(wrap(text, columns, indent)).toBe(expected);
   });
@@ -36,6 +38,16 @@ describe("wrap", () => {
       }),
     );
   });
+});
+
+test("a line that is too long breaks in front of its command", () => {
+  const parts = ["1 kept on purpose.", "Next: unghost heal", "Details, 12 upgrade notes: unghost scan -v"];
+
+  expect(inLines(parts, 80)).toEqual(["1 kept on purpose.   Next: unghost heal", parts[2]]);
+  expect(inLines(parts, 40)).toEqual([
+    "1 kept on purpose.   Next: unghost heal",
+    "Details, 12 upgrade notes:\n  unghost scan -v",
+  ]);
 });
 
 test("printable lets nothing through that a terminal would obey or hide", () => {

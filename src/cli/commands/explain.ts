@@ -28,7 +28,7 @@ export const explainCommand = buildCommand<ExplainFlags, string[], Context>({
   docs: { brief: "Explain an error line: class, cause, cure. Needs no node. Exit 0 recognised, 1 not" },
   parameters: {
     flags: {
-      journal: onOff("Read this machine's journal"),
+      journal: onOff("Read the logs of kubelet and the runtime from this node's journald"),
       list: onOff("List all failure classes"),
       output: nodeFlags.output,
     },
@@ -63,6 +63,8 @@ const MAX_RECORDS = 5_000;
 /** What a log reports about a sandbox is within the first megabyte of a line. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_FILE_BYTES = 512 * 1024 * 1024;
+const EMPTY_JOURNALD =
+  "journald has no lines of kubelet or a container runtime on this node. Give their log as a file, or on stdin with -.";
 
 /** 0 when something was recognised (or a manual page was printed), 1 when not, 64 for wrong usage. */
 export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
@@ -122,8 +124,12 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   keep(explainArguments(words));
   if (readsStdin) await readLines(io.stdin(), keep);
   if (options.journal) {
-    const problem = await journaldLines(io.env, (chunks) => readLines(chunks, keep));
+    let lines = 0;
+    const problem = await journaldLines(io.env, async (chunks) => {
+      lines = await readLines(chunks, keep);
+    });
     if (problem !== undefined) io.stderr(`${problem}\n`);
+    else if (lines === 0) io.stderr(`${EMPTY_JOURNALD}\n`);
   }
   if (options.output !== "table" && records > MAX_RECORDS) {
     io.stderr(`Showing the first ${MAX_RECORDS} of ${records} recognised records.\n`);
@@ -160,12 +166,15 @@ async function readFileLines(
 async function readLines(
   chunks: AsyncIterable<Uint8Array>,
   keep: (found: readonly (readonly Match[])[]) => void,
-): Promise<void> {
+): Promise<number> {
   const reader = recordReader();
+  let lines = 0;
   for await (const { bytes } of splitLines(chunks, MAX_LINE_BYTES)) {
+    lines += 1;
     keep(reader.push(Buffer.from(bytes).toString("utf8").replace(/\r$/, "")));
   }
   keep(reader.end());
+  return lines;
 }
 
 /** No error line is a single word that begins or ends like this. */

@@ -38,7 +38,7 @@ export const healCommand = buildCommand<HealFlags, string[], Context>({
   parameters: {
     flags: {
       ...nodeFlags,
-      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
+      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
       dryRun: onOff("Show the plan and change nothing"),
       yes: onOff("Do not ask for confirmation"),
       namespace: list("Only pods of these namespaces", "NAMESPACE"),

@@ -40,7 +40,7 @@ export const installCommand = buildCommand<InstallFlags, string[], Context>({
       hostRoot: nodeFlags.hostRoot,
       config: nodeFlags.config,
       agent: onOff("Also install and start the agent as a service of the host"),
-      distribution: text("Distribution, where it cannot be detected", "NAME"),
+      distribution: text("Distribution, where it cannot be detected: k3s, rke2, k0s, …", "NAME"),
       binDir: text(`Where the program goes (default ${DEFAULT_BIN_DIR})`, "DIR"),
       deadlineSeconds: positive(`Deadline of the hook (default ${DEFAULT_DEADLINE_SECONDS})`, "N"),
       keep: onOff("Also install the service that runs `unghost keep`: for hosts without the agent"),

@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { buildCommand } from "@stricli/core";
 import { type Diagnosis, diagnose } from "../../diagnose/diagnose.ts";
 import { observeNode } from "../../diagnose/observe-node.ts";
@@ -20,6 +19,7 @@ import { resolveSettings } from "../settings.ts";
 import { showOneLine, showReport, type TableShape } from "../show-report.ts";
 import { stateDirOf } from "../state.ts";
 import { checkClassNames, narrowing, selectionOf, withSelection } from "../targets.ts";
+import { watchScan } from "../watch-scan.ts";
 import type { Context } from "./index.ts";
 import type { ScanOfflineFlags } from "./scan-offline.ts";
 
@@ -30,16 +30,16 @@ export const scanCommand = buildCommand<Flags, string[], Context>({
   parameters: {
     flags: {
       ...nodeFlags,
-      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml" },
+      output: { ...nodeFlags.output, brief: "table, wide, name, json or yaml (default table)" },
       all: onOff("One line for every finding; by default more than 20 are grouped"),
       noHeaders: onOff("Leave the column headings out"),
       namespace: list("Only pods of these namespaces", "NAMESPACE"),
       quiet: onOff("Print nothing: the exit code is the result"),
       watch: onOff("Scan again every --interval until interrupted"),
       interval: text("Pause between two scans with --watch (default 5s)", "DURATION"),
-      oneLine: onOff("One line of 80 characters, as node-problem-detector wants it; the rest goes to stderr"),
+      oneLine: onOff("One line of 80 characters, as node-problem-detector expects it; the rest goes to stderr"),
       offline: onOff("Read containerd's database instead of asking it: for a runtime that is down"),
-      containerdRoot: text("With --offline: containerd's root directory (default: found by itself)", "DIR"),
+      containerdRoot: text("With --offline: containerd's root directory (default: detected)", "DIR"),
       containerdVersion: text("With --offline: the version that will be started, where it is known", "VERSION"),
     },
     positional: targetsParameter,
@@ -77,16 +77,15 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const show = async (on: Io): Promise<ExitCode> => {
-    const report = await scanNode(settings, selection, io);
-    return oneLine === true
+  const scan = async (): Promise<NodeReport> => await scanNode(settings, selection, io);
+  const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
+    oneLine === true
       ? showOneLine(report, { verbose }, on)
       : await showReport(report, { ...settings, ...shape, verbose }, on);
-  };
-  if (watch !== true) return await show(io);
+  if (watch !== true) return await show(await scan(), io);
   const from = { value: interval, from: "--interval" };
   const intervalMs = (interval === undefined ? undefined : duration(from, SHORTEST_INTERVAL_MS)) ?? DEFAULT_INTERVAL_MS;
-  return await watchScan(show, { intervalMs, stamped: settings.output === "table" }, io);
+  return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
 async function scanNode(settings: NodeSettings, selection: Selection | undefined, io: Io): Promise<NodeReport> {
@@ -105,38 +104,6 @@ function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selecti
   const { diagnosis, alsoBlocking } = narrowing(selection, whole, snapshot.node)(whole);
   const shown = { ...diagnosis, findings: [...diagnosis.findings, ...alsoBlocking] };
   return withSelection(buildReport(snapshot, shown), selection);
-}
-
-const CLEAR_SCREEN = "\u001B[H\u001B[2J\u001B[3J";
-
-interface WatchOptions {
-  readonly intervalMs: number;
-  /** A line with the time above each report; documents for programs stay clean. */
-  readonly stamped: boolean;
-  readonly passes?: number;
-}
-
-/**
- * Scans again and again until it is interrupted. A terminal is redrawn; elsewhere a report is appended when it differs
- * from the one before. `passes` ends it after this many scans, for tests.
- */
-async function watchScan(
-  scan: (io: Io) => Promise<ExitCode>,
-  { intervalMs, stamped, passes = Number.POSITIVE_INFINITY }: WatchOptions,
-  io: Io,
-): Promise<ExitCode> {
-  let before: string | undefined;
-  for (let pass = 1; ; pass++) {
-    const printed: string[] = [];
-    const code = await scan({ ...io, stdout: (output) => printed.push(output) });
-    const output = printed.join("");
-    const stamp = stamped ? `${new Date().toISOString()}\n` : "";
-    if (io.stdoutIsTerminal) io.stdout(CLEAR_SCREEN + stamp + output);
-    else if (output !== before) io.stdout(stamp + output);
-    before = output;
-    if (pass >= passes) return code;
-    await sleep(intervalMs);
-  }
 }
 
 /** The run that changes this node at this moment, if there is one. Most scans meet none, and load nothing for it. */

@@ -1,8 +1,10 @@
 import { readdirSync } from "node:fs";
 import { classes } from "../../classes/index.ts";
 import { stateDirLayout } from "../../heal/files/state-dir.ts";
-import { readHistory } from "../../heal/journal/history.ts";
+import { type HistoryRecord, isUndoable, readHistory } from "../../heal/journal/history.ts";
 import { printable } from "../../host/printable.ts";
+import { holdsFiles } from "../../report/history.ts";
+import { naturalOrder } from "../../report/natural-order.ts";
 import { COMMAND_NAMES, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { kebab } from "../help/render-help.ts";
@@ -13,7 +15,7 @@ import { SHELLS } from "./scripts.ts";
 
 /** Where the words come from that only a node knows. */
 interface CompletionSources {
-  readonly journalIds: () => Promise<readonly string[]>;
+  readonly journal: () => Promise<readonly HistoryRecord[]>;
   readonly pods: () => readonly string[];
 }
 
@@ -36,6 +38,9 @@ async function wordsFor(
   if (last === "--only" || last === "--skip") return classes.map(({ id }) => id);
   if (last === "-o" || last === "--output")
     return name === "scan" || name === "heal" ? [...FORMATS, "wide", "name"] : FORMATS;
+  if (last === "--distribution") return (await import("../../boot/install/detect.ts")).CHOICES;
+  if ((last === "-n" || last === "--namespace") && (name === "scan" || name === "heal"))
+    return [...new Set(sources.pods().map((pod) => pod.slice(0, pod.indexOf("/"))))];
   if (current.startsWith("-")) {
     const flags = (await commandNamed(name))?.parameters.flags ?? {};
     return Object.keys(flags).map((flag) => `--${kebab(flag)}`);
@@ -44,13 +49,15 @@ async function wordsFor(
     case "explain":
       return classes.map(({ id }) => id);
     case "history":
+      return (await sources.journal()).map(({ id }) => id);
     case "undo":
-      return await sources.journalIds();
+      return (await sources.journal()).filter(isUndoable).map(({ id }) => id);
     case "scan":
     case "heal":
       return sources.pods();
     case "quarantine":
-      return before.length === 0 ? ["list", "prune"] : await sources.journalIds();
+      if (before.length === 0) return ["list", "prune"];
+      return before[0] === "prune" ? (await sources.journal()).filter(holdsFiles).map(({ id }) => id) : [];
     case "help":
       return COMMAND_NAMES;
     case "completion":
@@ -60,11 +67,18 @@ async function wordsFor(
   }
 }
 
+/** Names as Kubernetes allows them: a shell must get nothing that it could take for more than a word. */
+const POD_DIRECTORY = /^([a-z0-9][a-z0-9-]*)_([a-z0-9][a-z0-9.-]*)_/;
+
 /** Pods of this node as kubelet names their log directories: no runtime is asked while somebody types. */
 function podsByLogDirectories(hostRoot: string): readonly string[] {
   try {
-    const names = readdirSync(`${hostRoot === "/" ? "" : hostRoot}/var/log/pods`).map((entry) => entry.split("_"));
-    return [...new Set(names.flatMap(([namespace, name]) => (namespace && name ? [`${namespace}/${name}`] : [])))];
+    const entries = readdirSync(`${hostRoot === "/" ? "" : hostRoot}/var/log/pods`);
+    const pods = entries.flatMap((entry) => {
+      const [, namespace, name] = POD_DIRECTORY.exec(entry) ?? [];
+      return namespace === undefined || name === undefined ? [] : [`${namespace}/${name}`];
+    });
+    return [...new Set(pods)].toSorted(naturalOrder);
   } catch {
     return [];
   }
@@ -75,8 +89,7 @@ export async function runComplete(words: readonly string[], io: Io): Promise<Exi
   try {
     const settings = await resolveSettings({}, io);
     const found = await candidates(words, {
-      journalIds: async () =>
-        (await readHistory(stateDirLayout(stateDirOf(settings)).journal)).records.map(({ id }) => id),
+      journal: async () => (await readHistory(stateDirLayout(stateDirOf(settings)).journal)).records,
       pods: () => podsByLogDirectories(settings.hostRoot),
     });
     io.stdout(found.map((word) => `${printable(word)}\n`).join(""));

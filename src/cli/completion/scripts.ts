@@ -8,8 +8,8 @@ export const COMPLETE = "__complete";
 export const SCRIPTS: Readonly<Record<Shell, string>> = {
   bash: `# bash completion for unghost
 _unghost() {
-  local IFS=$'\\n'
-  COMPREPLY=($(compgen -W "$(unghost ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  # Not compgen -W, which expands what it is given.
+  mapfile -t COMPREPLY < <(unghost ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _unghost unghost
 `,

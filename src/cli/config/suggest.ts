@@ -5,6 +5,11 @@ function tolerance(length: number): number {
 
 /** The known word that was probably meant, as the end of a sentence; empty where none is near. */
 export function didYouMean(word: string, known: readonly string[]): string {
+  const nearest = nearestOf(word, known);
+  return nearest === undefined ? "" : `; did you mean ${nearest}?`;
+}
+
+export function nearestOf(word: string, known: readonly string[]): string | undefined {
   const [nearest] = known
     .map((candidate) => ({ candidate, wrong: distance(word.toLowerCase(), candidate.toLowerCase()) }))
     .filter(
@@ -12,7 +17,7 @@ export function didYouMean(word: string, known: readonly string[]): string {
         wrong <= tolerance(candidate.length) || isPartOf(word, candidate) || hasSwappedLetters(word, candidate, wrong),
     )
     .toSorted((one, other) => one.wrong - other.wrong);
-  return nearest === undefined ? "" : `; did you mean ${nearest.candidate}?`;
+  return nearest?.candidate;
 }
 
 /** Class names are long, and people remember a piece of them. */

@@ -3,6 +3,7 @@ import { wrap } from "../../report/text.ts";
 import { type Context, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { noSuchCommand } from "../no-such-command.ts";
 import { nodeFlags } from "../node-settings.ts";
 import { COMMAND_NOTES } from "./command-notes.ts";
 
@@ -126,7 +127,7 @@ function entries(rows: readonly (readonly [string, string])[], width: number): r
 export async function showHelp(name: string | undefined, io: Io): Promise<ExitCode> {
   const command = name === undefined ? undefined : await commandNamed(name);
   if (name !== undefined && command === undefined) {
-    io.stderr(`unghost: there is no command "${name}". unghost help lists the commands.\n`);
+    io.stderr(`${noSuchCommand(name)}\n`);
     return ExitCode.usage;
   }
   io.stdout(

@@ -12,10 +12,14 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-async function history(changes: Partial<HistoryOptions> = {}) {
+async function history(changes: Partial<HistoryOptions> = {}, screenColumns?: number) {
   let stdout = "";
   let stderr = "";
-  const io = { stdout: (text: string) => void (stdout += text), stderr: (text: string) => void (stderr += text) };
+  const io = {
+    stdout: (text: string) => void (stdout += text),
+    stderr: (text: string) => void (stderr += text),
+    ...(screenColumns === undefined ? {} : { screenColumns }),
+  };
   const uid = process.getuid?.() ?? 0;
   const code = await runHistory({ stateDir: shop.stateDir.root, uid, output: "table", ...changes }, io);
   return { code, stdout, stderr };
@@ -47,6 +51,19 @@ describe("runHistory", () => {
     expect(first?.split(/ {2,}/).slice(4)).toEqual(["done", "quarantine-file", path, WHY.class, "yes"]);
     expect(second?.split(/ {2,}/).slice(4)).toEqual(["open", "stop-sandbox", "default/web", WHY.class, "-"]);
     expect(hint).toBe("1 file in quarantine; unghost undo ID puts one back.");
+  });
+
+  test.each([
+    [80, ["ID", "WHEN", "BY", "RUN", "OUTCOME", "ACTION", "ON", "UNDO"]],
+    [72, ["ID", "WHEN", "OUTCOME", "ACTION", "ON", "UNDO"]],
+    [60, ["ID", "WHEN", "OUTCOME", "ACTION", "ON"]],
+  ])("at %i columns shows who did it and what can be undone before the class", async (screenColumns, headings) => {
+    await twoEntries();
+
+    const { stdout } = await history({}, screenColumns);
+
+    expect(stdout.split("\n")[0]?.split(/ {2,}/)).toEqual(headings);
+    for (const line of stdout.split("\n")) expect(line.length, line).toBeLessThanOrEqual(screenColumns);
   });
 
   test.each(["json", "yaml"] as const)("gives the same facts as %s", async (output) => {
