@@ -55,7 +55,7 @@ describe("runHistory", () => {
 
   test.each([
     [80, ["ID", "WHEN", "BY", "RUN", "OUTCOME", "ACTION", "ON", "UNDO"]],
-    [72, ["ID", "WHEN", "OUTCOME", "ACTION", "ON", "UNDO"]],
+    [72, ["ID", "WHEN", "BY", "OUTCOME", "ACTION", "ON", "UNDO"]],
     [60, ["ID", "WHEN", "OUTCOME", "ACTION", "ON"]],
   ])("at %i columns shows who did it and what can be undone before the class", async (screenColumns, headings) => {
     await twoEntries();
