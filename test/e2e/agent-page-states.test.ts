@@ -82,6 +82,20 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect([complaints, strangers]).toEqual([[], []]);
   });
 
+  test("links each class to its explanation, which a click opens beside the page", async () => {
+    const { address } = await serve(ghostState([sighting()]));
+    const { page, complaints } = await visited(address);
+    const opened = page.waitForEvent("popup");
+
+    await page.getByRole("link", { name: "Cause, cure and danger of libcni-result-cache-corrupt" }).click();
+
+    const explanation = await opened;
+    await explanation.getByText("How it reads in logs").waitFor();
+    expect(new URL(explanation.url()).pathname).toBe("/explain/libcni-result-cache-corrupt");
+    expect(await page.getByRole("heading", { name: "1 ghost" }).isVisible()).toBe(true);
+    expect(complaints).toEqual([]);
+  });
+
   test("shows hostile names as the text they are", async () => {
     const name = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
     const { address } = await serve(ghostState([sighting({ pod: name, class: name })], { node: name }));
@@ -101,7 +115,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     store.update(() => ({ ...ghostState([sighting({ standing: GIVEN_UP })]), ...VERSION }));
     await page.getByText("Next: restart the plugin").waitFor();
     store.update((state) => ({ ...state, pauseReason: { reason: "paused", message: "The node is annotated." } }));
-    await page.getByRole("heading", { name: "Nothing is acted upon: paused" }).waitFor();
+    await page.getByRole("heading", { name: "Healing is on hold: paused" }).waitFor();
     expect(await page.getByText("Next: restart the plugin").isVisible()).toBe(true);
     store.update(() => ({ ...healthyState({ runs: [healRun()] }), ...VERSION }));
     await page.getByRole("heading", { name: "Healthy" }).waitFor();
@@ -109,7 +123,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(await isSameDocument()).toBe(true);
   });
 
-  test("says when the agent is gone, and recovers by itself when it is back", async () => {
+  test("shows that the agent is gone, and reconnects when it is back", async () => {
     const first = await serve(healthyState());
     const { page, complaints } = await visited(first.address);
     await page.getByText("live", { exact: true }).waitFor();
@@ -134,7 +148,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
 
     store.update((state) => ({ ...state, version: "99.0.0" }));
 
-    await page.getByRole("heading", { name: "Something keeps an old page" }).waitFor();
+    await page.getByRole("heading", { name: "This page is out of date" }).waitFor();
     expect(loads).toBe(1);
   });
 

@@ -22,7 +22,7 @@ export function Blocked({ sightings }: Sightings) {
   return (
     <section aria-labelledby="blocked">
       <h2 id="blocked">What is blocked</h2>
-      <More items={blocked} step={BLOCKED_AT_ONCE} name="blocked">
+      <More items={blocked} step={BLOCKED_AT_ONCE}>
         {(shown) => (
           <ul class="blocked">
             {shown.map(({ what, by }) => (

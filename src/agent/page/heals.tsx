@@ -53,7 +53,7 @@ function Run({ run }: { readonly run: WireRun }) {
             <ul class="done">
               {shown.map((item) => (
                 <li key={item.finding}>
-                  <strong>{item.subject || classWords(item.class).title}</strong> {didInWords(item)}
+                  <strong>{item.subject || classWords(item.class).title}</strong>: {didInWords(item)}
                 </li>
               ))}
             </ul>

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 interface MoreProps<Item> {
   readonly items: readonly Item[];
   readonly step: number;
-  readonly name: string;
+  /** What the items are; missing where the heading names them. */
+  readonly name?: string;
   readonly children: (shown: readonly Item[]) => ComponentChildren;
 }
 
@@ -18,7 +19,7 @@ export function More<Item>({ items, step, name, children }: MoreProps<Item>) {
       {left <= 0 ? undefined : (
         <p>
           <button type="button" onClick={() => setShown(shown + step)}>
-            Show {Math.min(step, left)} more {name}
+            Show {Math.min(step, left)} more{name === undefined ? "" : ` ${name}`}
           </button>{" "}
           <span class="quiet">{left} not shown</span>
         </p>

@@ -3,7 +3,7 @@ import { count, listed } from "./words.ts";
 
 export interface SourceRow {
   readonly name: string;
-  readonly health: "read" | "partly" | "failed";
+  readonly health: "read" | "partly" | "not used" | "failed";
   readonly detail: string;
   readonly next?: string;
 }
@@ -40,7 +40,9 @@ function kubernetesRow({ source, error }: WireReport["kubernetes"]): SourceRow {
         detail: `kubelet's pod directories instead of the API server${why}`,
       };
     case "none":
-      return { name: "kubernetes", health: "partly", detail: `not asked${why}` };
+      return error === undefined
+        ? { name: "kubernetes", health: "not used", detail: "pods not checked against Kubernetes" }
+        : { name: "kubernetes", health: "failed", detail: `pods not checked against Kubernetes${why}` };
   }
 }
 

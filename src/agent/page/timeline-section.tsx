@@ -33,17 +33,17 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
 
 function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
   const hours = eventfulHours(points);
-  if (hours.length === 0) return <p class="quiet">Nothing happened in any of them.</p>;
+  if (hours.length === 0) return <p class="quiet">No ghosts, heals or restarts in the last 24 hours.</p>;
   return (
     <table>
       <thead>
         <tr>
           <th scope="col">Hour from</th>
-          <th scope="col">Most ghosts</th>
+          <th scope="col">Ghosts (max)</th>
           <th scope="col">Healed</th>
           <th scope="col">Failed</th>
-          <th scope="col">Crash restarts</th>
-          <th scope="col">Kernel stalls</th>
+          <th scope="col">Restarts</th>
+          <th scope="col">Stalls</th>
         </tr>
       </thead>
       <tbody>

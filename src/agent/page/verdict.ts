@@ -22,8 +22,8 @@ export function verdictOf(state: WireState): Verdict {
   if (sightings.length > 0) return ghosts(sightings);
   if (scan.report.verdict === "unknown") {
     const unread = scan.report.problems.map(({ source }) => source).join(", ");
-    const detail = `Not everything could be read${unread === "" ? "" : `: ${unread}`}. See the sources.`;
-    return { tone: "unsure", headline: "Cannot tell", detail };
+    const detail = `The last scan could not read ${unread === "" ? "every source" : unread}. See Sources.`;
+    return { tone: "unsure", headline: "Unknown", detail };
   }
   if (scan.report.verdict === "degraded") {
     const failing = (scan.report.pending ?? []).filter(isFailing).length;

@@ -1,10 +1,12 @@
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { classes } from "../../../src/classes/index.ts";
+import { renderClass } from "../../../src/report/explain.ts";
 import { freshState, scanOf, sightingOf } from "../metrics/agent-state.ts";
 import { ask } from "./ask.ts";
 import { opened, PAGE } from "./opened.ts";
 
-const EVERYTHING = ["/", "/metrics", "/healthz", "/readyz", "/api/state"];
+const EVERYTHING = ["/", "/metrics", "/healthz", "/readyz", "/api/state", "/explain/dead-after-crash"];
 
 describe("what is served", () => {
   test("/healthz says that the agent lives, whatever the scans do", async () => {
@@ -49,6 +51,28 @@ describe("what is served", () => {
     expect(packed.headers["content-encoding"]).toBe("gzip");
     expect(gunzipSync(packed.body).toString()).toBe(PAGE.html);
   });
+
+  test("/explain/CLASS is what unghost explain prints, as plain text, for every class", async () => {
+    const { address } = await opened();
+
+    for (const one of classes) {
+      const reply = await ask(address, `/explain/${one.id}`);
+      expect(reply).toMatchObject({ status: 200, text: renderClass(one, { width: 100, colour: false }) });
+      expect(reply.headers["content-type"]).toBe("text/plain; charset=utf-8");
+    }
+  });
+
+  test.each(["/explain/", "/explain/no-such-class", "/explain/constructor", "/explain/<b>"])(
+    "%s is not found",
+    async (path) => {
+      const { address } = await opened();
+
+      const reply = await ask(address, path);
+
+      expect(reply.status).toBe(404);
+      expect(reply.text).not.toContain("<b>");
+    },
+  );
 
   test("a query changes nothing", async () => {
     const { address } = await opened();

@@ -9,9 +9,9 @@ describe("notices", () => {
   const cases: readonly (readonly [string, Partial<AgentState>, readonly object[]])[] = [
     ["none on a quiet node", {}, []],
     [
-      "why nothing is acted upon",
+      "why healing is on hold",
       { pauseReason: { reason: "paused", message: "the node is annotated" } },
-      [{ title: "Nothing is acted upon: paused", text: "the node is annotated" }],
+      [{ title: "Healing is on hold: paused", text: "The node is annotated." }],
     ],
     [
       "the breaker, since when",
@@ -19,7 +19,7 @@ describe("notices", () => {
       [
         {
           title: "The fleet's breaker is open",
-          text: "7 of 9 nodes became unhealthy. It closes by itself.",
+          text: "7 of 9 nodes became unhealthy. It closes automatically.",
           since: since.toISOString(),
         },
       ],
@@ -27,20 +27,20 @@ describe("notices", () => {
     [
       "the breaker once, when it is what holds",
       { breaker: open, pauseReason: { reason: "breaker", message: "7 of 9 nodes became unhealthy." } },
-      [{ title: "Nothing is acted upon: breaker", text: "7 of 9 nodes became unhealthy." }],
+      [{ title: "Healing is on hold: breaker", text: "7 of 9 nodes became unhealthy." }],
     ],
     [
-      "a configuration that was not taken over",
+      "a configuration that was rejected",
       { configProblem: "line 3: no such key." },
       [
         {
-          title: "The configuration file was not taken over",
-          text: "line 3: no such key. The configuration before it is still in force.",
+          title: "New configuration rejected",
+          text: "Line 3: no such key. The previous configuration stays active.",
         },
       ],
     ],
     [
-      "that everybody may read it",
+      "that no token is required",
       { openAddress: "http://0.0.0.0:20258" },
       [{ title: "No token is required", text: expect.stringContaining("http://0.0.0.0:20258") }],
     ],
@@ -49,13 +49,13 @@ describe("notices", () => {
       { version: "2.0.0" },
       [
         {
-          title: "Something keeps an old page",
-          text: "This page is of version 1.2.3, the agent of 2.0.0. Reload without the cache.",
+          title: "This page is out of date",
+          text: "This page is version 1.2.3, the agent is version 2.0.0. Reload without the cache.",
         },
       ],
     ],
   ];
-  test.each(cases)("tell %s", (_name, parts, notices) => {
+  test.each(cases)("show %s", (_name, parts, notices) => {
     expect(noticesOf(onTheWire(healthyState(parts)), "1.2.3")).toEqual(notices);
   });
 });

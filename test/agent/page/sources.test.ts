@@ -26,7 +26,20 @@ describe("sources", () => {
       "partly",
       "kubelet's pod directories instead of the API server: refused",
     ],
-    ["no source", { kubernetes: { source: "none" as const } }, "kubernetes", "partly", "not asked"],
+    [
+      "no source",
+      { kubernetes: { source: "none" as const } },
+      "kubernetes",
+      "not used",
+      "pods not checked against Kubernetes",
+    ],
+    [
+      "no source that answers",
+      { kubernetes: { source: "none" as const, error: "timeout" } },
+      "kubernetes",
+      "failed",
+      "pods not checked against Kubernetes: timeout",
+    ],
     ["the kernel", { kernel: stalled }, "kernel log", "read", "2 stalls, 1 wait for a network device since boot"],
   ])("tell %s", (_name, parts, name, health, detail) => {
     expect(sourcesOf(reported(parts))).toContainEqual({ name, health, detail });

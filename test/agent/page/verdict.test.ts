@@ -23,7 +23,7 @@ describe("the verdict in one glance", () => {
     [
       "a source that could not be read",
       healthyState({ scan: UNREAD }),
-      { tone: "unsure", headline: "Cannot tell", detail: "Not everything could be read: cri. See the sources." },
+      { tone: "unsure", headline: "Unknown", detail: "The last scan could not read cri. See Sources." },
     ],
     [
       "ghosts that the agent heals",
