@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import { type CutResult, clearPods, cutDuringChurn } from "../lab/chaos/power-cut-round.ts";
 import { seeded } from "../lab/chaos/random.ts";
 import { whyNoLoopDisk } from "../lab/loop-disk.ts";
 import { type LabNode, startNode } from "../lab/node.ts";
+import { until } from "../lab/poll.ts";
 import type { RuntimeVersion } from "../lab/runtime-config.ts";
 import { service } from "../lab/service.ts";
 import type { Result } from "./result.ts";
@@ -24,6 +26,7 @@ export interface PowerCutsOptions {
 }
 
 const OLD_MS = 2000;
+const START_MS = 60_000;
 
 /** Power cuts at random moments while pods are made and deleted, on an ext4 loop device. */
 export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result> {
@@ -80,4 +83,6 @@ const WORDS: Readonly<Record<Helper, string>> = {
 async function startHelper(node: LabNode, unghost: string, helper: Helper): Promise<void> {
   if (helper === "none") return;
   await service(node, helper, `/var/log/${helper}.log`, [unghost, ...COMMANDS[helper]]).start();
+  const state = node.livePath("/run/unghost/keeper.json");
+  await until(`${helper} keeps files durable`, START_MS, () => existsSync(state) || undefined);
 }

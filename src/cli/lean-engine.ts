@@ -9,10 +9,10 @@
 const WITHOUT_JIT = { BUN_JSC_useJIT: "0" };
 
 /**
- * The engine has as many threads for files as there are processors. The keeper lets four of them wait for a disk that may
+ * The engine has as many threads for files as there are processors. The keeper lets eight of them wait for a disk that may
  * take seconds, and everybody else needs some, too. A thread that is never used is never started.
  */
-const THREADS_BESIDE_KEEPER = { UV_THREADPOOL_SIZE: "8" };
+const THREADS_BESIDE_KEEPER = { UV_THREADPOOL_SIZE: "12" };
 
 const ENGINE_OF: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map<string, Record<string, string>>([
   ["agent", { ...WITHOUT_JIT, ...THREADS_BESIDE_KEEPER }],

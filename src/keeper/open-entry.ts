@@ -1,13 +1,11 @@
-import { close, constants, fstat, lstat, open } from "node:fs";
-import { promisify } from "node:util";
+import { close, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 import { errorLabel } from "../host/system-error.ts";
 
-/** Every call that can wait for a disk runs in the engine's thread pool: only the keeper itself waits. */
-const openFile = promisify(open);
-const statFd = promisify(fstat);
-const statEntry = promisify(lstat);
-export const closeFd = promisify(close);
-
+/**
+ * Entries are opened without a detour through the engine's threads: on a node short of processor time each detour takes
+ * as long as the scan that runs meanwhile. It does not wait for the disk: what was just written or listed is in the
+ * kernel's memory. Reading, syncing and closing can wait for it, and use those threads.
+ */
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** Neither follows a link, nor waits for the other end of a FIFO, nor takes a terminal. */
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -23,32 +21,37 @@ export type OpenedEntry =
   | { readonly kind: "passed" }
   | { readonly kind: "failed"; readonly code: string };
 
+/** Closing may free the blocks of a file that was removed meanwhile, and wait for the disk: the caller does not wait. */
+export function closeSoon(fd: number): void {
+  close(fd, () => undefined);
+}
+
 /** undefined: removed, replaced by something else, or not to be opened. */
-export async function openDirectory(path: string): Promise<number | undefined> {
+export function openDirectory(path: string): number | undefined {
   try {
-    return await openFile(path, DIRECTORY);
+    return openSync(path, DIRECTORY);
   } catch {
     return undefined;
   }
 }
 
 /** Reached through the open directory, so that no part of the path can be swapped meanwhile. Opened for reading only. */
-export async function openEntry(dirFd: number, name: string, moreFlags = 0): Promise<OpenedEntry> {
+export function openEntry(dirFd: number, name: string, moreFlags = 0): OpenedEntry {
   const path = `/proc/self/fd/${dirFd}/${name}`;
   let fd: number;
   try {
     // Before it is opened: opening a device can set it going.
-    const stats = await statEntry(path);
+    const stats = lstatSync(path);
     if (stats.isDirectory()) return { kind: "directory" };
     if (!stats.isFile()) return { kind: "passed" };
-    fd = await openFile(path, FILE | moreFlags);
+    fd = openSync(path, FILE | moreFlags);
   } catch (error) {
     const code = errorLabel(error);
     // Removed, or replaced by a link or a socket: whatever came in its place has a notification of its own.
     return ["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(code) ? { kind: "passed" } : { kind: "failed", code };
   }
-  const stats = await statFd(fd);
+  const stats = fstatSync(fd);
   if (stats.isFile() && stats.size <= MOST_BYTES) return { kind: "file", fd };
-  await closeFd(fd);
+  closeSync(fd);
   return { kind: "passed" };
 }

@@ -1,12 +1,12 @@
 import { constants, read } from "node:fs";
 import { promisify } from "node:util";
-import { closeFd, type OpenedEntry, openDirectory, openEntry } from "./open-entry.ts";
+import { closeSoon, type OpenedEntry, openDirectory, openEntry } from "./open-entry.ts";
 import { turns } from "./turns.ts";
 
 const readFd = promisify(read);
 
 /** Threads of its own: a slow fsync must not delay writeback. */
-const inTurn = turns(2);
+const inTurn = turns(4);
 
 export interface StartedWriteback {
   /** Some of the names are directories: there may be files to keep in them. */
@@ -25,25 +25,25 @@ const block = Buffer.alloc(64 * 1024);
  * content alone, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
  */
 export async function startWriteback(dir: string, names: Iterable<string>): Promise<StartedWriteback> {
-  const dirFd = await openDirectory(dir);
+  const dirFd = openDirectory(dir);
   if (dirFd === undefined) return { hasDirectories: false };
   try {
     const kinds = await Promise.all([...names].map((name) => inTurn(() => readDirectly(dirFd, name))));
     return { hasDirectories: kinds.includes("directory") };
   } finally {
-    await closeFd(dirFd);
+    closeSoon(dirFd);
   }
 }
 
 async function readDirectly(dirFd: number, name: string): Promise<OpenedEntry["kind"]> {
-  const entry = await openEntry(dirFd, name, constants.O_DIRECT);
+  const entry = openEntry(dirFd, name, constants.O_DIRECT);
   if (entry.kind !== "file") return entry.kind;
   try {
     await readFd(entry.fd, block, 0, block.length, 0);
   } catch {
     // A file system without direct reads: the sync that follows does it.
   } finally {
-    await closeFd(entry.fd);
+    closeSoon(entry.fd);
   }
   return entry.kind;
 }

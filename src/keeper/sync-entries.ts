@@ -1,7 +1,7 @@
 import { fsync } from "node:fs";
 import { promisify } from "node:util";
 import { errorLabel } from "../host/system-error.ts";
-import { closeFd, openDirectory, openEntry } from "./open-entry.ts";
+import { closeSoon, openDirectory, openEntry } from "./open-entry.ts";
 import { turns } from "./turns.ts";
 
 /** What became of the entries of one directory. Nothing is ever written: files are opened for reading and fsynced. */
@@ -29,7 +29,7 @@ type OnSync = (milliseconds: number) => void;
 
 /** Syncs these entries of a directory, then the directory, so that names survive as well. */
 export async function syncEntries(dir: string, names: Iterable<string>): Promise<SyncedDirectory> {
-  const dirFd = await openDirectory(dir);
+  const dirFd = openDirectory(dir);
   if (dirFd === undefined) return { synced: [], directories: [], failed: [], isGone: true, slowestMs: 0 };
   let slowestMs = 0;
   const onSync = (milliseconds: number): void => {
@@ -47,19 +47,19 @@ export async function syncEntries(dir: string, names: Iterable<string>): Promise
     if (unsynced === undefined) return { ...done, synced: ofKind("synced"), failed };
     return { ...done, synced: [], failed: [...failed, { name: ".", code: unsynced }] };
   } finally {
-    await closeFd(dirFd);
+    closeSoon(dirFd);
   }
 }
 
 async function syncEntry(dirFd: number, name: string, onSync: OnSync): Promise<Entry> {
-  const entry = await openEntry(dirFd, name);
+  const entry = openEntry(dirFd, name);
   if (entry.kind === "failed") return { code: entry.code };
   if (entry.kind !== "file") return entry.kind;
   try {
     const code = await syncOpen(entry.fd, onSync);
     return code === undefined ? "synced" : { code };
   } finally {
-    await closeFd(entry.fd);
+    closeSoon(entry.fd);
   }
 }
 

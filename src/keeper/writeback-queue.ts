@@ -1,16 +1,16 @@
-import { pause } from "./signal.ts";
 import { startWriteback } from "./start-writeback.ts";
 
 /** Content of noticed files is written soon, however long the sync under way takes. */
 export interface WritebackQueue {
-  notice(dir: string, name: string): void;
+  /** `written` starts at once: on a node short of processor time every turn of the event loop may take a second. */
+  notice(dir: string, name: string, change: "written" | "listed"): void;
   close(): void;
 }
 
 /** A new file is noticed before its content is there: plugins write and close within this time. */
 export const SETTLE_MS = 5;
 /** What comes while the disk hangs is left to the sync. */
-const MOST_PENDING = 1024;
+const MOST_UNFINISHED = 1024;
 
 export function writebackQueue(
   /** A directory was noticed. */
@@ -18,33 +18,37 @@ export function writebackQueue(
   start: typeof startWriteback = startWriteback,
 ): WritebackQueue {
   let pending = new Map<string, Set<string>>();
-  let size = 0;
-  let isRunning = false;
+  let unfinished = 0;
+  let settling: NodeJS.Timeout | undefined;
 
-  async function run(): Promise<void> {
-    isRunning = true;
-    while (size > 0) {
-      await pause(SETTLE_MS);
-      const batch = pending;
-      pending = new Map();
-      size = 0;
-      const started = await Promise.all([...batch].map(([dir, names]) => start(dir, names)));
-      if (started.some(({ hasDirectories }) => hasDirectories)) onDirectory();
-    }
-    isRunning = false;
+  function flush(): void {
+    clearTimeout(settling);
+    settling = undefined;
+    const batch = pending;
+    pending = new Map();
+    for (const [dir, names] of batch) void finish(dir, names);
+  }
+
+  async function finish(dir: string, names: ReadonlySet<string>): Promise<void> {
+    const { hasDirectories } = await start(dir, names);
+    unfinished -= names.size;
+    if (hasDirectories) onDirectory();
   }
 
   return {
-    notice: (dir, name) => {
+    notice: (dir, name, change) => {
       const names = pending.get(dir) ?? new Set();
-      if (size === MOST_PENDING || names.has(name)) return;
-      pending.set(dir, names.add(name));
-      size += 1;
-      if (!isRunning) void run();
+      if (!names.has(name)) {
+        if (unfinished === MOST_UNFINISHED) return;
+        pending.set(dir, names.add(name));
+        unfinished += 1;
+      }
+      if (change === "written") flush();
+      else settling ??= setTimeout(flush, SETTLE_MS).unref();
     },
     close: () => {
+      clearTimeout(settling);
       pending = new Map();
-      size = 0;
     },
   };
 }

@@ -29,20 +29,30 @@ describe("writebackQueue", () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
 
-    for (const name of ["a", "a", "b"]) queue.notice("/results", name);
+    for (const name of ["a", "a", "b"]) queue.notice("/results", name, "listed");
     await hasStarted(1);
-    queue.notice("/results", "a");
-    queue.notice("/networks", "c");
+    queue.notice("/results", "a", "listed");
+    queue.notice("/networks", "c", "listed");
     first.resolve();
     await hasStarted(3);
 
     expect(started).toEqual([["/results/a", "/results/b"], ["/results/a"], ["/networks/c"]]);
   });
 
+  test("starts a file at once when content was written to it, though another start gets no answer", () => {
+    const { queue, started } = recordingQueue(new Promise(() => undefined));
+
+    queue.notice("/results", "hangs", "written");
+    queue.notice("/results", "a", "listed");
+    queue.notice("/results", "a", "written");
+
+    expect(started).toEqual([["/results/hangs"], ["/results/a"]]);
+  });
+
   test("reports that a directory was among them", async () => {
     const { queue, directories } = recordingQueue(Promise.resolve());
 
-    queue.notice("/networks", "directory");
+    queue.notice("/networks", "directory", "listed");
 
     await until("it is reported", GUARD_MS, () => directories() === 1 || undefined);
   });
@@ -50,13 +60,13 @@ describe("writebackQueue", () => {
   test("holds no more than it has to while the disk hangs", async () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
-    queue.notice("/results", "first");
+    queue.notice("/results", "first", "listed");
     await hasStarted(1);
 
-    for (let count = 0; count < 5000; count++) queue.notice("/results", `${count}`);
+    for (let count = 0; count < 5000; count++) queue.notice("/results", `${count}`, "listed");
     first.resolve();
     await hasStarted(2);
 
-    expect(started[1]).toHaveLength(1024);
+    expect(started[1]).toHaveLength(1023);
   });
 });

@@ -82,7 +82,7 @@ test.skipIf(process.arch !== "x64")("the executable for arm64 watches and syncs 
   const [emulator = "", ...args] = await emulatedUnghost();
   const keep = [...args, "keep", "--verbose", "--host-root", dir, "--cni-cache-dir", "/results"];
   // With its switches set it does not start itself again, which an emulator cannot do.
-  const env = { BUN_JSC_useJIT: "0", UV_THREADPOOL_SIZE: "8" };
+  const env = { BUN_JSC_useJIT: "0", UV_THREADPOOL_SIZE: "12" };
   const keeper = spawn(emulator, keep, { env, stdio: ["ignore", "pipe", "inherit"], timeout: BUILD_MS });
   onTestFinished(() => void keeper.kill("SIGKILL"));
 
