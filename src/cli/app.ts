@@ -53,6 +53,11 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
     const { showHelp } = await import("./help/render-help.ts");
     return await showHelp(first === undefined || first.startsWith("-") ? undefined : first, io);
   }
+  const unset = flagWithoutValue(args);
+  if (unset !== undefined) {
+    io.stderr(`unghost: ${unset} has no value: give one, or leave the flag out\n`);
+    return ExitCode.usage;
+  }
   let decided: ExitCode | undefined;
   const world: StricliProcess = { stdout: { write: io.stdout }, stderr: { write: io.stderr }, env: io.env };
   const context: Context = {
@@ -96,7 +101,17 @@ export function failureCode(thrown: unknown): ExitCode {
   return thrown instanceof SettingsError ? ExitCode.usage : ExitCode.unknown;
 }
 
-/** Habits of other tools that stricli does not know: -ojson, -o=json, and -v in front of the command. */
+/** Empty is a value of its own: the agent listens nowhere. */
+const MAY_BE_EMPTY = "--listen";
+
+/** A flag whose value is missing, such as that of an unset variable; stricli would take the word for an argument. */
+function flagWithoutValue(args: readonly string[]): string | undefined {
+  const end = args.indexOf("--");
+  const ours = end < 0 ? args : args.slice(0, end);
+  return ours.find((word) => /^--[a-z][a-z-]*=$/i.test(word));
+}
+
+/** Habits of other tools that stricli does not know: -ojson, -o=json, --listen= with nothing, and -v in front of the command. */
 function normaliseArgs(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
   const ours = end < 0 ? args : args.slice(0, end);
@@ -108,7 +123,8 @@ function normaliseArgs(args: readonly string[]): readonly string[] {
 
 function separated(word: string): readonly string[] {
   const value = /^-o=?([a-z]+)$/.exec(word)?.[1];
-  return value === undefined ? [word] : ["-o", value];
+  if (value !== undefined) return ["-o", value];
+  return word === `${MAY_BE_EMPTY}=` ? [MAY_BE_EMPTY, ""] : [word];
 }
 
 /** Words before `--` alone: what follows is for somebody else. */

@@ -143,12 +143,26 @@ test.each([
   [["version", "-ojson"], /^\{\n {2}"version": "/],
   [["version", "-o=yaml"], /^version: /],
   [["-v", "config", "--check"], /config.yaml/],
+  [["agent", "--listen=", "--tls-cert=/x"], /^unghost: agent: tlsCert and tlsKey go together/],
   [["-V"], /^\d+\.\d+\.\d+\n$/],
   [["scan", "-V"], /^\d+\.\d+\.\d+\n$/],
 ])("%j is understood", async (args, output) => {
   const { stdout, stderr } = await cli(args);
 
   expect(stdout + stderr).toMatch(output);
+});
+
+test.each([
+  [["scan", "--node="], "--node="],
+  [["heal", "--yes=", "--dry-run"], "--yes="],
+])("%j misses a value, and is neither an argument nor a consent", async (args, flag) => {
+  const { code, stderr } = await cli(args);
+
+  expect([code, stderr]).toEqual([64, `unghost: ${flag} has no value: give one, or leave the flag out\n`]);
+});
+
+test("a word after -- is not a flag", async () => {
+  expect((await cli(["explain", "--", "--node="])).code).not.toBe(64);
 });
 
 test.each([["bash"], ["zsh"], ["fish"]])("there is a completion script for %s", async (shell) => {
