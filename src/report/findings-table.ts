@@ -113,7 +113,10 @@ function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTa
   ];
 }
 
-export function podOf({ subject: { pod } }: ReportedFinding): string {
+/** A sandbox in the making may be known by its plugin alone, which names the pod and not the attempt. */
+export function podOf({ subject, blockedPods = [] }: ReportedFinding): string {
+  const [waiting] = subject.type === "sandbox" && blockedPods.length === 1 ? blockedPods : [];
+  const pod = subject.pod ?? waiting;
   return pod === undefined ? "" : printable(`${pod.namespace}/${pod.name}`);
 }
 

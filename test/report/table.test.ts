@@ -95,6 +95,12 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
 `);
   });
 
+  test("name the pod that waits where the sandbox in the making has no name yet", () => {
+    const findings = [{ ...ghost("stuck"), subject: { type: "sandbox" as const, sandboxId: "a".repeat(64) } }];
+
+    expect(renderTable({ ...ghosts(1), findings }, { ...PLAIN, screenColumns: 100 })).toMatch(/^crit +shop\/stuck /m);
+  });
+
   test("of 3 ghosts take at most 10 lines, at every width", () => {
     for (const screenColumns of [40, 60, 80, 200]) {
       const lines = renderTable(ghosts(3), { ...PLAIN, columns: screenColumns, screenColumns })
