@@ -56,7 +56,8 @@ unit: setup ## unit tests only
 e2e: setup build ## end-to-end tests on a real node, with the built executable
 	vitest run --project e2e
 
-cluster-test: setup build image ## stories on a real control plane and kubelet; ends with "Error 77" where none can run
+cluster-test: export UNGHOST_LAB_ALL := $(ALL)
+cluster-test: setup build image ## stories on a real control plane and kubelet, ALL=1: each on every containerd; ends with "Error 77" where none can run
 	node scripts/cluster-test.ts
 
 boot-test: setup build ## the boot hook on nodes that a real systemd boots; ends with "Error 77" where none can run

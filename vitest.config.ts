@@ -101,7 +101,8 @@ export default defineConfig({
           name: "cluster",
           sequence: { groupOrder: 2 },
           include: ["test/cluster/**/*.test.ts"],
-          maxWorkers: 1,
+          // Each file has clusters of its own, and mostly waits for kubelet.
+          maxWorkers: 3,
           testTimeout: 900_000,
           hookTimeout: 600_000,
           globalSetup: ["test/support/lab-tools.ts"],

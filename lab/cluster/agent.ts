@@ -27,13 +27,17 @@ export async function admitAgents(cluster: Cluster): Promise<void> {
   }
 }
 
-/** The built agent as a service of the node. `config` is its configuration file. Start it again after a boot. */
+/**
+ * The built agent as a service of the node. `config` is its configuration file; `under` is put before its command. Start it
+ * again after a boot.
+ */
 export async function agentOn(
   { lab }: ClusterNode,
   config: object = {},
   args: readonly string[] = [],
+  under: readonly string[] = [],
 ): Promise<Service> {
   await lab.writeFile(AGENT_CONFIG, stringify(config));
   const flags = ["agent", `--config=${AGENT_CONFIG}`, `--kubeconfig=${AGENT_KUBECONFIG}`, ...args];
-  return service(lab, "unghost-agent", AGENT_LOG, [...unghostProgram().command, ...flags]);
+  return service(lab, "unghost-agent", AGENT_LOG, [...under, ...unghostProgram().command, ...flags]);
 }

@@ -20,7 +20,7 @@ export interface ClusterNode {
   boot(beforeKubelet?: () => Promise<void>): Promise<void>;
 }
 
-export interface ClusterNodeOptions extends Pick<NodeOptions, "watch"> {
+export interface ClusterNodeOptions extends Pick<NodeOptions, "watch" | "disk"> {
   readonly runtime: RuntimeVersion;
   readonly kubelet: KubeletSettings;
 }

@@ -1,3 +1,4 @@
+import type { NodeOptions } from "../node.ts";
 import type { ExecOptions } from "../node-exec.ts";
 import { until } from "../poll.ts";
 import type { RuntimeVersion } from "../runtime-config.ts";
@@ -16,6 +17,8 @@ export interface ClusterOptions {
   /** One by default. */
   readonly nodes?: number;
   readonly kubelet?: KubeletSettings;
+  /** Of each node; see NodeOptions. */
+  readonly disk?: NodeOptions["disk"];
   /** Sees every command that is run in a node. */
   readonly watch?: CommandWatch;
 }
@@ -56,8 +59,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 
   try {
-    const { runtime = "1.6", kubelet = {}, watch } = options;
-    const how = { runtime, kubelet, ...(watch === undefined ? {} : { watch }) };
+    const { runtime = "1.6", kubelet = {}, disk = "directory", watch } = options;
+    const how = { runtime, kubelet, disk, ...(watch === undefined ? {} : { watch }) };
     for (let index = 0; index < (options.nodes ?? 1); index += 1)
       nodes.push(await startClusterNode(index, controlPlane, tools, programs, how));
     const cluster = clusterOf(controlPlane, nodes, destroy);

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { utimes } from "node:fs/promises";
+import { uptime } from "node:os";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { bridgeNetwork } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
 import type { Injected } from "./injected.ts";
 
-/** An hour before the node was made, and so before its boot whatever happened since. */
-const AN_HOUR_AGO_MS = 3_600_000;
+const AN_HOUR_MS = 3_600_000;
 
 /** An address of a sandbox that no longer exists: its DEL was lost. */
 export async function leakedLease(
@@ -41,10 +41,13 @@ export function unknownId(): string {
   return randomBytes(32).toString("hex");
 }
 
-/** Writes a file with a time before the node's current boot. */
+/**
+ * Writes a file with a time before the node's current boot. Where the kernel has no time namespaces that is the machine's,
+ * and may be months ago.
+ */
 export async function writeOld(node: LabNode, path: string, content: string): Promise<void> {
   await node.writeFile(path, content);
-  const then = new Date(Date.now() - AN_HOUR_AGO_MS);
+  const then = new Date(Date.now() - uptime() * 1000 - AN_HOUR_MS);
   await utimes(node.path(path), then, then);
 }
 

@@ -9,9 +9,14 @@ export interface KeyPair {
 
 export interface Issued {
   readonly san?: string;
-  /** Relative to now; by default from a day ago to in two days. */
+  /** Relative to now; by default from a day ago to in a year. */
   readonly validFromMs?: number;
   readonly validUntilMs?: number;
+}
+
+interface Validity {
+  readonly from: number;
+  readonly until: number;
 }
 
 export interface Authority extends KeyPair {
@@ -32,32 +37,26 @@ export function makeAuthority(dir: string, name: string): Authority {
     cert: readFileSync(at(`${stem}.crt`), "utf8"),
     key: readFileSync(at(`${stem}.key`), "utf8"),
   });
+  const sign = (stem: string, { from, until }: Validity, ...how: readonly string[]): void => {
+    const files = ["-in", at(`${stem}.csr`), "-out", at(`${stem}.crt`), "-extfile", at(`${stem}.ext`)];
+    const validity = ["-startdate", opensslTime(from), "-enddate", opensslTime(until)];
+    openssl("ca", "-batch", "-notext", "-config", at("ca.conf"), ...files, ...validity, ...how);
+  };
   mkdirSync(home);
   writeFileSync(at("index.txt"), "");
   writeFileSync(at("ca.conf"), configOf(home));
-  openssl(
-    "req",
-    "-x509",
-    ...NEW_KEY,
-    "-keyout",
-    at("ca.key"),
-    "-out",
-    at("ca.crt"),
-    "-subj",
-    `/CN=${name}`,
-    "-days",
-    "9",
-  );
+  openssl("req", ...NEW_KEY, "-keyout", at("ca.key"), "-out", at("ca.csr"), "-subj", `/CN=${name}`);
+  writeFileSync(at("ca.ext"), "basicConstraints=critical,CA:TRUE\nsubjectKeyIdentifier=hash\n");
+  // A request signed by itself, unlike `req -x509`, may be valid from before now.
+  sign("ca", { from: -DAY_MS, until: 400 * DAY_MS }, "-selfsign");
   let issued = 0;
   return {
     ...pair("ca"),
-    issue: (subject, { san, validFromMs = -DAY_MS, validUntilMs = 2 * DAY_MS } = {}) => {
+    issue: (subject, { san, validFromMs = -DAY_MS, validUntilMs = 365 * DAY_MS } = {}) => {
       const stem = String(issued++);
       openssl("req", ...NEW_KEY, "-keyout", at(`${stem}.key`), "-out", at(`${stem}.csr`), "-subj", subject);
       writeFileSync(at(`${stem}.ext`), san === undefined ? "" : `subjectAltName=${san}\n`);
-      const validity = ["-startdate", opensslTime(validFromMs), "-enddate", opensslTime(validUntilMs)];
-      const files = ["-in", at(`${stem}.csr`), "-out", at(`${stem}.crt`), "-extfile", at(`${stem}.ext`)];
-      openssl("ca", "-batch", "-notext", "-config", at("ca.conf"), ...files, ...validity);
+      sign(stem, { from: validFromMs, until: validUntilMs });
       return pair(stem);
     },
   };

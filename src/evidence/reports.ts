@@ -36,8 +36,9 @@ export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly 
   return reports;
 }
 
+/** One from the future is from before a clock was set back, and may be of any age. */
 export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeView, "snapshot">): boolean {
-  return at !== undefined && snapshot.observedAt.getTime() - at.getTime() < REPORT_FRESH_MS;
+  return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
 }
 
 /** Whether a report concerns this pod: by uid where both have one, else by name. */

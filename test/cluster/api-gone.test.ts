@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { AGENT_LOG, admitAgents, agentOn } from "../../lab/cluster/agent.ts";
 import type { Cluster } from "../../lab/cluster/cluster.ts";
@@ -6,11 +6,10 @@ import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import { isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { until } from "../../lab/poll.ts";
 import type { Service } from "../../lab/service.ts";
-import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
+import { haunt, runsAgain } from "./haunted-pod.ts";
 import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 
 const PODS = names("web", 4);
-const CALL = { timeoutMs: 60_000 };
 
 /** How a story ends what it did to the API or the disk. */
 const endings: (() => Promise<void>)[] = [];
@@ -28,27 +27,6 @@ async function withAgent(): Promise<{ readonly story: Cluster; readonly agent: S
   await agent.start();
   await story.waitForCondition(story.node, "GhostSandboxes", ({ status }) => status === "False");
   return { story, agent };
-}
-
-async function sandboxOf({ lab }: ClusterNode, pod: string): Promise<string | undefined> {
-  const ready = { state: { state: PodSandboxState.SANDBOX_READY } };
-  return (await lab.cri.listPodSandbox(ready, CALL)).find(({ metadata }) => metadata?.name === pod)?.id;
-}
-
-/** The pod dies with a torn cache: kubelet cannot bring it back until that file is out of the way. */
-async function haunt(node: ClusterNode, pod: string): Promise<string> {
-  const id = await sandboxOf(node, pod);
-  if (id === undefined) throw new Error(`${pod} does not run`);
-  truncateSync(node.lab.path(`/var/lib/cni/results/cbr0-${id}-eth0`));
-  await node.lab.check(["ctr", "-n", "k8s.io", "tasks", "kill", "-s", "KILL", id]);
-  return id;
-}
-
-async function runsAgain(node: ClusterNode, pod: string, ghost: string): Promise<void> {
-  await until(`${pod} runs in another sandbox`, HANG_GUARD_MS, async () => {
-    const id = await sandboxOf(node, pod);
-    return id !== undefined && id !== ghost ? true : undefined;
-  });
 }
 
 function agentLog({ lab }: ClusterNode): string {

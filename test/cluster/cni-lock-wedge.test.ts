@@ -6,9 +6,8 @@ import { CNI_CONF_FILE } from "../../lab/cni-config.ts";
 import { orderAtGate } from "../../lab/cni-gate.ts";
 import { pluginOf } from "../../lab/faults/hung-plugin.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
 import { reportedByAgent } from "./reported-by-agent.ts";
 
 const RUNNING = names("runs", 4);
@@ -16,7 +15,7 @@ const DELETED = names("deleted", 6);
 const HUNG = names("hung", 12);
 const LATER = names("later", 12);
 /** Debian's containerd 1.6 does not hold the lock while a plugin runs. */
-const runtimes: readonly RuntimeVersion[] = ["2.1", "2.3"];
+const runtimes = storyRuntimes(["2.1", "2.3"], ["2.3"]);
 
 test.each(runtimes)(
   "hung ADDs and a rewritten CNI configuration wedge containerd's CNI lock: scan names it, heal makes the node Ready again (containerd %s)",

@@ -7,13 +7,13 @@ import { restartDelegateDaemon } from "../../lab/delegate-daemon.ts";
 import { addsUnderWay, hangDelegateDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 6);
 const NEW = names("new", 12);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["1.6"]))(
   "containerd and kubelet are killed while thick multus sets pods up: heal clears the half-made sandboxes and all pods run (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
@@ -29,7 +29,7 @@ test.each(runtimes)(
   HANG_GUARD_MS,
 );
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["2.3"]))(
   "containerd and kubelet are killed while thick multus sets pods up: the agent needs no help (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });

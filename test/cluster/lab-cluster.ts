@@ -5,6 +5,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "../../lab/clust
 import type { ClusterNode } from "../../lab/cluster/cluster-node.ts";
 import type { CommandResult } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
+import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { expectWaitsSeen, watchVerdicts } from "../../lab/verdict-watch.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import { reportOf, UNGHOST } from "../e2e/unghost.ts";
@@ -13,6 +14,14 @@ import { reportOf, UNGHOST } from "../e2e/unghost.ts";
 export const HANG_GUARD_MS = 900_000;
 const COMMAND_MS = 300_000;
 export const KUBELET_LOG = "/var/log/kubelet.log";
+
+/** Every runtime of the story with `make cluster-test ALL=1`; otherwise the one or two that stand for the others. */
+export function storyRuntimes(
+  every: readonly RuntimeVersion[],
+  usual: readonly RuntimeVersion[],
+): readonly RuntimeVersion[] {
+  return process.env["UNGHOST_LAB_ALL"] ? every : usual;
+}
 
 const clusters: Cluster[] = [];
 

@@ -8,14 +8,14 @@ import { processesOf } from "../../lab/node-processes.ts";
 import { until } from "../../lab/poll.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
 import { reportOf } from "../e2e/unghost.ts";
-import { cluster, HANG_GUARD_MS, scanOn, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, storyRuntimes, unghostOn } from "./lab-cluster.ts";
 
 const CLASS = "multus-daemon-down-or-wedged";
 const RUNNING = names("runs", 3);
 const NEW = names("new", 4);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["2.1"]))(
   "the container of a wedged multus daemon is restarted on an explicit heal and never by the agent (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
@@ -34,7 +34,7 @@ test.each(runtimes)(
   HANG_GUARD_MS,
 );
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["2.3"]))(
   "the agent restarts the container of a wedged multus daemon where its policy says so (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });

@@ -4,12 +4,20 @@ import { useThickMultusIn } from "../../lab/cluster/multus.ts";
 import { containersOf, isReady, names, podObjects } from "../../lab/cluster/objects.ts";
 import { unwedgeMultusDaemon, wedgeMultusDaemon } from "../../lab/faults/thick-multus.ts";
 import { until } from "../../lab/poll.ts";
-import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, hasFailedToStop, KUBELET_LOG, namedIn, scanOn, stopFails } from "./lab-cluster.ts";
+import {
+  cluster,
+  HANG_GUARD_MS,
+  hasFailedToStop,
+  KUBELET_LOG,
+  namedIn,
+  scanOn,
+  stopFails,
+  storyRuntimes,
+} from "./lab-cluster.ts";
 
 const RUNNING = names("runs", 3);
 const DELETED = names("deleted", 4);
-const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
+const runtimes = storyRuntimes(["1.6", "2.1", "2.3"], ["2.3"]);
 
 test.each(runtimes)(
   "pods stay Terminating because the multus daemon is wedged: every scan says so once, and none that they died with the node (containerd %s)",

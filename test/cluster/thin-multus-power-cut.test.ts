@@ -4,12 +4,12 @@ import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThinMultusIn } from "../../lab/cluster/multus.ts";
 import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
-import { cluster, HANG_GUARD_MS, scanOn, stopFails, unghostOn } from "./lab-cluster.ts";
+import { cluster, HANG_GUARD_MS, scanOn, stopFails, storyRuntimes, unghostOn } from "./lab-cluster.ts";
 
 const PODS = names("web", 24);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["1.6"]))(
   "power cut under thin multus 4.3.0, which strips the delegate's settings: heal exits 0 and all 24 pods run again (containerd %s)",
   async (runtime) => {
     const story = await withThinMultus(runtime);
@@ -26,7 +26,7 @@ test.each(runtimes)(
   HANG_GUARD_MS,
 );
 
-test.each(runtimes)(
+test.each(storyRuntimes(runtimes, ["2.3"]))(
   "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent needs no help (containerd %s)",
   async (runtime) => {
     const story = await withThinMultus(runtime);

@@ -157,6 +157,13 @@ describe("a creation that failed", () => {
     expect(pending).toMatchObject([{ reason: "creation-failing", reported: [{ by: "kubernetes", count: 7 }] }]);
   });
 
+  test("is history by an event with a date ahead of the clock: it is from before that was set back", () => {
+    const kubernetes = cluster("FailedCreatePodSandBox", ago(-7200));
+    const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes }), PATIENT);
+
+    expect([verdict, pending]).toEqual(["healthy", []]);
+  });
+
   test("is pending and not degraded where the pod waits for a volume", () => {
     const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes: cluster("FailedMount") }), PATIENT);
 
@@ -164,7 +171,7 @@ describe("a creation that failed", () => {
   });
 });
 
-function cluster(reason: string): Kubernetes {
+function cluster(reason: string, at = ago(30)): Kubernetes {
   const pod: KnownPod = { namespace: "default", name: "pod-a", uid: podUid("a"), phase: "Pending" };
   const event: PodEvent = {
     namespace: "default",
@@ -173,7 +180,7 @@ function cluster(reason: string): Kubernetes {
     reason,
     message: "Failed: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
     count: 7,
-    at: ago(30),
+    at,
   };
   return { source: "api", pods: [pod], events: [event], holds: { paused: false, node: false, namespaces: [] } };
 }
