@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import type { LabNode } from "../../lab/node.ts";
 import { type LabPod, sandboxConfig } from "../../lab/pods.ts";
@@ -11,11 +12,20 @@ export function crioNode(config = ""): Promise<LabNode> {
 
 /** Not listed, no cache file, no address; and the pod can run again under the same name. */
 export async function expectReleased(node: LabNode, ...pods: readonly LabPod[]): Promise<void> {
+  await expectNothingLeft(node, ...pods);
+  for (const { ref } of pods) await node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL);
+}
+
+/** Not listed, no cache file, no address. */
+export async function expectNothingLeft(node: LabNode, ...pods: readonly LabPod[]): Promise<void> {
   const listed = await listedIds(node);
   const files = cniFiles(node);
-  for (const { sandboxId, ref } of pods) {
+  for (const { sandboxId } of pods) {
     expect(listed).not.toContain(sandboxId);
     expect(files.filter((file) => file.includes(sandboxId))).toEqual([]);
-    await node.cri.runPodSandbox(sandboxConfig(ref, ref), CALL);
   }
+}
+
+export function crioLog(node: LabNode): string {
+  return readFileSync(node.logPath, "utf8");
 }

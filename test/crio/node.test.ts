@@ -1,15 +1,22 @@
 import { describe, expect, test } from "vitest";
+import { hungAdd } from "../../lab/faults/hung-plugin.ts";
 import { killedMonitors } from "../../lab/faults/killed-monitors.ts";
 import { acceptDel, refusingDel } from "../../lab/faults/refusing-plugin.ts";
 import { emptyResultCache, halfWrittenResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
-import { runPod } from "../../lab/pods.ts";
+import { runPod, sandboxConfig } from "../../lab/pods.ts";
+import { until } from "../../lab/poll.ts";
 import { expectAlive, healAll, isQuarantined, listedIds, unghostIn } from "../e2e/healed-node.ts";
 import { AT_ONCE, company, expectUntouched, named, scan } from "../e2e/scanned-node.ts";
 import { CALL, HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
-import { crioNode, expectReleased } from "./crio-node.ts";
+import { crioLog, crioNode, expectNothingLeft, expectReleased } from "./crio-node.ts";
 
 const containers = [{ name: "main" }] as const;
+/** CRI-O removes nothing by itself after a reboot: crio-wipe.service does, before crio starts. */
+const NO_WIPE = "[crio]\ninternal_wipe = false\n";
+/** Where containers/storage keeps what CRI-O made. */
+const LIST_STORAGE = ["sh", "-c", "ls /var/lib/containers/storage/*-containers"];
+const WIPE = ["crio", "--config", "/etc/crio/crio.conf", "wipe"];
 
 async function explain(node: LabNode, text: string): Promise<readonly string[]> {
   const { stdout } = await unghostIn(node, ["explain", "-o", "json", text]);
@@ -58,6 +65,32 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     await healAll(node);
     expect(isQuarantined(node, path)).toBe(true);
     await expectReleased(node, lost, torn, half);
+    await expectAlive(node, beside);
+  });
+
+  test("a creation that hangs holds the pod's name: CRI-O's messages are explained, heal ends the plugin, the pod starts", async () => {
+    const node = await crioNode();
+    const beside = await company(node);
+    const hung = await hungAdd(node, { name: "stuck", uid: "stuck" });
+    // Kubelet's next attempt: CRI-O lets it wait for the first one, and does not wake it when that fails.
+    const retry = () => node.cri.runPodSandbox(sandboxConfig(hung.ref, hung.ref), { timeoutMs: 3000 });
+    await expect(retry()).rejects.toThrow();
+    const lines = await until("CRI-O logs that the name is reserved", HANG_GUARD_MS, () => {
+      const about = crioLog(node)
+        .split("\n")
+        .filter((line) => line.includes(hung.ref.name));
+      const reserved = about.find((line) => line.includes("name is reserved"));
+      const stage = about.find((line) => line.includes("not yet finished"));
+      return reserved !== undefined && stage !== undefined ? [reserved, stage] : undefined;
+    });
+    for (const line of lines) expect(await explain(node, line)).toContain("crio-name-reserved");
+
+    const report = await scan(node, AT_ONCE);
+    expect(named(report)).toEqual([`sandbox-name-held-by-inflight-run/${hung.sandboxId}`]);
+    await healAll(node, AT_ONCE);
+
+    const id = await until("the pod starts", HANG_GUARD_MS, () => retry().catch(() => undefined));
+    expect(await listedIds(node)).toContain(id);
     await expectAlive(node, beside);
   });
 
@@ -110,15 +143,49 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     expect(await explain(node, await remove())).toContain("crio-half-removed");
   });
 
-  test("after a power cut CRI-O removes everything by itself, and nothing is left over", async () => {
-    const node = await crioNode();
-    const { ready, kept } = await company(node);
+  test.each([
+    ["removes everything by itself", ""],
+    ["leaves it to crio wipe", NO_WIPE],
+  ])(
+    "after a power cut of a CRI-O that %s, scan and boot wait for that and nothing is left over",
+    async (_what, config) => {
+      const node = await crioNode(config);
+      const { ready, kept } = await company(node);
+      await node.powerCut();
+      await node.powerOn({ runtime: false });
+      const stored = await node.check(LIST_STORAGE);
+
+      expect((await unghostIn(node, ["scan", "--no-kube"])).code).toBe(2);
+      expect((await unghostIn(node, ["boot", "--no-kube"])).code).toBe(0);
+      expect(await node.check(LIST_STORAGE)).toBe(stored);
+      if (config !== "") await node.check(WIPE);
+      await node.startRuntime();
+
+      expect(await listedIds(node)).toEqual([]);
+      await healAll(node, AT_ONCE);
+      expect(await scan(node, AT_ONCE)).toMatchObject({ verdict: "healthy", findings: [], kept: [] });
+      const gone = [...ready, ...kept];
+      await expectNothingLeft(node, ...gone);
+      // After an unclean shutdown crio wipe takes the images with it.
+      if (config === "") await expectReleased(node, ...gone.filter(({ ref }) => ref.name !== "again"));
+    },
+  );
+
+  test("after a power cut without crio wipe, scan keeps what CRI-O still lists, and a late crio wipe takes nothing away", async () => {
+    const node = await crioNode(NO_WIPE);
+    const { kept } = await company(node);
     await node.powerCut();
-
     await node.powerOn();
+    const finished = kept.map(({ sandboxId }) => sandboxId).toSorted();
+    const keptNow = async () => (await scan(node, AT_ONCE)).kept.map(({ sandboxId }) => sandboxId).toSorted();
+    expect(await listedIds(node)).toEqual(finished);
+    expect(await keptNow()).toEqual(finished);
 
-    expect(await listedIds(node)).toEqual([]);
+    await node.stopRuntime();
+    await node.check(WIPE);
+    await node.startRuntime();
+    expect(await listedIds(node)).toEqual(finished);
     await healAll(node, AT_ONCE);
-    await expectReleased(node, ...ready.filter(({ ref }) => ref.name !== "again"), ...kept.slice(1));
+    expect(await keptNow()).toEqual(finished);
   });
 });
