@@ -1,8 +1,10 @@
 import { runSystemCall, SYSTEM_CALL } from "./child/system-call.ts";
 import { restartForCommand } from "./cli/lean-engine.ts";
+import { raisePriority } from "./cli/process-priority.ts";
 
 if (process.argv[2] === SYSTEM_CALL) process.exit(runSystemCall(process.argv.slice(3)));
 
+raisePriority(process.argv[2]);
 restartForCommand(process.argv[2], process.env);
 
 // Only now: what is loaded before a restart is loaded twice.

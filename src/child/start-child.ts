@@ -1,4 +1,5 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { getPriority, setPriority } from "node:os";
 import type { Readable, Writable } from "node:stream";
 
 /**
@@ -46,10 +47,20 @@ export function startChild([file = "", ...args]: readonly string[], options: Sta
   } catch (error) {
     return neverStarted(error instanceof Error ? error : new Error(String(error)));
   }
+  if (child.pid !== undefined) lowerPriority(child.pid);
   // The reader of the pipe is gone. The exit code reports the failure, so this error is ignored.
   child.stdin?.on("error", () => undefined);
   const running = new RunningChild(child, graceMs, askToEnd);
   return running;
+}
+
+/** The agent runs before other processes. What it starts does not. */
+function lowerPriority(pid: number): void {
+  try {
+    if (getPriority() < 0) setPriority(pid, 0);
+  } catch {
+    // It has ended already.
+  }
 }
 
 class RunningChild implements Child {

@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { getPriority, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { failureOf, runChild } from "../../src/child/run-child.ts";
 
@@ -36,6 +36,17 @@ describe("a child process", () => {
 
     const [pid, group] = stdout.trim().split(" ");
     expect(group).toBe(pid);
+  });
+
+  test.runIf(process.getuid?.() === 0)("has the default priority though its parent runs before others", async () => {
+    const before = getPriority();
+    onTestFinished(() => setPriority(before));
+    setPriority(-5);
+
+    const isLowered = `until [ "$(cut -d ' ' -f 19 /proc/$$/stat)" = 0 ]; do sleep 0.01; done`;
+    const { end } = await runChild(sh(isLowered), { timeoutMs: 60_000 });
+
+    expect(end).toEqual({ kind: "exited", code: 0 });
   });
 
   test("is killed with its descendants when it ignores SIGTERM", async () => {
