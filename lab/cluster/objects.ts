@@ -20,7 +20,11 @@ interface ContainerStatus {
   readonly ready: boolean;
   readonly restartCount: number;
   readonly containerID?: string;
-  readonly state?: { readonly running?: object; readonly waiting?: { readonly reason?: string } };
+  readonly state?: {
+    readonly running?: object;
+    readonly waiting?: { readonly reason?: string };
+    readonly terminated?: { readonly exitCode: number };
+  };
 }
 
 export interface Condition {

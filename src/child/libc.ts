@@ -4,6 +4,7 @@ import process from "node:process";
 export interface Libc {
   flock(fd: number, operation: number): number;
   umount2(path: string, flags: number): number;
+  unlink(path: string): number;
   chroot(path: string): number;
   unshare(flags: number): number;
   setns(fd: number, kind: number): number;
@@ -36,6 +37,7 @@ function load(ffi: Ffi): Libc {
   const { symbols } = ffi.dlopen(LIBRARY, {
     flock: { args: [INT, INT], returns: INT },
     umount2: { args: ["ptr", INT], returns: INT },
+    unlink: { args: ["ptr"], returns: INT },
     chroot: { args: ["ptr"], returns: INT },
     unshare: { args: [INT], returns: INT },
     setns: { args: [INT, INT], returns: INT },
@@ -48,6 +50,7 @@ function load(ffi: Ffi): Libc {
   return {
     flock: (fd, operation) => call("flock", fd, operation),
     umount2: (path, flags) => call("umount2", cString(path), flags),
+    unlink: (path) => call("unlink", cString(path)),
     chroot: (path) => call("chroot", cString(path)),
     unshare: (flags) => call("unshare", flags),
     setns: (fd, kind) => call("setns", fd, kind),

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import { getSystemErrorName } from "node:util";
 import { type Libc, openLibc } from "./libc.ts";
@@ -38,9 +39,17 @@ export function flockCommand(mode: LockMode): readonly string[] {
   return isBun() ? own("flock", mode) : ["flock", mode === "shared" ? "-s" : "-x", "-n", "0"];
 }
 
-/** Detaches what is mounted there, as `umount --lazy`; a symbolic link is not followed. */
-export function unmountCommand(path: string): readonly string[] {
-  return isBun() ? own("umount", path) : ["umount", "--lazy", path];
+/**
+ * Detaches what is mounted there, as `umount --lazy`; a symbolic link is not followed. From a container it is done in the
+ * host's mount namespace: what a container unmounts stays mounted on the host.
+ */
+export function unmountCommand(hostRoot: string, path: string): readonly string[] {
+  return isBun() ? own("umount", hostRoot, path) : ["umount", "--lazy", join(hostRoot, path)];
+}
+
+/** From a container also in the host's mount namespace: the container's view of the host is read-only. */
+export function unlinkCommand(hostRoot: string, path: string): readonly string[] {
+  return isBun() ? own("unlink", hostRoot, path) : ["rm", "-f", "--", join(hostRoot, path)];
 }
 
 /**
@@ -69,9 +78,12 @@ function isBun(): boolean {
 export function runSystemCall([call, ...args]: readonly string[]): number {
   const libc = openLibc();
   if (libc === undefined) return fail("this engine cannot call the C library");
-  const [first = ""] = args;
+  const [first = "", path = ""] = args;
   if (call === "flock" && (first === "shared" || first === "exclusive")) return lock(libc, first);
-  if (call === "umount") return ended(first, libc.umount2(first, MNT_DETACH | UMOUNT_NOFOLLOW));
+  if (call === "umount" && path !== "") {
+    return ended(path, libc.umount2(pathOnHost(libc, first, path), MNT_DETACH | UMOUNT_NOFOLLOW));
+  }
+  if (call === "unlink" && path !== "") return ended(path, libc.unlink(pathOnHost(libc, first, path)));
   if (call === "on-host" && args.length > 1) return replaceOnHost(libc, first, args.slice(1));
   return fail(`${SYSTEM_CALL} is unghost's own: run one of its commands instead`);
 }
@@ -95,6 +107,12 @@ function replaceOnHost(libc: Libc, hostRoot: string, [file = "", ...args]: reado
     return fail(`${file}: ${error instanceof Error ? error.message : String(error)}`);
   }
   return fail(`${file} could not be executed`);
+}
+
+/** The path to use from here on: in the host's mount namespace, where that may be entered, else below `hostRoot`. */
+function pathOnHost(libc: Libc, hostRoot: string, path: string): string {
+  if (hostRoot === "/") return path;
+  return enterMountNamespace(libc, `${hostRoot}/proc/1/ns/mnt`) === undefined ? path : join(hostRoot, path);
 }
 
 /** undefined: entered. The engine has threads, and only one that shares its directories with no other may enter. */

@@ -16,12 +16,10 @@ export interface HostPlaces {
 
 export function checkHost({ hostRoot, cniCacheDir, stateDir, env }: HostPlaces): readonly Check[] {
   const cache = resolveOnHost(hostRoot, cniCacheDir, "follow");
-  const namespaces = resolveOnHost(hostRoot, "/run/netns", "follow");
   return [
     checkPidNamespace(hostRoot),
     checkNetworkNamespace(hostRoot),
     checkWritable("cni cache", cache, "quarantining corrupt CNI cache files"),
-    checkWritable("network namespaces", namespaces, "removing leaked network namespaces"),
     checkWritable("state directory", stateDir, "the journal: without it nothing is changed"),
     checkWritable("agent lock", resolveOnHost(hostRoot, "/run/unghost", "follow"), "noticing a second agent"),
     checkReadable("kernel log", resolveOnHost(hostRoot, "/dev/kmsg", "follow"), "kernel stalls and hung tasks"),

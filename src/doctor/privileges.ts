@@ -12,9 +12,9 @@ export interface NeededCapability {
 /** All that a pod of unghost needs beyond root's user id. deploy/ grants exactly these; a test compares them. */
 export const CAPABILITIES: readonly NeededCapability[] = [
   {
-    name: "DAC_OVERRIDE",
-    bit: 1,
-    neededFor: "reading and quarantining files of other users and files without read permission",
+    name: "DAC_READ_SEARCH",
+    bit: 2,
+    neededFor: "reading processes of other users and files without read permission",
   },
   {
     name: "SYS_PTRACE",
@@ -24,7 +24,7 @@ export const CAPABILITIES: readonly NeededCapability[] = [
   {
     name: "SYS_ADMIN",
     bit: 21,
-    neededFor: "unmounting leaked network namespaces, and running CNI plugins in the host's mount namespace",
+    neededFor: "unmounting leaked network namespaces, and running CNI plugins, in the host's mount namespace",
   },
   {
     name: "SYS_CHROOT",

@@ -60,7 +60,7 @@ test("of the host only the named directories are writable", () => {
   const writable = container?.volumeMounts
     .filter(({ readOnly }) => readOnly !== true)
     .map(({ mountPath }) => mountPath);
-  expect(writable).toEqual(["/host/var/lib/cni", "/host/run/netns", "/host/var/lib/unghost", "/host/run/unghost"]);
+  expect(writable).toEqual(["/host/var/lib/cni", "/host/var/lib/unghost", "/host/run/unghost"]);
 });
 
 test("the schema of the values knows every value, and nothing else", () => {

@@ -49,8 +49,9 @@ export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }:
   const result = await runChild(command, { env, input: JSON.stringify(config), timeoutMs });
   const failure = failureOf(result);
   if (failure === undefined) return undefined;
-  const isOwnFailure = result.end.kind === "exited" && result.stdout.trim() !== "";
-  return isOwnFailure ? result.stdout.trim() : `${binary} ${failure}`;
+  const [ownWords, otherWords] = [result.stdout.trim(), result.stderr.trim()];
+  if (result.end.kind === "exited" && ownWords !== "") return ownWords;
+  return otherWords === "" ? `${binary} ${failure}` : `${binary} ${failure}: ${otherWords}`;
 }
 
 /** As libcni (pkg/invoke, FindInPath): a name without separators, so that only what lies in the directories is executed. */

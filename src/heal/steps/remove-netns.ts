@@ -1,13 +1,14 @@
 import { lstatSync, unlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { failureOf, runChild } from "../../child/run-child.ts";
-import { systemCallEnv, unmountCommand } from "../../child/system-call.ts";
+import { systemCallEnv, unlinkCommand, unmountCommand } from "../../child/system-call.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { describeError } from "../../host/system-error.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Waits } from "../execution/waits.ts";
+import { canonicalPath } from "../files/file-identity.ts";
 import type { HealReason } from "../heal-reason.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
@@ -31,21 +32,30 @@ export async function removeNetns(
   const objection = await inUse(path, stats.ino, tools);
   if (objection !== undefined) return refused(objection);
   return await journaled(tools, finding, { kind: "remove-netns", path }, async () => {
-    try {
-      if (inode !== undefined) {
-        const how = { timeoutMs: tools.waits.queryMs, env: systemCallEnv() };
-        const unmounted = await runChild(unmountCommand(opened), how);
-        const failure = failureOf(unmounted);
-        if (failure !== undefined) {
-          return failed({ code: "unmount-failed", path, error: `${failure}. ${unmounted.stderr.trim()}` });
-        }
-      }
-      unlinkSync(opened);
-      return { kind: "done" };
-    } catch (error) {
-      return failed({ code: "unlink-failed", path, error: describeError(error) });
+    const onHost = canonicalPath(tools.hostRoot, path);
+    if (inode !== undefined) {
+      const error = await errorOf(unmountCommand(tools.hostRoot, onHost), tools);
+      if (error !== undefined) return failed({ code: "unmount-failed", path, error });
     }
+    const error = await unlink(onHost, tools);
+    return error === undefined ? { kind: "done" } : failed({ code: "unlink-failed", path, error });
   });
+}
+
+async function unlink(path: string, tools: RemoveNetnsTools): Promise<string | undefined> {
+  if (tools.hostRoot !== "/") return await errorOf(unlinkCommand(tools.hostRoot, path), tools);
+  try {
+    unlinkSync(path);
+    return undefined;
+  } catch (error) {
+    return describeError(error);
+  }
+}
+
+async function errorOf(command: readonly string[], { waits }: RemoveNetnsTools): Promise<string | undefined> {
+  const result = await runChild(command, { timeoutMs: waits.queryMs, env: systemCallEnv() });
+  const failure = failureOf(result);
+  return failure === undefined ? undefined : `${failure}. ${result.stderr.trim()}`;
 }
 
 async function inUse(path: string, inode: bigint, { facts }: RemoveNetnsTools): Promise<HealReason | undefined> {

@@ -1,0 +1,270 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
+import { isReady, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
+import { bridgeNetwork } from "../../lab/cni-config.ts";
+import { orderAtGate, refusal } from "../../lab/cni-gate.ts";
+import { leakedLease, unknownId, writeOld } from "../../lab/faults/host-local.ts";
+import { type HungAdd, hungAdd } from "../../lab/faults/hung-plugin.ts";
+import type { Injected } from "../../lab/faults/injected.ts";
+import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
+import { until } from "../../lab/poll.ts";
+import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
+import type { NodeReport } from "../../src/report/node-report.ts";
+import {
+  both,
+  type Change,
+  deletePod,
+  type Ended,
+  installChart,
+  jsonIn,
+  missingLikeAgent,
+  NAMESPACE,
+  readOnlyThroughout,
+  runLikeAgent,
+  startLikeAgent,
+  unchanged,
+  withoutCapability,
+  withoutMount,
+} from "./agent-pod.ts";
+import { HANG_GUARD_MS } from "./lab-cluster.ts";
+
+const AT_ONCE = ["--min-age=0s", "--inflight-grace=0s"];
+const CONFIG = "--config=/etc/unghost/agent.yaml";
+
+let story: Cluster;
+let lease: Injected;
+let netns: Injected;
+let hung: HungAdd;
+let orphanedCache: string;
+
+beforeAll(async () => {
+  story = await startCluster({ runtime: "2.3" });
+  // The agent itself heals nothing: the pods like it do.
+  await installChart(story, "mode=observe");
+  const { lab, name } = story.node;
+  const [web] = podObjects(["web"], name) as [{ spec: object }];
+  await story.apply([{ ...web, spec: { ...web.spec, securityContext: { runAsUser: 1000 } } }]);
+  await story.waitForPods(1, isReady);
+  lease = await leakedLease(lab);
+  netns = await leakedNetns(lab);
+  hung = await hungAdd(lab, { name: "hung" });
+  orphanedCache = `/var/lib/cni/results/cbr0-${unknownId()}-eth0`;
+  await writeOld(lab, orphanedCache, "");
+}, HANG_GUARD_MS);
+afterAll(() => story?.destroy());
+
+function scan(change: Change): Promise<Ended> {
+  return runLikeAgent(story, ["scan", "-o=json", ...AT_ONCE], change);
+}
+
+function heal(only: string, change: Change): Promise<Ended> {
+  return runLikeAgent(story, ["heal", "--yes", "-o=json", `--only=${only}`, ...AT_ONCE], change);
+}
+
+function actionsOf(ended: Ended): readonly object[] {
+  return (jsonIn(ended).actions ?? []).map(({ outcome, code }) =>
+    code === undefined ? { outcome } : { outcome, code },
+  );
+}
+
+/** What the bandwidth plugin leaves on a node when its DEL is lost: a link of a sandbox that does not exist. */
+async function lostLink(address: string): Promise<string> {
+  const { lab } = story.node;
+  const owner = unknownId();
+  const { name, cniVersion, plugins } = bridgeNetwork();
+  const chain = { name, cniVersion, plugins: [...plugins, { type: "bandwidth" }] };
+  const link = `bwp${createHash("sha512").update(`${name}${owner}`).digest("hex").slice(0, 12)}`;
+  await lab.check(["ip", "link", "add", link, "type", "bridge"]);
+  await writeOld(lab, `/var/lib/cni/networks/${name}/${address}`, `${owner}\r\neth0`);
+  const config = Buffer.from(JSON.stringify(chain)).toString("base64");
+  const cached = { kind: "cniCacheV1", containerId: owner, config, ifName: "eth0", networkName: name };
+  const result = { cniVersion, dns: {} };
+  await writeOld(lab, `/var/lib/cni/results/${name}-${owner}-eth0`, JSON.stringify({ ...cached, result }));
+  return link;
+}
+
+async function isLinkThere(link: string): Promise<boolean> {
+  return (await story.node.lab.exec(["ip", "link", "show", link])).code === 0;
+}
+
+/** Processes of the node in whose mount namespace the path is mounted. */
+async function pidsThatMount(path: string): Promise<string> {
+  return (await story.node.lab.exec(["sh", "-c", `grep -l ${path} /proc/[0-9]*/mountinfo`])).stdout.trim();
+}
+
+async function podNamed(name: string): Promise<PodObject | undefined> {
+  return (await story.pods(NAMESPACE)).find(({ metadata }) => metadata.name === name);
+}
+
+/** Paths that a scan finds in a pod that runs already. */
+async function scannedFrom(pod: string): Promise<readonly (string | undefined)[]> {
+  const exec = ["exec", `--namespace=${NAMESPACE}`, pod, "--", "unghost", "scan", "-o=json", "--host-root=/host"];
+  const { stdout } = await story.controlPlane.tryKubectl([...exec, ...AT_ONCE]);
+  return (JSON.parse(stdout) as NodeReport).findings.map(({ subject }) => subject.path);
+}
+
+describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, () => {
+  test("with everything that the chart gives it, doctor misses nothing", async () => {
+    expect(await missingLikeAgent(story, unchanged)).toEqual([]);
+    expect(await missingLikeAgent(story, readOnlyThroughout)).toEqual([]);
+    expect(jsonIn(await scan(unchanged)).problems).toEqual([]);
+  });
+
+  test("user 0: the runtime's socket", async () => {
+    const scanned = await scan(({ containers: [container] }) => {
+      Object.assign(container.securityContext, { runAsUser: 65532, runAsGroup: 65532 });
+    });
+    expect([scanned.code, jsonIn(scanned).problems]).toEqual([
+      2,
+      expect.arrayContaining([expect.objectContaining({ source: "cri", code: "unreachable" })]),
+    ]);
+  });
+
+  test("the host's root directory: everything", async () => {
+    const scanned = await scan(withoutMount("host"));
+    expect([scanned.code, jsonIn(scanned).runtime.reachable]).toEqual([2, false]);
+  });
+
+  test("hostPID: the end of hung plugins", async () => {
+    const healed = await heal("sandbox-name-held-by-inflight-run", (spec) => {
+      spec.hostPID = false;
+    });
+    expect(actionsOf(healed)).toEqual([{ outcome: "refused", code: "foreign-pid-namespace" }]);
+    expect(existsSync(story.node.lab.livePath(`/proc/${hung.pid}`))).toBe(true);
+  });
+
+  test("hostNetwork: its start on a node where pods get no network", async () => {
+    const name = "without-host-network";
+    await orderAtGate(story.node.lab, "ADD", name, refusal("no addresses left"));
+    await startLikeAgent(
+      story,
+      ["version"],
+      (spec) => {
+        spec.hostNetwork = false;
+      },
+      name,
+    );
+    await until("kubelet could not create its sandbox", HANG_GUARD_MS, async () => {
+      const events = ["get", "events", `--namespace=${NAMESPACE}`, `--field-selector=involvedObject.name=${name}`];
+      return (await story.kubectl(...events)).includes("FailedCreatePodSandBox") || undefined;
+    });
+    await deletePod(story, name);
+  });
+
+  test("DAC_READ_SEARCH: processes of other users", async () => {
+    const { problems } = jsonIn(await scan(withoutCapability("DAC_READ_SEARCH")));
+    expect(problems).toContainEqual(
+      expect.objectContaining({ source: "processes", problem: expect.stringContaining("permission denied") }),
+    );
+  });
+
+  test("SYS_PTRACE: any proof that something is dead", async () => {
+    const healed = await heal("netns-and-veth-leak", withoutCapability("SYS_PTRACE"));
+    expect(actionsOf(healed)).not.toContainEqual({ outcome: "healed" });
+    expect(jsonIn(healed).problems).toContainEqual(
+      expect.objectContaining({ source: "processes", problem: expect.stringContaining("permission denied") }),
+    );
+    expect(existsSync(story.node.lab.livePath(netns.path ?? ""))).toBe(true);
+  });
+
+  test("SYS_ADMIN: the removal of network namespaces", async () => {
+    const healed = await heal("netns-and-veth-leak", withoutCapability("SYS_ADMIN"));
+    expect(actionsOf(healed)).toEqual([{ outcome: "failed", code: "unmount-failed" }]);
+    expect(await pidsThatMount(netns.path ?? "")).not.toBe("");
+  });
+
+  test("SYS_CHROOT: the node's CNI plugins", async () => {
+    const healed = await heal("hostlocal-ip-leak-after-reboot", withoutCapability("SYS_CHROOT"));
+    expect(jsonIn(healed).actions).toEqual([
+      expect.objectContaining({ code: "address-not-released", reason: expect.stringContaining("setns (EPERM)") }),
+    ]);
+    expect(existsSync(story.node.lab.path(lease.path ?? ""))).toBe(true);
+  });
+
+  test("NET_ADMIN: links that CNI plugins delete", async () => {
+    const kept = await lostLink("10.88.200.8");
+    await heal("hostlocal-ip-leak-after-reboot", withoutCapability("NET_ADMIN"));
+    expect(await isLinkThere(kept)).toBe(true);
+
+    const deleted = await lostLink("10.88.200.9");
+    await heal("hostlocal-ip-leak-after-reboot", unchanged);
+    expect(await isLinkThere(deleted)).toBe(false);
+  });
+
+  test("the CNI directory: the quarantine of caches", async () => {
+    const healed = await heal("cni-cache-files-orphaned", both(readOnlyThroughout, withoutMount("cni")));
+    expect(jsonIn(healed).actions).toEqual([
+      expect.objectContaining({ outcome: "failed", reason: expect.stringContaining("EROFS") }),
+    ]);
+    expect(existsSync(story.node.lab.path(orphanedCache))).toBe(true);
+  });
+
+  test("the state directory: the journal, and so every change", async () => {
+    const healed = await heal("cni-cache-files-orphaned", both(readOnlyThroughout, withoutMount("state")));
+    expect([healed.code, healed.output]).toEqual([3, expect.stringContaining("EROFS")]);
+    expect(existsSync(story.node.lab.path(orphanedCache))).toBe(true);
+  });
+
+  test("the directory of the lock: a second agent is noticed", async () => {
+    expect(await runLikeAgent(story, ["agent", CONFIG], unchanged)).toMatchObject({
+      code: 3,
+      output: expect.stringContaining("agent"),
+    });
+    const second = await startLikeAgent(story, ["agent", CONFIG], both(readOnlyThroughout, withoutMount("lock")));
+    await until("the second agent says so", HANG_GUARD_MS, async () => {
+      const logged = await story.controlPlane.tryKubectl(["logs", `--namespace=${NAMESPACE}`, second]);
+      return logged.stdout.includes("a second agent would not be noticed") || undefined;
+    });
+    await deletePod(story, second);
+  });
+
+  test("its configuration: the agent's start", async () => {
+    expect(await runLikeAgent(story, ["agent", CONFIG], withoutMount("config"))).toMatchObject({
+      code: 64,
+      output: expect.stringContaining("/etc/unghost/agent.yaml"),
+    });
+  });
+
+  test("mount propagation: who lives in a network namespace that is younger than the pod", async () => {
+    const pod = await startLikeAgent(story, ["keep"], ({ containers: [container] }) => {
+      for (const mount of container.volumeMounts) delete mount.mountPropagation;
+    });
+    await until("it runs", HANG_GUARD_MS, async () => {
+      const [container] = (await podNamed(pod))?.status.containerStatuses ?? [];
+      return container?.state?.running === undefined ? undefined : true;
+    });
+    const { path = "" } = await leakedNetns(story.node.lab);
+    await story.node.lab.check(["sh", "-c", `nsenter --net=${path} sleep 1000000000 >/dev/null 2>&1 &`]);
+
+    expect(await scannedFrom(pod)).toContain(path);
+    expect(await scannedFrom("daemonset/unghost-agent")).not.toContain(path);
+    await deletePod(story, pod);
+  });
+
+  test("PodSecurity: each violation that the API server names is on the security page", async () => {
+    const page = readFileSync("docs/security.md", "utf8");
+    for (const level of ["baseline", "restricted"]) {
+      const label = ["label", "--dry-run=server", "--overwrite", "namespace", NAMESPACE];
+      const { stderr } = await story.controlPlane.tryKubectl([...label, `pod-security.kubernetes.io/enforce=${level}`]);
+      const [, violations = ""] = /unghost-agent-\S+: (.*)/.exec(stderr) ?? [];
+      const named = violations.split(", ").map((one) => one.trim());
+
+      expect(named.length).toBeGreaterThan(3);
+      expect(named.filter((violation) => !page.includes(violation))).toEqual([]);
+    }
+  });
+
+  test("with everything, all of it is healed", async () => {
+    const healed = await runLikeAgent(story, ["heal", "--yes", "-o=json", ...AT_ONCE], unchanged);
+
+    expect(jsonIn(healed).actions?.filter(({ outcome }) => outcome !== "healed")).toEqual([]);
+    const { lab } = story.node;
+    expect([existsSync(lab.livePath(netns.path ?? "")), existsSync(lab.path(orphanedCache))]).toEqual([false, false]);
+    expect(await pidsThatMount(netns.path ?? "")).toBe("");
+    expect(existsSync(lab.livePath(`/proc/${hung.pid}`))).toBe(false);
+    const { checks } = jsonIn<DoctorReport>(await runLikeAgent(story, ["doctor", "-o=json"], unchanged));
+    expect(checks.filter(({ id, status }) => id.startsWith("capability") && status === "ok")).toHaveLength(5);
+  });
+});
