@@ -46,6 +46,7 @@ lint: setup ## types, lint, format, unused code, direction of imports, plain wor
 	node scripts/report-schema.ts --check
 	node scripts/prometheus-rule.ts --check
 	node scripts/man-page.ts --check
+	node scripts/chart-schema.ts --check
 
 test: setup build lint ## everything; prints "N passed, N failed" at the end
 	vitest run --project unit --project e2e
@@ -117,12 +118,13 @@ chaos: setup build ## 200 rounds of random faults on real nodes; ROUNDS=n SEED=n
 soak: setup build ## a day of random faults against an agent on a simulated node; FAULTS=n SEED=n choose others
 	node bench/agent-soak.ts $(or $(FAULTS),10000) $(SEED)
 
-docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, docs/schema and the PrometheusRule
+docs: setup ## regenerate docs/classes.md, the tables of docs/configuration.md, docs/schema, the PrometheusRule and the schema of the chart
 	node scripts/class-docs.ts
 	node scripts/config-docs.ts
 	node scripts/report-schema.ts
 	node scripts/prometheus-rule.ts
 	node scripts/man-page.ts
+	node scripts/chart-schema.ts
 
 clean: ## remove what was built and downloaded
 	rm -rf dist .cache src/runtime/gen src/agent/page/gen node_modules coverage

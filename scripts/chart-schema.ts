@@ -1,0 +1,60 @@
+/**
+ * Writes into the chart's values.schema.json what the program knows: classes, settings of the agent, alerts. With --check it
+ * only reports whether that is current.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { parse } from "yaml";
+import { classes } from "../src/classes/index.ts";
+import { FLEET, LIMITS, SCANNING, SERVICE } from "../src/cli/config/agent-settings.ts";
+
+const SCHEMA = "deploy/helm/unghost/values.schema.json";
+const RULES = "deploy/helm/unghost/files/unghost.rules.yaml";
+
+type Properties = Record<string, { properties?: Record<string, unknown> }>;
+interface Schema {
+  $defs?: object;
+  readonly properties: Properties;
+}
+
+const before = JSON.parse(readFileSync(SCHEMA, "utf8")) as Schema;
+const schema = structuredClone(before);
+
+const DURATION = { type: ["string", "number"], pattern: "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d)?)+$" };
+const budget = { minAge: DURATION, attempts: { type: "integer", minimum: 1 }, within: DURATION, coolDown: DURATION };
+schema.$defs = {
+  class: {
+    type: ["object", "string"],
+    pattern: "^(observe|heal|off)$",
+    additionalProperties: false,
+    properties: { mode: { enum: ["observe", "heal", "off"] }, ...budget },
+  },
+};
+schema.properties["classes"] = onlyThese(
+  classes.map(({ id }) => id),
+  { $ref: "#/$defs/class" },
+);
+
+// Their values are checked by the agent itself, which says what it expects.
+const settings = [SCANNING, LIMITS, SERVICE].flatMap((table) => Object.keys(table));
+const agent = onlyThese([...settings, "classes", "defaults", "fleet", "maintenanceWindows"], {});
+schema.properties["agent"] = {
+  ...agent,
+  properties: { ...agent.properties, fleet: onlyThese(Object.keys(FLEET), {}) },
+};
+
+const { groups } = parse(readFileSync(RULES, "utf8")) as { groups: { rules: { alert?: string }[] }[] };
+const alerts = new Set(groups.flatMap(({ rules }) => rules.flatMap(({ alert }) => alert ?? [])));
+const rule = schema.properties["prometheusRule"]?.properties;
+if (rule !== undefined) rule["disabled"] = { type: "array", items: { enum: [...alerts] } };
+
+if (!process.argv.includes("--check")) writeFileSync(SCHEMA, `${JSON.stringify(schema, undefined, 2)}\n`);
+else if (JSON.stringify(before) !== JSON.stringify(schema)) {
+  console.error(`${SCHEMA} is not current: run \`make docs\` and commit it`);
+  process.exitCode = 1;
+}
+
+/** Not `propertyNames`: helm names a wrong place for it. */
+function onlyThese(names: readonly string[], schemaOfEach: object) {
+  const properties = Object.fromEntries(names.toSorted().map((name) => [name, schemaOfEach]));
+  return { type: "object", additionalProperties: false, properties };
+}
