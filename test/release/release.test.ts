@@ -11,6 +11,7 @@ import { run, runOrThrow } from "../../lab/command.ts";
 import { unpackDebianPackages } from "../../lab/debian-packages.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { parseJson, property } from "../../src/host/json.ts";
+import { muslRoot, runInRoot } from "./musl-root.ts";
 
 const RELEASE = "dist/release";
 const BUILD_MS = 600_000;
@@ -108,3 +109,30 @@ test.skipIf(process.arch !== "x64")("the executable for arm64 runs, system calls
   expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version, platform: "linux/arm64" });
   expect(locked).toMatchObject({ code: 0, stderr: "" });
 });
+
+const musl = await muslRoot();
+
+test.skipIf("missing" in musl)(
+  `the executable for musl runs, system calls included${"missing" in musl ? ` (not here: ${musl.missing})` : ""}`,
+  async () => {
+    if ("missing" in musl) throw new Error(musl.missing);
+    const unghost = (...args: readonly string[]) =>
+      runInRoot(musl.root, join(RELEASE, "linux-amd64-musl/unghost"), args);
+    const empty = ["--no-kube", "--host-root", "/dev", "--state-dir", "/tmp/state"];
+
+    const version = await unghost("version", "-o", "json");
+    const explained = await unghost("explain", 'failed to reserve sandbox name "a": name is reserved for "b"');
+    const locked = await unghost("system-call", "flock", "exclusive");
+    const unmounted = await unghost("system-call", "umount", "/", "/proc");
+    const scanned = await unghost("scan", ...empty);
+    const examined = await unghost("doctor", ...empty);
+    const boot = await unghost("boot", "--dry-run", "--strict", ...empty);
+
+    expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version });
+    expect(explained.code).toBe(0);
+    expect(locked).toMatchObject({ code: 0, stderr: "" });
+    expect(unmounted).toMatchObject({ code: 0, stderr: "" });
+    expect([scanned.code, examined.code, boot.code]).toEqual([2, 1, 0]);
+    expect(boot.stdout).toContain("Dry run: nothing was changed");
+  },
+);
