@@ -53,6 +53,23 @@ test("man page and units of the package are well-formed", async () => {
   expect(printed).not.toMatch(/warning/i);
 });
 
+test("the packages hold the man page and completions, and bash completes with theirs", async () => {
+  const shared = ["/usr/share/man/man1/unghost.1.gz", "/usr/share/bash-completion/completions/unghost"];
+  const files = [...shared, "/usr/share/fish/vendor_completions.d/unghost.fish"];
+  const inDeb = await inDebian(
+    DEB,
+    `dpkg -i /package.deb >/dev/null; dpkg -L unghost
+     bash -c '. /usr/share/bash-completion/completions/unghost
+       COMP_WORDS=(unghost sca) COMP_CWORD=1 COMP_LINE="unghost sca" COMP_POINT=11
+       $(complete -p unghost | sed "s/.*-F \\([^ ]*\\).*/\\1/") unghost sca unghost; echo completed: "\${COMPREPLY[*]}"'`,
+  );
+  const inRpm = await inDebian(RPM, "rpm -qlp /package.rpm 2>/dev/null");
+
+  expect(inDeb.split("\n")).toEqual(expect.arrayContaining([...files, "/usr/share/zsh/vendor-completions/_unghost"]));
+  expect(inRpm.split("\n")).toEqual(expect.arrayContaining([...files, "/usr/share/zsh/site-functions/_unghost"]));
+  expect(inDeb).toMatch(/^completed: scan ?$/m);
+});
+
 test("on a node with systemd the .deb installs disabled units, and purge leaves nothing", async () => {
   const node = await systemdNode();
   const before = await node.check(["sh", "-c", LISTING]);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,6 +49,32 @@ test("krew manifest and Homebrew formula name the archives of this release with 
     }
   }
 });
+
+test("each archive holds a bill of materials and the licence of everything in it", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const archives = readdirSync(RELEASE).filter((name) => name.endsWith(".tar.gz"));
+  expect(archives).toHaveLength(4);
+  for (const archive of archives) {
+    const name = archive.slice(0, -".tar.gz".length);
+    await runOrThrow(["tar", "-xzf", join(RELEASE, archive), "-C", dir, `--exclude=${name}/unghost`]);
+    const read = (file: string) => readFileSync(join(dir, name, file), "utf8");
+    const { bomFormat, components } = JSON.parse(read("sbom.cdx.json")) as BillOfMaterials;
+    const licences = read("THIRD-PARTY-LICENCES");
+
+    expect([archive, bomFormat, read("LICENSE")]).toEqual([archive, "CycloneDX", expect.stringContaining("Apache")]);
+    expect(components.map((component) => component.name)).toEqual(expect.arrayContaining(["bun", ...BUNDLED]));
+    for (const component of components) expect(licences).toContain(`${component.name} ${component.version}`);
+  }
+});
+
+interface BillOfMaterials {
+  readonly bomFormat: string;
+  readonly components: readonly { readonly name: string; readonly version: string }[];
+}
+
+/** What the program imports. */
+const BUNDLED = Object.keys(manifest.dependencies);
 
 test("the archive of this machine runs without Node", async () => {
   const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
