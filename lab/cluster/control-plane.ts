@@ -9,7 +9,7 @@ import { type ApiReader, openApiReader } from "./api-reader.ts";
 import { type Credentials, kubeconfig } from "./kubeconfig.ts";
 import { type Machine, startMachine } from "./machine.ts";
 import { API_SERVER_PORT, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP } from "./network.ts";
-import { type ClusterTools, ensureHelm } from "./tools.ts";
+import { type ClusterTools, ensureHelm, type HelmMajor } from "./tools.ts";
 
 /** etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a machine of their own, which no node's power cut reaches. */
 export interface ControlPlane {
@@ -27,7 +27,7 @@ export interface ControlPlane {
   /** The same for a command that may end with another code. */
   tryKubectl(args: readonly string[]): Promise<CommandResult>;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
-  helm(args: readonly string[]): Promise<string>;
+  helm(args: readonly string[], major?: HelmMajor): Promise<string>;
   /** With these credentials; returns the result. */
   kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
   /** Starts the API server again after it was ended, and waits until it is ready. */
@@ -104,8 +104,8 @@ async function startIn(machine: Machine, programs: ClusterTools): Promise<Contro
     kubectl: (args, options = {}) =>
       machine.check(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS, ...options }),
     tryKubectl: (args) => machine.exec(["kubectl", `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: KUBECTL_MS }),
-    helm: async (args) => {
-      const helmProgram = await ensureHelm();
+    helm: async (args, major) => {
+      const helmProgram = await ensureHelm(major);
       return await machine.check([helmProgram, `--kubeconfig=${ADMIN}`, ...args], { timeoutMs: HELM_MS });
     },
     kubectlAs: async (credentials, args, options = {}) => {

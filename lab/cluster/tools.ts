@@ -36,22 +36,24 @@ export async function ensureClusterTools(): Promise<ClusterTools | Unavailable> 
   }
 }
 
-const HELM_VERSION = "4.3.1";
-const HELM_MODULE = "helm.sh/helm/v4";
+/** Charts are installed with both. */
+export type HelmMajor = 3 | 4;
+const HELM: Readonly<Record<HelmMajor, string>> = { 3: "3.22.0", 4: "4.3.1" };
 
 /** helm, built as a requirement of an empty module. */
-export async function ensureHelm(): Promise<string> {
+export async function ensureHelm(major: HelmMajor = 4): Promise<string> {
+  const [version, module] = [HELM[major], `helm.sh/helm/v${major}`];
   const go = findGo();
-  if (go === undefined) throw new Error(`helm ${HELM_VERSION} is built with go, and no go was found on this machine`);
-  const dir = await cached(`helm-v${HELM_VERSION}`, async (draft) => {
+  if (go === undefined) throw new Error(`helm ${version} is built with go, and no go was found on this machine`);
+  const dir = await cached(`helm-v${version}`, async (draft) => {
     const source = join(draft, "source");
     await mkdir(source);
     const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };
     const options = { cwd: source, env, timeoutMs: BUILD_MS };
     await runOrThrow([go, "mod", "init", "unghost.lab/build"], options);
-    await runOrThrow([go, "get", `${HELM_MODULE}@v${HELM_VERSION}`], options);
+    await runOrThrow([go, "get", `${module}@v${version}`], options);
     const flags = ["-trimpath", "-ldflags", "-s -w", "-o", join(draft, "helm")];
-    await runOrThrow([go, "build", ...flags, `${HELM_MODULE}/cmd/helm`], options);
+    await runOrThrow([go, "build", ...flags, `${module}/cmd/helm`], options);
     await rm(source, { recursive: true });
   });
   return join(dir, "helm");

@@ -8,12 +8,12 @@ import { HANG_GUARD_MS } from "./lab-cluster.ts";
 export const NAMESPACE = "unghost";
 const CHART = `${process.cwd()}/deploy/helm/unghost`;
 
-/** Installs the chart as people do, with these values. */
+/** Installs the chart with these values, by helm 3: the story of the chart itself uses helm 4. */
 export async function installChart(story: Cluster, ...values: readonly string[]): Promise<void> {
   for (const node of story.nodes) await importUnghostImage(node);
   const set = values.map((value) => `--set=${value}`);
   const install = ["install", "unghost", CHART, `--namespace=${NAMESPACE}`, "--create-namespace", ...set];
-  await story.controlPlane.helm([...install, "--wait", "--timeout=5m"]);
+  await story.controlPlane.helm([...install, "--wait", "--timeout=5m"], 3);
 }
 
 interface Container {

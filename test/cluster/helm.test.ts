@@ -136,12 +136,20 @@ const SWITCHED_ON = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboar
   (key) => `${key}.enabled=true`,
 );
 
-test("helm accepts the chart with everything on, and deploy/kubernetes is what it renders", async () => {
-  await runOrThrow([await ensureHelm(), "lint", CHART, "--strict"]);
-  const kinds = [...(await template(...SWITCHED_ON)).matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind);
+test("helm 3 and 4 accept the chart with everything on and render the same, and deploy/kubernetes is what they render", async () => {
+  const rendered: unknown[] = [];
+  for (const major of [3, 4] as const) {
+    const helm = await ensureHelm(major);
+    await runOrThrow([helm, "lint", CHART, "--strict"]);
+    const set = SWITCHED_ON.map((value) => `--set=${value}`);
+    const { stdout } = await runOrThrow([helm, "template", "unghost", CHART, "--kube-version=1.34.0", ...set]);
+    rendered.push(objectsIn(stdout));
+  }
+  const [by3, by4] = rendered as [readonly KubeObject[], readonly KubeObject[]];
   const current = await run([process.execPath, "scripts/manifests.ts", "--check"]);
 
-  expect(kinds).toEqual(
+  expect(by3).toEqual(by4);
+  expect(by4.map(({ kind }) => kind)).toEqual(
     expect.arrayContaining(["DaemonSet", "PodMonitor", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"]),
   );
   expect(current).toMatchObject({ code: 0, stderr: "" });
@@ -154,11 +162,14 @@ test("kustomize builds deploy/kubernetes into the objects that the chart renders
   expect(objectsIn(stdout)).toEqual(objectsIn(readFileSync("deploy/kubernetes/unghost.yaml", "utf8")));
 });
 
-function objectsIn(text: string): readonly unknown[] {
-  const objects = parseAllDocuments(text).map(
-    (document) => document.toJS() as { kind: string; metadata: { name: string } },
-  );
-  const key = ({ kind, metadata }: (typeof objects)[number]) => `${kind}/${metadata.name}`;
+interface KubeObject {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+}
+
+function objectsIn(text: string): readonly KubeObject[] {
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+  const key = ({ kind, metadata }: KubeObject) => `${kind}/${metadata.name}`;
   return objects.toSorted((one, other) => key(one).localeCompare(key(other)));
 }
 
