@@ -2,7 +2,7 @@ import { type CommandOptions, type CommandResult, run } from "./command.ts";
 
 export interface ExecOptions {
   readonly stdin?: string;
-  /** Added to the node's own PATH, HOME and the like; nothing of the caller's environment gets in by itself. */
+  /** Added to the node's own PATH, HOME and the like; nothing of the caller's environment gets in on its own. */
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   /** Numeric user and group to run as; root when left out. */

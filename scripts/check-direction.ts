@@ -111,7 +111,7 @@ for (const file of globSync("src/**/*.{ts,tsx}")) {
   }
   const text = readFileSync(file, "utf8");
   if (directory !== "child" && text.includes("child_process")) {
-    wrong.push(`${file} starts a process by itself: only src/child/ does, where every child has a deadline`);
+    wrong.push(`${file} starts a process on its own: only src/child/ does, where every child has a deadline`);
   }
   for (const [, target = ""] of text.matchAll(IMPORT)) {
     const path = join(dirname(file), target);

@@ -68,7 +68,7 @@ export async function realStage(env: Readonly<Record<string, string>>): Promise<
       if (!multus.available) return { unavailable: multus.reason };
       await useMultus(node);
       const ghost = await multusDeadlock(node, { namespace: "shop", name: "search" });
-      return ghost === undefined ? { unavailable: "this runtime rolls it back by itself" } : { pod: ghost.ref };
+      return ghost === undefined ? { unavailable: "this runtime rolls it back" } : { pod: ghost.ref };
     },
     unghost: async (args) => {
       const ran = await node.exec([...program.command, ...args], { env, timeoutMs: COMMAND_MS });

@@ -76,7 +76,7 @@ async function whatUnghostSees(stage: Stage, tell: Narrator): Promise<void> {
     `Exit ${code}: 0 would be healthy, 1 means findings, 2 means that the scan could not decide. Nothing was changed.`,
   );
   tell.say(
-    "The three that died with the node are ghosts, with the evidence for it. backup is not: it ended by itself.",
+    "The three that died with the node are ghosts, with the evidence for it. backup is not: it finished.",
   );
 }
 

@@ -38,7 +38,7 @@ const PLACES = {
     ...kinds.plainText(hostname, "text"),
     flag: text("Name of this node in Kubernetes (default: the host name)", "NAME"),
     byDefault: "the host name",
-    meaning: "What Kubernetes calls this node. `NODE_NAME` in the environment stands in, too.",
+    meaning: "Name of this node in Kubernetes. `NODE_NAME` in the environment is read, too.",
   },
   noKube: {
     ...kinds.bool,
@@ -80,7 +80,7 @@ const BEHAVIOUR = {
       "How long a sandbox creation may take (default 10m; 30s after kubelet or the runtime reported its timeout)",
       "DURATION",
     ),
-    meaning: "How long a sandbox may be in the making.",
+    meaning: "How long the creation of a sandbox may take.",
   },
   /** How long a volume may wait to be attached. External attachers retry for minutes before anything is wrong. */
   volumeAttachmentAge: {

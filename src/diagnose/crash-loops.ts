@@ -63,7 +63,7 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
   if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
   const restartsSinceBoot = sinceBoot(starts, { newest, before, everySeconds }, view);
-  // A node that was booted a few times in a row has started everything again as often, and nothing restarts by itself.
+  // A node that was booted a few times in a row has started everything again as often, and nothing restarts on its own.
   if (restartsSinceBoot < LEAST_RESTARTS) return undefined;
   return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }

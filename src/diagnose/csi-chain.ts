@@ -202,7 +202,7 @@ const LONGEST_MOUNT_PAUSE = "2m2s";
 function mountsToCome(waiting: readonly KnownPod[]): string {
   const pods = waiting.slice(0, MOST_QUOTED).map(nameOf).join(", ");
   const more = waiting.length > MOST_QUOTED ? ` and ${waiting.length - MOST_QUOTED} more` : "";
-  return `once the driver is back, kubelet mounts the volumes of ${pods}${more} by itself: at its next retry, up to ${LONGEST_MOUNT_PAUSE} later`;
+  return `once the driver is back, kubelet mounts the volumes of ${pods}${more} at its next retry, up to ${LONGEST_MOUNT_PAUSE} later`;
 }
 
 function nameOf({ namespace = "", name = "" }: Pick<KnownPod, "namespace" | "name">): string {

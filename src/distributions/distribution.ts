@@ -56,7 +56,7 @@ export interface RuntimeUnit {
    * - `in-unit`: the runtime is a child of the service, whose unit has no start timeout of its own (TimeoutStartSec=0), so
    *   that a step inside it takes no time from it.
    * - `own-unit`: the service has a start timeout. Our time must not count against it, so we bring our own unit.
-   * - `after-only`: the runtime cleans up by itself before it listens.
+   * - `after-only`: the runtime cleans up on its own before it listens.
    */
   readonly before: "in-unit" | "own-unit" | "after-only";
   /** Where the runtime keeps its records: they must be mounted before a scan. */

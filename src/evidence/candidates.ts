@@ -158,7 +158,7 @@ function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string | 
 }
 
 /**
- * A live kubelet replaces dead sandboxes by itself within seconds of its start, and then keeps the old one for its
+ * A live kubelet replaces dead sandboxes on its own within seconds of its start, and then keeps the old one for its
  * logs. Only what outlasts --min-age is stuck. Age is counted from the start of the runtime or of kubelet, whichever
  * is later, by the monotonic clock: for a sandbox that died with an earlier one that is how long it has been dead.
  */

@@ -7,7 +7,7 @@ import type { NodeView } from "./view.ts";
 /**
  * How long a creation may go on after its caller gave up. Kubelet gives up RunPodSandbox after twice its
  * runtimeRequestTimeout (4 minutes by default) and retries it within 10 to 15 seconds. The runtime kills the plugin when
- * the caller's deadline passes: a plugin that still runs after two refused retries will not end by itself, and no caller
+ * the caller's deadline passes: a plugin that still runs after two refused retries will not end on its own, and no caller
  * waits for its result.
  */
 const ABANDONED_GRACE_MS = 30_000;

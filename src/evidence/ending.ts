@@ -10,7 +10,7 @@ const CONTAINERD_LOST = { exitCode: 255, reason: "Unknown" } as const;
 /** CRI-O gives this to a container whose exit it never learned, with "Error" as the reason; no process exits with it. */
 const CRIO_LOST_EXIT_CODE = -1;
 
-/** The container did not end by itself: its end was never seen by the runtime. */
+/** The container did not end on its own: its end was never seen by the runtime. */
 export function endWasLost({ state, exit }: Pick<Container, "state" | "exit">): boolean {
   if (state === "unknown" || exit?.exitCode === CRIO_LOST_EXIT_CODE) return true;
   return exit?.exitCode === CONTAINERD_LOST.exitCode && exit.reason === CONTAINERD_LOST.reason;

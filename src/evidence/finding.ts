@@ -23,7 +23,7 @@ export interface Finding {
   readonly followUps?: readonly Step[];
   /** Sockets of CSI drivers that have no server because of it: its pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
-  /** What happens by itself once it is healed, and how long that takes. */
+  /** What happens on its own once it is healed, and how long that takes. */
   readonly aftermath?: string;
   /** Why it cannot be healed here, not even by an attended run. */
   readonly untreatable?: string;

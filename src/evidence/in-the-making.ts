@@ -40,7 +40,7 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
   return [...inPlugin, ...elsewhere];
 }
 
-/** Those that may well end by themselves: kubelet waits for four minutes, and the runtime's clean-up takes one more. */
+/** Those that may well end on their own: kubelet waits for four minutes, and the runtime's clean-up takes one more. */
 export function keptInTheMaking(view: NodeView): readonly Kept[] {
   return creationsUnderWay(view).flatMap((creation) => {
     const { id } = creation;

@@ -36,7 +36,7 @@ export function keptInWords(reason: KeptReason): string {
     case "successor-running":
       return `the pod runs again under attempt ${reason.attempt}; this one holds the containers behind kubectl logs --previous`;
     case "static-pod":
-      return "a static pod: kubelet makes it again by itself, from its manifest";
+      return "a static pod: kubelet creates it again from its manifest";
     case "containers-finished":
       return "a finished pod: its containers ended in an orderly way, and kubectl logs still reads them";
     case "container-ends-unread":

@@ -42,7 +42,7 @@ export function isStatic({ annotations }: Pick<Sandbox, "annotations">): boolean
   return source === "file" || source === "http";
 }
 
-/** A kubelet process runs on the node: whatever it can finish by itself is its own. */
+/** A kubelet process runs on the node: whatever it can finish on its own is its own. */
 export function isKubeletAlive({ snapshot }: Pick<NodeView, "snapshot">): boolean {
   return valueOr(snapshot.processes, undefined)?.kubelet !== undefined;
 }

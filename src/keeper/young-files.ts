@@ -29,7 +29,7 @@ function changedAtMs(path: string): number {
     const stats = lstatSync(path, { throwIfNoEntry: false });
     return stats === undefined ? 0 : Math.max(stats.mtimeMs, stats.ctimeMs);
   } catch {
-    // The directory was replaced meanwhile: the new one is swept by itself.
+    // The directory was replaced meanwhile: the new one is swept on its own.
     return 0;
   }
 }

@@ -66,7 +66,7 @@ export function planReasonInWords(reason: PlanReason): string {
     case "kept-with-network-held":
       return "Kubernetes keeps it on purpose, but its network cannot be released";
     case "kubelet-finishes":
-      return "kubelet is alive and finishes by itself once the obstacle is gone";
+      return "kubelet is alive and finishes once the obstacle is gone";
     case "network-releasable":
       return "its network can be released; its record and logs may still be wanted";
     case "pod-not-on-node":

@@ -58,7 +58,7 @@ const ActionSchema = v.object({
   outcome: v.picklist(["healed", "skipped", "failed", "refused"]),
   /** Pods that are deleted with it, so that their controllers make them again. */
   restarts: v.optional(v.array(v.object({ namespace: v.string(), name: v.string(), uid: v.string() }))),
-  /** What still happens by itself, and how long that takes. */
+  /** What still happens on its own, and how long that takes. */
   expect: v.optional(v.string()),
   reason: v.optional(v.string()),
   /** A stable name of the reason, where it has one. */

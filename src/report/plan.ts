@@ -150,7 +150,7 @@ function stepInWords(step: Step): string {
         ? "move what is left of its cache to quarantine"
         : "move the broken file to quarantine (undo puts it back)";
     case "await-kubelet":
-      return "let kubelet finish by itself";
+      return "let kubelet finish";
     case "stop-sandbox":
       return "stop the sandbox through the runtime";
     case "remove-sandbox":

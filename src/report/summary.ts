@@ -18,7 +18,7 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   const lines: string[] = [];
   const { remaining = [] } = report;
   if (remaining.length === 0 && report.verdict === "unknown") {
-    lines.push(`${ink.yellow("UNKNOWN")}  ${healed} healed, cannot tell what is left on ${where}`);
+    lines.push(`${ink.yellow("UNKNOWN")}  ${healed} healed, could not determine what is left on ${where}`);
   } else if (remaining.length === 0 && report.verdict === "degraded") {
     const failing = (report.pending ?? []).filter(isFailing);
     lines.push(

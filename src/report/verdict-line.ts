@@ -36,7 +36,7 @@ function verdictParts(report: NodeReport, ink: Paint, columns: number): readonly
       `${ink.red("GHOSTS")}  ${countByKind(report.findings)} on ${node}`,
       ...(blocked === 0 ? [] : [`${count(blocked, "pod")} blocked`]),
     ],
-    unknown: [`${ink.yellow("UNKNOWN")}  cannot tell whether there are ghosts on ${node}`],
+    unknown: [`${ink.yellow("UNKNOWN")}  could not determine whether there are ghosts on ${node}`],
   }[report.verdict];
   const sources = columns < ROOM_FOR_SOURCES && reachable ? [] : [runtime, ...checked];
   return [...parts, ...sources];

@@ -104,7 +104,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
         await call.ended;
         reader.end();
       } finally {
-        // Without effect where the call has ended by itself.
+        // Without effect where the call has ended on its own.
         call.giveUp(new GrpcError(GrpcStatus.cancelled, ""));
       }
     },

@@ -171,7 +171,7 @@ describe("what is wrong is named with its place, its path, what was expected and
     [
       "a class without a treatment",
       "agent:\n  classes: {kernel-netns-hang: heal}\n",
-      ":2:13: agent.classes.kernel-netns-hang: there is nothing that unghost could do about it by itself: set it to observe or off",
+      ":2:13: agent.classes.kernel-netns-hang: unghost has no automatic treatment for it: set it to observe or off",
     ],
     [
       "healing by default",

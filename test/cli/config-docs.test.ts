@@ -68,8 +68,8 @@ describe("docs/configuration.md", () => {
   });
 
   test.each([
-    ["healed by itself, and a pod waits for it", "dead-after-crash"],
-    ["healed by itself, a leak that blocks nothing (C in classes.md)", "netns-and-veth-leak"],
+    ["healed automatically, and a pod waits for it", "dead-after-crash"],
+    ["healed automatically, a leak that blocks nothing (C in classes.md)", "netns-and-veth-leak"],
     ["everything else, should it be set to `heal`", "shim-leak"],
   ])("names what is built in for a class that is %s", (kind, id) => {
     const policy = defaultAgentPolicy().classes.get(id);

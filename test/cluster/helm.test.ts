@@ -116,7 +116,7 @@ async function expectDoctor(story: Cluster, exec: readonly string[]): Promise<vo
   expect(report).toMatchObject({ hostRoot: "/host", runtime: { reachable: true }, kubernetes: { source: "api" } });
 }
 
-/** Names of all objects of all kinds but those that come and go by themselves. */
+/** Names of all objects of all kinds but those that come and go on their own. */
 async function everything(story: Cluster): Promise<readonly string[]> {
   const kinds = (await story.kubectl("api-resources", "--verbs=list", "-o=name")).trim().split("\n");
   const wanted = kinds.filter((kind) => !/^events|^leases|metrics|componentstatuses/.test(kind));

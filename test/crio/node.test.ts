@@ -12,7 +12,7 @@ import { CALL, HANG_GUARD_MS, NO_REAL_NODE } from "../lab/real-node.ts";
 import { crioLog, crioNode, expectNothingLeft, expectReleased } from "./crio-node.ts";
 
 const containers = [{ name: "main" }] as const;
-/** CRI-O removes nothing by itself after a reboot: crio-wipe.service does, before crio starts. */
+/** CRI-O removes nothing on its own after a reboot: crio-wipe.service does, before crio starts. */
 const NO_WIPE = "[crio]\ninternal_wipe = false\n";
 /** Where containers/storage keeps what CRI-O made. */
 const LIST_STORAGE = ["sh", "-c", "ls /var/lib/containers/storage/*-containers"];
@@ -144,7 +144,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
   });
 
   test.each([
-    ["removes everything by itself", ""],
+    ["removes everything on its own", ""],
     ["leaves it to crio wipe", NO_WIPE],
   ])(
     "after a power cut of a CRI-O that %s, scan and boot wait for that and nothing is left over",

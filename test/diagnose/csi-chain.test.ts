@@ -217,7 +217,7 @@ describe("the plan of a chain", () => {
     );
 
     expect(text).toContain("restart default/sidecar, which crashed for want of it");
-    expect(text).toContain("kubelet mounts the volumes of default/db by itself: at its next retry, up to 2m2s later");
+    expect(text).toContain("kubelet mounts the volumes of default/db at its next retry, up to 2m2s later");
   });
 
   test("has them in its report", () => {
@@ -236,7 +236,7 @@ describe("the plan of a chain", () => {
       /^moved its broken or stale cache file to quarantine, .*restarted default\/sidecar$/,
     );
 
-    // It came up by itself before it was its turn.
+    // It came up on its own before it was its turn.
     const undone = action.followUps ?? [];
     const [spared] = withHealing(report, [{ action, outcome: "healed", undone, seconds: 1 }]).actions ?? [];
     expect(spared).not.toHaveProperty("restarts");

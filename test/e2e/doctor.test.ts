@@ -55,7 +55,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   "in a container with the node's root at /host",
   { timeout: HANG_GUARD_MS },
   () => {
-    test("doctor, scan and heal find the node by themselves and need no program of the image", async () => {
+    test("doctor, scan and heal find the node on their own and need no program of the image", async () => {
       const node = await start();
       await leakedLease(node, "10.88.200.7");
       const { path = "" } = await leakedNetns(node);

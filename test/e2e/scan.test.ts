@@ -68,7 +68,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     expect((await node.cri.listPodSandbox(undefined, { timeoutMs: GUARD_MS })).length).toBe(2);
   });
 
-  test("finds the runtime by itself", async () => {
+  test("finds the runtime on its own", async () => {
     const node = await start();
 
     const ran = await scan(node, ["scan", "-o", "json"]);

@@ -13,7 +13,7 @@ function aboutOneWith(...containers: readonly Container[]) {
 
 describe("how a container ended", () => {
   test.each<readonly [string, Partial<Container>, "in order" | "lost" | "unknown"]>([
-    ["by itself", { exit: FINISHED }, "in order"],
+    ["on its own", { exit: FINISHED }, "in order"],
     ["by a signal", { exit: KILLED }, "in order"],
     ["with 255 of its own", { exit: { ...KILLED, exitCode: 255 } }, "in order"],
     ["while containerd was away", { exit: LOST }, "lost"],

@@ -115,7 +115,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("the breaker closes by itself when they are well again, though this node asks no more", async () => {
+  test("the breaker closes on its own when they are well again, though this node asks no more", async () => {
     const { gate, fleet, turns, time } = scene();
     fleet(10, 6);
     const one = gate("n0");

@@ -20,7 +20,7 @@ describe("the summary of a healing", () => {
       { ...HEALED, verdict: "ghosts", remaining: ["x/y"] },
       /^NOT ALL HEALED {2}1 healed, 1 finding/,
     ],
-    ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 healed, cannot tell/],
+    ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 healed, could not determine/],
   ])("says first that %s", (_, report, headline) => {
     expect(renderSummary(report, OPTIONS)).toMatch(headline);
   });

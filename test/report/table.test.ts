@@ -35,7 +35,7 @@ describe("the first line is the verdict", () => {
     [ghosts(2), "GHOSTS  2 ghosts on worker-1 · 2 pods blocked · containerd 1.7.0"],
     [
       { ...HEALTHY, verdict: "unknown", runtime: { ...HEALTHY.runtime, reachable: false } } satisfies NodeReport,
-      "UNKNOWN  cannot tell whether there are ghosts on worker-1 · runtime not reached",
+      "UNKNOWN  could not determine whether there are ghosts on worker-1 · runtime not reached",
     ],
   ])("%#", (report, line) => {
     expect(

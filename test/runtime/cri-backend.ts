@@ -4,7 +4,7 @@ export interface CriBackend {
   socket(): string;
   powerCut(): Promise<void>;
   restartRuntime(): Promise<void>;
-  /** Where a container cannot refuse to end by itself, makes it do so; returns what ends that. */
+  /** Where a container cannot refuse to end on its own, makes it do so; returns what ends that. */
   slowStops(): () => void;
   close(): Promise<void>;
 }

@@ -187,7 +187,7 @@ describe("what the runtime says itself", () => {
     ["our own clock", deadlineExceeded, "", inTime, "deadline"],
     ["a stream reset on our deadline", unavailable, "", late, "deadline"],
     ["a stream reset before it", unavailable, "", inTime, "unreachable"],
-    ["a runtime that cancels by itself", cancelled, "context canceled", inTime, "refused"],
+    ["a runtime that cancels on its own", cancelled, "context canceled", inTime, "refused"],
     ["a runtime that cancels on our deadline", cancelled, "context canceled", late, "deadline"],
     ["our own giving up", cancelled, "", inTime, "cancelled"],
     ["an answer too large", resourceExhausted, "grpc: trying to send message larger than max", inTime, "overflow"],

@@ -23,7 +23,7 @@ export interface BootedNode extends SystemdNode {
   readonly layout: Layout;
   /** Pod -> the id of its container that runs. */
   runningPods(): Promise<ReadonlyMap<string, string>>;
-  /** Static pods, which kubelet starts by itself; waits until they run. Gives their containers. */
+  /** Static pods, which kubelet starts on its own; waits until they run. Gives their containers. */
   startPods(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Waits until exactly these pods run in containers that none of `before` is. */
   waitForPods(names: readonly string[], before?: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, string>>;

@@ -13,7 +13,7 @@ export const OPEN_GATE: Gate = () => Promise.resolve({ kind: "granted" });
 
 /**
  * A gate that opens to the token in a file, which is read again when it changes: a mounted secret is rotated in place.
- * `Bearer TOKEN`, or Basic with the token as password and any user name: a browser asks for that by itself and sends it
+ * `Bearer TOKEN`, or Basic with the token as password and any user name: a browser asks for that on its own and sends it
  * with its event stream too, for which a page can set no header.
  */
 export async function tokenGate(path: string): Promise<Gate> {

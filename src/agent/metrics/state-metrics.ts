@@ -202,7 +202,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",
     name: "unghost_circuit_breaker_open",
-    help: "1 while an implausible share of the fleet is ill and all acting is stopped.",
+    help: "1 while an implausible share of the fleet is unhealthy and healing is stopped.",
     labels: [],
     samples: ({ breaker }) => single(breaker.open ? 1 : 0),
   },

@@ -39,7 +39,7 @@ function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
       <thead>
         <tr>
           <th scope="col">Hour from</th>
-          <th scope="col">Ghosts (max)</th>
+          <th scope="col">Ghosts</th>
           <th scope="col">Healed</th>
           <th scope="col">Failed</th>
           <th scope="col">Restarts</th>

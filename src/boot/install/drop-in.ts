@@ -39,7 +39,7 @@ export const SWITCH_OFF =
   "To switch it off, run `unghost uninstall`, or empty this file and run `systemctl daemon-reload`.";
 
 export const CRIO =
-  "CRI-O notices a reboot by itself and cleans up before it listens (crio-wipe, and its own restore at start), so nothing " +
+  "CRI-O detects a reboot and cleans up before it listens (crio-wipe, and its own restore at start), so nothing " +
   "runs before it. Once it is up, only what is left is scanned.";
 
 function inUnitStep(settings: HookSettings): Setting {

@@ -13,7 +13,7 @@ export interface ManagerCommands {
 const NOTHING: ManagerCommands = { before: [], after: [] };
 const RELOAD = ["systemctl", "daemon-reload"];
 
-/** Nothing is to be enabled: drop-ins of the runtime's unit pull ours in. OpenRC reads its directories again by itself. */
+/** Nothing is to be enabled: drop-ins of the runtime's unit pull ours in. OpenRC reads its directories again on its own. */
 export function installCommands(paths: readonly string[]): ManagerCommands {
   if (!paths.some(isSystemds)) return NOTHING;
   // It has nothing to do until the machine goes down, so it can as well be there from now on.

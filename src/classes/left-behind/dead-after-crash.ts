@@ -34,7 +34,7 @@ export const deadAfterCrash: FailureClass = {
     how: "NotReady, created before the machine's or the runtime's current start, its containers absent or ended with 255 Unknown (CRI-O: -1), no task, no shim, and no reason to keep it.",
   },
   versions:
-    "All runtimes. CRI-O removes them by itself after a reboot, and keeps them when only its own processes died.",
+    "All runtimes. CRI-O removes them automatically after a reboot, and keeps them when only its own processes died.",
   treatment: {
     mode: "automatic",
     reversible: false,

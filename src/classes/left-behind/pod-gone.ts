@@ -75,7 +75,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-/** Milliseconds since 1970. Kubelet removes what has just ended by itself. */
+/** Milliseconds since 1970. Kubelet removes what has just ended on its own. */
 function lastSignOfLife({ sandbox, about }: Candidate): number {
   const times = about.containers.flatMap(({ createdAt, exit }) => [createdAt, exit?.finishedAt ?? 0n]);
   const made = wasNeverCreated(sandbox) ? 0n : sandbox.createdAt;

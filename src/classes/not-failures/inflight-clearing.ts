@@ -4,7 +4,7 @@ export const inflightClearing: FailureClass = {
   id: "inflight-clearing",
   code: "N3",
   category: "not-a-failure",
-  title: "A name lock that clears by itself",
+  title: "A name lock that clears without intervention",
   explanation:
     "The same message as A1 or A2, but the first request was only slow and has ended within ten minutes. The kubelet's next try succeeds.",
   mechanism:

@@ -40,7 +40,7 @@ export const ciliumAgentDown: FailureClass = {
   treatment: {
     mode: "attended",
     reversible: true,
-    steps: ["Get the cilium pod of this node running; the queue drains by itself."],
+    steps: ["Get the cilium pod of this node running; the queue then drains automatically."],
     gates: [],
   },
   byHand: ["kubectl -n kube-system get pods -l k8s-app=cilium -o wide: repair the one on this node, then wait."],

@@ -28,7 +28,7 @@ export const ciliumEmptyNetns: FailureClass = {
     mode: "attended",
     reversible: false,
     steps: [
-      "CRI-O 1.32.8, 1.33.4, 1.34.0 and later pass on the second try by themselves.",
+      "CRI-O 1.32.8, 1.33.4, 1.34.0 and later succeed on the second try.",
       "Otherwise upgrade cilium, or delete the pod by force.",
     ],
     gates: ["The sandbox is dead and its namespace does not exist."],

@@ -6,7 +6,7 @@ export const recoverMissingMetadata: FailureClass = {
   category: "runtime-down",
   title: "The runtime does not start: a sandbox record without metadata",
   explanation:
-    "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record by themselves.",
+    "containerd was cut off between two writes and now finds a sandbox without its description. These versions refuse to start because of it; newer ones drop the record on their own.",
   mechanism: "The record was first saved without metadata and completed later; a crash in between leaves it half.",
   signatures: () => [
     {

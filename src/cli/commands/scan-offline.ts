@@ -12,7 +12,7 @@ import { showReport, type TableShape } from "../show-report.ts";
 import { checkClassNames } from "../targets.ts";
 
 export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
-  /** containerd's root directory as the node calls it; by default found by itself. */
+  /** containerd's root directory as the node calls it; by default found on its own. */
   readonly containerdRoot?: string;
   /** Of the containerd that will be started, where the caller knows it. */
   readonly containerdVersion?: string;

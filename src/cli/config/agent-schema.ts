@@ -32,7 +32,7 @@ const Classes = v.pipe(
     if (typeof dataset.value !== "object" || dataset.value === null) return;
     for (const [id, entry] of Object.entries(dataset.value)) {
       if (!isSetToHeal(entry) || hasSomethingToRun(id)) continue;
-      const message = "there is nothing that unghost could do about it by itself: set it to observe or off";
+      const message = "unghost has no automatic treatment for it: set it to observe or off";
       addIssue({ message, path: [{ type: "object", origin: "value", input: {}, key: id, value: entry }] });
     }
   }),

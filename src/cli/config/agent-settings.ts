@@ -106,12 +106,12 @@ export const FLEET = {
     schema: fields.share(),
     effective: ({ policy }) => policy.fleet.breakerShare,
     range: "above 0, up to 1",
-    meaning: "The share of ill nodes from which on no node acts: then it is not the nodes that are ill.",
+    meaning: "Share of unhealthy nodes from which on no node heals: the cause is then elsewhere.",
   },
   breakerAtLeast: {
     ...wholeNumber(1, 10_000),
     effective: ({ policy }) => policy.fleet.breakerLeast,
-    meaning: "Fewer ill nodes than this never stop the others.",
+    meaning: "Fewer unhealthy nodes than this never stop the others.",
   },
 } as const satisfies AgentTable;
 

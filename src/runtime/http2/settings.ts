@@ -27,7 +27,7 @@ export const WINDOW_BYTES = 4 * 1024 * 1024;
 /** Texts of errors travel in headers. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Without a table of earlier headers to keep, a block can be read by itself, and one of a closed stream skipped. */
+/** Without a table of earlier headers to keep, a block can be read on its own, and one of a closed stream skipped. */
 export const OUR_SETTINGS = encodeSettings([
   [Setting.headerTableSize, 0],
   [Setting.enablePush, 0],

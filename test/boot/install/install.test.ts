@@ -157,7 +157,7 @@ describe("what is installed", () => {
   test("leaves the time before CRI-O to CRI-O, and says why", async () => {
     const { stdout } = await install(hostWith(HOSTS["cri-o"]));
 
-    expect(stdout).toContain("CRI-O notices a reboot by itself");
+    expect(stdout).toContain("CRI-O detects a reboot");
     const paths = Object.keys(host.tree()).filter((path) => path.includes("unghost"));
     expect(paths.filter((path) => path.endsWith(".service"))).toEqual([AFTER.slice(1)]);
   });

@@ -64,7 +64,7 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     expect(dropIn["Unit"]?.["Wants"]?.join(" ").split(" ").sort()).toEqual(Object.keys(units).sort());
   });
 
-  test("end by themselves", () => {
+  test("end on their own", () => {
     expect(units["unghost-boot-after.service"]?.["Service"]).toMatchObject({
       Type: ["simple"],
       RuntimeMaxSec: ["330s"],

@@ -260,7 +260,7 @@ describe("no signal is sent", () => {
     expect([sent, started.isAlive()]).toEqual([[], true]);
   });
 
-  test("twice to a process that ends by itself in between", async () => {
+  test("twice to a process that ends on its own in between", async () => {
     const started = await start();
     let reads = 0;
 

@@ -162,7 +162,7 @@ describe("restarting a pod", () => {
     ["it ended with an error", [CRASHED], "done"],
     ["one of its containers ended with an error", [{ ...RUNS, name: "other" }, CRASHED], "done"],
     ["it was lost with the node, started again and crashed", [{ ...LOST, createdAt: 1n }, CRASHED], "done"],
-    ["it has come up by itself", [CRASHED, RUNS], "unneeded"],
+    ["it has come up on its own", [CRASHED, RUNS], "unneeded"],
     ["it is being started again", [CRASHED, { ...RUNS, state: CONTAINER_CREATED }], "unneeded"],
     ["it was lost with the node and not started again yet", [LOST], "unneeded"],
     [
