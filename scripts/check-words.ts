@@ -34,6 +34,14 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/sick/, "unhealthy"],
   [/greets?|faces|departures?/, "fetch, exporters, removals"],
   [/may not be looked into/, "permission denied"],
+  [/by (?:itself|themselves)/, "automatically, on its own, detected; or leave it out"],
+];
+
+/** Of what users read: a program reports, logs, shows and returns; a document describes and lists. */
+const PUBLISHED = /^(?:src|docs|deploy)\/|^(?:README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$/;
+const FORBIDDEN_IN_PUBLISHED: readonly (readonly [RegExp, string])[] = [
+  [/says?|saying/, "reports, shows, logs, returns, describes"],
+  [/tell/, "determine, distinguish, report"],
 ];
 
 /** Messages of other programs, quoted as they are, and nothing else. */
@@ -42,10 +50,17 @@ const QUOTED: readonly string[] = [
   "looking for beginning of value",
 ];
 
-const PHRASES = FORBIDDEN.map(([words, instead]) => ({
-  pattern: new RegExp(`\\b(?:${words.source.replaceAll(" ", "(?:\\s|[*/#])+")})\\b`, "gi"),
-  instead,
-}));
+interface Phrase {
+  readonly pattern: RegExp;
+  readonly instead: string;
+}
+
+function phrase([words, instead]: readonly [RegExp, string]): Phrase {
+  return { pattern: new RegExp(`\\b(?:${words.source.replaceAll(" ", "(?:\\s|[*/#])+")})\\b`, "gi"), instead };
+}
+
+const EVERYWHERE = FORBIDDEN.map(phrase);
+const IN_PUBLISHED = [...EVERYWHERE, ...FORBIDDEN_IN_PUBLISHED.map(phrase)];
 
 /** lastLook, LAST_LOOK: as words, with every line where it was. */
 function asWords(text: string): string {
@@ -55,7 +70,7 @@ function asWords(text: string): string {
 function findForbidden(file: string): string[] {
   const lines = readFileSync(file, "utf8").split("\n");
   const text = lines.map((line) => (QUOTED.some((quoted) => line.includes(quoted)) ? "" : asWords(line))).join("\n");
-  return PHRASES.flatMap(({ pattern, instead }) =>
+  return (PUBLISHED.test(file) ? IN_PUBLISHED : EVERYWHERE).flatMap(({ pattern, instead }) =>
     [...text.matchAll(pattern)].map(({ 0: words, index }) => {
       const line = text.slice(0, index).split("\n").length;
       return `${file}:${line}: "${words.replace(/\s+/g, " ")}": write ${instead}: ${lines[line - 1]?.trim()}`;

@@ -75,9 +75,7 @@ async function whatUnghostSees(stage: Stage, tell: Narrator): Promise<void> {
   tell.say(
     `Exit ${code}: 0 would be healthy, 1 means findings, 2 means that the scan could not decide. Nothing was changed.`,
   );
-  tell.say(
-    "The three that died with the node are ghosts, with the evidence for it. backup is not: it finished.",
-  );
+  tell.say("The three that died with the node are ghosts, with the evidence for it. backup is not: it finished.");
 }
 
 const HEAL = ["heal", "--no-kube", "--yes", "--min-age", "0s"];

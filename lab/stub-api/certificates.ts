@@ -47,7 +47,7 @@ export function makeAuthority(dir: string, name: string): Authority {
   writeFileSync(at("ca.conf"), configOf(home));
   openssl("req", ...NEW_KEY, "-keyout", at("ca.key"), "-out", at("ca.csr"), "-subj", `/CN=${name}`);
   writeFileSync(at("ca.ext"), "basicConstraints=critical,CA:TRUE\nsubjectKeyIdentifier=hash\n");
-  // A request signed by itself, unlike `req -x509`, may be valid from before now.
+  // A self-signed request, unlike `req -x509`, may be valid from before now.
   sign("ca", { from: -DAY_MS, until: 400 * DAY_MS }, "-selfsign");
   let issued = 0;
   return {

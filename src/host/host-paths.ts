@@ -16,7 +16,7 @@ const MAX_LINKS = 40;
  * Like hostPath, with the symlinks on the way resolved as the node would resolve them. A container that has the node
  * mounted at /host would else follow `/host/var/run -> /run` into its own /run.
  *
- * `last` says whether a symlink at the very end is followed or left for the caller to refuse.
+ * `last` is whether a symlink at the very end is followed or left for the caller to refuse.
  */
 export function resolveOnHost(root: string, path: string, last: "follow" | "keep"): string {
   if (last === "keep" && hostPath("/", root) === "/") return hostPath("/", path);

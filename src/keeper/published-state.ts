@@ -57,7 +57,7 @@ function writeState(path: string, state: KeeperState): void {
   renameSync(`${path}.new`, path);
 }
 
-/** undefined: no keeper runs on this node, as far as a file that only root can write says. */
+/** undefined: no keeper runs on this node, according to a file that only root can write. */
 export function publishedKeeper(hostRoot: string): KeeperState | undefined {
   if (provePath(hostRoot, STATE_FILE).kind !== "trusted") return undefined;
   const file = readRegularFile(resolveOnHost(hostRoot, STATE_FILE, "keep"));

@@ -26,7 +26,10 @@ function renderGroup(group: Group, style: Style): string {
   const parts = [
     `${bold(known.title, style)}${times}`,
     dim(
-      wrap(`${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % confidence from this line alone`, style.width),
+      wrap(
+        `${known.code} ${known.id}, ${Math.round(group.confidence * 100)} % confidence from this line alone`,
+        style.width,
+      ),
       style,
     ),
     ...concerned(group, style),
@@ -101,9 +104,7 @@ function alternatives(group: Group, style: Style): readonly string[] {
 
 /** The manual page of one class. */
 export function renderClass(one: FailureClass, style: Style): string {
-  const shows = one.inSnapshot.visible
-    ? one.inSnapshot.how
-    : `Not visible in a scan: ${one.inSnapshot.why}`;
+  const shows = one.inSnapshot.visible ? one.inSnapshot.how : `Not visible in a scan: ${one.inSnapshot.why}`;
   const parts = [
     bold(one.title, style),
     dim(`${one.code} ${one.id}`, style),

@@ -39,7 +39,7 @@ test("the agent's pod starts where no other pod does, and after each power cut b
   await liftOrder(node.lab, "ADD", "blocked");
   await story.waitForPods(PODS.length + 1, isReady);
 
-  // containerd 1.6 cannot stop a sandbox whose CNI result is torn: its pod does not start again by itself.
+  // containerd 1.6 cannot stop a sandbox whose CNI result is torn: its pod does not start again on its own.
   for (const cuts of [1, 2]) {
     await node.powerCut();
     for (const file of globSync(node.lab.path("/var/lib/cni/results/cbr0-*"))) truncateSync(file);

@@ -55,7 +55,7 @@ describe("crash loops", () => {
   test("a container that only boots have started again is none", () => {
     const boot = read({ id: "boot", uptimeSeconds: 40, startedAt: ago(40) });
     const byBoots = [started("a", 6, 30), started("a", 5, 66)];
-    const byItself = [started("a", 8, 10), started("a", 7, 20), started("a", 5, 66)];
+    const alone = [started("a", 8, 10), started("a", 7, 20), started("a", 5, 66)];
     const loops = (containers: readonly Container[]) =>
       crashLoops(view({ sandboxes: [ready("a")], containers }, { boot }));
 
@@ -64,7 +64,7 @@ describe("crash loops", () => {
 
     expect(loops(byBoots)).toEqual([]);
     expect(loops(onceAfterManyBoots)).toEqual([]);
-    expect(loops(byItself)).toHaveLength(1);
+    expect(loops(alone)).toHaveLength(1);
   });
 
   test("counts since boot what was started since then", () => {

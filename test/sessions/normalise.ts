@@ -1,12 +1,17 @@
 const same = (text: string): string => "f".repeat(text.length);
 
+/** A terminal has spaces up to its edge. */
+export function trimmed(screen: string): string {
+  return screen
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n");
+}
+
 /** What differs from run to run, replaced by something of the same length wherever a column follows: ids, ages, times. */
 export function normalised(screen: string): string {
   return (
-    screen
-      .split("\n")
-      .map((line) => line.trimEnd())
-      .join("\n")
+    trimmed(screen)
       // Journal ids, and the end of one that names a run.
       .replace(/\b[0-9a-z]{9}-[0-9a-z]{4}\b/g, "journalid-0000")
       .replace(/\b(?:cli|agent|boot) {2,}[0-9a-z]{4} {2}/g, (whole) => `${whole.slice(0, -6)}0000  `)

@@ -52,7 +52,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",
     name: "unghost_findings",
-    help: "Findings that stand now, by failure class.",
+    help: "Current findings, by failure class.",
     labels: ["class"],
     samples: ({ sightings }) => perClass(sightings, (standing) => standing.length),
   },
@@ -88,7 +88,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",
     name: "unghost_finding_age_seconds_max",
-    help: "How long the oldest finding of the class has been standing, by the monotonic clock.",
+    help: "Age of the oldest finding of the class, by the monotonic clock.",
     labels: ["class"],
     samples: ({ sightings }, nowMs) =>
       perClass(sightings, (standing) => Math.max(0, ...standing.map((seen) => (nowMs - seen.firstSeenMs) / 1000))),
@@ -125,7 +125,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "counter",
     name: "unghost_refusals_total",
-    help: "Times that the agent found something and did not act, by reason.",
+    help: "Decisions of the agent not to heal a finding, by reason.",
     labels: ["reason"],
     samples: ({ totals }) =>
       REFUSAL_REASONS.map((reason) => ({ labels: { reason }, value: totals.refusals.get(reason) ?? 0 })),
@@ -140,7 +140,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "counter",
     name: "unghost_scans_failed_total",
-    help: "Scans that could not be finished.",
+    help: "Scans that failed.",
     labels: [],
     samples: ({ totals }) => single(totals.scansFailed),
   },
@@ -181,7 +181,7 @@ export const STATE_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",
     name: "unghost_volume_attachments_stuck",
-    help: "VolumeAttachments of this node that neither attach nor go away.",
+    help: "VolumeAttachments of this node that are stuck attaching or detaching.",
     labels: [],
     samples: ({ scan }) => single(scan?.counts.volumeAttachmentsStuck ?? 0),
   },

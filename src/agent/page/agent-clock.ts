@@ -2,7 +2,7 @@ import type { WireState } from "./wire.ts";
 
 /**
  * By how much this machine's clock is ahead of the node's. A scan that arrives while one listens was finished just now:
- * both clocks are then known for one moment. What was there when the page was opened says nothing of the kind.
+ * both clocks are then known for one moment. The state that was there when the page was opened is no such moment.
  */
 export function clockAheadMs(before: WireState | undefined, state: WireState, arrivedMs: number): number | undefined {
   const { scan } = state;

@@ -53,9 +53,13 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   const logged = { stderr: (text: string) => log.info({ detail: text.trim() }, "stop requested") };
   const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   if (!lock.ok)
-    log.warn({ reason: lock.refusal.message, next: lock.refusal.next }, "a second agent would not be noticed");
+    log.warn(
+      { reason: lock.refusal.message, next: lock.refusal.next },
+      "agent lock unavailable; a second agent would not be detected",
+    );
   const remembered = readTimeline(session.stateDir, new Date());
-  if ("problem" in remembered) log.warn({ problem: remembered.problem }, "the timeline begins again");
+  if ("problem" in remembered)
+    log.warn({ problem: remembered.problem }, "reading the timeline failed; it starts again");
   const store = openStore(initialState(settings.node, VERSION, "points" in remembered ? remembered.points : []));
   const stopLogging = logEvents(store, log);
 

@@ -227,7 +227,7 @@ function notRecognised(text: string): string {
   return [
     "Not recognised: nothing in this text points at a pod sandbox that is stuck.",
     harmless
-      ? "“Pod sandbox changed” alone is normal (unghost explain sandbox-changed-alone); the cause, if any, stands in another line."
+      ? "“Pod sandbox changed” alone is normal (unghost explain sandbox-changed-alone); the cause, if any, is in another line."
       : "Give more of the log around it, or see what unghost knows with: unghost explain --list",
     "",
   ].join("\n");

@@ -62,7 +62,8 @@ export async function runKeep({ once: isOnce = false, ...flags }: KeepFlags, io:
     log.info({ keeper: describeKeeper(keeper.state()) }, "CNI files are kept durable");
     if (isOnce)
       return keeper.state().problems.every((problem) => !isSerious(problem)) ? ExitCode.ok : ExitCode.findings;
-    const notAsked = (error: unknown): void => log.warn({ reason: describeError(error) }, "runtime not asked");
+    const notAsked = (error: unknown): void =>
+      log.warn({ reason: describeError(error) }, "asking the runtime for its configuration failed; retrying");
     await Promise.race([untilStopped(askRuntime, interruption.stop, notAsked), lost.promise]);
     log.info({ keeper: describeKeeper(keeper.state()) }, "ended");
     return ExitCode.ok;

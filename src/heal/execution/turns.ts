@@ -54,7 +54,7 @@ export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefi
 }
 
 /**
- * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success says
+ * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success shows
  * nothing about the network. The runtime has a cached result for every other.
  */
 type TurnKind = "calls-plugins" | "no-plugins";

@@ -6,8 +6,8 @@ import { type HeaderField, STATIC_TABLE } from "./static-table.ts";
 export type Headers = ReadonlyMap<string, string>;
 
 /**
- * Cache of short decoded blocks. A healthy server repeats the same headers, and each block can be decoded by
- * itself, so the same bytes mean the same on any connection: reading them again would be a third of a small call.
+ * Cache of short decoded blocks. A healthy server repeats the same headers, and each block can be decoded
+ * alone, so the same bytes mean the same on any connection: reading them again would be a third of a small call.
  */
 const remembered = new Map<string, Headers>();
 const MOST_REMEMBERED = 64;
