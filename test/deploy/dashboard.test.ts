@@ -5,9 +5,17 @@ import { ensurePromtool } from "../../lab/prometheus.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { agentMetricNames, unghostMetricsIn } from "./agent-metric-names.ts";
 
+interface Override {
+  readonly matcher: { readonly options: string };
+  readonly properties: readonly { readonly id: string; readonly value: readonly { readonly url: string }[] }[];
+}
+
 interface Panel {
   readonly id: number;
+  readonly type: string;
   readonly title: string;
+  readonly transformations?: readonly unknown[];
+  readonly fieldConfig?: { readonly overrides: readonly Override[] };
   readonly description: string;
   readonly datasource: { readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
@@ -16,7 +24,10 @@ interface Panel {
 
 interface Dashboard {
   readonly schemaVersion: number;
-  readonly templating: { readonly list: readonly { readonly definition: string }[] };
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly label: string; readonly definition: string }[];
+  };
+  readonly links: readonly { readonly title: string; readonly url: string }[];
   readonly panels: readonly Panel[];
 }
 
@@ -83,6 +94,36 @@ describe("the dashboard", () => {
       for (const { expr } of panel.targets) expect(expr).toContain('instance=~"$instance"');
     },
   );
+
+  test("can be narrowed to clusters and nodes", () => {
+    const variables = dashboard.templating.list.map(({ name, label }) => [name, label]);
+    expect(variables).toEqual([
+      ["cluster", "Cluster"],
+      ["instance", "Node"],
+      ["runbooks", "Runbooks at"],
+    ]);
+    for (const { expr } of panels.flatMap(({ targets }) => targets)) expect(expr).toContain('cluster=~"$cluster"');
+    expect(dashboard.links).toMatchObject([{ title: "Runbooks", url: "${runbooks}" }]);
+  });
+
+  test.each([
+    ["192.0.2.11:20258", "http://192.0.2.11:20258/"],
+    ["edge-7", "http://edge-7:20258/"],
+    ["[2001:db8::1]:20258", "http://[2001:db8::1]:20258/"],
+  ])("has a table of nodes and classes; the row of instance %s links to %s", (instance, page) => {
+    const table = panels.find(({ type }) => type === "table");
+    const expr = table?.targets[0]?.expr ?? "";
+    const [, pattern = ""] = /"instance", "(.*)"\)/.exec(expr) ?? [];
+    const node = new RegExp(`^(?:${pattern})$`).exec(instance)?.[1] ?? "";
+    const matrix = { columnField: "class", rowField: "node", valueField: "Value" };
+
+    expect(expr).toMatch(/^sum by \(node, class\) /);
+    expect(table?.transformations).toEqual([{ id: "groupingToMatrix", options: matrix }]);
+    const [override] = table?.fieldConfig?.overrides ?? [];
+    expect(override?.matcher.options).toBe("node\\class");
+    const [link] = override?.properties.find(({ id }) => id === "links")?.value ?? [];
+    expect(link?.url.replace("${__value.text}", node)).toBe(page);
+  });
 
   test("no two panels share an id or a place, and none is wider than the grid", () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
