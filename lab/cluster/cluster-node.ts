@@ -27,7 +27,7 @@ export interface ClusterNodeOptions extends Pick<NodeOptions, "watch" | "disk"> 
 
 export async function startClusterNode(
   index: number,
-  controlPlane: ControlPlane,
+  starting: Promise<ControlPlane>,
   tools: Tools,
   programs: ClusterTools,
   { kubelet: settings, ...options }: ClusterNodeOptions,
@@ -35,6 +35,7 @@ export async function startClusterNode(
   const ip = nodeIp(index);
   const lab = await startNode({ ...options, cni: podNetwork(index) });
   try {
+    const controlPlane = await starting;
     const kubelet = await installKubelet(lab, ip, controlPlane, programs, settings);
     const join = async (beforeKubelet?: () => Promise<void>) => {
       await attachNode(tools, controlPlane.initPid, lab.initPid, ip);

@@ -50,20 +50,25 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const programs = await ensureClusterTools();
   if (!programs.available) throw new Error(`no cluster here: ${programs.reason}`);
   const tools = await ensureTools();
-  const controlPlane = await startControlPlane(tools, programs);
-  const nodes: ClusterNode[] = [];
+  const { runtime = "1.6", kubelet = {}, disk = "directory", watch } = options;
+  const how = { runtime, kubelet, disk, ...(watch === undefined ? {} : { watch }) };
+  // Side by side: each of them mostly waits for its own programs.
+  const starting = startControlPlane(tools, programs);
+  const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
+  const [plane, ...joined] = await Promise.allSettled([
+    starting,
+    ...indexes.map((index) => startClusterNode(index, starting, tools, programs, how)),
+  ]);
+  const nodes = joined.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 
   async function destroy(): Promise<void> {
     for (const node of nodes) await node.lab.destroy();
-    await controlPlane.destroy();
+    if (plane.status === "fulfilled") await plane.value.destroy();
   }
 
   try {
-    const { runtime = "1.6", kubelet = {}, disk = "directory", watch } = options;
-    const how = { runtime, kubelet, disk, ...(watch === undefined ? {} : { watch }) };
-    for (let index = 0; index < (options.nodes ?? 1); index += 1)
-      nodes.push(await startClusterNode(index, controlPlane, tools, programs, how));
-    const cluster = clusterOf(controlPlane, nodes, destroy);
+    for (const one of [plane, ...joined]) if (one.status === "rejected") throw one.reason;
+    const cluster = clusterOf(await starting, nodes, destroy);
     for (const node of nodes) await cluster.waitForCondition(node, "Ready", ({ status }) => status === "True");
     await serviceAccountOf(cluster, "default");
     return cluster;
