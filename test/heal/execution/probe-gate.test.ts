@@ -1,10 +1,18 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { probeGate } from "../../../src/heal/execution/turns.ts";
 
-const HANG_GUARD_MS = 60_000;
+const PATIENCE_MS = 1000;
 
-function gateWith(patienceMs: number, mostUnanswered: number) {
-  const gate = probeGate({ patienceMs, mostUnanswered });
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function gateWith(mostUnanswered: number) {
+  const gate = probeGate({ patienceMs: PATIENCE_MS, mostUnanswered });
   const under: { succeed: () => void; fail: () => void }[] = [];
   const results: Promise<number | undefined | "failed">[] = [];
   const call = (): Promise<void> =>
@@ -19,12 +27,16 @@ function gateWith(patienceMs: number, mostUnanswered: number) {
 }
 
 async function settled(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+async function patienceIsOver(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(PATIENCE_MS);
 }
 
 describe("the probe gate", () => {
   test("makes one call, and all others once it has succeeded", async () => {
-    const { under, ask } = gateWith(HANG_GUARD_MS, 2);
+    const { under, ask } = gateWith(2);
     ask(28);
     await settled();
     expect(under).toHaveLength(1);
@@ -36,7 +48,7 @@ describe("the probe gate", () => {
   });
 
   test("tries the next one after a failure, still one at a time", async () => {
-    const { under, ask } = gateWith(HANG_GUARD_MS, 2);
+    const { under, ask } = gateWith(2);
     ask(5);
     await settled();
     under[0]?.fail();
@@ -46,10 +58,11 @@ describe("the probe gate", () => {
   });
 
   test("makes no more calls once several got no answer", async () => {
-    const { under, ask, results } = gateWith(1, 2);
+    const { under, ask, results } = gateWith(2);
     ask(28);
-    while (under.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settled();
+    await patienceIsOver();
+    await patienceIsOver();
     expect(under).toHaveLength(2);
 
     for (const { fail } of under) fail();
@@ -58,9 +71,10 @@ describe("the probe gate", () => {
   });
 
   test("opens when a late answer is a success", async () => {
-    const { under, ask } = gateWith(1, 3);
+    const { under, ask } = gateWith(3);
     ask(2);
-    while (under.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    await settled();
+    await patienceIsOver();
     under[0]?.succeed();
     await settled();
     ask(4);
@@ -69,11 +83,12 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(6);
   });
 
-  test("one that fails after its patience is no longer counted as unanswered, and no call is let in twice for it", async () => {
-    const { under, ask } = gateWith(1, 2);
+  test("one that fails after its patience is no longer counted as unanswered", async () => {
+    const { under, ask } = gateWith(2);
     ask(4);
-    while (under.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settled();
+    await patienceIsOver();
+    await patienceIsOver();
     // Both are late by now, and no more are made.
     under[0]?.fail();
     await settled();
@@ -82,19 +97,43 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(3);
   });
 
+  test("one that fails after its patience lets no second call in beside the one under way", async () => {
+    const { under, ask } = gateWith(3);
+    ask(4);
+    await settled();
+    await patienceIsOver();
+    expect(under).toHaveLength(2);
+
+    under[0]?.fail();
+    await settled();
+
+    expect(under).toHaveLength(2);
+  });
+
+  test("an answer in time does not make up for a call without an answer", async () => {
+    const { under, ask } = gateWith(1);
+    ask(3);
+    await settled();
+    under[0]?.fail();
+    await settled();
+    await patienceIsOver();
+    expect(under).toHaveLength(2);
+  });
+
   test("an answer within the patience ends its clock: it does not count as unanswered later", async () => {
-    const { under, ask } = gateWith(30, 1);
+    const { under, ask } = gateWith(1);
     ask(1);
     await settled();
     under[0]?.fail();
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await settled();
+    await patienceIsOver();
     ask(1);
     await settled();
     expect(under).toHaveLength(2);
   });
 
   test("once it is open, a failure does not close it", async () => {
-    const { under, ask } = gateWith(HANG_GUARD_MS, 1);
+    const { under, ask } = gateWith(1);
     ask(1);
     await settled();
     under[0]?.succeed();
