@@ -87,8 +87,8 @@ export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate
 
   function wake(): void {
     isProbing = false;
-    const mayAllGo = isOpen || unanswered >= mostUnanswered;
-    for (const go of waiting.splice(0, mayAllGo ? waiting.length : 1)) go();
+    // The first of them probes next; those that may not go yet wait again, in the same order.
+    for (const go of waiting.splice(0)) go();
   }
 
   async function probe(call: () => Promise<void>): Promise<void> {

@@ -74,7 +74,7 @@ export async function multusMarker(
 function canUseMarker({ conf, binDirs, hostRoot }: MultusMarkerTools): boolean {
   if (conf?.multus === undefined || !multusVariant(conf.multus).failedDelBlocksRemoval) return false;
   const major = multusMajor(binDirs.map((dir) => resolveOnHost(hostRoot, join(dir, "multus"), "follow")));
-  return major !== undefined && major >= MULTUS.markerReadFrom;
+  return (major ?? 0) >= MULTUS.markerReadFrom;
 }
 
 /** Where the runtime cannot be asked the marker stays: it does no harm, and is needed for as long as the sandbox exists. */

@@ -33,28 +33,30 @@ interface Parts {
   readonly deletionTimestamp?: string;
   readonly isGone?: boolean;
   readonly onDelete?: Error;
-  readonly staysAfterDelete?: boolean;
+  readonly afterDelete?: "gone" | "stays" | "made again";
 }
 
 function cluster(parts: Parts = {}): RecordingApi {
   const { uid = "uid-1", node = "n1", owners = CONTROLLER, status, marks = {}, onDelete } = parts;
   let isGone = parts.isGone ?? false;
+  let uidNow = uid;
   const object = podObject({ name: STEP.name, uid, node, annotations: marks });
   const deletion = parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp };
-  const pod = {
+  const pod = () => ({
     ...object,
-    metadata: { ...object.metadata, ownerReferences: owners, ...deletion },
+    metadata: { ...object.metadata, uid: uidNow, ownerReferences: owners, ...deletion },
     ...(status === undefined ? {} : { status }),
-  };
+  });
   return recordingApi(
     (path) => {
       if (!path.includes("/pods/"))
         return Promise.resolve({ metadata: { name: "default", labels: parts.namespaceMarks ?? {} } });
-      return isGone ? Promise.reject(new KubeError("not-found", "not there")) : Promise.resolve(pod);
+      return isGone ? Promise.reject(new KubeError("not-found", "not there")) : Promise.resolve(pod());
     },
     () => {
       if (onDelete !== undefined) throw onDelete;
-      isGone = parts.staysAfterDelete !== true;
+      isGone = (parts.afterDelete ?? "gone") === "gone";
+      if (parts.afterDelete === "made again") uidNow = "uid-2";
     },
   );
 }
@@ -74,10 +76,10 @@ interface Runtime {
 }
 
 interface RuntimeContainer {
-  readonly name: string;
+  readonly name: string | undefined;
   readonly createdAt: bigint;
   readonly state: ContainerState;
-  readonly end?: { readonly exitCode: number; readonly reason: string } | "gone";
+  readonly end?: { readonly exitCode: number; readonly reason: string } | "gone" | Error;
 }
 
 const { CONTAINER_CREATED, CONTAINER_EXITED, CONTAINER_RUNNING } = ContainerState;
@@ -86,7 +88,12 @@ const CRASHED: RuntimeContainer = { name: "main", createdAt: 2n, state: CONTAINE
 
 function criOf(containers: readonly RuntimeContainer[]) {
   const all = containers.map(({ name, createdAt, state }, index) =>
-    Container.fromPartial({ id: String(index), metadata: { name }, createdAt, state }),
+    Container.fromPartial({
+      id: String(index),
+      ...(name === undefined ? {} : { metadata: { name } }),
+      createdAt,
+      state,
+    }),
   );
   return {
     listContainers: (filter: unknown) => {
@@ -95,6 +102,7 @@ function criOf(containers: readonly RuntimeContainer[]) {
     },
     containerStatus: (id: string) => {
       const end = containers[Number(id)]?.end;
+      if (end instanceof Error) return Promise.reject(end);
       return end === "gone"
         ? Promise.reject(new RuntimeError("not-found", "ContainerStatus", "", ""))
         : Promise.resolve(ContainerStatusResponse.fromPartial({ status: end ?? {} }));
@@ -162,7 +170,9 @@ describe("restarting a pod", () => {
     ["it ended with an error", [CRASHED], "done"],
     ["one of its containers ended with an error", [{ ...RUNS, name: "other" }, CRASHED], "done"],
     ["it was lost with the node, started again and crashed", [{ ...LOST, createdAt: 1n }, CRASHED], "done"],
-    ["it has come up on its own", [CRASHED, RUNS], "unneeded"],
+    ["it runs again", [CRASHED, RUNS], "unneeded"],
+    ["it runs again, and the newest is listed first", [RUNS, CRASHED], "unneeded"],
+    ["a container without a name ended with an error", [{ ...CRASHED, name: undefined }], "done"],
     ["it is being started again", [CRASHED, { ...RUNS, state: CONTAINER_CREATED }], "unneeded"],
     ["it was lost with the node and not started again yet", [LOST], "unneeded"],
     [
@@ -181,6 +191,19 @@ describe("restarting a pod", () => {
     const { result } = await kick(api, STEP, { containers });
 
     expect([result.kind, api.deleted.length > 0]).toEqual([kind, kind === "done"]);
+  });
+
+  test("is done when the controller has made the pod again at once", async () => {
+    expect((await kick(cluster({ afterDelete: "made again" }))).result.kind).toBe("done");
+  });
+
+  test("deletes nothing when the runtime does not answer how a container ended", async () => {
+    const api = cluster();
+    const end = new RuntimeError("deadline", "ContainerStatus", "no answer", "");
+
+    await expect(kick(api, STEP, { containers: [{ ...CRASHED, end }] })).rejects.toThrow("did not answer in time");
+
+    expect(api.deleted).toEqual([]);
   });
 
   test("kubelet's report decides where the runtime has no container of the pod", async () => {
@@ -216,7 +239,7 @@ describe("restarting a pod", () => {
       "pod-recreated",
     ],
     ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed", "api-error"],
-    ["the API has it as it was afterwards", cluster({ staysAfterDelete: true }), "failed", "pod-still-there"],
+    ["the API has it as it was afterwards", cluster({ afterDelete: "stays" }), "failed", "pod-still-there"],
   ])("says so where %s", async (_what, api, kind, code) => {
     expect((await kick(api)).result).toMatchObject({ kind, code });
   });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
@@ -8,6 +8,7 @@ import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { MULTUS_MARKER } from "../../../src/snapshot/multus-cache.ts";
+import { heldOpenBelow } from "../../support/held-open.ts";
 import { idOf, MULTUS, shimOf, snapshotOf, THICK_MULTUS } from "../../support/snapshot-builder.ts";
 import { criSandbox, type FakeNode, fakeTools } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
@@ -31,8 +32,8 @@ afterEach(() => shop.remove());
 function installMultus(major: string | undefined): void {
   const bin = join(shop.caches, "bin");
   mkdirSync(bin, { recursive: true });
-  const module = major === undefined ? "some other program" : `k8snetworkplumbingwg/multus-cni.v${major}`;
-  writeFileSync(join(bin, "multus"), `\0${module}/pkg\0`);
+  const content = major === undefined ? "4".repeat(100) : `\0k8snetworkplumbingwg/multus-cni.v${major}/pkg\0`;
+  writeFileSync(join(bin, "multus"), content);
 }
 
 function confOf(conf: object) {
@@ -55,7 +56,42 @@ test("is written for a dead sandbox of thin multus, and the journal knows before
   const result = await mark();
 
   expect([result.kind, readFileSync(marker, "utf8")]).toEqual(["done", MULTUS_MARKER]);
+  expect(heldOpenBelow(dir)).toEqual([]);
   expect(await history()).toMatchObject([{ action: { kind: "write-marker", path: marker }, state: "open" }]);
+});
+
+test("is written for a multus of two digits", async () => {
+  installMultus("10");
+  expect((await mark()).kind).toBe("done");
+});
+
+describe("multus is searched for in each directory of plugins", () => {
+  const markWith = (...dirs: readonly string[]) => mark({ ...DEAD, tools: { binDirs: dirs } });
+  let first: string;
+  beforeEach(() => {
+    first = join(shop.caches, "first");
+    mkdirSync(first);
+  });
+
+  test("also behind a symbolic link", async () => {
+    symlinkSync(join(shop.caches, "bin", "multus"), join(first, "multus"));
+    expect((await markWith(first)).kind).toBe("done");
+  });
+
+  test.each<readonly [string, (path: string) => void]>([
+    ["is empty", () => undefined],
+    ["has a directory of that name", (path) => mkdirSync(path)],
+    [
+      "has a file of that name that is too large for a plugin",
+      (path) => {
+        writeFileSync(path, "");
+        truncateSync(path, 256 * 1024 * 1024 + 1);
+      },
+    ],
+  ])("where the first %s, in the next", async (_, fill) => {
+    fill(join(first, "multus"));
+    expect((await markWith(first, join(shop.caches, "bin"))).kind).toBe("done");
+  });
 });
 
 describe("no marker is written", () => {
@@ -77,15 +113,31 @@ describe("no marker is written", () => {
     ["its DEL always succeeds", THICK_MULTUS, "4"],
     ["it is too old to read one", MULTUS, "3"],
     ["its version is not known", MULTUS, undefined],
+    ["its version is no number", MULTUS, "x4"],
   ])("when %s", async (_, conf, major) => {
     installMultus(major);
     expect([await mark(DEAD, conf), existsSync(marker)]).toEqual([{ kind: "unneeded" }, false]);
   });
 
+  test("without a CNI configuration", async () => {
+    const tools = fakeTools(shop, { ...DEAD, tools: { conf: undefined, binDirs: [join(shop.caches, "bin")] } });
+    const result = await multusMarker({ kind: "multus-marker", sandboxId: ID, dir }, FINDING, tools);
+    expect([result, existsSync(marker)]).toEqual([{ kind: "unneeded" }, false]);
+  });
+
   test("over a cache that multus has written", async () => {
     writeFileSync(marker, "[{}]");
     expect(await mark()).toEqual({ kind: "unneeded" });
-    expect([readFileSync(marker, "utf8"), await history()]).toMatchObject(["[{}]", [{ outcome: "skipped" }]]);
+    expect([readFileSync(marker, "utf8"), await history()]).toMatchObject([
+      "[{}]",
+      [{ outcome: "skipped", detail: expect.stringContaining(`${marker} exists`) }],
+    ]);
+  });
+
+  test("through a symbolic link in its place", async () => {
+    const elsewhere = join(shop.caches, "elsewhere");
+    symlinkSync(elsewhere, marker);
+    expect([await mark(), existsSync(elsewhere)]).toEqual([{ kind: "unneeded" }, false]);
   });
 
   test("where it cannot be written", async () => {
@@ -109,12 +161,32 @@ describe("when the action ends, the marker", () => {
 
   test("stays while the runtime knows the sandbox", async () => {
     await cleanedUp(DEAD);
-    expect([existsSync(marker), await history()]).toMatchObject([true, [{ outcome: "healed" }]]);
+    expect([existsSync(marker), await history()]).toMatchObject([
+      true,
+      [{ outcome: "healed", detail: expect.stringContaining(`${marker} stays`) }],
+    ]);
   });
 
   test("stays when the runtime does not answer", async () => {
     const silent = new RuntimeError("deadline", "PodSandboxStatus", "no answer", "");
     await cleanedUp({ ...DEAD, cri: { podSandboxState: () => Promise.reject(silent) } });
+    expect(existsSync(marker)).toBe(true);
+  });
+
+  test("stays, and its entry open, when its directory is not trusted any more", async () => {
+    const moved = join(shop.caches, "moved");
+    const replace = () => {
+      renameSync(dir, moved);
+      symlinkSync(moved, dir);
+      return Promise.resolve(undefined);
+    };
+    await cleanedUp({ ...DEAD, cri: { podSandboxState: replace } });
+    expect([existsSync(join(moved, ID)), await history()]).toMatchObject([true, [{ state: "open" }]]);
+  });
+
+  test("stays, and the error is reported, after a mistake of unghost's own", async () => {
+    const mistake = { ...DEAD, cri: { podSandboxState: () => Promise.reject(new TypeError("a mistake")) } };
+    await expect(cleanedUp(mistake)).rejects.toThrow("a mistake");
     expect(existsSync(marker)).toBe(true);
   });
 
