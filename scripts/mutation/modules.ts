@@ -76,7 +76,10 @@ export const MODULES: readonly MutatedModule[] = [
   {
     name: "undo",
     sources: ["src/heal/quarantine/undo.ts"],
-    tests: ["test/heal/quarantine/{undo,undo-races,quarantine-races}.test.ts", "test/heal/journal/recover.test.ts"],
+    tests: [
+      "test/heal/quarantine/{undo,undo-races,undo-refusals,quarantine-races}.test.ts",
+      "test/heal/journal/recover.test.ts",
+    ],
   },
   {
     name: "journal-recovery",

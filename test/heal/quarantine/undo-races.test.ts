@@ -1,5 +1,4 @@
 import {
-  appendFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -17,11 +16,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readHistory } from "../../../src/heal/journal/history.ts";
 import { type QuarantineAction, settleUndo } from "../../../src/heal/journal/recover.ts";
 import { refuse } from "../../../src/heal/outcome.ts";
-import { quarantineFile } from "../../../src/heal/quarantine/quarantine.ts";
 import { undo } from "../../../src/heal/quarantine/undo.ts";
 import { diskError, withFileSystem } from "../../support/failing-fs.ts";
 import { heldOpenBelow } from "../../support/held-open.ts";
-import { makeWorkshop, otherFileSystem, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { makeWorkshop, otherFileSystem, type Workshop } from "../workshop.ts";
+import { quarantined } from "./quarantined.ts";
 
 /** The real one, also while it is replaced. */
 const { link } = fs;
@@ -31,13 +30,6 @@ beforeEach(async () => {
   shop = await makeWorkshop();
 });
 afterEach(() => shop.remove());
-
-async function moved(name: string) {
-  const { path, expected } = await shop.put(name, name);
-  const outcome = await quarantineFile(shop, { ...WHY, path, expected });
-  if (outcome.outcome !== "healed") throw new Error(outcome.refusal.message);
-  return { path, id: outcome.id, file: outcome.quarantinedTo };
-}
 
 /** Something happens after the undo was announced and before it is made. */
 function meanwhile(happens: () => void): void {
@@ -56,7 +48,7 @@ async function stateOf(id: string) {
 }
 
 test("the entry that is named is undone, and no other", async () => {
-  const [first, second] = [await moved("first"), await moved("second")];
+  const [first, second] = [await quarantined(shop, "first"), await quarantined(shop, "second")];
 
   expect(await undo(shop, { id: second.id })).toEqual({ outcome: "undone", id: second.id, path: second.path });
 
@@ -65,7 +57,7 @@ test("the entry that is named is undone, and no other", async () => {
 
 describe("what happens while a file is put back", () => {
   test("a newer file that appears stays, and the old one stays in quarantine", async () => {
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
     expect(await undo(shop, { id })).toEqual({
@@ -82,7 +74,7 @@ describe("what happens while a file is put back", () => {
   });
 
   test("a directory that is renamed is the one it goes back to", async () => {
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
     const parent = dirname(path);
     meanwhile(() => renameSync(parent, `${parent}.gone`));
 
@@ -94,7 +86,7 @@ describe("what happens while a file is put back", () => {
   });
 
   test("a quarantine that is damaged is a failure that says what to do", async () => {
-    const { id, file } = await moved("cache");
+    const { id, file } = await quarantined(shop, "cache");
     const entry = dirname(file);
     meanwhile(() => {
       rmSync(file);
@@ -115,7 +107,7 @@ describe("what happens while a file is put back", () => {
   });
 
   test("a journal that takes no entry keeps it in quarantine", async () => {
-    const { id, file } = await moved("cache");
+    const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockResolvedValue(refuse("The disk is full.", "Free some space."));
 
     expect(await undo(shop, { id })).toEqual({
@@ -127,7 +119,7 @@ describe("what happens while a file is put back", () => {
   });
 
   test("a link in the place of its directory is not followed", async () => {
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
     const parent = dirname(path);
     renameSync(parent, `${parent}.real`);
     symlinkSync(`${parent}.real`, parent);
@@ -140,7 +132,7 @@ describe("what happens while a file is put back", () => {
 
 describe("what fails around a file that is put back", () => {
   test("an error before anything was touched is a failure that says what to do", async () => {
-    const { id, file } = await moved("cache");
+    const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
 
     expect(await undo(shop, { id })).toEqual({
@@ -155,7 +147,7 @@ describe("what fails around a file that is put back", () => {
   });
 
   test("an error after it was put back does not take it away again", async () => {
-    const { id, path } = await moved("cache");
+    const { id, path } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undone").mockRejectedValueOnce(new Error("the disk is gone"));
 
     expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
@@ -165,7 +157,7 @@ describe("what fails around a file that is put back", () => {
   });
 
   async function interrupted() {
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
     const [record] = (await readHistory(shop.stateDir.journal)).records;
     if (record?.action.kind !== "quarantine-file") throw new Error("no entry");
     return { id, path, file, settle: () => settleUndo(shop, id, record.action as QuarantineAction) };
@@ -206,7 +198,7 @@ describe("what fails around a file that is put back", () => {
   });
 
   test("undo fails when the file vanishes from quarantine while it is put back", async () => {
-    const { id, file } = await moved("cache");
+    const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockImplementationOnce(() => {
       rmSync(file);
       return Promise.resolve({ ok: true, value: undefined });
@@ -227,85 +219,11 @@ describe("what fails around a file that is put back", () => {
   });
 });
 
-describe("what cannot be undone says what to do next", () => {
-  test("an empty journal", async () => {
-    expect(await undo(shop, "last")).toEqual({
-      outcome: "refused",
-      refusal: { message: "The journal names no file that is in quarantine.", next: "See unghost history." },
-    });
-  });
-
-  test("an id that is not there", async () => {
-    expect(await undo(shop, { id: "x" })).toEqual({
-      outcome: "refused",
-      refusal: { message: "The journal has no entry x.", next: "See unghost history for the ids there are." },
-    });
-  });
-
-  test("an entry that moved no file", async () => {
-    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
-    expect(await undo(shop, { id })).toMatchObject({
-      outcome: "refused",
-      id,
-      refusal: { next: "See unghost history for entries that can." },
-    });
-  });
-
-  test.each(["refused", undefined] as const)("an entry whose move ended as %s", async (outcome) => {
-    const { path, expected } = await shop.put("cache", "old");
-    const before = { ...expected, atimeNs: 0n, mode: 0, uid: 0, gid: 0, sha256: "0".repeat(64) };
-    const action = { kind: "quarantine-file", path, before } as const;
-    const id = valueOf(await shop.journal.begin({ ...WHY, action }));
-    if (outcome !== undefined) await shop.journal.done(id, outcome);
-    const how = outcome === undefined ? "(open)" : "(done, refused)";
-
-    expect(await undo(shop, { id })).toMatchObject({
-      refusal: { message: expect.stringContaining(how), next: "See unghost history for entries that did." },
-    });
-  });
-
-  test("a directory that is gone, and a file that is not what was moved", async () => {
-    const { id, path, file } = await moved("cache");
-    writeFileSync(file, "other");
-    expect(await undo(shop, { id })).toMatchObject({
-      refusal: { next: "Compare its sha256 with unghost history -o json, and copy it by hand if you trust it." },
-    });
-    rmSync(dirname(path), { recursive: true });
-    expect(await undo(shop, { id })).toMatchObject({
-      refusal: { next: `Make the directory again and repeat, or take the file from ${file}.` },
-    });
-  });
-});
-
-describe("an entry that a newer version wrote", () => {
-  const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-9", boot: "boot-1" };
-
-  test("is refused with the place of its file, and no other entry is affected", async () => {
-    const { id, path } = await moved("cache");
-    const newer = shop.newId();
-    const line = JSON.stringify({ event: "painted", id: newer, ...stamp });
-    appendFileSync(shop.stateDir.journal, `damage\n${line}\n`);
-
-    expect(await undo(shop, { id: newer })).toMatchObject({
-      outcome: "refused",
-      refusal: {
-        message: expect.stringMatching(`${newer}.*newer version`),
-        next: expect.stringContaining(join(shop.stateDir.quarantine, newer)),
-      },
-    });
-    const unknown = await undo(shop, { id: shop.newId() });
-    expect(unknown).toMatchObject({ refusal: { message: expect.stringContaining("no entry") } });
-    expect(unknown).not.toHaveProperty("id");
-    expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id, path });
-    expect(await undo(shop, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
-  });
-});
-
 describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
   test("a newer file that appears stays, and no copy stays beside it", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
-    const { id, path } = await moved("cache");
+    const { id, path } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
     expect(await undo(shop, { id })).toMatchObject({ outcome: "refused", id });
@@ -315,7 +233,7 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
   test("an undo that succeeds is confirmed without a recovery", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
-    const { id } = await moved("cache");
+    const { id } = await quarantined(shop, "cache");
     await undo(shop, { id });
     expect(await stateOf(id)).not.toHaveProperty("detail");
   });
@@ -323,7 +241,7 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
   test("a file that changes in quarantine while it is copied is not put back", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(file, "CACHE"));
 
     expect(await undo(shop, { id })).toMatchObject({
@@ -336,18 +254,28 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
 
 describe("when the disk fails", () => {
   /** The first link fails, as the disk does for a moment. */
-  function failingOnce(happens: () => void = () => undefined): typeof link {
+  function failingOnce(happens: () => void = () => undefined, error = diskError()): typeof link {
     let isFirst = true;
     return (from, to) => {
       if (!isFirst) return link(from, to);
       isFirst = false;
       happens();
-      return Promise.reject(diskError());
+      return Promise.reject(error);
     };
   }
 
+  test("a file that appears while the old one is copied stays, and no copy stays beside it", async () => {
+    const { id, path, file } = await quarantined(shop, "cache");
+    const otherDisk = failingOnce(() => writeFileSync(path, "newer"), diskError("EXDEV"));
+
+    expect(await withFileSystem({ link: otherDisk }, () => undo(shop, { id }))).toMatchObject({ outcome: "refused" });
+
+    expect([readdirSync(shop.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
+    expect(readFileSync(file, "utf8")).toBe("cache");
+  });
+
   test("nothing is copied instead: the file stays in quarantine, and the failure is reported", async () => {
-    const { id, path, file } = await moved("cache");
+    const { id, path, file } = await quarantined(shop, "cache");
 
     const outcome = await withFileSystem({ link: failingOnce() }, () => undo(shop, { id }));
 
@@ -357,7 +285,7 @@ describe("when the disk fails", () => {
   });
 
   test("and its directory has become a link, the entry stays open for the next run", async () => {
-    const { id, path } = await moved("cache");
+    const { id, path } = await quarantined(shop, "cache");
     const parent = dirname(path);
     const replace = () => {
       renameSync(parent, `${parent}.real`);
@@ -374,14 +302,14 @@ describe("when the disk fails", () => {
 });
 
 test("within one file system the very file goes back, not a copy", async () => {
-  const { id, path, file } = await moved("cache");
+  const { id, path, file } = await quarantined(shop, "cache");
   const { ino } = statSync(file);
   await undo(shop, { id });
   expect(statSync(path).ino).toBe(ino);
 });
 
 test("no directory stays open", async () => {
-  const { id } = await moved("cache");
+  const { id } = await quarantined(shop, "cache");
   await undo(shop, { id });
   expect(heldOpenBelow(shop.caches)).toEqual([]);
 });

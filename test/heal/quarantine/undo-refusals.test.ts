@@ -1,0 +1,86 @@
+import { appendFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { undo } from "../../../src/heal/quarantine/undo.ts";
+import { makeWorkshop, STOP, valueOf, WHY, type Workshop } from "../workshop.ts";
+import { quarantined } from "./quarantined.ts";
+
+let shop: Workshop;
+beforeEach(async () => {
+  shop = await makeWorkshop();
+});
+afterEach(() => shop.remove());
+
+describe("what cannot be undone says what to do next", () => {
+  test("an empty journal", async () => {
+    expect(await undo(shop, "last")).toEqual({
+      outcome: "refused",
+      refusal: { message: "The journal names no file that is in quarantine.", next: "See unghost history." },
+    });
+  });
+
+  test("an id that is not there", async () => {
+    expect(await undo(shop, { id: "x" })).toEqual({
+      outcome: "refused",
+      refusal: { message: "The journal has no entry x.", next: "See unghost history for the ids there are." },
+    });
+  });
+
+  test("an entry that moved no file", async () => {
+    const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
+    expect(await undo(shop, { id })).toMatchObject({
+      outcome: "refused",
+      id,
+      refusal: { next: "See unghost history for entries that can." },
+    });
+  });
+
+  test.each(["refused", undefined] as const)("an entry whose move ended as %s", async (outcome) => {
+    const { path, expected } = await shop.put("cache", "old");
+    const before = { ...expected, atimeNs: 0n, mode: 0, uid: 0, gid: 0, sha256: "0".repeat(64) };
+    const action = { kind: "quarantine-file", path, before } as const;
+    const id = valueOf(await shop.journal.begin({ ...WHY, action }));
+    if (outcome !== undefined) await shop.journal.done(id, outcome);
+    const how = outcome === undefined ? "(open)" : "(done, refused)";
+
+    expect(await undo(shop, { id })).toMatchObject({
+      refusal: { message: expect.stringContaining(how), next: "See unghost history for entries that did." },
+    });
+  });
+
+  test("a directory that is gone, and a file that is not what was moved", async () => {
+    const { id, path, file } = await quarantined(shop, "cache");
+    writeFileSync(file, "other");
+    expect(await undo(shop, { id })).toMatchObject({
+      refusal: { next: "Compare its sha256 with unghost history -o json, and copy it by hand if you trust it." },
+    });
+    rmSync(dirname(path), { recursive: true });
+    expect(await undo(shop, { id })).toMatchObject({
+      refusal: { next: `Make the directory again and repeat, or take the file from ${file}.` },
+    });
+  });
+});
+
+describe("an entry that a newer version wrote", () => {
+  const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-9", boot: "boot-1" };
+
+  test("is refused with the place of its file, and no other entry is affected", async () => {
+    const { id, path } = await quarantined(shop, "cache");
+    const newer = shop.newId();
+    const line = JSON.stringify({ event: "painted", id: newer, ...stamp });
+    appendFileSync(shop.stateDir.journal, `damage\n${line}\n`);
+
+    expect(await undo(shop, { id: newer })).toMatchObject({
+      outcome: "refused",
+      refusal: {
+        message: expect.stringMatching(`${newer}.*newer version`),
+        next: expect.stringContaining(join(shop.stateDir.quarantine, newer)),
+      },
+    });
+    const unknown = await undo(shop, { id: shop.newId() });
+    expect(unknown).toMatchObject({ refusal: { message: expect.stringContaining("no entry") } });
+    expect(unknown).not.toHaveProperty("id");
+    expect(await undo(shop, "last")).toMatchObject({ outcome: "undone", id, path });
+    expect(await undo(shop, "last")).toMatchObject({ refusal: { message: expect.stringContaining("no file") } });
+  });
+});
