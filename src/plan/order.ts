@@ -7,7 +7,7 @@ import type { KnownPod } from "../snapshot/types/kubernetes.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 
-/** What must be well before others can be: without a network agent no DEL works, without a CSI plugin no volume. */
+/** What is healed first: without a network agent no DEL works, without a CSI plugin no volume. */
 export type Rank = "cni-agent" | "csi-node-plugin" | "node-critical" | "rest";
 
 const RANK_ORDER: Readonly<Record<Rank, number>> = {

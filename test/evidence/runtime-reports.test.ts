@@ -218,7 +218,7 @@ describe("a report about a sandbox", () => {
     expect(read(line)).toMatchObject({ kind: "failed", operation, sandboxId: ID });
   });
 
-  test("says that its network is released", () => {
+  test("reports that its network is released", () => {
     expect(read(`${TIME} level=info msg=${q(`TearDown network for sandbox "${ID}" successfully`)}`)).toMatchObject({
       kind: "network-released",
       sandboxId: ID,

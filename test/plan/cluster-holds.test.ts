@@ -49,7 +49,7 @@ test.each<[string, Partial<Holds>, boolean, number]>([
   expect(planWith(holds, ignored).actions).toHaveLength(actions);
 });
 
-test("a paused node's plan says that it is paused", () => {
+test("a paused node's plan leaves everything alone as paused", () => {
   const { leftAlone } = planWith({ paused: true });
 
   expect(leftAlone.map(({ reason }) => reason.code)).toEqual(["paused", "paused"]);

@@ -147,7 +147,7 @@ describe("what stands in the way of a removal", () => {
       expect(obstacles(LOST_CACHE)).toEqual(marker("/var/lib/cni/multus"));
     });
 
-    test("is marked where multus says that it keeps it when the directory was not read", () => {
+    test("is marked in multus' configured directory when that was not read", () => {
       const conf = { multus: { ...MULTUS.multus, cniDir: "/elsewhere" } };
       const { cni } = snapshotOf(LOST_CACHE);
       const sources = {

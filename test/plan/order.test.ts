@@ -81,7 +81,7 @@ describe("what is healed first", () => {
     },
   );
 
-  test("no word about a pod makes it the rest", () => {
+  test("a pod without any of these names ranks as the rest", () => {
     expect(rankOfPod("web")).toBe("rest");
   });
 });

@@ -90,7 +90,7 @@ describe("planHealing", () => {
     expect(reasons(planFor({ sandboxes }))).toEqual([expect.stringContaining("set the clock")]);
   });
 
-  test("never touches more than the cap in one run, and says so of the rest", () => {
+  test("never touches more than the cap in one run, and lists the rest as over the cap", () => {
     const digits = ["a", "b", "c"];
     const parts = { sandboxes: digits.map((digit) => dead(digit)), results: digits.map((digit) => resultOf(digit)) };
 

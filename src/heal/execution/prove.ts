@@ -62,8 +62,8 @@ export interface ReferenceTools {
 /** Who still refers to the id, by fresh facts. */
 export async function findReference(id: string, tools: ReferenceTools): Promise<Reference | undefined> {
   let found = await referenceNow(id, tools);
-  // The reading that all share may be from before this very sandbox was removed, and a plugin that kubelet has set to
-  // work before that removal ends on its own.
+  // The shared reading may be from before this sandbox was removed, and a plugin that kubelet started before that
+  // removal exits on its own.
   for (let waited = 0; found !== undefined; waited += PLUGIN_STEP_MS) {
     tools.facts.renew();
     found = await referenceNow(id, tools);

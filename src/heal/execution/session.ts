@@ -39,7 +39,7 @@ export interface HealSession extends HealContext {
   close(): Promise<void>;
 }
 
-/** All that must hold before the first touch: a trusted directory, room, the lock, the journal, no loose ends. */
+/** All that must hold before the first touch: a trusted directory, free space, the lock, the journal, nothing unfinished. */
 export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
   const { own, clock, random, sleep, hostRoot } = options;
   const stateDir = await openStateDir(options.stateDir, options.uid);

@@ -17,14 +17,14 @@ export function sharedCause(text: string): string | undefined {
 
 /** Failures of one cause in a row before no more are tried. */
 const ENOUGH = 3;
-/** Each of these has hung for as long as kubelet waits; whatever is fed next most likely hangs as well. */
+/** Each of these has hung for as long as kubelet waits; the next call would most likely hang, too. */
 const ENOUGH_UNANSWERED = 16;
 
 export interface StormBrake {
-  /** Why no further sandbox should be fed to the plugins; undefined while all is well. */
+  /** Why no more plugins should be called; undefined while calls succeed. */
   reason(): HealReason | undefined;
   succeeded(): void;
-  /** Takes the runtime's own words; none at all when it did not answer in time. */
+  /** Takes the runtime's error text; empty when it did not answer in time. */
   failed(text: string): void;
   /** Too many calls wait for an answer and none has succeeded: no further one is made. Returns the reason. */
   unanswered(count: number): HealReason;

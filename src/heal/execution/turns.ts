@@ -6,7 +6,7 @@ import type { Interruption } from "./waits.ts";
 
 /**
  * Makes a call that runs network plugins, when it is its turn: a limited number at a time. Returns the reason when it
- * was not made after all, because the run is to end or plugins are not to be fed any longer.
+ * was not made after all, because the run is to end or the brake is on.
  */
 export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<HealReason | undefined>;
 
@@ -54,7 +54,7 @@ export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefi
 }
 
 /**
- * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success shows
+ * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success proves
  * nothing about the network. The runtime has a cached result for every other.
  */
 type TurnKind = "calls-plugins" | "no-plugins";
@@ -64,7 +64,7 @@ export async function turnKindOf(sandboxId: string, facts: Pick<FreshFacts, "res
 }
 
 /**
- * Tests the water: until one call has succeeded, calls are made one at a time. One that gets no answer within the
+ * Until one call has succeeded, calls are made one at a time. One that gets no answer within the
  * patience lets the next one try, for it may hang for a reason of its own; when several in a row get none, the cause is
  * shared, and no more are made.
  */

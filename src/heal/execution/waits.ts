@@ -6,7 +6,7 @@ export interface Waits {
   readonly queryMs: number;
   /** Stopping and removing: kubelet waits 2 min, and a DEL that is cut short is worse than a slow one. */
   readonly actMs: number;
-  /** How long kubelet is given to finish on its own once the obstacle is gone; its own retry comes every 13 s or so. */
+  /** How long to wait for kubelet once the obstacle is gone; it retries about every 13 s. */
   readonly kubeletMs: number;
   /** How long a CSI driver's socket is given to come back: kubelet makes the sandbox, then starts the plugin. */
   readonly socketMs: number;
@@ -14,7 +14,7 @@ export interface Waits {
   readonly termMs: number;
   /** For the runtime to roll a creation back once its plugin has ended. */
   readonly rollbackMs: number;
-  /** For a plugin at work to end on its own, before what it may hold is checked. */
+  /** How long a running plugin gets to exit before what it may hold is checked. */
   readonly pluginMs: number;
 }
 

@@ -12,7 +12,7 @@ export interface AwaitKubeletTools {
 
 const POLL_MS = 1000;
 
-/** Watches a live kubelet finish on its own: the sandbox goes, or a newer one of the same pod becomes Ready. */
+/** Waits for a running kubelet to finish: the sandbox is removed, or a newer one of the same pod becomes Ready. */
 export async function awaitKubelet(sandboxId: string, tools: AwaitKubeletTools): Promise<StepResult> {
   const call = { timeoutMs: tools.waits.queryMs };
   const [sandbox] = await tools.cri.listPodSandbox({ id: sandboxId }, call);

@@ -64,7 +64,7 @@ async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools:
 }
 
 /**
- * With its plugin gone the runtime rolls a creation back and releases the name on its own, within a second as a rule.
+ * With its plugin gone the runtime rolls the creation back and releases the name, usually within a second.
  * Where that fails, too, the sandbox gets listed, and is a case of its own.
  */
 async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<void> {
@@ -150,7 +150,7 @@ function signalProcess(
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
     if (stat?.startedSecondsAfterBoot === startedSecondsAfterBoot) process.kill(pid, signal);
   } catch (error) {
-    // Ended on its own in between: that is what was wanted.
+    // It exited in between: that is the goal.
     if (errorCode(error) !== "ENOENT" && errorCode(error) !== "ESRCH") throw error;
   }
 }

@@ -54,7 +54,7 @@ async function restartIn(
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
   const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
   if (objection !== undefined) return refused(objection);
-  // It may have come up on its own meanwhile: then nothing is left to hurry.
+  // It may run again by now: then there is nothing to restart.
   const isStuck =
     step.holder === undefined
       ? ((await hasCrashed(step.uid, tools)) ?? pod.down)

@@ -42,7 +42,7 @@ export type StepResult =
       readonly code: HealCode;
       readonly reason: string;
       readonly journalId?: JournalId | undefined;
-      /** The runtime's own words, for the storm brake. */
+      /** The runtime's error text, for the storm brake. */
       readonly text?: string;
     };
 

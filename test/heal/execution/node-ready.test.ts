@@ -44,7 +44,7 @@ describe("whether the node turns Ready", () => {
     });
   });
 
-  test("is not waited for longer than kubelet is given, and what kubelet says is quoted", async () => {
+  test("is not waited for longer than kubelet is given, and kubelet's message is quoted", async () => {
     expect(await ask("n1", apiWith(DOWN), 5)).toMatchObject({
       code: "node-not-ready",
       words: expect.stringContaining("container runtime is down"),

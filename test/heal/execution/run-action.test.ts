@@ -131,7 +131,7 @@ async function journaledOutcomes(): Promise<readonly string[]> {
 }
 
 describe("an action", () => {
-  test("is healed when its steps succeed, and the journal says so", async () => {
+  test("is healed when its steps succeed, and journaled as healed", async () => {
     const { act, calls } = node(undefined);
     expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
     expect(calls).toEqual(["RemovePodSandbox"]);

@@ -11,7 +11,7 @@ const CORRUPT =
 const XTABLES = 'plugin type="portmap" failed (delete): Another app is currently holding the xtables lock';
 const UNMOUNTED = 'plugin type="loopback" failed (delete): unknown FS magic on "/var/run/netns/cni-1": 1021994';
 
-/** What the brake says after these failures; "ok" stands for a success. */
+/** The brake's reason after these failures; "ok" stands for a success. */
 function after(...events: readonly string[]): string | undefined {
   const brake = stormBrake();
   for (const event of events) {
@@ -45,7 +45,7 @@ describe("the storm brake", () => {
     expect(after(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN, "ok")).toBeDefined();
   });
 
-  test("leaves out the runtime's words about one sandbox", () => {
+  test("leaves out the runtime's text about one sandbox", () => {
     const wrapped = `failed to stop sandbox "abc": failed to destroy network for sandbox "abc": ${DAEMON_DOWN}`;
     expect(after(wrapped, wrapped, wrapped)).not.toContain("abc");
   });
@@ -65,7 +65,7 @@ describe("the storm brake", () => {
     expect(brake.reason()).toEqual({ code: "no-removal-answered", count: 2 });
   });
 
-  test("counts calls without an answer apart from failures that say something unknown", () => {
+  test("counts calls without an answer apart from failures of an unknown cause", () => {
     const silent = Array.from({ length: 15 }, () => "");
     expect(after(...silent, "something that no class knows")).toBeUndefined();
     expect(after(DAEMON_DOWN, DAEMON_DOWN, "", DAEMON_DOWN)).toBeUndefined();

@@ -21,7 +21,7 @@ function refusedBy(text: string): () => Promise<void> {
 const done = (): Promise<void> => Promise.resolve();
 
 describe("a turn at the runtime", () => {
-  test("is taken, and says nothing", async () => {
+  test("is taken, without an objection", async () => {
     let calls = 0;
     const { turn } = opened();
     const call = (): Promise<void> => {
@@ -31,7 +31,7 @@ describe("a turn at the runtime", () => {
     expect([await turn(call), await turn(call, "no-plugins"), calls]).toEqual([undefined, undefined, 2]);
   });
 
-  test("is not taken once the brake is pulled, and says why", async () => {
+  test("is not taken once the brake is pulled, and returns the reason", async () => {
     const { turn } = opened();
     for (let count = 0; count < 3; count++) await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
     let isCalled = false;

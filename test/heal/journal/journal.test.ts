@@ -170,7 +170,7 @@ describe("rotation", () => {
     expect(all.split("\n").filter((line) => line.includes("painted"))).toHaveLength(1);
   });
 
-  test("goes on in the old file, and says so, when it cannot rotate", async () => {
+  test("continues in the old file, with a warning, when it cannot rotate", async () => {
     mkdirSync(join(`${shop.stateDir.journal}.1`, "in-the-way"), { recursive: true });
 
     for (let round = 0; round < 30; round++) await beginAndEnd(shop.journal);

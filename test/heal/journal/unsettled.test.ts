@@ -45,7 +45,7 @@ const entry: fc.Arbitrary<JournalEntry> = fc
     }
   });
 
-test("it gives what the whole history says is not simply ended, wherever the last line was torn", async () => {
+test("returns the entries that are not ended, as reading the whole history does, wherever the last line was torn", async () => {
   const journal = dir.join("journal");
   await fc.assert(
     fc.asyncProperty(fc.array(entry, { maxLength: 20 }), fc.nat(120), async (entries, cut) => {

@@ -46,7 +46,7 @@ describe("acquireRunLock", () => {
     expect(readFileSync(path, "utf8")).toBe("");
   });
 
-  test("leaves when another holds it, and says which process", async () => {
+  test("is refused when another process holds it, and names that process", async () => {
     const first = valueOf(await acquireRunLock(options()));
 
     const attempt = await acquireRunLock(options());
@@ -123,7 +123,7 @@ describe("acquireRunLock", () => {
     child.kill("SIGKILL");
   });
 
-  test("says so when it cannot write", async () => {
+  test("reports that it cannot write", async () => {
     const attempt = await acquireRunLock(options({ path: join(root, "missing", "lock") }));
 
     expect(!attempt.ok && attempt.refusal.message).toMatch(/cannot be taken: .*no such file or directory/);

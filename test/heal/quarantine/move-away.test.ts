@@ -166,7 +166,7 @@ describe("giveBack", () => {
   });
   afterEach(() => dir.remove());
 
-  test("says when the name is taken, and touches neither", async () => {
+  test("reports a name that is taken, and touches neither", async () => {
     writeFileSync(dir.join("from"), "mine");
     writeFileSync(dir.join("to"), "theirs");
     expect(await giveBack(dir.join("from"), dir.join("to"))).toBe(false);

@@ -28,7 +28,7 @@ async function stateOf(id: JournalId): Promise<string | undefined> {
   return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id)?.state;
 }
 
-test("deletes what is older, keeps what is newer, and the journal says so", async () => {
+test("deletes what is older, keeps what is newer, and journals it", async () => {
   const old = await moved("old");
   const entries = await listQuarantine(shop.stateDir);
   const young = await moved("young");

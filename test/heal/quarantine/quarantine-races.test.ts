@@ -99,7 +99,7 @@ describe("a file is not moved to quarantine", () => {
     expect([readFileSync(path, "utf8"), await history()]).toMatchObject(["old", [{ state: "open" }]]);
   });
 
-  test("when the disk fails: it is where it was, and the journal says so", async () => {
+  test("when the disk fails: it is where it was, and the failure is journaled", async () => {
     const { path, expected } = await shop.put("cache", "old");
 
     const outcome = await withFileSystem({ rename: () => Promise.reject(diskError()) }, () =>

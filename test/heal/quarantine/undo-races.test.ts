@@ -85,7 +85,7 @@ describe("what happens while a file is put back", () => {
     expect([readFileSync(path, "utf8"), existsSync(file)]).toEqual(["cache", false]);
   });
 
-  test("a quarantine that is damaged is a failure that says what to do", async () => {
+  test("a damaged quarantine is a failure with a next step", async () => {
     const { id, file } = await quarantined(shop, "cache");
     const entry = dirname(file);
     meanwhile(() => {
@@ -131,7 +131,7 @@ describe("what happens while a file is put back", () => {
 });
 
 describe("what fails around a file that is put back", () => {
-  test("an error before anything was touched is a failure that says what to do", async () => {
+  test("an error before anything was touched is a failure with a next step", async () => {
     const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
 

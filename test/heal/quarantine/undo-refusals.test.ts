@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-describe("what cannot be undone says what to do next", () => {
+describe("what cannot be undone is refused with a next step", () => {
   test("an empty journal", async () => {
     expect(await undo(shop, "last")).toEqual({
       outcome: "refused",

@@ -136,14 +136,14 @@ describe("undo", () => {
   });
   afterEach(() => shop.remove());
 
-  test("says which entry it does not know", async () => {
+  test("names the entry that does not exist", async () => {
     expect(await undo(shop, { id: "../../etc" })).toMatchObject({
       outcome: "refused",
       refusal: { message: "The journal has no entry ../../etc." },
     });
   });
 
-  test("says what cannot be undone", async () => {
+  test("names what cannot be undone", async () => {
     const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
     await shop.journal.done(id, "healed");
 
@@ -154,7 +154,7 @@ describe("undo", () => {
     });
   });
 
-  test("says that a refused move left nothing to put back", async () => {
+  test("reports that a refused move left nothing to put back", async () => {
     const { path, expected } = await shop.put("cache", "content");
     const entry = await shop.journal.begin({
       ...WHY,

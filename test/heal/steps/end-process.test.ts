@@ -237,7 +237,7 @@ describe("no signal is sent", () => {
     return { result, sent: sent.mock.calls };
   }
 
-  test("to process 1, whatever the process table says", async () => {
+  test("to process 1, whatever the process table shows", async () => {
     const stat = parseStat(readFileSync("/proc/1/stat", "utf8"));
     const init = { pid: 1, startedSecondsAfterBoot: stat?.startedSecondsAfterBoot ?? 0 };
     const processes = () => ({ plugins: [{ ...pluginFor("a", "ADD", 600), ...init }] });
@@ -260,7 +260,7 @@ describe("no signal is sent", () => {
     expect([sent, started.isAlive()]).toEqual([[], true]);
   });
 
-  test("twice to a process that ends on its own in between", async () => {
+  test("twice to a process that exits in between", async () => {
     const started = await start();
     let reads = 0;
 

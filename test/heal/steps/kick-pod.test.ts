@@ -64,7 +64,7 @@ function cluster(parts: Parts = {}): RecordingApi {
 let workshop: Workshop | undefined;
 afterEach(() => workshop?.remove());
 
-/** What the runtime and the process table say of the sandbox that holds a pod's name. */
+/** What the runtime and the process table report of the sandbox that holds a pod's name. */
 interface Runtime {
   readonly isListed?: boolean;
   readonly isReady?: boolean;
@@ -137,7 +137,7 @@ async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0]
 }
 
 describe("restarting a pod", () => {
-  test("deletes this very pod, after the journal knows of it", async () => {
+  test("deletes this very pod, after it is journaled", async () => {
     const api = cluster();
 
     const { result, history } = await kick(api);
@@ -240,7 +240,7 @@ describe("restarting a pod", () => {
     ],
     ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed", "api-error"],
     ["the API has it as it was afterwards", cluster({ afterDelete: "stays" }), "failed", "pod-still-there"],
-  ])("says so where %s", async (_what, api, kind, code) => {
+  ])("reports where %s", async (_what, api, kind, code) => {
     expect((await kick(api)).result).toMatchObject({ kind, code });
   });
 });

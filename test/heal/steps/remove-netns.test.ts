@@ -70,7 +70,7 @@ test("is refused when another namespace is mounted there by now", async () => {
   expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "namespace-changed" }, true]);
 });
 
-test("says what it could not remove", async () => {
+test("reports what it could not remove", async () => {
   // Somebody makes a directory in its place after it was proven.
   const replace = () => {
     rmSync(path);

@@ -65,7 +65,7 @@ describe("restart-daemon", () => {
     expect([result.kind, stopped, history.length]).toEqual(["done", [STEP.containerId], 1]);
   });
 
-  test("treats a stopped process as wedged, whatever its socket says", async () => {
+  test("treats a stopped process as wedged, whatever the state of its socket", async () => {
     const halted: MultusDaemon = { ...SILENT, state: "unknown", process: { ...PROCESS, isStopped: true } };
     expect((await restarted([halted, halted, halted, ANSWERS])).result.kind).toBe("done");
   });

@@ -55,7 +55,7 @@ describe("the journal knows how a change ended", () => {
     expect(result).toEqual({ ...ended, ...(isNamed && { journalId: entry?.id }) });
   });
 
-  test("what the runtime refuses is a failure, with its own words for the storm brake", async () => {
+  test("what the runtime refuses is a failure, with the error text for the storm brake", async () => {
     const { result, history } = await taken(() => {
       throw new RuntimeError("refused", "StopPodSandbox", "the plugin failed", "");
     });
