@@ -138,6 +138,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "identifyFile has refused a link before",
   },
   {
+    file: "src/heal/steps/quarantine-file.ts",
+    change: '"keep" -> ""',
+    reason: "identifyFile has refused a link before",
+  },
+  {
     file: "src/heal/steps/end-process.ts",
     change: "{ id: step.sandboxId } -> {}",
     reason: "the id is searched for in the answer; only more is listed",

@@ -51,13 +51,8 @@ async function objectionTo(step: QuarantineStep, tools: QuarantineTools): Promis
 function isStillBroken({ path, health }: QuarantineStep, tools: HealContext): boolean {
   const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
   if (file.kind !== "content") return false;
-  if (health === "stripped") return hasStrippedKeys(file.text);
-  return file.size === 0 || judge(path, file.text).health === "corrupt";
-}
-
-function hasStrippedKeys(text: string): boolean {
-  const judged = judgeMultusCache(text);
-  return judged.health === "ok" && judged.strippedKeys !== undefined;
+  if (health === "stripped") return "strippedKeys" in judgeMultusCache(file.text);
+  return judge(path, file.text).health === "corrupt";
 }
 
 function judge(path: string, text: string): Judgement {

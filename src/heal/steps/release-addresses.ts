@@ -20,6 +20,8 @@ export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, Rea
 
 type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 
+const UNNEEDED: StepResult = { kind: "unneeded" };
+
 /** Gives leaked addresses back through the plugins that took them, never by touching their files. */
 export async function releaseAddresses(
   step: ReleaseAddresses,
@@ -28,14 +30,14 @@ export async function releaseAddresses(
 ): Promise<StepResult> {
   const { sandboxId } = step;
   const held = step.leases.filter((lease) => isHeldBy(sandboxId, lease, tools));
-  if (held.length === 0) return { kind: "unneeded" };
+  if (held.length === 0) return UNNEEDED;
   const reference = await findReference(sandboxId, tools);
   if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   const inUse = await addressesOfReadyPods(tools);
   // Before any of them is released: one call may free all that the sandbox holds.
   const running = held.find(({ address }) => inUse.has(address));
   if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
-  let last: StepResult = { kind: "unneeded" };
+  let last = UNNEEDED;
   for (const lease of held) {
     const { network, address } = lease;
     last = await journaled(tools, finding, { kind: "release-address", network, address, owner: sandboxId }, () =>

@@ -46,6 +46,8 @@ function quarantined(path: string, health: Health, node: FakeNode = {}) {
 describe("a broken file of a dead sandbox is moved away", () => {
   test.each<readonly [string, string, string, Health]>([
     ["a result without a byte", RESULT, "", "empty"],
+    ["flannel's file without a byte", `flannel/${ID}`, "", "empty"],
+    ["multus' delegates without a byte", `multus/${ID}`, "", "empty"],
     ["half a result", RESULT, '{"kind":', "corrupt"],
     ["flannel's half of a file", `flannel/${ID}`, "[", "corrupt"],
     ["multus' list of no delegates", `multus/${ID}`, "[]", "corrupt"],

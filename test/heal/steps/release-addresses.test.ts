@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ReleaseAddressesTools, releaseAddresses } from "../../../src/heal/steps/release-addresses.ts";
@@ -45,6 +54,8 @@ test("each address is journaled, also where one DEL has released them all", asyn
     { action: { address: "10.88.0.9" }, outcome: "healed", detail: expect.stringContaining("host-local") },
     { action: { address: "10.88.0.10" }, outcome: "healed" },
   ]);
+  // Nothing was left to call for it.
+  expect(history[1]).not.toHaveProperty("detail");
 });
 
 test.each([
@@ -99,10 +110,21 @@ test("refuses while somebody refers to the sandbox", async () => {
   expect([existsSync(lease.path), history]).toEqual([true, []]);
 });
 
-test("needs nothing when the address is another sandbox's by now", async () => {
-  put(lease.path, `${POD}\r\neth0`);
+test.each<readonly [string, () => void]>([
+  ["the address is another sandbox's by now", () => put(lease.path, `${POD}\r\neth0`)],
+  ["the lease is empty by now", () => put(lease.path, "")],
+  [
+    "a link is in the place of the lease",
+    () => {
+      put(`${lease.path}.real`, `${LEFT}\r\neth0`);
+      rmSync(lease.path);
+      symlinkSync(`${lease.path}.real`, lease.path);
+    },
+  ],
+])("needs nothing when %s, whether or not the sandbox is referenced", async (_, change) => {
+  change();
 
-  const { result, history } = await release([lease]);
+  const { result, history } = await release([lease], { processes: { byContainer: new Map([[LEFT, [7]]]) } });
 
   expect([result, existsSync(lease.path), history]).toEqual([{ kind: "unneeded" }, true, []]);
 });
@@ -123,10 +145,35 @@ test("a cached chain that somebody else may write is not run", async () => {
   expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
 });
 
+test("a cached chain behind a symbolic link is not run", async () => {
+  cacheResult([{ type: "bridge" }]);
+  const path = `${shop.caches}/results/cbr0-${LEFT}-eth0`;
+  renameSync(path, `${path}.real`);
+  symlinkSync(`${path}.real`, path);
+  install("bridge", `rm ${lease.path}`);
+
+  expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
+});
+
+test("the cached chain is searched for in each cache directory", async () => {
+  cacheResult([{ type: "bridge" }]);
+  install("bridge", `rm ${lease.path}`);
+  const directories = { binDirs: [join(shop.caches, "bin")], cniCacheDirs: [join(shop.caches, "none"), shop.caches] };
+
+  expect((await release([lease], { tools: directories })).result).toMatchObject({
+    kind: "done",
+    detail: "by DEL with the cached configuration",
+  });
+});
+
 test("an address that stays taken is a failure, whatever the plugin answers", async () => {
   install("host-local", "exit 0");
 
-  expect((await release([lease])).result).toMatchObject({ kind: "failed", code: "address-not-released" });
+  expect((await release([lease])).result).toMatchObject({
+    kind: "failed",
+    code: "address-not-released",
+    reason: "10.88.0.9 could not be released: host-local reported success and kept the address",
+  });
 });
 
 test("ends with the first address that cannot be released", async () => {
