@@ -1,6 +1,6 @@
-import { existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { removeNetns } from "../../../src/heal/steps/remove-netns.ts";
 import { failed } from "../../../src/host/source.ts";
 import { recordOf } from "../../support/snapshot-builder.ts";
@@ -15,7 +15,10 @@ beforeEach(async () => {
   path = join(shop.caches, "cni-a");
   writeFileSync(path, "");
 });
-afterEach(() => shop.remove());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await shop.remove();
+});
 
 function inodeOf(file: string): bigint {
   return lstatSync(file, { bigint: true }).ino;
@@ -82,9 +85,32 @@ test("reports what it could not remove", async () => {
   expect(history).toMatchObject([{ outcome: "failed" }]);
 });
 
+/** umount(8) for this test: what it does with the path that it is given as the last argument. */
+function fakeUmount(script: string): void {
+  const bin = join(shop.caches, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "umount"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  vi.stubEnv("PATH", `${bin}:${process.env["PATH"]}`);
+}
+
+test("a namespace is unmounted before its file is removed", async () => {
+  const seen = join(shop.caches, "seen");
+  fakeUmount(`test -f "$2" && echo "$@" > ${seen}`);
+
+  const { result } = await removed({}, inodeOf(path));
+
+  expect([result.kind, existsSync(path)]).toEqual(["done", false]);
+  expect(readFileSync(seen, "utf8")).toBe(`--lazy ${path}\n`);
+});
+
 test("a namespace that cannot be unmounted stays", async () => {
-  // Nothing is mounted there, whatever the scan saw.
+  fakeUmount("echo umount: target is busy. >&2; exit 32");
+
   const { result, history } = await removed({}, inodeOf(path));
-  expect([result, existsSync(path)]).toMatchObject([{ kind: "failed", code: "unmount-failed" }, true]);
+
+  expect([result, existsSync(path)]).toMatchObject([
+    { kind: "failed", code: "unmount-failed", reason: expect.stringMatching(/32.* target is busy\.$/) },
+    true,
+  ]);
   expect(history).toMatchObject([{ outcome: "failed" }]);
 });

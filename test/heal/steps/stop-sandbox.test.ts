@@ -1,3 +1,5 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import type { Turn } from "../../../src/heal/execution/turns.ts";
@@ -106,8 +108,50 @@ test("remove asks for log paths that the scan did not read", async () => {
 
   const { result, history } = await journalOf(shop, removeSandbox(ID, FINDING, tools));
 
-  expect(result.kind).toBe("done");
+  expect(result).toMatchObject({ kind: "done", logsSavedTo: join(shop.stateDir.quarantine, history[0]?.id ?? "") });
   expect(history.map(({ action }) => action.kind)).toEqual(["save-logs", "remove-sandbox"]);
+});
+
+test.each<readonly [string, Parameters<typeof ContainerStatusResponse.fromPartial>[0]]>([
+  ["has no log", { status: { logPath: "" } }],
+  ["has no status", {}],
+])("remove saves nothing of a container that %s", async (_, status) => {
+  const cri = { containerStatus: () => Promise.resolve(ContainerStatusResponse.fromPartial(status)) };
+  const { tools } = toolsFor({ ...DEAD, containers: [criContainer(ID)], cri });
+
+  const { result, history } = await journalOf(shop, removeSandbox(ID, FINDING, tools));
+
+  expect([result.kind, "logsSavedTo" in result]).toEqual(["done", false]);
+  expect(history.map(({ action }) => action.kind)).toEqual(["remove-sandbox"]);
+});
+
+test.each<readonly [string, string, RemovalVerifier]>([
+  ["where the log is gone", "done", () => Promise.resolve("gone")],
+  ["where the removal fails", "failed", () => Promise.resolve("listed")],
+])("remove names no directory of saved logs %s", async (_, kind, removeVerified) => {
+  const container = criContainer(ID);
+  const { path } = await shop.put("0.log", "last words");
+  if (kind === "done") rmSync(path);
+  const tools = { logPaths: new Map([[container.id, path]]), removeVerified };
+
+  const result = await removeSandbox(ID, FINDING, toolsFor({ ...DEAD, containers: [container], tools }).tools);
+
+  expect([result.kind, "logsSavedTo" in result]).toEqual([kind, false]);
+});
+
+test.each(STEPS)("%s: whether it calls plugins follows from the cached results of the sandbox", async (_, step) => {
+  const kinds: unknown[] = [];
+  const turn: Turn = async (call, kind) => {
+    kinds.push(kind);
+    await call();
+    return undefined;
+  };
+  for (const files of [["/var/lib/cni/results/x"], []]) {
+    const { tools } = toolsFor({ ...DEAD, tools: { turn } });
+    const facts = { ...tools.facts, resultFiles: () => Promise.resolve(files) };
+    expect((await step(ID, FINDING, { ...tools, facts })).kind).toBe("done");
+  }
+  expect(kinds).toEqual(["calls-plugins", "no-plugins"]);
 });
 
 describe("on CRI-O, which takes the network down last, remove", () => {
