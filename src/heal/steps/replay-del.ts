@@ -36,7 +36,7 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   const reference = await findReference(sandboxId, tools);
   if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   const inUse = await addressesOfReadyPods(tools);
-  const taken = (cached.addresses ?? []).find((address) => inUse.has(address.split("/")[0] ?? ""));
+  const taken = cached.addresses.find((address) => inUse.has(address.split("/")[0] ?? ""));
   if (taken !== undefined) return refused({ code: "address-in-use", address: taken });
   const path = canonicalPath(tools.hostRoot, step.path);
   return await journaled(tools, finding, { kind: "replay-del", path, sandboxId }, async () => {
@@ -49,13 +49,13 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
   });
 }
 
-type Cached = CachedNetwork & { readonly addresses?: readonly string[] };
+type Cached = CachedNetwork & { readonly addresses: readonly string[] };
 
 function cachedNetwork({ path, sandboxId }: ReplayDel, { hostRoot }: ReplayDelTools): Cached | undefined {
   const file = readRegularFile(resolveOnHost(hostRoot, path, "keep"));
   if (file.kind !== "content") return undefined;
   const judged = judgeResult(file.text, { sandboxId });
-  const network = judged.health === "ok" ? parseCachedNetwork(file.text) : undefined;
-  if (network === undefined || judged.health !== "ok") return undefined;
-  return { ...network, ...(judged.addresses === undefined ? {} : { addresses: judged.addresses }) };
+  if (judged.health !== "ok") return undefined;
+  const network = parseCachedNetwork(file.text);
+  return network && { ...network, addresses: judged.addresses ?? [] };
 }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { replayCachedDel } from "../../../src/heal/steps/replay-del.ts";
@@ -81,6 +81,13 @@ test.each<readonly [string, () => void]>([
     () => {
       path = join(shop.caches, "results/odd");
       cache([{ type: "bridge" }]);
+    },
+  ],
+  [
+    "behind a symbolic link",
+    () => {
+      renameSync(path, `${path}.real`);
+      symlinkSync(`${path}.real`, path);
     },
   ],
   [

@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { restartDaemon } from "../../../src/heal/steps/restart-daemon.ts";
+import { failed } from "../../../src/host/source.ts";
 import { ContainerState, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { containerId } from "../../../src/snapshot/ids.ts";
 import type { CniConfig, MultusDaemon } from "../../../src/snapshot/types/cni.ts";
@@ -32,6 +33,8 @@ const READY = criSandbox(STEP.sandboxId, { state: PodSandboxState.SANDBOX_READY 
 const RUNNING = criContainer(STEP.sandboxId, { state: ContainerState.CONTAINER_RUNNING });
 const KUBELET = { kubelet: { pid: 1, startedSecondsAfterBoot: 1 } };
 
+const HANG_GUARD_MS = 60_000;
+
 let shop: Workshop;
 beforeEach(async () => {
   shop = await makeWorkshop();
@@ -41,13 +44,18 @@ afterEach(() => shop.remove());
 /** The last probe's answer stays. */
 async function restarted(probes: readonly (MultusDaemon | undefined)[], node: FakeNode = {}, containers = [RUNNING]) {
   const stopped: string[] = [];
+  const pauses: number[] = [];
   let probed = 0;
   const tools = fakeTools(shop, {
     sandboxes: [READY],
     processes: KUBELET,
     ...node,
     cri: {
-      listContainers: () => Promise.resolve(containers),
+      ...node.cri,
+      listContainers: (filter) => {
+        expect(filter).toEqual({ id: STEP.containerId });
+        return Promise.resolve(containers);
+      },
       stopContainer: (id) => {
         stopped.push(id);
         return Promise.resolve();
@@ -55,14 +63,40 @@ async function restarted(probes: readonly (MultusDaemon | undefined)[], node: Fa
     },
   });
   const probe = () => Promise.resolve(probes[Math.min(probed++, probes.length - 1)]);
-  const step = restartDaemon(STEP, FINDING, { ...tools, waits: { ...tools.waits, socketMs: 50 } }, probe);
-  return { ...(await journalOf(shop, step)), stopped };
+  const sleep = (milliseconds: number) => Promise.resolve(pauses.push(milliseconds));
+  const waits = { ...tools.waits, socketMs: probes.at(-1)?.state === "answers" ? HANG_GUARD_MS : 50 };
+  const step = restartDaemon(STEP, FINDING, { ...tools, sleep, waits }, probe);
+  return { ...(await journalOf(shop, step)), stopped, probed, pauses };
 }
 
 describe("restart-daemon", () => {
   test("stops the container, and is done when the new daemon answers", async () => {
-    const { result, stopped, history } = await restarted([SILENT, SILENT, SILENT, ANSWERS]);
+    const { result, stopped, history, probed, pauses } = await restarted([SILENT, SILENT, SILENT, ANSWERS]);
     expect([result.kind, stopped, history.length]).toEqual(["done", [STEP.containerId], 1]);
+    // A pause between two probes, none before the first, and none after the answer.
+    expect([probed, pauses]).toEqual([4, [1000, 1000]]);
+  });
+
+  test("waits for the new daemon while there is none", async () => {
+    const { result, pauses } = await restarted([SILENT, SILENT, SILENT, undefined, SILENT, ANSWERS]);
+    expect([result.kind, pauses]).toEqual(["done", [1000, 1000, 1000, 1000]]);
+  });
+
+  test("finds the container among others of the node", async () => {
+    const others = [criContainer(idOf("b")), RUNNING, criContainer(STEP.sandboxId)];
+    const probes = [SILENT, SILENT, SILENT, ANSWERS];
+    const cri = { listPodSandbox: () => Promise.resolve([criSandbox(idOf("b")), READY, criSandbox(idOf("c"))]) };
+    expect((await restarted(probes, { cri }, others)).result.kind).toBe("done");
+  });
+
+  test("asks the runtime for the sandbox of the container", async () => {
+    const filters: unknown[] = [];
+    const listPodSandbox = (filter: unknown) => {
+      filters.push(filter);
+      return Promise.resolve([READY]);
+    };
+    await restarted([SILENT, SILENT, SILENT, ANSWERS], { cri: { listPodSandbox } });
+    expect(filters).toEqual([{ id: STEP.sandboxId }]);
   });
 
   test("treats a stopped process as wedged, whatever the state of its socket", async () => {
@@ -71,13 +105,18 @@ describe("restart-daemon", () => {
   });
 
   test("fails when the daemon stays silent after the restart", async () => {
-    expect((await restarted([SILENT])).result).toMatchObject({ kind: "failed", code: "daemon-still-silent" });
+    expect((await restarted([SILENT])).result).toMatchObject({
+      kind: "failed",
+      code: "daemon-still-silent",
+      reason: expect.stringMatching(/\b0\.05 ?s/),
+    });
   });
 
   test.each([
     ["answers at the first probe", [ANSWERS]],
     ["answers at the last probe", [SILENT, SILENT, ANSWERS]],
     ["is gone", [undefined]],
+    ["has no socket that can be judged", [{ socket: STEP.socket, state: "unknown" } satisfies MultusDaemon]],
   ])("touches nothing when the daemon %s", async (_, probes) => {
     expect(await restarted(probes)).toMatchObject({ result: { kind: "unneeded" }, stopped: [], history: [] });
   });
@@ -128,8 +167,11 @@ describe("restart-daemon", () => {
     }
   });
 
-  test("refuses where no kubelet would start the container again", async () => {
-    expect(await restarted([SILENT], { processes: {} })).toMatchObject({
+  test.each<readonly [string, FakeNode["processes"]]>([
+    ["no kubelet would start the container again", {}],
+    ["the process table cannot be read", failed("no /proc")],
+  ])("refuses where %s", async (_, processes) => {
+    expect(await restarted([SILENT], processes === undefined ? {} : { processes })).toMatchObject({
       result: { kind: "refused", code: "no-kubelet" },
       stopped: [],
     });
