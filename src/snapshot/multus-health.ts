@@ -7,7 +7,7 @@ import { containerIdsOf } from "./cgroup-path.ts";
 import { type ContainerId, containerId } from "./ids.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
-import type { ProcessTable } from "./process-table.ts";
+import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
 import type { CpuLimit, MultusConfig, MultusDaemon } from "./types/cni.ts";
 
@@ -17,11 +17,22 @@ const LONGEST_ADDRESS = 107;
 /** Since 4.0 the shim asks the same before every call. */
 const REQUEST = "GET /healthz HTTP/1.0\r\nHost: dummy\r\n\r\n";
 
-export async function readMultusDaemon(where: {
+interface Where {
   readonly root: string;
   readonly multus: MultusConfig | undefined;
-  readonly table: Source<ProcessTable>;
-}): Promise<MultusDaemon | undefined> {
+}
+
+/** As readMultusDaemon, with a process table of its own. */
+export async function probeMultusDaemon(
+  where: Where & { readonly timeoutMs: number },
+): Promise<MultusDaemon | undefined> {
+  const table = await readProcessTable({ root: where.root, signal: AbortSignal.timeout(where.timeoutMs) });
+  return await readMultusDaemon({ ...where, table });
+}
+
+export async function readMultusDaemon(
+  where: Where & { readonly table: Source<ProcessTable> },
+): Promise<MultusDaemon | undefined> {
   const { root, multus } = where;
   if (multus?.socket === undefined) return undefined;
   const state = await healthOf(resolveOnHost(root, multus.socket, "follow"));

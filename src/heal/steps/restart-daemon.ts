@@ -3,9 +3,8 @@ import type { Step } from "../../evidence/step.ts";
 import { valueOr } from "../../host/source.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
-import { readMultusDaemon } from "../../snapshot/multus-health.ts";
+import { probeMultusDaemon } from "../../snapshot/multus-health.ts";
 import { comparePidNamespace, FOREIGN_PID_NAMESPACE } from "../../snapshot/pid-namespace.ts";
-import { readProcessTable } from "../../snapshot/process-table.ts";
 import type { CniConfig, MultusDaemon } from "../../snapshot/types/cni.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Sleep, Waits } from "../execution/waits.ts";
@@ -58,9 +57,8 @@ export async function restartDaemon(
   });
 }
 
-async function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
-  const table = await readProcessTable({ root, signal: AbortSignal.timeout(waits.queryMs) });
-  return await readMultusDaemon({ root, multus: conf?.multus, table });
+function daemonNow({ hostRoot: root, conf, waits }: RestartDaemonTools): Promise<MultusDaemon | undefined> {
+  return probeMultusDaemon({ root, multus: conf?.multus, timeoutMs: waits.queryMs });
 }
 
 function isWedged({ state, process }: MultusDaemon): boolean {
