@@ -89,6 +89,15 @@ describe("restart-daemon", () => {
     expect((await restarted(probes, { cri }, others)).result.kind).toBe("done");
   });
 
+  test("refuses when only another sandbox is Ready", async () => {
+    const other = criSandbox(idOf("b"), { state: PodSandboxState.SANDBOX_READY });
+    const cri = { listPodSandbox: () => Promise.resolve([other]) };
+    expect(await restarted([SILENT], { cri })).toMatchObject({
+      result: { kind: "refused", code: "container-not-running" },
+      stopped: [],
+    });
+  });
+
   test("asks the runtime for the sandbox of the container", async () => {
     const filters: unknown[] = [];
     const listPodSandbox = (filter: unknown) => {

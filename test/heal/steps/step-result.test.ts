@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { journaled, reasonFor, type StepResult } from "../../../src/heal/steps/step-result.ts";
+import { journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { FINDING, makeWorkshop, STOP, type Workshop } from "../workshop.ts";
@@ -68,6 +68,12 @@ describe("the journal knows how a change ended", () => {
     await expect(taken(() => Promise.reject(new TypeError("a mistake")))).rejects.toThrow("a mistake");
     expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
   });
+});
+
+test("a refusal names the journal entry that it belongs to, where there is one", () => {
+  const id = shop.newId();
+  expect(refused({ code: "no-kubelet" }, id)).toMatchObject({ kind: "refused", code: "no-kubelet", journalId: id });
+  expect(refused({ code: "no-kubelet" })).not.toHaveProperty("journalId");
 });
 
 test("nothing is changed when the journal takes no entry", async () => {
