@@ -48,6 +48,20 @@ async function history() {
 }
 
 describe("a file is not moved to quarantine", () => {
+  test("when it grows while it is hashed, and nothing is announced", async () => {
+    const { path, expected } = await shop.put("cache", "old");
+    const growing: typeof open = async (...args) => {
+      const handle = await open(...args);
+      appendFileSync(path, " and new");
+      return handle;
+    };
+
+    const outcome = await withFileSystem({ open: growing }, () => quarantineFile(shop, { ...WHY, path, expected }));
+
+    expect(outcome).toMatchObject({ outcome: "refused", refusal: { message: expect.stringContaining("changed") } });
+    expect([readFileSync(path, "utf8"), readFileSync(shop.stateDir.journal, "utf8")]).toEqual(["old and new", ""]);
+  });
+
   test.each<readonly [string, (path: string) => void]>([
     [
       "is replaced",

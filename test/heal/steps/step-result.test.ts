@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Finding } from "../../../src/evidence/finding.ts";
 import { readHistory } from "../../../src/heal/journal/history.ts";
-import { journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
+import { failed, journaled, reasonFor, refused, type StepResult } from "../../../src/heal/steps/step-result.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { idOf } from "../../support/snapshot-builder.ts";
 import { FINDING, makeWorkshop, STOP, type Workshop } from "../workshop.ts";
@@ -74,6 +74,11 @@ test("a refusal names the journal entry that it belongs to, where there is one",
   const id = shop.newId();
   expect(refused({ code: "no-kubelet" }, id)).toMatchObject({ kind: "refused", code: "no-kubelet", journalId: id });
   expect(refused({ code: "no-kubelet" })).not.toHaveProperty("journalId");
+});
+
+test("a failure has the runtime's text only where the runtime gave one", () => {
+  expect(failed({ code: "pod-still-there" }, "the plugin failed")).toHaveProperty("text", "the plugin failed");
+  expect(failed({ code: "pod-still-there" })).not.toHaveProperty("text");
 });
 
 test("nothing is changed when the journal takes no entry", async () => {
