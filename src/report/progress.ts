@@ -1,9 +1,11 @@
+import { basename } from "node:path";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import { printable } from "../host/printable.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "./done-words.ts";
+import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { paint, wrap } from "./text.ts";
+import { paint, visibleLength, wrap } from "./text.ts";
 
 export interface Progress {
   report(result: ActionResult): void;
@@ -20,16 +22,23 @@ export interface ProgressOptions {
 
 const INDENT = " ".repeat(9);
 
-/** One line for each finding as its healing ends, on a terminal and in a pipe alike. */
+/**
+ * One line for each finding as its healing ends, on a terminal and in a pipe alike. On a screen too narrow for it the class,
+ * which the plan has, and the directory of saved logs, which the summary has, are left out; a failure is never shortened.
+ */
 export function progress({ colour, screenColumns, write }: ProgressOptions): Progress {
   const ink = paint(colour);
-  const print = (text: string): void =>
-    write(`${screenColumns === undefined ? text : wrap(text, screenColumns, INDENT)}\n`);
+  const width = screenColumns ?? Number.POSITIVE_INFINITY;
+  const print = (text: string, ...shorter: readonly string[]): void => {
+    const fitting = [text, ...shorter].find((one) => visibleLength(one) <= width);
+    write(`${fitting ?? wrap(text, width, INDENT)}\n`);
+  };
   return {
     report: (result) => {
       const { outcome } = result;
       const mark = outcome === "healed" ? ink.green("healed ") : ink.red(outcome.padEnd(7));
-      print(`${mark}  ${nameOf(result.action)}: ${printable(becameInWords(result))}`);
+      const shorter = shorterWords(result).map((words) => `${mark}  ${subjectOf(result.action)}: ${printable(words)}`);
+      print(`${mark}  ${nameOf(result.action)}: ${printable(becameInWords(result))}`, ...shorter);
     },
     waiting: (action) => {
       print(`${ink.yellow("waiting")}  ${nameOf(action)}: no answer yet; the others go on, Ctrl-C leaves it`);
@@ -37,11 +46,15 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
   };
 }
 
-function nameOf({ finding: { subject, class: classId } }: PlannedAction): string {
+function nameOf(action: PlannedAction): string {
+  return `${subjectOf(action)}  ${action.finding.class}`;
+}
+
+function subjectOf({ finding: { subject } }: PlannedAction): string {
   const pod =
     "pod" in subject && subject.pod !== undefined ? `${subject.pod.namespace}/${subject.pod.name}` : undefined;
   const path = "path" in subject ? subject.path : undefined;
-  return `${printable(pod ?? path ?? subjectInWords(subject))}  ${classId}`;
+  return printable(pod ?? path ?? subjectInWords(subject));
 }
 
 /** `stopped and removed the sandbox (0.4s); logs saved to /var/lib/unghost/quarantine/…` */
@@ -53,4 +66,11 @@ function becameInWords({ action, outcome, reason, undone, logsSavedTo, seconds }
     ...(outcome === "healed" && reason !== undefined ? [reason] : []),
   ];
   return parts.join("; ");
+}
+
+/** The same in fewer words, each shorter than the one before; the last in the words of the plan's table. */
+function shorterWords({ action, outcome, reason, undone, logsSavedTo, seconds }: ActionResult): readonly string[] {
+  if (outcome !== "healed" || reason !== undefined) return [];
+  const logs = logsSavedTo === undefined ? "" : `; logs ${basename(logsSavedTo)}`;
+  return [doneInWords(action, undone), shortAction(action)].map((done) => `${done} (${seconds.toFixed(1)}s)${logs}`);
 }

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { isFailing } from "../evidence/pending.ts";
 import { printable } from "../host/printable.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -41,6 +42,8 @@ export function renderSummary(report: NodeReport, options: TextOptions): string 
   if (report.problems.length > 0) lines.push(renderProblems(report.problems, options));
   const undoable = actions.flatMap(({ undo = [] }) => undo).length;
   const undo = undoable === 0 ? [] : [`${count(undoable, "file")} can be put back: unghost undo ID`];
-  lines.push(...inLines(["What was done: unghost history", ...undo], columns).map((line) => ink.dim(line)));
+  const [logs] = actions.flatMap(({ logsSavedTo = [] }) => logsSavedTo);
+  const saved = logs === undefined ? [] : [`Logs: ${printable(dirname(logs))}`];
+  lines.push(...inLines(["What was done: unghost history", ...undo, ...saved], columns).map((line) => ink.dim(line)));
   return `${lines.join("\n")}\n`;
 }

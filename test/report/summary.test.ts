@@ -35,6 +35,14 @@ describe("the summary of a healing", () => {
     );
   });
 
+  test("names the directory of saved logs", () => {
+    const [action] = HEALED.actions ?? [];
+    if (action === undefined) throw new Error("one was made");
+    const saved = { ...action, logsSavedTo: "/var/lib/unghost/quarantine/j1" };
+
+    expect(renderSummary({ ...HEALED, actions: [saved] }, OPTIONS)).toContain("Logs: /var/lib/unghost/quarantine\n");
+  });
+
   test("names what could not be read, and says nothing of it otherwise", () => {
     expect(renderSummary({ ...HEALED, problems: [SILENT] }, OPTIONS)).toContain(
       "Could not read\n  kubernetes: the API server did not answer in time.\n",

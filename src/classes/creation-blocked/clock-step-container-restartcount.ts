@@ -6,7 +6,7 @@ export const clockStepContainerRestartcount: FailureClass = {
   category: "creation-blocked",
   title: "Clock step made the kubelet reuse a restart count",
   explanation:
-    "The kubelet wants to start a container that is already running: after a clock step it reads an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
+    "The kubelet tries to start a container that is already running: after a clock step it reads an outdated status and asks for a restart number that is taken. The pod shows CreateContainerError although its container works.",
   mechanism:
     "The kubelet keeps container statuses by creation time; after a backward step a stale one wins and the restart count is computed from it. The name that results belongs to a container that is often alive.",
   signatures: () => [

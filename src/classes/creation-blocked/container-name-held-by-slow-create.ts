@@ -9,7 +9,7 @@ export const containerNameHeldBySlowCreate: FailureClass = {
   category: "creation-blocked",
   title: "Container name held by a slow create",
   explanation:
-    "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet lost patience after two minutes and asked again; the second request meets the name of the first. It nearly always ends well on its own.",
+    "The runtime is still busy creating this container, mostly unpacking a large image onto a slow disk. The kubelet timed out after two minutes and retried; the second request meets the name of the first. It nearly always ends well on its own.",
   mechanism:
     "CreateContainer reserves the container's name first and prepares the snapshot after that. Under I/O pressure that takes longer than the kubelet's two-minute deadline; every retry fails on the name until the first request ends.",
   signatures: () => [

@@ -97,7 +97,7 @@ export const failedRollbackUnknownSandbox: FailureClass = {
     "Upgrade containerd to 1.6.37, 1.7.31 or 2.x.",
   ],
   danger:
-    "Unmounting the network namespace by hand makes some plugins give in, but whatever they had allocated stays allocated.",
+    "Unmounting the network namespace by hand lets some plugins succeed, but whatever they had allocated stays allocated.",
   links: [
     "https://github.com/containerd/containerd/issues/5768",
     "https://github.com/containerd/containerd/issues/5438",

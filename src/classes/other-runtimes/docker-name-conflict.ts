@@ -6,7 +6,7 @@ export const dockerNameConflict: FailureClass = {
   category: "other-runtime",
   title: "Docker: the pod's container name is in use",
   explanation:
-    "Docker still has a container of the name that the kubelet wants to use, usually one from before a crash, or one that a clock step made the kubelet forget.",
+    "Docker still has a container of the name that the kubelet needs, usually one from before a crash, or one that a clock step made the kubelet forget.",
   mechanism:
     "dockershim and cri-dockerd build the name from pod, uid and attempt; docker allows each name once, whether the container runs or not.",
   signatures: () => [

@@ -7,7 +7,7 @@ export const calicoNodenameMissing: FailureClass = {
   sharedCause: true,
   title: "calico-node is not running on this node",
   explanation:
-    "Calico's plugin wants to know the node's name from a file that calico-node writes when it starts. The file is not there, so calico-node has not come up since the last boot. Pods can neither start nor go until it does.",
+    "Calico's plugin reads the node's name from a file that calico-node writes when it starts. The file is not there, so calico-node has not come up since the last boot. Pods can neither start nor go until it does.",
   mechanism:
     "The plugin stats /var/lib/calico/nodename unless it is marked optional. With the network namespace gone go-cni turns this very text into success; with it still there the removal loops.",
   signatures: () => [

@@ -8,7 +8,7 @@ export const cniDelNeedsApiserver: FailureClass = {
   sharedCause: true,
   title: "The CNI plugin cannot reach the API server",
   explanation:
-    "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circle: the API's service address needs a network that needs the API. It ends on its own once the API is reachable from the host.",
+    "The network plugin needs the Kubernetes API to add or remove a pod, and cannot reach it. After a reboot of the control plane this is a circular dependency: the API's service address needs a network that needs the API. It ends on its own once the API is reachable from the host.",
   mechanism:
     "Calico, multus and others read pods or cluster settings over the service address on ADD and DEL. While kube-proxy or the network itself is down that address leads nowhere.",
   signatures: () => [

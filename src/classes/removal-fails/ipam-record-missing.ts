@@ -4,7 +4,7 @@ export const ipamRecordMissing: FailureClass = {
   id: "ipam-record-missing",
   code: "B16",
   category: "removal-fails",
-  title: "The plugin wants to free what is already free",
+  title: "The plugin fails to free what is already free",
   explanation:
     "The pod's address or port was given back earlier, and the plugin treats “there is nothing to free” as an error. The removal loops although nothing is left to remove.",
   mechanism:

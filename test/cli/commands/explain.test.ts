@@ -223,6 +223,16 @@ describe("explain --journal", () => {
     expect(stderr).toContain("journalctl is not on this machine");
   });
 
+  test("says that journald has nothing of kubelet or a runtime", async () => {
+    const bin = mkdtempSync(join(dir, "bin-"));
+    writeFileSync(join(bin, "journalctl"), "#!/bin/sh\n", { mode: 0o755 });
+
+    const { code, stderr } = await explain({ journal: true }, { path: `${bin}:/bin:/usr/bin` });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain("journald has no lines of kubelet or a container runtime on this node.");
+  });
+
   test("passes on what journalctl complains about", async () => {
     const bin = mkdtempSync(join(dir, "bin-"));
     writeFileSync(join(bin, "journalctl"), "#!/bin/sh\necho 'no permission' >&2\nexit 1\n");
