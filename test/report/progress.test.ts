@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { ActionResult } from "../../src/heal/execution/run-action.ts";
 import { progress } from "../../src/report/progress.ts";
@@ -10,8 +11,7 @@ function shown(result: Partial<ActionResult>, screenColumns?: number): string {
   const terms = screenColumns === undefined ? {} : { screenColumns };
   const lines = progress({ colour: true, write: (text) => void (written += text), ...terms });
   lines.report({ action: HEAL, outcome: "healed", seconds: 0.23, ...result });
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours
-  return written.replaceAll(/\u001b\[\d+m/g, "");
+  return stripVTControlCharacters(written);
 }
 
 const pod = { namespace: "shop", name: "web-10", uid: "u", attempt: 0 };
