@@ -51,6 +51,16 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "the class that these findings borrow is treated automatically",
   },
   {
+    file: "src/heal/execution/turns.ts",
+    change: "impatient.shift()?.() -> impatient.shift()()",
+    reason: "the loop has checked that there is one",
+  },
+  {
+    file: "src/heal/execution/turns.ts",
+    change: "waiting.shift()?.() -> waiting.shift()()",
+    reason: "the loop has checked that there is one",
+  },
+  {
     file: "src/heal/execution/storm-brake.ts",
     change: '"no answer" -> ""',
     reason: "counted beside ids of classes, and none of them is empty",

@@ -122,9 +122,7 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptR
   // The logs of a pod that the cluster no longer has cannot be requested.
   if (view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone") return undefined;
   // The API knows a static pod only from kubelet, and only kubelet starts it again.
-  if (isStatic(sandbox) && !wasNeverCreated(sandbox) && podPresence(sandbox, view) !== "gone") {
-    return { code: "static-pod" };
-  }
+  if (isStatic(sandbox) && !wasNeverCreated(sandbox)) return { code: "static-pod" };
   if (endedInOrder(about)) return { code: "containers-finished" };
   if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
   const phase = finishedPhase(sandbox, view);

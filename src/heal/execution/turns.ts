@@ -112,9 +112,7 @@ export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate
 
   return {
     run: async (call) => {
-      while (isProbing && !isOpen && unanswered < mostUnanswered) {
-        await new Promise<void>((resolve) => waiting.push(resolve));
-      }
+      while (isProbing) await new Promise<void>((resolve) => waiting.push(resolve));
       if (isOpen) await call();
       else if (unanswered >= mostUnanswered) return unanswered;
       else await probe(call);

@@ -132,6 +132,20 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(2);
   });
 
+  test("once it is open, calls without an answer do not close it", async () => {
+    const { under, ask } = gateWith(1);
+    ask(1);
+    await settled();
+    under[0]?.succeed();
+    await settled();
+    ask(1);
+    await settled();
+    await patienceIsOver();
+    ask(1);
+    await settled();
+    expect(under).toHaveLength(3);
+  });
+
   test("once it is open, a failure does not close it", async () => {
     const { under, ask } = gateWith(1);
     ask(1);
