@@ -65,15 +65,26 @@ export async function settleQuarantine(
   action: QuarantineAction,
 ): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
-  const parent = holdDirectory(context.hostRoot, places.parent);
-  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
-  try {
-    const settled = await settleIn(parent.value, places, action);
-    await parent.value?.sync();
+  return await withDirectory(context.hostRoot, places.parent, async (parent) => {
+    const settled = await settleIn(parent, places, action);
+    await parent?.sync();
     await removeEntryDirectory(places.directory);
     return settled;
+  });
+}
+
+/** `undefined` where the directory is gone. One that is not trusted settles nothing. */
+async function withDirectory(
+  hostRoot: string,
+  path: string,
+  settleIt: (directory: HeldDirectory | undefined) => Promise<Settled>,
+): Promise<Settled> {
+  const held = holdDirectory(hostRoot, path);
+  if (!held.ok) return { how: "unsettled", detail: held.refusal.message };
+  try {
+    return await settleIt(held.value);
   } finally {
-    parent.value?.close();
+    held.value?.close();
   }
 }
 
@@ -121,16 +132,12 @@ function isSame(found: Found, before: FileState): boolean {
 /** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
 export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
-  const parent = holdDirectory(context.hostRoot, places.parent);
-  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
-  try {
+  return await withDirectory(context.hostRoot, places.parent, async (parent) => {
     const isKept = identify(places.file).what !== "nothing";
-    const settled = await settleUndoIn(parent.value, places, action, isKept);
+    const settled = await settleUndoIn(parent, places, action, isKept);
     if (settled.how !== "completed") await removeEntryDirectory(places.directory);
     return settled;
-  } finally {
-    parent.value?.close();
-  }
+  });
 }
 
 async function settleUndoIn(
@@ -157,21 +164,17 @@ export async function removeMarker(
   hostRoot: string,
   marker: Pick<Extract<JournalAction, { kind: "write-marker" }>, "path" | "sha256">,
 ): Promise<Settled> {
-  const parent = holdDirectory(hostRoot, dirname(marker.path));
-  if (!parent.ok) return { how: "unsettled", detail: parent.refusal.message };
-  const absent = { how: "rolled-back", detail: `The marker ${marker.path} is not there.` } as const;
-  if (parent.value === undefined) return absent;
-  try {
-    const entry = parent.value.entry(basename(marker.path));
+  return await withDirectory(hostRoot, dirname(marker.path), async (parent) => {
+    const absent = { how: "rolled-back", detail: `The marker ${marker.path} is not there.` } as const;
+    if (parent === undefined) return absent;
+    const entry = parent.entry(basename(marker.path));
     const found = identify(entry);
     if (found.what === "nothing") return absent;
     const ours =
       found.what === "file" && (await hasContent(entry, { sha256: marker.sha256, size: found.identity.size }));
     if (!ours) return { how: "interrupted", detail: `${marker.path} is no longer our marker and was left as it is.` };
     await unlink(entry);
-    await parent.value.sync();
+    await parent.sync();
     return { how: "rolled-back", detail: `The marker ${marker.path} was removed.` };
-  } finally {
-    parent.value.close();
-  }
+  });
 }

@@ -2,15 +2,12 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
-import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { type ApiAttachment, deleteAttachment, getAttachment, listAttachments } from "../../kube/volume-attachments.ts";
 import { attacherAnswers, type PollTools, proveDeletable, type VolumeUseTools } from "../storage/attachment-proof.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+import { type ApiTools, withApi } from "./with-api.ts";
 
-export interface DeleteVolumeAttachmentTools extends JournalTools, VolumeUseTools, PollTools {
-  /** Missing where nothing in the cluster may be changed. */
-  readonly cluster?: OpenCluster;
-}
+export interface DeleteVolumeAttachmentTools extends JournalTools, ApiTools, VolumeUseTools, PollTools {}
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
@@ -27,18 +24,7 @@ export async function deleteVolumeAttachment(
   finding: Finding,
   tools: DeleteVolumeAttachmentTools,
 ): Promise<StepResult> {
-  try {
-    const api = await tools.cluster?.(DEADLINE_MS);
-    if (api === undefined) return refused({ code: "api-missing" });
-    try {
-      return await deleteIn(api, step, finding, tools);
-    } finally {
-      api.close();
-    }
-  } catch (error) {
-    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
-    throw error;
-  }
+  return await withApi(tools, DEADLINE_MS, (api) => deleteIn(api, step, finding, tools));
 }
 
 async function deleteIn(

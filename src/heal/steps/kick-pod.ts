@@ -3,7 +3,6 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
-import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { deletePod, type FreshPod, getPod, isNamespaceIgnored } from "../../kube/pods.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -13,10 +12,9 @@ import type { FreshFacts } from "../execution/fresh-facts.ts";
 import type { Waits } from "../execution/waits.ts";
 import type { HealReason } from "../heal-reason.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
+import { type ApiTools, withApi } from "./with-api.ts";
 
-export interface RestartPodTools extends JournalTools, CrashTools {
-  /** Missing where nothing in the cluster may be changed. */
-  readonly cluster?: OpenCluster;
+export interface RestartPodTools extends JournalTools, ApiTools, CrashTools {
   readonly cri: CrashTools["cri"] & Pick<CriClient, "listPodSandbox">;
   readonly facts: Pick<FreshFacts, "sandbox" | "processes">;
 }
@@ -30,18 +28,7 @@ const DEADLINE_MS = 30_000;
  * back-off; or one whose name is held by a creation that never ends.
  */
 export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {
-  try {
-    const api = await tools.cluster?.(DEADLINE_MS);
-    if (api === undefined) return refused({ code: "api-missing" });
-    try {
-      return await restartIn(api, step, finding, tools);
-    } finally {
-      api.close();
-    }
-  } catch (error) {
-    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
-    throw error;
-  }
+  return await withApi(tools, DEADLINE_MS, (api) => restartIn(api, step, finding, tools));
 }
 
 async function restartIn(

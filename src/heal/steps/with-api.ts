@@ -1,0 +1,29 @@
+import type { Api } from "../../kube/api.ts";
+import { KubeError } from "../../kube/kube-error.ts";
+import type { OpenCluster } from "../../kube/open-cluster.ts";
+import { refused, type StepResult } from "./step-result.ts";
+
+export interface ApiTools {
+  /** Missing where nothing in the cluster may be changed. */
+  readonly cluster?: OpenCluster;
+}
+
+/** Takes a step with the Kubernetes API open. Without an API, or without its answer, the step is refused. */
+export async function withApi(
+  { cluster }: ApiTools,
+  deadlineMs: number,
+  take: (api: Api) => Promise<StepResult>,
+): Promise<StepResult> {
+  try {
+    const api = await cluster?.(deadlineMs);
+    if (api === undefined) return refused({ code: "api-missing" });
+    try {
+      return await take(api);
+    } finally {
+      api.close();
+    }
+  } catch (error) {
+    if (error instanceof KubeError) return refused({ code: "api-unread", message: error.message });
+    throw error;
+  }
+}
