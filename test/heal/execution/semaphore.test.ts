@@ -91,6 +91,19 @@ describe("semaphore", () => {
     expect(started).toEqual([0, 1, 2, 3]);
   });
 
+  test("a job that has ended does not step aside later", async () => {
+    const { started, jobs, end } = manualJobs(3);
+    const limited = semaphore({ slots: 1, patienceMs: PATIENCE_MS, mostAside: 32 });
+    const [first, ...others] = jobs.map((job) => () => limited.run(job));
+    void first?.();
+    await vi.advanceTimersByTimeAsync(0);
+    await end(0);
+    await vi.advanceTimersByTimeAsync(PATIENCE_MS);
+    for (const run of others) void run();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(started).toEqual([0, 1]);
+  });
+
   test("rejects with the error of the job, and frees the slot", async () => {
     const slots = semaphore({ slots: 1, patienceMs: PATIENCE_MS, mostAside: 32 });
     await expect(slots.run(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
