@@ -99,7 +99,7 @@ describe("semaphore", () => {
     await vi.advanceTimersByTimeAsync(0);
     await end(0);
     await vi.advanceTimersByTimeAsync(PATIENCE_MS);
-    for (const run of others) void run();
+    for (const start of others) void start();
     await vi.advanceTimersByTimeAsync(0);
     expect(started).toEqual([0, 1]);
   });

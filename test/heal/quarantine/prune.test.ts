@@ -69,6 +69,18 @@ test("keeps an entry whose undo was interrupted", async () => {
   expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
 });
 
+test("by age, not an entry that may be younger than its date; only entries of the journal are asked about", async () => {
+  const [doubtful, old] = [await moved("doubtful"), await moved("old")];
+  const unexplained = shop.newId();
+  mkdirSync(join(shop.stateDir.quarantine, unexplained));
+
+  const target = { ...EVERYTHING, mayBeYounger: ({ id }: { readonly id: JournalId }) => id === doubtful };
+  const { pruned, kept } = await pruneQuarantine(shop, target);
+
+  expect([pruned, kept].map((entries) => entries.map(({ id }) => id))).toEqual([[old], [unexplained]]);
+  expect(readdirSync(shop.stateDir.quarantine).toSorted()).toEqual([doubtful, unexplained].toSorted());
+});
+
 test("by age, never what the journal cannot explain; by name, it goes", async () => {
   const unexplained = shop.newId();
   mkdirSync(join(shop.stateDir.quarantine, unexplained));
