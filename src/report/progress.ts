@@ -3,7 +3,7 @@ import type { ActionResult } from "../heal/execution/run-action.ts";
 import { printable } from "../host/printable.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import { doneInWords } from "./done-words.ts";
-import { shortAction } from "./short-action.ts";
+import { shortDone } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
 import { paint, visibleLength, wrap } from "./text.ts";
 
@@ -68,9 +68,11 @@ function becameInWords({ action, outcome, reason, undone, logsSavedTo, seconds }
   return parts.join("; ");
 }
 
-/** The same in fewer words, each shorter than the one before; the last in the words of the plan's table. */
+/** The same in fewer words, each shorter than the one before. */
 function shorterWords({ action, outcome, reason, undone, logsSavedTo, seconds }: ActionResult): readonly string[] {
   if (outcome !== "healed" || reason !== undefined) return [];
   const logs = logsSavedTo === undefined ? "" : `; logs ${basename(logsSavedTo)}`;
-  return [doneInWords(action, undone), shortAction(action)].map((done) => `${done} (${seconds.toFixed(1)}s)${logs}`);
+  return [doneInWords(action, undone), shortDone(action, undone)].map(
+    (done) => `${done} (${seconds.toFixed(1)}s)${logs}`,
+  );
 }

@@ -1,30 +1,43 @@
 import type { Step } from "../evidence/step.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 
+type Steps = Pick<PlannedAction, "steps" | "followUps">;
+
 /** What an action comes to, in a table cell: `quarantine, remove`. Steps that only wait or clean up are left out. */
-export function shortAction({ steps, followUps = [] }: Pick<PlannedAction, "steps" | "followUps">): string {
+export function shortAction(action: Steps): string {
+  return decisiveWords(action, 0) || "wait";
+}
+
+/** The same of one that has ended, without the steps that were not needed: `quarantined, removed`. */
+export function shortDone(action: Steps, undone: readonly Step[] = []): string {
+  return decisiveWords(action, 1, undone) || "no change";
+}
+
+function decisiveWords({ steps, followUps = [] }: Steps, tense: 0 | 1, without: readonly Step[] = []): string {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only verifies that nothing is left behind.
   const decisive = removal < 0 ? steps : steps.slice(0, removal + 1);
-  const words = [...decisive, ...followUps].flatMap((step) => WORDS[step.kind] ?? []);
-  return [...new Set(words)].join(", ") || "wait";
+  const words = [...decisive, ...followUps].flatMap((step) =>
+    without.includes(step) ? [] : (WORDS[step.kind]?.[tense] ?? []),
+  );
+  return [...new Set(words)].join(", ");
 }
 
-const WORDS: Readonly<Record<Step["kind"], string | undefined>> = {
-  "quarantine-file": "quarantine",
-  "drop-empty-lease": "quarantine",
-  "stop-sandbox": "stop",
-  "remove-sandbox": "remove",
+const WORDS: Readonly<Record<Step["kind"], readonly [plan: string, done: string] | undefined>> = {
+  "quarantine-file": ["quarantine", "quarantined"],
+  "drop-empty-lease": ["quarantine", "quarantined"],
+  "stop-sandbox": ["stop", "stopped"],
+  "remove-sandbox": ["remove", "removed"],
   "multus-marker": undefined,
-  "end-process": "end process",
-  "free-cni-lock": "free CNI lock",
-  "release-addresses": "release IPs",
-  "replay-del": "CNI DEL",
-  "remove-netns": "remove netns",
-  "delete-lease": "delete lease",
-  "delete-volume-attachment": "delete attachment",
-  "kick-pod": "restart pod",
-  "restart-daemon": "restart daemon",
+  "end-process": ["end process", "process ended"],
+  "free-cni-lock": ["free CNI lock", "CNI lock freed"],
+  "release-addresses": ["release IPs", "IPs released"],
+  "replay-del": ["CNI DEL", "CNI DEL called"],
+  "remove-netns": ["remove netns", "netns removed"],
+  "delete-lease": ["delete lease", "lease deleted"],
+  "delete-volume-attachment": ["delete attachment", "attachment deleted"],
+  "kick-pod": ["restart pod", "pod restarted"],
+  "restart-daemon": ["restart daemon", "daemon restarted"],
   "await-kubelet": undefined,
   "await-socket": undefined,
 };

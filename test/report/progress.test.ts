@@ -40,9 +40,17 @@ describe("one line a healed finding", () => {
       130,
       "healed   shop/web-10: moved its broken or stale cache file to quarantine, removed the sandbox (0.2s); logs 0mwj4h7he-ofn0\n",
     ],
-    ["on 80 columns", 80, "healed   shop/web-10: quarantine, remove (0.2s); logs 0mwj4h7he-ofn0\n"],
+    ["on 80 columns", 80, "healed   shop/web-10: quarantined, removed (0.2s); logs 0mwj4h7he-ofn0\n"],
   ])("%s", (_where, columns, line) => {
     expect(shown({ logsSavedTo: LOGS }, columns)).toBe(line);
+  });
+
+  test("leaves out a step that was not needed", () => {
+    const undone = HEAL.steps.slice(0, 1);
+
+    expect(shown({ logsSavedTo: LOGS, undone }, 68)).toBe(
+      "healed   shop/web-10: removed (0.2s); logs 0mwj4h7he-ofn0\n",
+    );
   });
 
   test("wraps a failure, and leaves nothing of it out", () => {
