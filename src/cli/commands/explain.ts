@@ -82,9 +82,9 @@ export async function runExplain(options: ExplainOptions, io: ExplainIo): Promis
   }
   const found = await gather(options, io);
   if (found === undefined) return ExitCode.usage;
-  const { groups, matches, records } = found;
+  const { groups, matches, records, isNothingRead } = found;
   await print(options, io, { matches }, () => renderGroups(groups, style));
-  if (records === 0 && options.output === "table") io.stderr(notRecognised(options.texts.join("\n")));
+  if (records === 0 && options.output === "table" && !isNothingRead) io.stderr(notRecognised(options.texts.join("\n")));
   return records > 0 ? ExitCode.ok : ExitCode.findings;
 }
 
@@ -92,6 +92,8 @@ interface Found {
   readonly groups: readonly Group[];
   readonly matches: readonly Match[];
   readonly records: number;
+  /** Only journald was asked for, and nothing came of it: what is wrong was reported. */
+  readonly isNothingRead: boolean;
 }
 
 async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | undefined> {
@@ -123,8 +125,8 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   }
   keep(explainArguments(words));
   if (readsStdin) await readLines(io.stdin(), keep);
+  let lines = 0;
   if (options.journal) {
-    let lines = 0;
     const problem = await journaldLines(io.env, async (chunks) => {
       lines = await readLines(chunks, keep);
     });
@@ -134,7 +136,8 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   if (options.output !== "table" && records > MAX_RECORDS) {
     io.stderr(`Showing the first ${MAX_RECORDS} of ${records} recognised records.\n`);
   }
-  return { groups: counted.groups(), matches, records };
+  const isNothingRead = options.journal && lines === 0 && !readsStdin && options.texts.length === 0;
+  return { groups: counted.groups(), matches, records, isNothingRead };
 }
 
 /** A line cut from a chunk of a file keeps the whole chunk in memory; thousands of them would keep the file. */

@@ -230,7 +230,9 @@ describe("explain --journal", () => {
     const { code, stderr } = await explain({ journal: true }, { path: `${bin}:/bin:/usr/bin` });
 
     expect(code).toBe(1);
-    expect(stderr).toContain("journald has no lines of kubelet or a container runtime on this node.");
+    expect(stderr).toBe(
+      "journald has no lines of kubelet or a container runtime on this node. Give their log as a file, or on stdin with -.\n",
+    );
   });
 
   test("passes on what journalctl complains about", async () => {
