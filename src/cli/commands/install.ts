@@ -129,13 +129,21 @@ function findHost({ hostRoot }: HookOptions, chosen: Choice | undefined, io: Hoo
     io.stderr(
       found.kind === "several"
         ? `This host could be any of ${found.names.join(", ")}. Choose one with --distribution.\n`
-        : `No Kubernetes distribution was found: searched for its services in ${found.searched}. ` +
-            `Choose the one that will run here with --distribution (${CHOICES.join(", ")}).\n`,
+        : notFound(found.searched, chosen),
     );
   } catch (thrown) {
     io.stderr(`Detecting the distribution failed: ${describeError(thrown)}. Run it as root.\n`);
   }
   return undefined;
+}
+
+/** A family that was named needs its unit, which decides between server and agent. */
+function notFound(searched: string, family: Choice | undefined): string {
+  const choices = CHOICES.filter((name) => family === undefined || name.startsWith(`${family}-`)).join(", ");
+  return (
+    `No ${family === undefined ? "Kubernetes distribution" : `service of ${family}`} was found in ${searched}. ` +
+    `Choose the one that will run here with --distribution (${choices}).\n`
+  );
 }
 
 /** An exit code when there is nothing to do, or nothing may be done. */

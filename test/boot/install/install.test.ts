@@ -370,3 +370,17 @@ describe("how it ends", () => {
     expect(stdout).toContain("run: systemctl daemon-reload && systemctl start unghost-record.service");
   });
 });
+
+test.each([
+  [undefined, /^No Kubernetes distribution was found in \/etc.* --distribution \(k3s, rke2, .*talos\)\.\n$/],
+  ["k3s", /^No service of k3s was found in \/etc.* --distribution \(k3s-server, k3s-agent\)\.\n$/],
+])(
+  "a host without Kubernetes, with --distribution %s, is asked for one that can be chosen",
+  async (chosen, message) => {
+    hostWith({ "/usr/lib/systemd/systemd": "" });
+
+    const { code, stderr } = await install(host, chosen === undefined ? {} : { distribution: chosen });
+
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+  },
+);
