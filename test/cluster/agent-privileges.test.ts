@@ -1,14 +1,13 @@
-import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
 import { isReady, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
-import { bridgeNetwork } from "../../lab/cni-config.ts";
 import { orderAtGate, refusal } from "../../lab/cni-gate.ts";
 import { leakedLease, unknownId, writeOld } from "../../lab/faults/host-local.ts";
 import { type HungAdd, hungAdd } from "../../lab/faults/hung-plugin.ts";
 import type { Injected } from "../../lab/faults/injected.ts";
 import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
+import { lostLink } from "../../lab/faults/lost-link.ts";
 import { until } from "../../lab/poll.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
@@ -67,22 +66,6 @@ function actionsOf(ended: Ended): readonly object[] {
   return (jsonIn(ended).actions ?? []).map(({ outcome, code }) =>
     code === undefined ? { outcome } : { outcome, code },
   );
-}
-
-/** What the bandwidth plugin leaves on a node when its DEL is lost: a link of a sandbox that does not exist. */
-async function lostLink(address: string): Promise<string> {
-  const { lab } = story.node;
-  const owner = unknownId();
-  const { name, cniVersion, plugins } = bridgeNetwork();
-  const chain = { name, cniVersion, plugins: [...plugins, { type: "bandwidth" }] };
-  const link = `bwp${createHash("sha512").update(`${name}${owner}`).digest("hex").slice(0, 12)}`;
-  await lab.check(["ip", "link", "add", link, "type", "bridge"]);
-  await writeOld(lab, `/var/lib/cni/networks/${name}/${address}`, `${owner}\r\neth0`);
-  const config = Buffer.from(JSON.stringify(chain)).toString("base64");
-  const cached = { kind: "cniCacheV1", containerId: owner, config, ifName: "eth0", networkName: name };
-  const result = { cniVersion, dns: {} };
-  await writeOld(lab, `/var/lib/cni/results/${name}-${owner}-eth0`, JSON.stringify({ ...cached, result }));
-  return link;
 }
 
 async function isLinkThere(link: string): Promise<boolean> {
@@ -184,11 +167,11 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
   });
 
   test("NET_ADMIN: links that CNI plugins delete", async () => {
-    const kept = await lostLink("10.88.200.8");
+    const kept = await lostLink(story.node.lab, "10.88.200.8");
     await heal("hostlocal-ip-leak-after-reboot", withoutCapability("NET_ADMIN"));
     expect(await isLinkThere(kept)).toBe(true);
 
-    const deleted = await lostLink("10.88.200.9");
+    const deleted = await lostLink(story.node.lab, "10.88.200.9");
     await heal("hostlocal-ip-leak-after-reboot", unchanged);
     expect(await isLinkThere(deleted)).toBe(false);
   });
