@@ -11,8 +11,10 @@ import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
-const NAMESPACE = "unghost";
+/** Not the default one: nothing may depend on its name. */
+const NAMESPACE = "node-care";
 const CONDITION = "GhostSandboxes";
+const CONFIG = "--config=/etc/unghost/agent.yaml";
 
 let started: Cluster | undefined;
 afterEach(async () => {
@@ -108,7 +110,7 @@ async function agentPods(story: Cluster): Promise<readonly { readonly name: stri
 const NOT_IN_THE_POD = ["kernel log", "journald"];
 
 async function expectDoctor(story: Cluster, exec: readonly string[]): Promise<void> {
-  const doctor = [...exec, "unghost", "doctor", "-o=json", "--host-root=/host"];
+  const doctor = [...exec, "unghost", "doctor", "-o=json", "--host-root=/host", CONFIG];
   const { stdout } = await story.controlPlane.tryKubectl(doctor);
   const report = JSON.parse(stdout) as DoctorReport;
   const missing = report.checks.filter(({ status }) => status === "missing");

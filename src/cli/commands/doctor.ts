@@ -13,6 +13,8 @@ import { publishedKeeper } from "../../keeper/published-state.ts";
 import { clusterCredentials } from "../../kube/cluster-credentials.ts";
 import { clusterOpener } from "../../kube/open-cluster.ts";
 import { formatDocument } from "../../report/format.ts";
+import { readAgentPolicy } from "../config/read-agent-policy.ts";
+import { policyFrom } from "../config/to-policy.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { type Io, wantsColour } from "../io.ts";
 import { type NodeFlags, type NodeSettings, nodeFlagAliases, nodeFlags } from "../node-settings.ts";
@@ -32,7 +34,7 @@ export const doctorCommand = buildCommand<NodeFlags, [], Context>({
 /** Reports what can be read and done here, and why not. Changes nothing. */
 export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
-  const report = await examine(settings, io.env);
+  const report = await examine(settings, io.env, await fleetNamespace(flags, io.env));
   const { output, verbose } = settings;
   io.stdout(
     output === "table"
@@ -42,13 +44,19 @@ export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   return report.checks.some(({ status }) => status === "missing") ? ExitCode.findings : ExitCode.ok;
 }
 
-async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorReport> {
+/** Where the agent keeps its Leases: another one where the chart was installed elsewhere. */
+async function fleetNamespace(flags: NodeFlags, env: Io["env"]): Promise<string> {
+  const read = await readAgentPolicy(flags, env);
+  return (read.ok ? read.policy : policyFrom({})).fleet.namespace;
+}
+
+async function examine(settings: NodeSettings, env: Io["env"], leasesIn: string): Promise<DoctorReport> {
   const { hostRoot, kubeconfig, node } = settings;
   const places = { root: hostRoot, kubeconfig, env };
   const credentials = settings.noKube ? undefined : clusterCredentials(places)?.credentials;
   const [snapshot, permissions] = await Promise.all([
     observeNode(settings, env),
-    credentials === undefined ? [] : askPermissions(places, settings.timeoutMs),
+    credentials === undefined ? [] : askPermissions(places, leasesIn, settings.timeoutMs),
   ]);
   const { name, version, endpoint, reachable } = snapshot.runtime;
   const keeper = publishedKeeper(hostRoot);
@@ -73,12 +81,12 @@ async function examine(settings: NodeSettings, env: Io["env"]): Promise<DoctorRe
   };
 }
 
-async function askPermissions(places: Parameters<typeof clusterOpener>[0], timeoutMs: number) {
+async function askPermissions(places: Parameters<typeof clusterOpener>[0], leasesIn: string, timeoutMs: number) {
   try {
     const api = await clusterOpener(places)(timeoutMs);
     if (api === undefined) return [];
     try {
-      return await checkPermissions(api, FLEET_NAMESPACE);
+      return await checkPermissions(api, leasesIn);
     } finally {
       api.close();
     }
@@ -87,8 +95,6 @@ async function askPermissions(places: Parameters<typeof clusterOpener>[0], timeo
     return [];
   }
 }
-
-const FLEET_NAMESPACE = "unghost";
 
 function credentialWords(credentials: NonNullable<ReturnType<typeof clusterCredentials>>["credentials"] | undefined) {
   if (credentials === undefined) return "none";
