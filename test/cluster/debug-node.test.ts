@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => story?.destroy());
 
 /** `kubectl debug node/NAME --profile=sysadmin --image=… -- unghost …`, to its end. */
-async function debugNode(args: readonly string[], namespace = "default"): Promise<Ended> {
-  const debug = ["debug", `node/${story.node.name}`, "--profile=sysadmin", `--namespace=${namespace}`];
+async function debugNode(args: readonly string[], namespace = "default", profile = "sysadmin"): Promise<Ended> {
+  const debug = ["debug", `node/${story.node.name}`, `--profile=${profile}`, `--namespace=${namespace}`];
   await story.kubectl(...debug, "--image-pull-policy=Never", `--image=${IMAGE}`, "--", "unghost", ...args);
   const { pod, code } = await until("the debug pod has ended", HANG_GUARD_MS, async () => {
     for (const { metadata, status } of await story.pods(namespace)) {
@@ -66,6 +66,17 @@ describe("kubectl debug node, without an agent", { timeout: HANG_GUARD_MS }, () 
     expect(classesIn(jsonIn(still))).toEqual([GHOST]);
     expect([healed.code, jsonIn(healed).actions]).toEqual([0, [expect.objectContaining({ outcome: "healed" })]]);
     expect([after.code, jsonIn(after).verdict]).toEqual([0, "healthy"]);
+  });
+
+  test("without --profile=sysadmin nothing is proven dead, and scan and doctor name what is missing", async () => {
+    const scanned = await debugNode(["scan", "-o", "json"], "default", "general");
+    const examined = await debugNode(["doctor"], "default", "general");
+
+    expect(jsonIn(scanned).problems).toContainEqual(
+      expect.objectContaining({ source: "processes", next: expect.stringContaining("CAP_SYS_PTRACE") }),
+    );
+    expect(jsonIn(scanned).verdict).not.toBe("healthy");
+    expect([examined.code, examined.output]).toEqual([1, expect.stringContaining("--profile=sysadmin")]);
   });
 
   test("with Talos' paths, in kube-system", async () => {
