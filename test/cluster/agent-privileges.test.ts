@@ -9,7 +9,6 @@ import type { Injected } from "../../lab/faults/injected.ts";
 import { leakedNetns } from "../../lab/faults/leaked-netns.ts";
 import { lostLink } from "../../lab/faults/lost-link.ts";
 import { until } from "../../lab/poll.ts";
-import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
 import type { NodeReport } from "../../src/report/node-report.ts";
 import {
   both,
@@ -226,17 +225,17 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
     await deletePod(story, pod);
   });
 
-  test("PodSecurity: each violation that the API server names is on the security page", async () => {
+  test("PodSecurity: the security page lists what the API server refuses, level by level", async () => {
     const page = readFileSync("docs/security.md", "utf8");
+    const listed = [...page.matchAll(/^\| `([^`]+)` \| (?:baseline|restricted) \|/gm)].map(([, name]) => name);
+    const refused = new Set<string>();
     for (const level of ["baseline", "restricted"]) {
       const label = ["label", "--dry-run=server", "--overwrite", "namespace", NAMESPACE];
       const { stderr } = await story.controlPlane.tryKubectl([...label, `pod-security.kubernetes.io/enforce=${level}`]);
       const [, violations = ""] = /unghost-agent-\S+: (.*)/.exec(stderr) ?? [];
-      const named = violations.split(", ").map((one) => one.trim());
-
-      expect(named.length).toBeGreaterThan(3);
-      expect(named.filter((violation) => !page.includes(violation))).toEqual([]);
+      for (const violation of violations.split(", ")) refused.add(violation.trim());
     }
+    expect([...refused].toSorted()).toEqual(listed.toSorted());
   });
 
   test("with everything, all of it is healed", async () => {
@@ -247,7 +246,5 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
     expect([existsSync(lab.livePath(netns.path ?? "")), existsSync(lab.path(orphanedCache))]).toEqual([false, false]);
     expect(await pidsThatMount(netns.path ?? "")).toBe("");
     expect(existsSync(lab.livePath(`/proc/${hung.pid}`))).toBe(false);
-    const { checks } = jsonIn<DoctorReport>(await runLikeAgent(story, ["doctor", "-o=json"], unchanged));
-    expect(checks.filter(({ id, status }) => id.startsWith("capability") && status === "ok")).toHaveLength(5);
   });
 });
