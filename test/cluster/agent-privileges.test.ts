@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { chownSync, existsSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
 import { isReady, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
@@ -50,6 +50,7 @@ beforeAll(async () => {
   hung = await hungAdd(lab, { name: "hung" });
   orphanedCache = `/var/lib/cni/results/cbr0-${unknownId()}-eth0`;
   await writeOld(lab, orphanedCache, "");
+  chownSync(lab.path(orphanedCache), 1000, 1000);
 }, HANG_GUARD_MS);
 afterAll(() => story?.destroy());
 
@@ -120,14 +121,8 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
   test("hostNetwork: its start on a node where pods get no network", async () => {
     const name = "without-host-network";
     await orderAtGate(story.node.lab, "ADD", name, refusal("no addresses left"));
-    await startLikeAgent(
-      story,
-      ["version"],
-      (spec) => {
-        spec.hostNetwork = false;
-      },
-      name,
-    );
+    const change: Change = (spec) => void Object.assign(spec, { hostNetwork: false });
+    await startLikeAgent(story, ["version"], change, name);
     await until("kubelet could not create its sandbox", HANG_GUARD_MS, async () => {
       const events = ["get", "events", `--namespace=${NAMESPACE}`, `--field-selector=involvedObject.name=${name}`];
       return (await story.kubectl(...events)).includes("FailedCreatePodSandBox") || undefined;

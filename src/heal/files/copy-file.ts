@@ -1,13 +1,14 @@
 import { closeSync, constants, fstatSync, openSync, read, writeFileSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
+import { errorCode } from "../../host/system-error.ts";
 import type { FileState } from "../journal/entry.ts";
 import { chunksOf } from "../journal/reader.ts";
 import { syncDescriptor } from "./durable-files.ts";
 import { hasContent, openForReading } from "./file-identity.ts";
 
 /**
- * Copies a file to another file system with mode, owner and times, syncs it and reads it back.
+ * Copies a file to another file system with mode, times and, where permitted, owner, syncs it and reads it back.
  * False: the copy does not have the content that `state` names, because the source was changed meanwhile.
  */
 export async function copyFileSafely(from: string, to: string, state: FileState): Promise<boolean> {
@@ -22,9 +23,9 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
         if (copied > state.size) return false;
         await target.writeFile(chunk);
       }
-      await target.chown(state.uid, state.gid);
       await target.chmod(state.mode);
       await target.utimes(seconds(state.atimeNs), seconds(state.mtimeNs));
+      await giveTo(target, state);
       await target.sync();
     } finally {
       await target.close();
@@ -33,6 +34,15 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
     await source.close();
   }
   return hasContent(to, state);
+}
+
+/** A container without CAP_CHOWN gives no file away: the copy stays root's, and the journal knows whose it was. */
+async function giveTo(target: FileHandle, { uid, gid }: Pick<FileState, "uid" | "gid">): Promise<void> {
+  try {
+    await target.chown(uid, gid);
+  } catch (thrown) {
+    if (errorCode(thrown) !== "EPERM") throw thrown;
+  }
 }
 
 /** utimes takes seconds as a double, good for microseconds; no reader of these files needs more. */
