@@ -66,6 +66,7 @@ function entry(label: string, text: string): readonly string[] {
 function roff(text: string): string {
   return text
     .replaceAll("\\", "\\e")
+    .replaceAll("…", "...")
     .replaceAll("-", "\\-")
     .replace(/^(?=[.'])/, "\\&");
 }
