@@ -70,7 +70,7 @@ describe("docs/configuration.md", () => {
   test.each([
     ["healed automatically, and a pod waits for it", "dead-after-crash"],
     ["healed automatically, a leak that blocks nothing (C in classes.md)", "netns-and-veth-leak"],
-    ["everything else, should it be set to `heal`", "shim-leak"],
+    ["everything else, if it is set to `heal`", "shim-leak"],
   ])("names what is built in for a class that is %s", (kind, id) => {
     const policy = defaultAgentPolicy().classes.get(id);
     if (policy === undefined) throw new Error(`no class ${id}`);
