@@ -36,6 +36,12 @@ test("a leftover file is removed, and the journal knows of it", async () => {
   expect(history).toMatchObject([{ action: { kind: "remove-netns", path }, outcome: "healed" }]);
 });
 
+test("a leftover file of a node that is mounted elsewhere is removed there", async () => {
+  const step = { kind: "remove-netns", path: "/cni-a", inode: undefined } as const;
+  const tools = fakeTools(shop, { tools: { hostRoot: shop.caches } });
+  expect([(await removeNetns(step, FINDING, tools)).kind, existsSync(path)]).toEqual(["done", false]);
+});
+
 test("one that is gone needs nothing", async () => {
   path = join(shop.caches, "cni-gone");
   expect((await removed()).result).toEqual({ kind: "unneeded" });

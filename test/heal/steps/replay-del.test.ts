@@ -75,6 +75,7 @@ test("no DEL when a pod that runs has its address by now", async () => {
 test.each<readonly [string, () => void]>([
   ["without its configuration", () => cache([{ type: "bridge" }], { config: undefined })],
   ["that cannot be read", () => put(path, "{")],
+  ["that names another sandbox", () => cache([{ type: "bridge" }], { containerId: idOf("b") })],
   ["whose plugins hold nothing", () => cache([{ type: "loopback" }, { type: "multus" }])],
   [
     "with a name that no result has",
