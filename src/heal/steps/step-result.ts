@@ -93,7 +93,7 @@ export async function journaled(
 
 function wordsOf(result: StepResult): string | undefined {
   if ("reason" in result) return result.reason;
-  return result.kind === "done" ? result.detail : undefined;
+  return "detail" in result ? result.detail : undefined;
 }
 
 const DONE_OUTCOME = {

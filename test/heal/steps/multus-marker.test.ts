@@ -32,7 +32,8 @@ afterEach(() => shop.remove());
 function installMultus(major: string | undefined): void {
   const bin = join(shop.caches, "bin");
   mkdirSync(bin, { recursive: true });
-  const content = major === undefined ? "4".repeat(100) : `\0k8snetworkplumbingwg/multus-cni.v${major}/pkg\0`;
+  const content =
+    major === undefined ? "4".repeat(100) : `${"\0".repeat(1000)}k8snetworkplumbingwg/multus-cni.v${major}/pkg\0`;
   writeFileSync(join(bin, "multus"), content);
 }
 
