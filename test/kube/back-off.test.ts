@@ -1,5 +1,5 @@
-import { afterEach, expect, test, vi } from "vitest";
-import { publishBackOffMs, watchBackOffMs } from "../../src/kube/back-off.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { publishBackOff, watchBackOffMs } from "../../src/kube/back-off.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -22,9 +22,23 @@ test("a Retry-After is waited for in full before the back-off", () => {
   expect(watchBackOffMs(0, { kind: "busy", retryAfterSeconds: 7 })).toBe(7250);
 });
 
-test("what is published waits longer, and where it is forbidden much longer", () => {
+describe("what is published", () => {
   const busy = { kind: "busy", retryAfterSeconds: 0 } as const;
-  expect([1, 2, 20].map((failures) => publishBackOffMs(failures, busy, () => 0))).toEqual([5000, 10_000, 300_000]);
-  expect(publishBackOffMs(1, { ...busy, retryAfterSeconds: 60 }, () => 0)).toBe(65_000);
-  expect(publishBackOffMs(1, { ...busy, kind: "forbidden" }, () => 0)).toBe(30 * 60_000);
+  const forbidden = { kind: "forbidden", retryAfterSeconds: 0 } as const;
+
+  test("waits longer after each failure in a row, and not at all after a success", () => {
+    const backOff = publishBackOff(() => 0);
+
+    expect([busy, busy, undefined, busy].map(backOff)).toEqual([5000, 10_000, 0, 5000]);
+    expect(Array.from({ length: 20 }, () => backOff(busy)).at(-1)).toBe(300_000);
+    expect(publishBackOff(() => 0)({ ...busy, retryAfterSeconds: 60 })).toBe(65_000);
+  });
+
+  test("waits much longer where it is forbidden time after time, and not for a server that has just started", () => {
+    const backOff = publishBackOff(() => 0);
+    const afterOutage = [busy, busy, busy, busy, forbidden, forbidden, forbidden, forbidden, forbidden].map(backOff);
+
+    expect(afterOutage.slice(4)).toEqual([5000, 10_000, 20_000, 30 * 60_000, 30 * 60_000]);
+    expect([undefined, forbidden].map(backOff)).toEqual([0, 5000]);
+  });
 });

@@ -1,7 +1,7 @@
 import type { Timing } from "../../fleet/timing.ts";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
-import { publishBackOffMs } from "../../kube/back-off.ts";
+import { publishBackOff } from "../../kube/back-off.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import type { OpenCluster } from "../../kube/open-cluster.ts";
 import type { Condition } from "./condition.ts";
@@ -46,7 +46,7 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
   const { clock, now, random } = timing;
   let published: Published | "nothing" | "unread" = "unread";
   let differsSinceMs: number | undefined;
-  let failures = 0;
+  const backOff = publishBackOff(random);
   let notBeforeMs = 0;
 
   /** When what stands there has to be written over. */
@@ -87,8 +87,7 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
     dueMs: (wanted) => (wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(notBeforeMs, changeDueMs(wanted))),
     write: async (wanted) => {
       const outcome = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => publish(api, wanted)));
-      failures = outcome instanceof KubeError ? failures + 1 : 0;
-      notBeforeMs = outcome instanceof KubeError ? clock() + publishBackOffMs(failures, outcome, random) : 0;
+      notBeforeMs = clock() + backOff(outcome instanceof KubeError ? outcome : undefined);
       return outcome instanceof KubeError ? outcome : undefined;
     },
   };

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
-import { publishBackOffMs } from "../../kube/back-off.ts";
+import { publishBackOff } from "../../kube/back-off.ts";
 import { KubeError, orKubeError, unlessMissing } from "../../kube/kube-error.ts";
 import type { AgentEvent } from "../state.ts";
 import type { PublisherOptions } from "./condition-publisher.ts";
@@ -41,7 +41,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
   /** When it happened: an API that is down may receive it much later. */
   let happenedAt = now();
   let budget = { left: BUDGET, atMs: clock() };
-  let failures = 0;
+  const backOff = publishBackOff(random);
   let notBeforeMs = 0;
 
   function budgetNow(): number {
@@ -62,22 +62,36 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
     return Math.max(notBeforeMs, Math.min(gatheredMs, entryMs));
   }
 
-  /** A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. */
-  async function writeOne(api: Api, entry: Entry): Promise<void> {
+  /**
+   * A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. An API server
+   * that has just started forbids everything until it has read its roles: one refusal is not for good.
+   */
+  async function writeOne(api: Api, entry: Entry): Promise<"written" | "gone" | "forbidden"> {
     budget = { left: budgetNow() - 1, atMs: clock() };
     const outcome = await orKubeError(writeEvent(api, entry, nodeName()));
-    if (!(outcome instanceof KubeError)) return book.written(entry, outcome);
+    if (!(outcome instanceof KubeError)) {
+      book.written(entry, outcome);
+      return "written";
+    }
     if (entry.draft.pod === undefined || (outcome.kind !== "not-found" && outcome.kind !== "forbidden")) throw outcome;
+    if (outcome.kind === "forbidden") return "forbidden";
     book.forget(entry);
+    return "gone";
   }
 
   async function writeDue(): Promise<void> {
     const due = book.open().filter((entry) => book.dueMs(entry) <= clock());
     if (due.length === 0) return;
     await withApi(openCluster, REQUEST_MS, async (api) => {
+      const closed = new Set<string>();
       for (const entry of due) {
         if (budgetNow() < 1) return;
-        await writeOne(api, entry);
+        const isOfPod = entry.draft.pod !== undefined;
+        if (isOfPod && closed.has(entry.place.namespace)) book.postpone(entry);
+        else if ((await writeOne(api, entry)) === "forbidden") {
+          closed.add(entry.place.namespace);
+          book.postpone(entry);
+        }
       }
     });
   }
@@ -97,8 +111,7 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
     write: async () => {
       settle();
       const outcome = await orKubeError(writeDue());
-      failures = outcome instanceof KubeError ? failures + 1 : 0;
-      notBeforeMs = outcome instanceof KubeError ? clock() + publishBackOffMs(failures, outcome, random) : 0;
+      notBeforeMs = clock() + backOff(outcome instanceof KubeError ? outcome : undefined);
       return outcome instanceof KubeError ? outcome : undefined;
     },
   };
@@ -115,7 +128,12 @@ interface Entry {
   readonly unwritten: number;
   /** Not written again before that much time has passed. */
   readonly gapMs: number;
+  readonly forbidden?: { readonly times: number; readonly untilMs: number };
 }
+
+/** Each time twice as long, and then given up. */
+const FORBIDDEN_PAUSE_MS = 15_000;
+const MOST_FORBIDDEN = 4;
 
 const FIRST_GAP_MS = 5 * 60_000;
 /** The API forgets an event after an hour: one that goes on is repeated about that often. */
@@ -127,7 +145,8 @@ const MOST_ENTRIES = 300;
 function eventBook(clock: () => number) {
   const entries = new Map<string, Entry>();
   const keyOf = ({ namespace, name }: EventPlace): string => `${namespace}/${name}`;
-  const dueMs = ({ written, gapMs }: Entry): number => (written === undefined ? 0 : written.atMs + gapMs);
+  const dueMs = ({ written, gapMs, forbidden }: Entry): number =>
+    Math.max(written === undefined ? 0 : written.atMs + gapMs, forbidden?.untilMs ?? 0);
 
   return {
     dueMs,
@@ -142,6 +161,7 @@ function eventBook(clock: () => number) {
         firstAt: before?.firstAt ?? at,
         lastAt: at,
         ...(before?.written === undefined ? {} : { written: before.written }),
+        ...(before?.forbidden === undefined ? {} : { forbidden: before.forbidden }),
         unwritten: (before?.unwritten ?? 0) + draft.count,
         gapMs: before?.gapMs ?? FIRST_GAP_MS,
       });
@@ -153,11 +173,19 @@ function eventBook(clock: () => number) {
       [...entries.values()]
         .filter(({ unwritten }) => unwritten > 0)
         .toSorted((one, other) => dueMs(one) - dueMs(other)),
-    written: (entry: Entry, { count, firstAt }: WrittenEvent): void => {
+    written: ({ forbidden: _, ...entry }: Entry, { count, firstAt }: WrittenEvent): void => {
       const gapMs = entry.written === undefined ? entry.gapMs : Math.min(entry.gapMs * 2, LONGEST_GAP_MS);
       const recorded = { ...entry, firstAt, written: { count, atMs: clock() }, gapMs };
       const unwritten = (entries.get(keyOf(entry.place))?.unwritten ?? entry.unwritten) - entry.unwritten;
       entries.set(keyOf(entry.place), { ...recorded, unwritten });
+    },
+    postpone: (entry: Entry): void => {
+      const times = (entry.forbidden?.times ?? 0) + 1;
+      const untilMs = clock() + FORBIDDEN_PAUSE_MS * 2 ** (times - 1);
+      // More may have happened while it was refused.
+      const current = entries.get(keyOf(entry.place)) ?? entry;
+      if (times >= MOST_FORBIDDEN) entries.delete(keyOf(entry.place));
+      else entries.set(keyOf(entry.place), { ...current, forbidden: { times, untilMs } });
     },
     forget: ({ place }: Entry): void => {
       entries.delete(keyOf(place));

@@ -193,7 +193,7 @@ describe("a write that fails", () => {
     await idle(agent, 180);
 
     expect(agent.warnings).toHaveLength(1);
-    expect(agent.writes().length).toBeLessThanOrEqual(7);
+    expect(agent.writes().length).toBeLessThanOrEqual(10);
     await face.close();
   });
 

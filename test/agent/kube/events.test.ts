@@ -182,6 +182,36 @@ describe("an event", () => {
     await agent.close();
   });
 
+  test("that an API server forbids before it has read its roles is written afterwards", async () => {
+    const agent = await scannedAgent();
+    agent.cluster.before = (request) => {
+      if (request.includes("/events")) throw new KubeError("forbidden", "no role is known yet");
+    };
+    agent.store.publish(detected());
+    await agent.time.pass(10_000);
+    agent.cluster.before = () => undefined;
+    await agent.time.pass(MINUTE);
+
+    expect(published(agent)).toEqual(["GhostDetected Node n1 ×1", "GhostDetected Pod web-0 ×1"]);
+    await agent.close();
+  });
+
+  test("that is forbidden for good is tried a few times, with one request for all pods of a namespace", async () => {
+    const agent = await scannedAgent();
+    let requests = 0;
+    agent.cluster.before = (request) => {
+      if (!request.includes("/namespaces/shop/")) return;
+      requests += 1;
+      throw new KubeError("forbidden", "events is forbidden");
+    };
+    for (const name of ["web-0", "web-1", "web-2"]) agent.store.publish(detected({ pod: name }));
+    await agent.time.pass(HOUR);
+
+    expect(requests).toBe(4);
+    expect(agent.warnings).toEqual([]);
+    await agent.close();
+  });
+
   test("that cannot be written now is written when it can", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = () => {
