@@ -128,7 +128,7 @@ interface Entry {
   readonly unwritten: number;
   /** Not written again before that much time has passed. */
   readonly gapMs: number;
-  readonly forbidden?: { readonly times: number; readonly untilMs: number };
+  readonly forbidden?: { readonly times: number; readonly untilMs: number } | undefined;
 }
 
 /** Each time twice as long, and then given up. */
@@ -161,7 +161,7 @@ function eventBook(clock: () => number) {
         firstAt: before?.firstAt ?? at,
         lastAt: at,
         ...(before?.written === undefined ? {} : { written: before.written }),
-        ...(before?.forbidden === undefined ? {} : { forbidden: before.forbidden }),
+        forbidden: before?.forbidden,
         unwritten: (before?.unwritten ?? 0) + draft.count,
         gapMs: before?.gapMs ?? FIRST_GAP_MS,
       });
@@ -173,9 +173,9 @@ function eventBook(clock: () => number) {
       [...entries.values()]
         .filter(({ unwritten }) => unwritten > 0)
         .toSorted((one, other) => dueMs(one) - dueMs(other)),
-    written: ({ forbidden: _, ...entry }: Entry, { count, firstAt }: WrittenEvent): void => {
+    written: (entry: Entry, { count, firstAt }: WrittenEvent): void => {
       const gapMs = entry.written === undefined ? entry.gapMs : Math.min(entry.gapMs * 2, LONGEST_GAP_MS);
-      const recorded = { ...entry, firstAt, written: { count, atMs: clock() }, gapMs };
+      const recorded = { ...entry, forbidden: undefined, firstAt, written: { count, atMs: clock() }, gapMs };
       const unwritten = (entries.get(keyOf(entry.place))?.unwritten ?? entry.unwritten) - entry.unwritten;
       entries.set(keyOf(entry.place), { ...recorded, unwritten });
     },
