@@ -77,6 +77,7 @@ test.each<readonly [string, () => void]>([
   ["that cannot be read", () => put(path, "{")],
   ["that names another sandbox", () => cache([{ type: "bridge" }], { containerId: idOf("b") })],
   ["whose plugins hold nothing", () => cache([{ type: "loopback" }, { type: "multus" }])],
+  ["whose plugin is the shim of thick multus", () => cache([{ type: "multus-shim" }])],
   [
     "with a name that no result has",
     () => {
