@@ -192,7 +192,7 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
     const second = await startLikeAgent(story, ["agent", CONFIG], both(readOnlyThroughout, withoutMount("lock")));
     await until("the second agent says so", HANG_GUARD_MS, async () => {
       const logged = await story.controlPlane.tryKubectl(["logs", `--namespace=${NAMESPACE}`, second]);
-      return logged.stdout.includes("a second agent would not be noticed") || undefined;
+      return logged.stdout.includes("agent lock unavailable") || undefined;
     });
     await deletePod(story, second);
   });
