@@ -1,11 +1,8 @@
 import { closeSync, constants, type FSWatcher, lstatSync, openSync, readlinkSync, watch } from "node:fs";
 import { basename } from "node:path";
 
-/**
- * A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed.
- * `written`: content was written to the file, where `listed` only means that the name came or went.
- */
-export type OnChange = (dir: string, name: string | undefined, change: "written" | "listed") => void;
+/** A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed. */
+export type OnChange = (dir: string, name: string | undefined) => void;
 
 /** inotify on directories that may not be there yet, and may be removed and made again. */
 export interface DirectoryWatch {
@@ -81,21 +78,21 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
   if (known !== undefined) end(path, known);
   // Those who listened to its predecessor hear of this one until they refresh.
   const listeners = known?.listeners ?? new Set<OnChange>();
-  const report = (name: string | undefined, change: "written" | "listed"): void => {
-    for (const listener of listeners) listener(path, name, change);
+  const report = (name: string | undefined): void => {
+    for (const listener of listeners) listener(path, name);
   };
   try {
     if (identityOf(pathForWatch(path)) !== identity) return undefined;
-    const watcher = watch(path, { persistent: false }, (event, name) => {
+    const watcher = watch(path, { persistent: false }, (_event, name) => {
       // The directory's own removal is reported under its own name; an entry called so costs one more refresh.
       if (name === basename(path)) lose();
-      else report(name ?? undefined, event === "change" ? "written" : "listed");
+      else report(name ?? undefined);
     });
     const opened = { identity, watcher, listeners };
     // The next refresh watches what is there then, even if it has got the number of its predecessor.
     const lose = (): void => {
       if (shared.get(path) === opened) end(path, opened);
-      report(undefined, "listed");
+      report(undefined);
     };
     watcher.on("error", lose);
     shared.set(path, opened);

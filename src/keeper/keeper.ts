@@ -63,10 +63,10 @@ export function openKeeper(options: KeeperOptions): Keeper {
   const heardOf = new Set<string>();
   let lastChanges: ReadonlyMap<string, number> = new Map();
 
-  const watch = (options.watch ?? watchDirectories)((dir, name, change) => {
+  const watch = (options.watch ?? watchDirectories)((dir, name) => {
     heardOf.add(dir);
     if (name !== undefined && waiting.notice(dir, name)) {
-      writeback.notice(dir, name, change);
+      writeback.notice(dir, name);
       hasFiles.raise();
       return;
     }
@@ -121,7 +121,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
 
   function addSwept(dir: string, names: readonly string[]): void {
     waiting.addSwept(dir, names);
-    for (const name of names) writeback.notice(dir, name, "listed");
+    for (const name of names) writeback.notice(dir, name);
     if (names.length > 0) hasFiles.raise();
   }
 

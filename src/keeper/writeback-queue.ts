@@ -1,54 +1,62 @@
+import { pause } from "./signal.ts";
 import { startWriteback } from "./start-writeback.ts";
 
 /** Content of noticed files is written soon, however long the sync under way takes. */
 export interface WritebackQueue {
-  /** `written` starts at once: on a node short of processor time every turn of the event loop may take a second. */
-  notice(dir: string, name: string, change: "written" | "listed"): void;
+  notice(dir: string, name: string): void;
   close(): void;
 }
 
 /** A new file is noticed before its content is there: plugins write and close within this time. */
 export const SETTLE_MS = 5;
 /** What comes while the disk hangs is left to the sync. */
-const MOST_UNFINISHED = 1024;
+const MOST_PENDING = 1024;
+/**
+ * A disk that takes longer for a batch is slow, and writeback would keep it busy: plugins that remove a file wait until
+ * its writeback is done. So it pauses three times as long as it took. Files that are removed meanwhile are never written.
+ */
+const SLOW_MS = 25;
+const PAUSE_PER_WRITEBACK = 3;
+const LONGEST_PAUSE_MS = 1000;
 
 export function writebackQueue(
   /** A directory was noticed. */
   onDirectory: () => void,
   start: typeof startWriteback = startWriteback,
+  wait: typeof pause = pause,
 ): WritebackQueue {
   let pending = new Map<string, Set<string>>();
-  let unfinished = 0;
-  let settling: NodeJS.Timeout | undefined;
+  let size = 0;
+  let isRunning = false;
 
-  function flush(): void {
-    clearTimeout(settling);
-    settling = undefined;
-    const batch = pending;
-    pending = new Map();
-    for (const [dir, names] of batch) void finish(dir, names);
-  }
-
-  async function finish(dir: string, names: ReadonlySet<string>): Promise<void> {
-    const { hasDirectories } = await start(dir, names);
-    unfinished -= names.size;
-    if (hasDirectories) onDirectory();
+  async function run(): Promise<void> {
+    isRunning = true;
+    let pauseMs = SETTLE_MS;
+    while (size > 0) {
+      await wait(pauseMs);
+      const startedAt = performance.now();
+      const batch = pending;
+      pending = new Map();
+      size = 0;
+      const started = await Promise.all([...batch].map(([dir, names]) => start(dir, names)));
+      if (started.some(({ hasDirectories }) => hasDirectories)) onDirectory();
+      const tookMs = performance.now() - startedAt;
+      pauseMs = tookMs < SLOW_MS ? SETTLE_MS : Math.min(tookMs * PAUSE_PER_WRITEBACK, LONGEST_PAUSE_MS);
+    }
+    isRunning = false;
   }
 
   return {
-    notice: (dir, name, change) => {
+    notice: (dir, name) => {
       const names = pending.get(dir) ?? new Set();
-      if (!names.has(name)) {
-        if (unfinished === MOST_UNFINISHED) return;
-        pending.set(dir, names.add(name));
-        unfinished += 1;
-      }
-      if (change === "written") flush();
-      else settling ??= setTimeout(flush, SETTLE_MS).unref();
+      if (size === MOST_PENDING || names.has(name)) return;
+      pending.set(dir, names.add(name));
+      size += 1;
+      if (!isRunning) void run();
     },
     close: () => {
-      clearTimeout(settling);
       pending = new Map();
+      size = 0;
     },
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../lab/poll.ts";
 import { writebackQueue } from "../../src/keeper/writeback-queue.ts";
@@ -29,30 +30,41 @@ describe("writebackQueue", () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
 
-    for (const name of ["a", "a", "b"]) queue.notice("/results", name, "listed");
+    for (const name of ["a", "a", "b"]) queue.notice("/results", name);
     await hasStarted(1);
-    queue.notice("/results", "a", "listed");
-    queue.notice("/networks", "c", "listed");
+    queue.notice("/results", "a");
+    queue.notice("/networks", "c");
     first.resolve();
     await hasStarted(3);
 
     expect(started).toEqual([["/results/a", "/results/b"], ["/results/a"], ["/networks/c"]]);
   });
 
-  test("starts a file at once when content was written to it, though another start gets no answer", () => {
-    const { queue, started } = recordingQueue(new Promise(() => undefined));
+  test("pauses three times as long as the disk took for a batch", async () => {
+    const waits: number[] = [];
+    const slowMs = 50;
+    const queue = writebackQueue(
+      () => undefined,
+      async () => {
+        if (waits.length === 1) queue.notice("/results", "second");
+        await sleep(slowMs);
+        return { hasDirectories: false };
+      },
+      async (milliseconds) => {
+        waits.push(milliseconds);
+      },
+    );
 
-    queue.notice("/results", "hangs", "written");
-    queue.notice("/results", "a", "listed");
-    queue.notice("/results", "a", "written");
+    queue.notice("/results", "first");
+    await until("the second batch", GUARD_MS, () => waits.length === 2 || undefined);
 
-    expect(started).toEqual([["/results/hangs"], ["/results/a"]]);
+    expect(waits[1]).toBeGreaterThanOrEqual(3 * (slowMs - 1));
   });
 
   test("reports that a directory was among them", async () => {
     const { queue, directories } = recordingQueue(Promise.resolve());
 
-    queue.notice("/networks", "directory", "listed");
+    queue.notice("/networks", "directory");
 
     await until("it is reported", GUARD_MS, () => directories() === 1 || undefined);
   });
@@ -60,13 +72,13 @@ describe("writebackQueue", () => {
   test("holds no more than it has to while the disk hangs", async () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
-    queue.notice("/results", "first", "listed");
+    queue.notice("/results", "first");
     await hasStarted(1);
 
-    for (let count = 0; count < 5000; count++) queue.notice("/results", `${count}`, "listed");
+    for (let count = 0; count < 5000; count++) queue.notice("/results", `${count}`);
     first.resolve();
     await hasStarted(2);
 
-    expect(started[1]).toHaveLength(1023);
+    expect(started[1]).toHaveLength(1024);
   });
 });
