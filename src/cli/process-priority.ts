@@ -16,6 +16,6 @@ export function raisePriority(command: string | undefined): void {
   try {
     setPriority(nice);
   } catch {
-    // It works as well, later.
+    // Files are synced with the default priority.
   }
 }
