@@ -24,6 +24,7 @@ import { publishRuns } from "./journal-runs.ts";
 import { openPace, type Pace } from "./pace.ts";
 import type { AgentPolicy, ClassMode } from "./policy/agent-policy.ts";
 import { keepQuarantineRetention } from "./quarantine-retention.ts";
+import { afterFailedScan } from "./state-changes.ts";
 import type { Store } from "./store.ts";
 import { keepTimeline } from "./timeline-file.ts";
 import type { Hint } from "./triggers/trigger.ts";
@@ -202,10 +203,7 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
       if (hinted) pace.dueAt(performance.now() + SECOND_GLANCE_MS);
     } catch (thrown) {
       pace.failed();
-      store.update((state) => ({
-        ...state,
-        totals: { ...state.totals, scansFailed: state.totals.scansFailed + 1 },
-      }));
+      store.update((state) => afterFailedScan(state, new Date()));
       store.publish({ kind: "scan-failed", reason: describeError(thrown) });
     }
   }

@@ -8,7 +8,6 @@ export function initialState(node: string, version: string, timeline: readonly T
     startedAt: new Date(),
     sightings: [],
     heals: [],
-    runs: [],
     totals: {
       heals: new Map(),
       refusals: new Map(),

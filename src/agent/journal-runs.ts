@@ -7,11 +7,13 @@ import type { Store } from "./store.ts";
 
 /** The end of the journal is enough for the runs that a page shows. */
 const TAIL_BYTES = 256 * 1024;
+/** The version of a journal that is not there: unghost has changed nothing yet. */
+const NO_JOURNAL = "none";
 
 /** Publishes the last runs on this node, also those of the command line and the boot hook, whenever the journal changed. */
 export function publishRuns(store: Store, stateDir: string, onProblem: (error: unknown) => void): () => void {
   const { journal } = stateDirLayout(stateDir);
-  let published = "";
+  let published: string | undefined;
   let reading: Promise<void> | undefined;
 
   async function refresh(): Promise<void> {
@@ -33,7 +35,7 @@ export function publishRuns(store: Store, stateDir: string, onProblem: (error: u
 }
 
 /** Undefined while it is as it was. */
-async function readTail(path: string, known: string) {
+async function readTail(path: string, known: string | undefined) {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
@@ -49,7 +51,7 @@ async function readTail(path: string, known: string) {
       await file.close();
     }
   } catch (thrown) {
-    if (errorCode(thrown) === "ENOENT") return undefined;
+    if (errorCode(thrown) === "ENOENT") return known === NO_JOURNAL ? undefined : { version: NO_JOURNAL, lines: [] };
     throw thrown;
   }
 }

@@ -41,7 +41,12 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
         crashRestarts: totals.crashRestarts + growth.crashRestarts,
         kernelStalls: totals.kernelStalls + growth.kernelStalls,
       },
-      timeline: addToTimeline(state.timeline, { at: now.wallClock, ghosts: report.findings.length, ...growth }),
+      timeline: addToTimeline(state.timeline, {
+        at: now.wallClock,
+        ghosts: ghostsKnown(report),
+        ...growth,
+        ...(state.scan === undefined ? {} : { sinceLastScanMs: now.ms - state.scan.endedAtMs }),
+      }),
     },
     events: [
       { kind: "scanned", seconds },
@@ -50,6 +55,21 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
       ...gone.map((sighting) => ({ kind: "gone", sighting }) as const),
       ...(isBlocked(report) && !isBlocked(state.scan?.report) ? [{ kind: "degraded", report } as const] : []),
     ],
+  };
+}
+
+/** A scan that could neither find a ghost nor rule one out knows no number. */
+function ghostsKnown({ verdict, findings }: NodeReport): number | undefined {
+  return verdict === "unknown" && findings.length === 0 ? undefined : findings.length;
+}
+
+/** It threw: what the node is like in this minute is unknown, unless another scan of the minute ends. */
+export function afterFailedScan(state: AgentState, at: Date): AgentState {
+  const { totals, timeline } = state;
+  return {
+    ...state,
+    totals: { ...totals, scansFailed: totals.scansFailed + 1 },
+    timeline: addToTimeline(timeline, { at, ghosts: undefined }),
   };
 }
 

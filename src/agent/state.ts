@@ -16,8 +16,8 @@ export interface AgentState {
   readonly sightings: readonly Sighting[];
   /** The last healing actions, newest first; bounded. */
   readonly heals: readonly HealRecord[];
-  /** The last runs in the journal, newest first: also those of the command line and the boot hook. */
-  readonly runs: readonly HealRun[];
+  /** The last runs in the journal, newest first: also those of the command line and the boot hook. Missing until it was read. */
+  readonly runs?: readonly HealRun[];
   readonly totals: Totals;
   readonly breaker: BreakerState;
   /** One point a minute for the last 24 hours, oldest first. */
@@ -157,7 +157,10 @@ export interface PauseReason {
 export interface TimelinePoint {
   /** Start of its minute, Unix seconds. */
   readonly minute: number;
+  /** The most at one time; 0 and without meaning where it is unknown. */
   readonly ghosts: number;
+  /** No scan of this minute could determine the ghosts of the node. */
+  readonly unknown?: true;
   readonly healed: number;
   readonly failed: number;
   readonly crashRestarts: number;

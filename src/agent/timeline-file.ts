@@ -16,6 +16,7 @@ const TimelineFile = v.object({
     v.object({
       minute: count,
       ghosts: count,
+      unknown: v.exactOptional(v.literal(true)),
       healed: count,
       failed: count,
       crashRestarts: count,

@@ -28,7 +28,8 @@ export function pointsOf(runs: readonly TimelineRun[]): readonly TimelinePoint[]
 /** Events belong to their own minute: a stretch is without. */
 function goesOn(run: TimelineRun, point: TimelinePoint): boolean {
   const end = run.minute + minutesOf(run) * MINUTE_S;
-  return point.minute === end && point.ghosts === run.ghosts && isUneventful(run) && isUneventful(point);
+  const isAlike = point.ghosts === run.ghosts && point.unknown === run.unknown;
+  return point.minute === end && isAlike && isUneventful(run) && isUneventful(point);
 }
 
 function minutesOf({ minutes = 1 }: TimelineRun): number {

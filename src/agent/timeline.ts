@@ -3,16 +3,19 @@ import type { TimelinePoint } from "./state.ts";
 /** What one moment adds to its minute. */
 export interface TimelineEntry {
   readonly at: Date;
-  readonly ghosts: number;
+  /** Undefined where a scan could not determine it. */
+  readonly ghosts: number | undefined;
   readonly healed?: number;
   readonly failed?: number;
   readonly crashRestarts?: number;
   readonly kernelStalls?: number;
+  /** Since the agent's last scan ended, on a clock that no one sets. */
+  readonly sinceLastScanMs?: number;
 }
 
 /** A day of minutes. */
 export const MOST_POINTS = 24 * 60;
-/** Scans are about a minute apart: between two of them nothing has changed. In a longer gap the agent did not run. */
+/** The agent was restarted, or scans are about a minute apart. In a longer gap it did not run, unless its own clock proves it. */
 const LONGEST_FILL_MINUTES = 5;
 
 /** Adds to the minute's point, and fills the minutes without a scan since the last one. */
@@ -24,26 +27,33 @@ export function addToTimeline(timeline: readonly TimelinePoint[], entry: Timelin
     return isSame(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
   }
   // After a step of the clock to the past, points of the future would stay at the end forever.
-  const past = timeline.filter((point) => point.minute < minute);
-  const fresh = mergedWith(emptyPoint(minute), entry);
-  return [...past, ...filled(past.at(-1), minute), fresh].slice(-MOST_POINTS);
+  const past = timeline.filter((point) => point.minute < minute && point.minute > minute - MOST_POINTS * 60);
+  const fresh = mergedWith({ ...emptyPoint(minute), unknown: true }, entry);
+  return [...past, ...filled(past.at(-1), minute, entry), fresh];
 }
 
-function filled(last: TimelinePoint | undefined, minute: number): readonly TimelinePoint[] {
+function filled(
+  last: TimelinePoint | undefined,
+  minute: number,
+  { sinceLastScanMs = 0 }: TimelineEntry,
+): readonly TimelinePoint[] {
   if (last === undefined) return [];
   const missing = (minute - last.minute) / 60 - 1;
-  if (missing > LONGEST_FILL_MINUTES) return [];
+  if (missing > Math.max(LONGEST_FILL_MINUTES, sinceLastScanMs / 60_000)) return [];
   return Array.from({ length: missing }, (_, index) => ({
     ...emptyPoint(last.minute + (index + 1) * 60),
     ghosts: last.ghosts,
+    ...(last.unknown === true ? { unknown: true as const } : {}),
   }));
 }
 
 /** The most ghosts at a time are what the minute is remembered by: what came and was healed within it was there. */
 function mergedWith(point: TimelinePoint, entry: TimelineEntry): TimelinePoint {
+  const isUnknown = point.unknown === true && entry.ghosts === undefined;
   return {
     minute: point.minute,
-    ghosts: Math.max(point.ghosts, entry.ghosts),
+    ghosts: Math.max(point.ghosts, entry.ghosts ?? 0),
+    ...(isUnknown ? { unknown: true } : {}),
     healed: point.healed + (entry.healed ?? 0),
     failed: point.failed + (entry.failed ?? 0),
     crashRestarts: point.crashRestarts + (entry.crashRestarts ?? 0),
@@ -54,6 +64,7 @@ function mergedWith(point: TimelinePoint, entry: TimelineEntry): TimelinePoint {
 function isSame(one: TimelinePoint, other: TimelinePoint): boolean {
   return (
     one.ghosts === other.ghosts &&
+    one.unknown === other.unknown &&
     one.healed === other.healed &&
     one.failed === other.failed &&
     one.crashRestarts === other.crashRestarts &&

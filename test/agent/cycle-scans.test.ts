@@ -109,6 +109,17 @@ describe("a change of the verdict", () => {
     ]);
   });
 
+  test("to unknown leaves the ghosts of the minute unknown, not 0", async () => {
+    const agent = actingAgent();
+    agent.sources = { cri: failed("the runtime does not answer", "Restart containerd.") };
+    await agent.round();
+    expect(agent.state().timeline.at(-1)).toMatchObject({ unknown: true });
+
+    agent.sources = {};
+    await agent.round();
+    expect(agent.state().timeline.at(-1)).not.toHaveProperty("unknown");
+  });
+
   test("is not what a healthy node starts with", async () => {
     const agent = actingAgent();
     await agent.round();

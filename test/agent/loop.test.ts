@@ -5,7 +5,7 @@ import type { AgentEvent } from "../../src/agent/state.ts";
 import { openStore } from "../../src/agent/store.ts";
 import { freshState } from "./metrics/agent-state.ts";
 
-/** A pace that never waits, and notes what it is calls. */
+/** A pace that never waits, and notes its calls. */
 function noted(hinted: boolean): { readonly pace: Pace; readonly calls: string[] } {
   const calls: string[] = [];
   const pace: Pace = {
@@ -33,7 +33,7 @@ async function cycles(count: number, work: () => void, hinted = false) {
     work();
   };
   await runLoop({ pace, store, cycle, stop: stop.signal });
-  return { calls, events, totals: store.state().totals };
+  return { calls, events, ...store.state() };
 }
 
 describe("the loop", () => {
@@ -43,8 +43,8 @@ describe("the loop", () => {
     expect(calls).toEqual(["scanned", "scanned", "scanned"]);
   });
 
-  test("a cycle that throws is calls and counted, and the next one comes", async () => {
-    const { calls, events, totals } = await cycles(2, () => {
+  test("a cycle that throws is counted, leaves its minute unknown, and the next one comes", async () => {
+    const { calls, events, totals, timeline } = await cycles(2, () => {
       throw new Error("no snapshot");
     });
 
@@ -54,6 +54,7 @@ describe("the loop", () => {
       { kind: "scan-failed", reason: "no snapshot" },
     ]);
     expect(totals.scansFailed).toBe(2);
+    expect(timeline.at(-1)).toMatchObject({ unknown: true });
   });
 
   test("what a hint led to is scanned a second time: it may still be in flight", async () => {

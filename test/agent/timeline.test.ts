@@ -43,6 +43,28 @@ describe("timeline", () => {
     ]);
   });
 
+  test("a scan that could not determine the ghosts adds no zero", () => {
+    const blind = addToTimeline([], { at: at(0), ghosts: undefined });
+    const filled = addToTimeline(blind, { at: at(2), ghosts: undefined, kernelStalls: 1 });
+    const seen = addToTimeline(filled, { at: at(2.5), ghosts: 0 });
+
+    expect(filled.map(({ unknown }) => unknown)).toEqual([true, true, true]);
+    expect(seen.map(({ unknown }) => unknown)).toEqual([true, true, undefined]);
+    expect(addToTimeline(seen, { at: at(2.7), ghosts: undefined })).toBe(seen);
+  });
+
+  test("minutes are filled however far apart the agent's own clock proves its scans", () => {
+    const first = addToTimeline([], { at: at(0), ghosts: 2 });
+
+    expect(addToTimeline(first, { at: at(30), ghosts: 2, sinceLastScanMs: 30 * 60_000 })).toHaveLength(31);
+    expect(addToTimeline(first, { at: at(30), ghosts: 2, sinceLastScanMs: 3 * 60_000 })).toHaveLength(2);
+  });
+
+  test("holds the last 24 hours, also with gaps", () => {
+    expect(ghostsAt([0, 600, MOST_POINTS - 1]).map(({ ghosts }) => ghosts)).toEqual([0, 600, MOST_POINTS - 1]);
+    expect(ghostsAt([0, 600, MOST_POINTS]).map(({ ghosts }) => ghosts)).toEqual([600, MOST_POINTS]);
+  });
+
   test("holds a day and no more", () => {
     const timeline = ghostsAt(Array.from({ length: MOST_POINTS + 100 }, (_, minute) => minute));
 

@@ -16,7 +16,15 @@ import {
   point,
   sighting,
 } from "../agent/page/agent-states.ts";
-import { documentBytes, inaccessible, markDocument, openBrowser, type Visit, visit } from "../agent/page/browser.ts";
+import {
+  cutOff,
+  documentBytes,
+  inaccessible,
+  markDocument,
+  openBrowser,
+  type Visit,
+  visit,
+} from "../agent/page/browser.ts";
 
 const found = await ensureChromium();
 const skipped = found.available ? "" : ` (skipped: ${found.reason})`;
@@ -185,6 +193,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
 
   const troubled = scanOf({
     report: {
+      observedAt: new Date().toISOString(),
       verdict: "unknown",
       runtime: {
         name: "containerd",
@@ -196,6 +205,8 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     },
   });
   const pauseReason = { reason: "paused", message: "The node is annotated." } as const;
+  const { runs: _notRead, ...unread } = healthyState({ pauseReason, configProblem: "line 3: no such key." });
+  const blind: AgentState = { ...unread, scan: troubled };
   const rich = {
     runs: [
       healRun(),
@@ -213,7 +224,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     ["40-ghosts", ghostState(forty, rich)],
     ["healing", ghostState(healing, { timeline: [point(Math.floor(Date.now() / 60_000) * 60, { ghosts: 3 })] })],
     ["given-up", ghostState([sighting({ standing: GIVEN_UP })], rich)],
-    ["blind", healthyState({ scan: troubled, pauseReason, configProblem: "line 3: no such key." })],
+    ["blind", blind],
   ];
   const themes: readonly (readonly [string, BrowserContextOptions])[] = [
     ["in light", { colorScheme: "light" }],
@@ -234,5 +245,36 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     }
     expect(await inaccessible(page)).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  });
+
+  test.each(moods)("cuts nothing off on a phone when %s", async (_mood, state) => {
+    const { address } = await serve(state);
+    const { page } = await visited(address, { isMobile: true, viewport: { width: 320, height: 740 } });
+    await page.getByText("Hour by hour").waitFor();
+    const openAll = "document.querySelectorAll('details:not([open]) > summary').forEach((summary) => summary.click())";
+    await page.evaluate(openAll);
+    await page.locator(".hours > :not(summary)").first().waitFor();
+    await page.evaluate(openAll);
+
+    for (const width of [320, 360, 390]) {
+      await page.setViewportSize({ width, height: 740 });
+      expect(await cutOff(page), `${width} px`).toEqual([]);
+    }
+  });
+
+  test("a blind node has no numbers, no ghosts ruled out and an unknown day", async () => {
+    const { address } = await serve(blind);
+    const { page } = await visited(address);
+    await page.getByText("Hour by hour").click();
+
+    await page.getByText("The last 24 hours: ghosts unknown.").waitFor();
+    expect(await page.locator("dl.numbers dd").allInnerTexts()).toEqual([
+      "–",
+      "–",
+      "–",
+      expect.stringContaining("ago"),
+    ]);
+    expect(await page.locator(".hours dd").allInnerTexts()).toEqual([expect.stringMatching(/^unknown for 2[34]h/)]);
+    expect(await page.locator("main").innerText()).not.toMatch(/no ghosts|not changed/i);
   });
 });

@@ -18,7 +18,7 @@ export function stateJson(state: AgentState): string {
   return JSON.stringify(shown, (_key, value: unknown) => (value instanceof Map ? Object.fromEntries(value) : value));
 }
 
-function wordsFor({ sightings, heals, runs }: AgentState): Readonly<Record<string, ClassWords>> {
+function wordsFor({ sightings, heals, runs = [] }: AgentState): Readonly<Record<string, ClassWords>> {
   const healed = [...heals, ...runs.flatMap(({ items }) => items)];
   const ids = new Set([...sightings.map(({ finding }) => finding.class), ...healed.map((one) => one.class)]);
   return Object.fromEntries(

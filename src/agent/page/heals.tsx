@@ -10,12 +10,16 @@ const ITEMS_AT_ONCE = 5;
 const STARTED_BY = { cli: "unghost heal", agent: "the agent", boot: "the boot hook" } as const;
 
 /** What the journal of the node has: by the agent, the command line and the boot hook. */
-export function Heals({ runs }: { readonly runs: readonly WireRun[] }) {
+export function Heals({ runs }: { readonly runs: readonly WireRun[] | undefined }) {
   return (
     <section aria-labelledby="heals">
       <h2 id="heals">Last heals</h2>
-      {runs.length === 0 ? (
-        <p class="quiet">unghost has not changed anything on this node.</p>
+      {runs === undefined || runs.length === 0 ? (
+        <p class="quiet">
+          {runs === undefined
+            ? "Unknown: the agent has not read the journal."
+            : "unghost has not changed anything on this node."}
+        </p>
       ) : (
         <More items={runs} step={RUNS_AT_ONCE} name="runs">
           {(shown) => (

@@ -2,7 +2,8 @@ import { useMemo, useState } from "preact/hooks";
 import type { TimelinePoint } from "../state.ts";
 import { pointsOf, type TimelineRun } from "../timeline-runs.ts";
 import { Fold } from "./fold.tsx";
-import { dayInWords, eventfulHours, minuteInWords } from "./timeline.ts";
+import { live } from "./live.ts";
+import { dayInWords, hourLines, minuteInWords } from "./timeline.ts";
 import { TimelineChart } from "./timeline-chart.tsx";
 
 const TIME = new Intl.DateTimeFormat(undefined, {
@@ -16,7 +17,7 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
   const points = useMemo(() => pointsOf(runs), [runs]);
   const [pointed, setPointed] = useState<number | undefined>(undefined);
   const at = points.find(({ minute }) => minute === pointed);
-  const words = `The last 24 hours: ${dayInWords(points)}.`;
+  const words = `The last 24 hours: ${dayInWords(points, live().nodeClock / 1000)}.`;
   return (
     <section aria-labelledby="timeline">
       <h2 id="timeline">Last 24 hours</h2>
@@ -32,32 +33,16 @@ export function Timeline({ runs }: { readonly runs: readonly TimelineRun[] }) {
 }
 
 function Hours({ points }: { readonly points: readonly TimelinePoint[] }) {
-  const hours = eventfulHours(points);
+  const hours = hourLines(points, live().nodeClock / 1000);
   if (hours.length === 0) return <p class="quiet">No ghosts, heals or restarts in the last 24 hours.</p>;
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Hour from</th>
-          <th scope="col">Ghosts</th>
-          <th scope="col">Healed</th>
-          <th scope="col">Failed</th>
-          <th scope="col">Restarts</th>
-          <th scope="col">Stalls</th>
-        </tr>
-      </thead>
-      <tbody>
-        {hours.map((hour) => (
-          <tr key={hour.start}>
-            <th scope="row">{TIME.format(hour.start * 1000)}</th>
-            <td>{hour.mostGhosts}</td>
-            <td>{hour.healed}</td>
-            <td>{hour.failed}</td>
-            <td>{hour.crashRestarts}</td>
-            <td>{hour.kernelStalls}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <dl>
+      {hours.map(({ start, words }) => (
+        <div key={start}>
+          <dt>{TIME.format(start * 1000)}</dt>
+          <dd>{words}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -1,8 +1,10 @@
+import { durationInWords } from "../../snapshot/duration-words.ts";
 import type { TimelinePoint } from "../state.ts";
 import { count } from "./words.ts";
 
 const MINUTE_S = 60;
-export const DAY_S = 24 * 3600;
+const HOUR_S = 3600;
+export const DAY_S = 24 * HOUR_S;
 
 /** Events that are drawn as marks under the curve of ghosts, in lanes from the top. */
 export const LANES = [
@@ -31,13 +33,13 @@ export function chartOf(points: readonly TimelinePoint[]): Chart {
   const lanes = LANES.map((_lane, index) => -(index + 1) * LANE_HEIGHT * top);
   const slots = [
     ...points.flatMap((point, index) => [...gapBefore(points[index - 1], point), { ...point, isGap: false }]),
-    ...points.slice(-1).map(({ minute, ghosts }) => ({ ...NOTHING, minute: minute + MINUTE_S, ghosts, isGap: false })),
+    ...points.slice(-1).map((last) => ({ ...last, ...NO_EVENTS, minute: last.minute + MINUTE_S, isGap: false })),
   ];
   return {
     top,
     lanes,
     minutes: slots.map(({ minute }) => minute),
-    ghosts: slots.map(({ ghosts, isGap }) => (isGap ? null : ghosts)),
+    ghosts: slots.map(({ ghosts, unknown, isGap }) => (isGap || unknown === true ? null : ghosts)),
     marks: LANES.map(({ key }, index) => slots.map((slot) => (slot[key] > 0 ? (lanes[index] ?? null) : null))),
   };
 }
@@ -45,50 +47,55 @@ export function chartOf(points: readonly TimelinePoint[]): Chart {
 /** While the agent was away nothing is known: the curve ends, and starts again. */
 function gapBefore(before: TimelinePoint | undefined, point: TimelinePoint): readonly Slot[] {
   if (before === undefined || point.minute - before.minute <= MINUTE_S) return [];
-  return [{ ...NOTHING, minute: before.minute + MINUTE_S, isGap: true }];
+  return [{ ...NO_EVENTS, ghosts: 0, minute: before.minute + MINUTE_S, isGap: true }];
 }
 
 interface Slot extends TimelinePoint {
   readonly isGap: boolean;
 }
 
-const NOTHING = { ghosts: 0, healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0 };
+const NO_EVENTS = { healed: 0, failed: 0, crashRestarts: 0, kernelStalls: 0 };
 
-export interface Sum {
+/** What is known of some minutes in a row. */
+interface Summary {
   readonly mostGhosts: number;
   readonly healed: number;
   readonly failed: number;
   readonly crashRestarts: number;
   readonly kernelStalls: number;
+  readonly knownMinutes: number;
+  /** Of the whole stretch: the agent did not run, or its scans could not determine the ghosts. */
+  readonly unknownMinutes: number;
 }
 
-export interface Hour extends Sum {
-  /** Its start, Unix seconds. */
-  readonly start: number;
-}
-
-function sumOf(points: readonly TimelinePoint[]): Sum {
-  const total = (key: keyof TimelinePoint): number => points.reduce((sum, point) => sum + point[key], 0);
+function summaryOf(points: readonly TimelinePoint[], minutes: number): Summary {
+  const total = (key: (typeof LANES)[number]["key"]): number => points.reduce((sum, point) => sum + point[key], 0);
+  const known = points.filter(({ unknown }) => unknown !== true);
   return {
-    mostGhosts: Math.max(0, ...points.map(({ ghosts }) => ghosts)),
+    mostGhosts: Math.max(0, ...known.map(({ ghosts }) => ghosts)),
     healed: total("healed"),
     failed: total("failed"),
     crashRestarts: total("crashRestarts"),
     kernelStalls: total("kernelStalls"),
+    knownMinutes: known.length,
+    unknownMinutes: Math.max(0, minutes - known.length),
   };
 }
 
-/** Hours in which anything happened, newest first: the chart for those who do not see it. */
-export function eventfulHours(points: readonly TimelinePoint[]): readonly Hour[] {
-  const byHour = Map.groupBy(points, ({ minute }) => minute - (minute % 3600));
-  return [...byHour]
-    .map(([start, members]) => ({ start, ...sumOf(members) }))
-    .filter((hour) => Object.entries(hour).some(([key, value]) => key !== "start" && value > 0))
-    .toSorted((one, other) => other.start - one.start);
+/** Where knowledge can end at the earliest: the next scan is still to come, and is no gap. */
+function endOf(points: readonly TimelinePoint[], nowS: number): number {
+  const last = points.at(-1);
+  return last === undefined ? nowS : Math.min(nowS, last.minute + MINUTE_S);
 }
 
-export function dayInWords(points: readonly TimelinePoint[]): string {
-  const { mostGhosts, healed, failed, crashRestarts, kernelStalls } = sumOf(points);
+function wholeMinutes(fromS: number, untilS: number): number {
+  return Math.max(0, Math.floor((untilS - fromS) / MINUTE_S));
+}
+
+export function dayInWords(points: readonly TimelinePoint[], nowS: number): string {
+  const day = summaryOf(points, wholeMinutes(nowS - DAY_S, endOf(points, nowS)));
+  if (day.knownMinutes === 0) return ["ghosts unknown", ...eventsIn(day)].join(", ");
+  const { mostGhosts, healed, failed, crashRestarts, kernelStalls } = day;
   const events = [
     mostGhosts > 0 ? `at most ${count(mostGhosts, "ghost")} at once` : "no ghosts",
     `${healed} healed`,
@@ -96,16 +103,76 @@ export function dayInWords(points: readonly TimelinePoint[]): string {
     count(crashRestarts, "crash restart"),
     count(kernelStalls, "kernel stall"),
   ];
-  return events.join(", ");
+  return [events.join(", "), ...unknownIn(day)].join("; ");
 }
 
-export function minuteInWords({ ghosts, healed, failed, crashRestarts, kernelStalls }: TimelinePoint): string {
-  const events = [
-    ghosts > 0 ? count(ghosts, "ghost") : "no ghosts",
+export function minuteInWords(point: TimelinePoint): string {
+  const { ghosts, unknown } = point;
+  const standing = ghosts > 0 ? count(ghosts, "ghost") : "no ghosts";
+  return [unknown === true ? "ghosts unknown" : standing, ...eventsIn(point)].join(", ");
+}
+
+type Events = Pick<Summary, (typeof LANES)[number]["key"]>;
+
+function eventsIn({ healed, failed, crashRestarts, kernelStalls }: Events): readonly string[] {
+  return [
     ...(healed > 0 ? [`${healed} healed`] : []),
     ...(failed > 0 ? [count(failed, "failed heal")] : []),
     ...(crashRestarts > 0 ? [count(crashRestarts, "crash restart")] : []),
     ...(kernelStalls > 0 ? [count(kernelStalls, "kernel stall")] : []),
   ];
-  return events.join(", ");
+}
+
+function unknownIn({ unknownMinutes }: Summary): readonly string[] {
+  return unknownMinutes === 0 ? [] : [`unknown for ${durationInWords(unknownMinutes * MINUTE_S)}`];
+}
+
+/** One line of the day: an hour in which something happened, or hours of which nothing is known. */
+export interface HourLine {
+  /** Its start, Unix seconds. */
+  readonly start: number;
+  readonly words: string;
+}
+
+/** The chart for those who do not see it, newest first. Hours without a line were scanned, and nothing happened. */
+export function hourLines(points: readonly TimelinePoint[], nowS: number): readonly HourLine[] {
+  const byHour = Map.groupBy(points, ({ minute }) => minute - (minute % HOUR_S));
+  const first = nowS - DAY_S - ((nowS - DAY_S) % HOUR_S);
+  const end = endOf(points, nowS);
+  const hours = Array.from({ length: Math.ceil((nowS - first) / HOUR_S) }, (_, index) => {
+    const start = first + index * HOUR_S;
+    const minutes = wholeMinutes(Math.max(start, nowS - DAY_S), Math.min(start + HOUR_S, end));
+    return { start, ...summaryOf(byHour.get(start) ?? [], minutes) };
+  });
+  return joined(hours)
+    .flatMap(({ start, ...hour }) => {
+      const words = hourInWords(hour);
+      return words === "" ? [] : [{ start, words }];
+    })
+    .toReversed();
+}
+
+interface Hours extends Summary {
+  readonly start: number;
+}
+
+/** Hours of which nothing at all is known are one stretch. */
+function joined(hours: readonly Hours[]): readonly Hours[] {
+  const stretches: Hours[] = [];
+  for (const hour of hours) {
+    const last = stretches.at(-1);
+    if (last === undefined || !isBlank(last) || !isBlank(hour)) stretches.push(hour);
+    else stretches[stretches.length - 1] = { ...last, unknownMinutes: last.unknownMinutes + hour.unknownMinutes };
+  }
+  return stretches;
+}
+
+function isBlank(hour: Summary): boolean {
+  return hour.knownMinutes === 0 && eventsIn(hour).length === 0;
+}
+
+function hourInWords(hour: Omit<Hours, "start">): string {
+  const ghosts = hour.mostGhosts > 0 ? [`at most ${count(hour.mostGhosts, "ghost")} at once`] : [];
+  const happened = [...ghosts, ...eventsIn(hour)];
+  return [...(happened.length === 0 ? [] : [happened.join(", ")]), ...unknownIn(hour)].join("; ");
 }

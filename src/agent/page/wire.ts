@@ -18,7 +18,7 @@ export type WireState = Omit<Wire<AgentState>, "timeline"> & {
   readonly classWords: Readonly<Record<string, ClassWords>>;
 };
 export type WireSighting = WireState["sightings"][number];
-export type WireRun = WireState["runs"][number];
+export type WireRun = NonNullable<WireState["runs"]>[number];
 export type WireReport = NonNullable<WireState["scan"]>["report"];
 export type WireCounts = NonNullable<WireState["scan"]>["counts"];
 

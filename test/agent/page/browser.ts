@@ -67,6 +67,14 @@ export async function inaccessible(page: Page): Promise<readonly string[]> {
   )`);
 }
 
+/** Elements whose content is wider than they are, or that end beyond the right edge. */
+export async function cutOff(page: Page): Promise<readonly string[]> {
+  return page.evaluate(`[...document.querySelectorAll("body *:not(.hidden, .hidden *, .u-wrap *)")]
+    .filter((element) => element.getBoundingClientRect().right > innerWidth ||
+      (getComputedStyle(element).display !== "inline" && element.scrollWidth > element.clientWidth + 1))
+    .map((element) => [element.tagName, element.className, element.innerText].join(" "))`);
+}
+
 /** A mark that is gone once the document was loaded again. */
 export async function markDocument(page: Page): Promise<() => Promise<boolean>> {
   await page.evaluate("globalThis.stillTheSame = true");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chartOf, dayInWords, eventfulHours, LANES, minuteInWords } from "../../../src/agent/page/timeline.ts";
+import { chartOf, DAY_S, dayInWords, hourLines, LANES, minuteInWords } from "../../../src/agent/page/timeline.ts";
 import { pointsOf, runsOf } from "../../../src/agent/timeline-runs.ts";
 import { eventfulDay, point } from "./agent-states.ts";
 
@@ -11,16 +11,20 @@ describe("the day in stretches", () => {
   const rarely = fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, few);
   const happened = fc.record({
     ghosts: few,
+    unknown: fc.constantFrom({}, { unknown: true as const }),
     healed: rarely,
     failed: rarely,
     crashRestarts: rarely,
     kernelStalls: rarely,
   });
+  type Happened = typeof happened extends fc.Arbitrary<infer Value> ? Value : never;
+  const pointWith = (minute: number, { unknown = {}, ...events }: Partial<Happened> = {}) =>
+    point(minute, { ...events, ...unknown });
   const minutes = fc.uniqueArray(fc.integer({ min: 0, max: 200 }), { maxLength: 100 });
   const timeline = minutes.chain((when) =>
     fc
       .array(happened, { minLength: when.length, maxLength: when.length })
-      .map((events) => when.toSorted((a, b) => a - b).map((minute, index) => point(minute * 60, events[index]))),
+      .map((events) => when.toSorted((a, b) => a - b).map((minute, index) => pointWith(minute * 60, events[index]))),
   );
 
   test("gives every minute back as it was", () => {
@@ -55,6 +59,10 @@ describe("the chart", () => {
     ]);
   });
 
+  test("draws no ghosts and no zero where a scan could not determine them", () => {
+    expect(chartOf([point(0, { ghosts: 2 }), point(60, { unknown: true })]).ghosts).toEqual([2, null, null]);
+  });
+
   test("keeps the lanes of events below the curve and apart", () => {
     const { lanes, marks, top } = chartOf([point(0, { ghosts: 40, healed: 3 }), point(60, { kernelStalls: 1 })]);
 
@@ -77,31 +85,59 @@ describe("the chart", () => {
 
 describe("the chart for those who do not see it", () => {
   test("names the hours in which anything happened, newest first", () => {
-    const points = [
-      point(HOUR, { ghosts: 2 }),
-      point(HOUR + 60, { ghosts: 1, healed: 1 }),
-      point(HOUR + 3600),
-      point(HOUR + 7200, { crashRestarts: 1, kernelStalls: 2, failed: 1 }),
-    ];
+    const quiet = Array.from({ length: 1440 }, (_, index) => point(HOUR + index * 60));
+    const happened = new Map([
+      [0, { ghosts: 2 }],
+      [1, { ghosts: 1, healed: 1 }],
+      [120, { crashRestarts: 1, kernelStalls: 2, failed: 1 }],
+    ]);
+    const points = quiet.map((one, index) => ({ ...one, ...happened.get(index) }));
 
-    expect(eventfulHours(points)).toEqual([
-      { start: HOUR + 7200, mostGhosts: 0, healed: 0, failed: 1, crashRestarts: 1, kernelStalls: 2 },
-      { start: HOUR, mostGhosts: 2, healed: 1, failed: 0, crashRestarts: 0, kernelStalls: 0 },
+    expect(hourLines(points, HOUR + DAY_S)).toEqual([
+      { start: HOUR + 7200, words: "1 failed heal, 1 crash restart, 2 kernel stalls" },
+      { start: HOUR, words: "at most 2 ghosts at once, 1 healed" },
     ]);
   });
 
+  test("hours of which nothing is known are no hours without ghosts", () => {
+    const blind = Array.from({ length: 60 }, (_, index) => point(HOUR + index * 60, { unknown: true }));
+    const seen = [point(HOUR + 4 * 3600), point(HOUR + 4 * 3600 + 60, { healed: 1 })];
+
+    expect(hourLines([...blind, ...seen], HOUR + 4 * 3600 + 130)).toEqual([
+      { start: HOUR + 4 * 3600, words: "1 healed" },
+      { start: HOUR + 4 * 3600 - DAY_S, words: "unknown for 23h57m" },
+    ]);
+    expect(hourLines([], HOUR)).toEqual([{ start: HOUR - DAY_S, words: "unknown for 24h" }]);
+    expect(hourLines([point(HOUR + 1800)], HOUR + 1890)).toEqual([
+      { start: HOUR, words: "unknown for 30m" },
+      { start: HOUR - DAY_S, words: "unknown for 23h28m" },
+    ]);
+  });
+
+  const wholeDay = Array.from({ length: 1440 }, (_, index) => point(index * 60));
   test.each([
-    [[], "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls"],
+    ["a day without a point", [], "ghosts unknown"],
+    ["a blind day", wholeDay.map((one) => ({ ...one, unknown: true as const })), "ghosts unknown"],
+    ["a blind day with a stall", [point(0, { unknown: true, kernelStalls: 1 })], "ghosts unknown, 1 kernel stall"],
+    ["a scanned day", wholeDay, "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls"],
+    ["until the next scan", wholeDay.slice(0, -10), "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls"],
     [
-      [point(0, { ghosts: 1, healed: 2, failed: 1, crashRestarts: 1, kernelStalls: 1 })],
-      "at most 1 ghost at once, 2 healed, 1 failed heal, 1 crash restart, 1 kernel stall",
+      "a day of which the agent saw an hour",
+      wholeDay.slice(-60),
+      "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls; unknown for 23h",
     ],
-  ])("sums the day up in a sentence: %#", (points, sentence) => {
-    expect(dayInWords(points)).toBe(sentence);
+    [
+      "a minute with everything",
+      [point(86_340, { ghosts: 1, healed: 2, failed: 1, crashRestarts: 1, kernelStalls: 1 })],
+      "at most 1 ghost at once, 2 healed, 1 failed heal, 1 crash restart, 1 kernel stall; unknown for 23h59m",
+    ],
+  ])("sums the day up in a sentence: %s", (_name, points, sentence) => {
+    expect(dayInWords(points, DAY_S)).toBe(sentence);
   });
 
   test("names only what happened in a minute", () => {
     expect(minuteInWords(point(0))).toBe("no ghosts");
+    expect(minuteInWords(point(0, { unknown: true, crashRestarts: 1 }))).toBe("ghosts unknown, 1 crash restart");
     expect(minuteInWords(point(0, { ghosts: 1, failed: 2, kernelStalls: 1 }))).toBe(
       "1 ghost, 2 failed heals, 1 kernel stall",
     );
