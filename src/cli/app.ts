@@ -1,15 +1,7 @@
-import {
-  type Application,
-  ArgumentScannerError,
-  buildApplication,
-  formatMessageForArgumentScannerError,
-  type RouteMap,
-  run,
-  type StricliProcess,
-  text_en,
-} from "@stricli/core";
+import { type Application, buildApplication, run, type StricliProcess, text_en } from "@stricli/core";
 import { printable } from "../host/printable.ts";
-import { type Context, routesFor } from "./commands/index.ts";
+import { argumentMistake } from "./argument-mistake.ts";
+import { type Context, commandNamed, routesFor } from "./commands/index.ts";
 import { COMPLETE } from "./completion/scripts.ts";
 import { nearestOf } from "./config/suggest.ts";
 import { ExitCode } from "./exit-codes.ts";
@@ -20,12 +12,15 @@ import { SettingsError } from "./setting-values.ts";
 import { environmentName } from "./settings.ts";
 import { VERSION } from "./version.ts";
 
-function application(routes: RouteMap<Context>, verbose: boolean): Application<Context> {
+async function application(args: readonly string[]): Promise<Application<Context>> {
+  const routes = await routesFor(args);
+  const flags = Object.keys((await commandNamed(args[0] ?? ""))?.parameters.flags ?? {});
+  const verbose = asksFor(args, "-v", "--verbose");
   const text = {
     ...text_en,
     exceptionWhileRunningCommand: (thrown: unknown) => failureSentence(thrown, verbose),
     noCommandRegisteredForInput: ({ input }: { readonly input: string }) => noSuchCommand(input),
-    exceptionWhileParsingArguments: (thrown: unknown) => `unghost: ${printable(argumentMistake(thrown))}`,
+    exceptionWhileParsingArguments: (thrown: unknown) => `unghost: ${printable(argumentMistake(thrown, flags))}`,
   };
   return buildApplication(routes, {
     name: "unghost",
@@ -68,23 +63,11 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
     },
   };
   for (const warning of await unknownVariables(io.env)) io.stderr(`unghost: warning: ${warning}\n`);
-  const routes = await routesFor(args);
-  await run(application(routes, asksFor(args, "-v", "--verbose")), args, context);
+  await run(await application(args), args, context);
   if (decided !== undefined) return decided;
   const code = Number(world.exitCode ?? ExitCode.ok);
   // Below zero are stricli's own, for command lines that it could not make sense of.
   return code < 0 ? ExitCode.usage : code;
-}
-
-/** What is wrong with the command line. */
-function argumentMistake(thrown: unknown): string {
-  if (!(thrown instanceof ArgumentScannerError)) return thrown instanceof Error ? thrown.message : String(thrown);
-  const message = formatMessageForArgumentScannerError(thrown, {
-    FlagNotFoundError: ({ input, corrections: [nearest] }) =>
-      `unknown flag --${input}${nearest === undefined ? "" : `, did you mean --${nearest}?`}`,
-    AliasNotFoundError: ({ input }) => `unknown flag -${input}`,
-  });
-  return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
 /** The message of a command that threw: one sentence with the next step. The stack is for verbose output. */

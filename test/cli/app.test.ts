@@ -113,7 +113,13 @@ test.each([
   [["xyzzy"], 'unghost: there is no command "xyzzy". unghost help lists the commands.\n'],
   [["scan", "--outptu", "json"], "unghost: unknown flag --outptu, did you mean --output?\n"],
   [["scan", "-x"], "unghost: unknown flag -x\n"],
-  [["history", "--limit", "0"], 'unghost: failed to parse "0" for limit: "0" is not a whole number from 1 on\n'],
+  [["scan", "--miin-age", "3s"], "unghost: unknown flag --miin-age, did you mean --min-age?\n"],
+  [["heal", "--all_dead"], "unghost: unknown flag --all_dead, did you mean --all-dead?\n"],
+  [["scan", "--timeout"], "unghost: --timeout has no value: give one, or leave the flag out\n"],
+  [["scan", "--min-age", "--watch"], "unghost: --min-age has no value: give one, or leave the flag out\n"],
+  [["scan", "--no-kube=maybe"], 'unghost: --no-kube: expected true or false, got "maybe"\n'],
+  [["doctor", "here"], 'unghost: unexpected argument "here"\n'],
+  [["history", "--limit", "0"], 'unghost: --limit: "0" is not a whole number from 1 on\n'],
 ])("%j is answered with one sentence", async (args, sentence) => {
   expect((await cli(args)).stderr).toBe(sentence);
 });

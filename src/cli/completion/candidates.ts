@@ -7,9 +7,8 @@ import { holdsFiles } from "../../report/history.ts";
 import { naturalOrder } from "../../report/natural-order.ts";
 import { COMMAND_NAMES, commandNamed } from "../commands/index.ts";
 import { ExitCode } from "../exit-codes.ts";
-import { kebab } from "../help/render-help.ts";
 import type { Io } from "../io.ts";
-import { resolveSettings } from "../settings.ts";
+import { kebab, resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
 import { SHELLS } from "./scripts.ts";
 

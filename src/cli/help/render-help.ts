@@ -5,6 +5,7 @@ import { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { noSuchCommand } from "../no-such-command.ts";
 import { nodeFlags } from "../node-settings.ts";
+import { kebab } from "../settings.ts";
 import { COMMAND_NOTES } from "./command-notes.ts";
 
 const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;
@@ -75,10 +76,6 @@ interface FlagEntry {
   readonly label: string;
   readonly brief: string;
   readonly isCommon: boolean;
-}
-
-export function kebab(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 export function flagEntries({ parameters }: Command<Context>): readonly FlagEntry[] {
