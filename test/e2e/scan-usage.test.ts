@@ -18,7 +18,12 @@ function tempFile(name: string, content: string): string {
 describe("wrong usage ends with 64 and one sentence that names the place", () => {
   const CASES: [string, readonly string[], Record<string, string>, RegExp][] = [
     ["an unknown command", ["haunt"], {}, /haunt/],
-    ["an unknown flag", ["scan", "--miin-age", "3s"], {}, /^unghost: unknown flag --miin-age, did you mean --min-age\?/],
+    [
+      "an unknown flag",
+      ["scan", "--miin-age", "3s"],
+      {},
+      /^unghost: unknown flag --miin-age, did you mean --min-age\?/,
+    ],
     ["a word too many", ["doctor", "here"], {}, /here/],
     ["a flag without its value", ["scan", "--timeout"], {}, /--timeout/],
     ["a bad duration", ["scan", "--timeout", "soon"], {}, /^unghost: --timeout: "soon" is not a duration: .*10m/],
