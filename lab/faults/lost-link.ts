@@ -11,12 +11,13 @@ export async function lostLink(node: LabNode, address: string): Promise<string> 
   const owner = unknownId();
   const { name, cniVersion, plugins } = bridgeNetwork();
   const chain = { name, cniVersion, plugins: [...plugins, { type: "bandwidth" }] };
-  const link = `bwp${createHash("sha512").update(`${name}${owner}`).digest("hex").slice(0, 12)}`;
-  await node.check(["ip", "link", "add", link, "type", "bridge"]);
+  const hash = createHash("sha512").update(`${name}${owner}`).digest("hex").slice(0, 12);
+  const link = `bwp${hash}`;
+  await node.check(["ip", "link", "add", link, "type", "veth", "peer", "name", `bwq${hash}`]);
   await writeOld(node, `/var/lib/cni/networks/${name}/${address}`, `${owner}\r\neth0`);
   const config = Buffer.from(JSON.stringify(chain)).toString("base64");
   const cached = { kind: "cniCacheV1", containerId: owner, config, ifName: "eth0", networkName: name };
-  const result = { cniVersion, dns: {} };
+  const result = { cniVersion, interfaces: [{ name: link }], dns: {} };
   await writeOld(node, `/var/lib/cni/results/${name}-${owner}-eth0`, JSON.stringify({ ...cached, result }));
   return link;
 }

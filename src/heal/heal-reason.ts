@@ -56,6 +56,14 @@ export type HealReason =
   | { readonly code: "daemon-still-silent"; readonly socket: string; readonly seconds: number }
   | { readonly code: "address-not-released"; readonly address: string; readonly why: string }
   | { readonly code: "del-undelivered"; readonly network: string; readonly failure: string }
+  | {
+      readonly code: "del-incomplete";
+      readonly network: string;
+      readonly plugins: readonly string[];
+      readonly failure: string;
+      /** Of the node, named by the cached result, and still there. */
+      readonly interfaces: readonly string[];
+    }
   | { readonly code: "unmount-failed"; readonly path: string; readonly error: string }
   | { readonly code: "unlink-failed"; readonly path: string; readonly error: string }
   | { readonly code: "sandbox-still-there"; readonly left: "listed" | "recorded" }
@@ -160,6 +168,12 @@ export function healReasonInWords(reason: HealReason): string {
       return `${reason.address} could not be released: ${reason.why}`;
     case "del-undelivered":
       return `DEL of ${reason.network} did not reach its plugin: ${reason.failure}`;
+    case "del-incomplete": {
+      const { interfaces, plugins } = reason;
+      const left =
+        interfaces.length === 0 ? "" : ` Still on the node: interface ${interfaces.join(", ")} (ip link delete NAME).`;
+      return `DEL of network ${reason.network} failed, so what its plugins (${plugins.join(", ")}) set up may remain: ${reason.failure}.${left}`;
+    }
     case "unmount-failed":
       return `${reason.path} could not be unmounted: umount ${reason.error}`;
     case "unlink-failed":

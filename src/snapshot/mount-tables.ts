@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { hostPath } from "../host/host-paths.ts";
 import { readProcFile, readProcLink } from "../host/proc-fs.ts";
 import { listDirectory } from "../host/safe-fs.ts";
@@ -77,8 +78,29 @@ function isEnding(dir: string): boolean {
   return stat.kind !== "content" || /\) [ZX] /.test(stat.text);
 }
 
+/** Whether a process has a directory of the node among its mounts, under whatever name. False where that cannot be read. */
+export function hasMountOf(root: string, pid: number, dir: string): boolean {
+  const onNode = mountsOf(root, 1)
+    .filter(({ point }) => contains(point, dir))
+    .reduce<Mount | undefined>((best, one) => (best && best.point.length > one.point.length ? best : one), undefined);
+  if (onNode === undefined) return false;
+  const inFileSystem = posix.join(onNode.root, posix.relative(onNode.point, dir));
+  return mountsOf(root, pid).some((one) => one.device === onNode.device && contains(one.root, inFileSystem));
+}
+
+function mountsOf(root: string, pid: number): readonly Mount[] {
+  const text = readProcFile(hostPath(root, `/proc/${pid}/mountinfo`), MOST_BYTES);
+  return text.kind === "content" ? mountsIn(text.text) : [];
+}
+
+function contains(dir: string, path: string): boolean {
+  return dir === "/" || path === dir || path.startsWith(`${dir}/`);
+}
+
+type Mount = Omit<MountEntry, "pid">;
+
 /** Lines of `/proc/<pid>/mountinfo`: `36 35 98:0 /root /point rw shared:1 - ext4 /dev/root rw`. */
-export function mountsIn(mountinfo: string): readonly Omit<MountEntry, "pid">[] {
+export function mountsIn(mountinfo: string): readonly Mount[] {
   return mountinfo.split("\n").flatMap((line) => {
     const [before = "", after = ""] = line.split(" - ", 2);
     const [, , device, root, point] = before.split(" ");

@@ -1,10 +1,12 @@
 import { lstatSync } from "node:fs";
+import { dirname, posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { readProcFile } from "../host/proc-fs.ts";
 import { type Source, valueOr } from "../host/source.ts";
 import { errorLabel } from "../host/system-error.ts";
 import { containerIdsOf } from "./cgroup-path.ts";
 import { type ContainerId, containerId } from "./ids.ts";
+import { hasMountOf } from "./mount-tables.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
 import { type ProcessTable, readProcessTable } from "./process-table.ts";
@@ -36,32 +38,44 @@ export async function readMultusDaemon(
   const { root, multus } = where;
   if (multus?.socket === undefined) return undefined;
   const state = await healthOf(resolveOnHost(root, multus.socket, "follow"));
-  const stat = daemonIn(root, valueOr(where.table, undefined)?.processes ?? []);
-  if (stat === undefined) return { socket: multus.socket, state };
+  const daemon = daemonIn(root, valueOr(where.table, undefined)?.processes ?? [], multus.socket);
+  if (daemon === undefined) return { socket: multus.socket, state };
+  const { stat } = daemon;
   const { pid, startedSecondsAfterBoot } = stat;
   const cpu = readCpuLimit(root, pid);
   const isStopped = stat.state === "T" || stat.state === "t";
   return {
     socket: multus.socket,
     state,
-    process: { pid, startedSecondsAfterBoot, isStopped, ...containerOf(root, stat, multus.socket) },
+    process: { pid, startedSecondsAfterBoot, isStopped, ...(daemon.holdsSocket ? containerOf(root, stat) : {}) },
     ...(cpu === undefined ? {} : { cpu }),
   };
 }
 
-/** The newest that root runs; it lives in a container, so neither its path nor its cgroup proves more. */
-function daemonIn(root: string, processes: readonly ProcessStat[]): ProcessStat | undefined {
-  return processes
-    .filter(({ comm, pid }) => comm === "multus-daemon" && isRoots(root, pid))
-    .toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot)[0];
+interface Daemon {
+  readonly stat: ProcessStat;
+  readonly holdsSocket: boolean;
 }
 
-/** Only of a process that holds the node's own multus socket: a name proves nothing. */
-function containerOf(root: string, stat: ProcessStat, socket: string): { readonly containerId?: ContainerId } {
-  const prover = processProver(root);
-  if (findMultusDaemons(root, [stat], prover, [socket]).length === 0) return {};
+/**
+ * The daemon of this node: it listens on the node's socket. Where none does, the newest that root runs with the socket's
+ * directory among its mounts: of a cluster whose nodes are containers, this machine sees the daemons of all nodes.
+ */
+function daemonIn(root: string, processes: readonly ProcessStat[], socket: string): Daemon | undefined {
+  const candidates = processes
+    .filter(({ comm, pid }) => comm === "multus-daemon" && isRoots(root, pid))
+    .toSorted((one, other) => other.startedSecondsAfterBoot - one.startedSecondsAfterBoot);
+  const [holder] = findMultusDaemons(root, candidates, processProver(root), [socket]);
+  if (holder !== undefined) return { stat: holder, holdsSocket: true };
+  const dir = posix.join("/", posix.relative(root, dirname(resolveOnHost(root, socket, "follow"))));
+  const stat = candidates.find(({ pid }) => hasMountOf(root, pid, dir));
+  return stat && { stat, holdsSocket: false };
+}
+
+/** Only for a process that holds the node's own multus socket: a name proves nothing. */
+function containerOf(root: string, stat: ProcessStat): { readonly containerId?: ContainerId } {
   const cgroup = readProcFile(hostPath(root, `/proc/${stat.pid}/cgroup`));
-  const ids = cgroup.kind === "content" ? containerIdsOf(prover.cgroupOf(cgroup.text)) : [];
+  const ids = cgroup.kind === "content" ? containerIdsOf(processProver(root).cgroupOf(cgroup.text)) : [];
   return ids.length === 1 && ids[0] !== undefined ? { containerId: containerId(ids[0]) } : {};
 }
 

@@ -6,6 +6,7 @@ import { emptyLease, leakedLease, unknownId, writeOld } from "../../lab/faults/h
 import { leakedContainerdLease } from "../../lab/faults/leaked-containerd-lease.ts";
 import { leakedNetns, leftoverNetnsFile } from "../../lab/faults/leaked-netns.ts";
 import { leakedShim } from "../../lab/faults/leaked-shim.ts";
+import { lostLink } from "../../lab/faults/lost-link.ts";
 import { chainedNetwork, missingPlugin } from "../../lab/faults/missing-plugin.ts";
 import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
@@ -42,6 +43,19 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     for (const { path = "" } of namespaces) expect(existsSync(node.livePath(path))).toBe(false);
     expect(await node.check(["ctr", "-n", "k8s.io", "leases", "ls", "-q"])).not.toContain(lease.sandboxId);
     await expectAlive(node, beside);
+  });
+
+  eachRuntime("reports the interface that the failed DEL of a cached chain leaves behind", async (runtime) => {
+    const node = await start({ runtime });
+    const link = await lostLink(node, "10.88.200.4");
+    await node.writeFile(`${CNI_BIN_DIR}/bandwidth`, "#!/bin/sh\necho operation not permitted\nexit 1\n", 0o755);
+
+    const report = await healAll(node);
+
+    expect(report.actions).toMatchObject([
+      { outcome: "healed", code: "del-incomplete", reason: expect.stringContaining(`interface ${link} `) },
+    ]);
+    expect((await node.exec(["ip", "link", "show", link])).code).toBe(0);
   });
 
   eachRuntime("never releases the address of a running pod, whatever owner is recorded", async (runtime) => {

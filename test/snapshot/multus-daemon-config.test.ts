@@ -20,6 +20,8 @@ const THICK: MultusConfig = {
 };
 
 interface Parts {
+  /** Mount table of the daemon. */
+  readonly mounts?: string;
   readonly cmdline?: string;
   readonly listens?: boolean;
   readonly cgroup?: string;
@@ -28,15 +30,18 @@ interface Parts {
   readonly onNode?: Readonly<Record<string, string>>;
 }
 
+const NODE_MOUNTS = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:22 / /run rw - tmpfs tmpfs rw\n";
+const HOST_ROOT = "5 4 0:90 / / rw - overlay overlay rw\n6 5 0:22 / /hostroot/run rw - tmpfs tmpfs rw\n";
+
 /** A node whose multus daemon (pid 50) is a container with a root of its own, and holds the node's socket. */
-async function nodeWith({ cmdline = "", listens = true, cgroup, inContainer = {}, onNode = {} }: Parts) {
+async function nodeWith({ cmdline = "", listens = true, cgroup, mounts, inContainer = {}, onNode = {} }: Parts) {
   const root = fill(tempDir(), {
     "proc/uptime": "1000.00 1.00\n",
     "proc/1/net/unix": `0: 2 0 00010000 0001 01 8 ${SOCKET}\n`,
     "run/multus/.keep": "",
     ...onNode,
   });
-  const server = createServer();
+  const server = createServer((connection) => void connection.destroy());
   await new Promise<void>((resolve) => server.listen(`${root}${SOCKET}`, resolve));
   onTestFinished(() => void server.close());
   const containerRoot = fill(tempDir(), { "run/multus/.keep": "", ...inContainer });
@@ -54,6 +59,7 @@ async function nodeWith({ cmdline = "", listens = true, cgroup, inContainer = {}
   }
   symlinkSync(containerRoot, `${root}/proc/50/root`);
   if (listens) symlinkSync("socket:[8]", `${root}/proc/50/fd/3`);
+  fill(root, { "proc/1/mountinfo": NODE_MOUNTS, "proc/50/mountinfo": mounts ?? HOST_ROOT });
   return { root, table: await readProcessTable({ root }) };
 }
 
@@ -96,4 +102,42 @@ test("the container of the daemon is known only of who holds the socket, and onl
   expect(await containerOf({})).toBe(ID);
   expect(await containerOf({ listens: false })).toBeUndefined();
   expect(await containerOf({ cgroup: "0::/system.slice/multus.service\n" })).toBeUndefined();
+});
+
+/** Newer than the daemon (pid 50) of the node, as the daemon of another node on the same machine is. */
+function startDaemon(root: string, pid: number, mounts: string): void {
+  fill(root, {
+    [`proc/${pid}/stat`]: `${pid} (multus-daemon) S 0 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 90000 9\n`,
+    [`proc/${pid}/cmdline`]: "",
+    [`proc/${pid}/fd/.keep`]: "",
+    [`proc/${pid}/mountinfo`]: mounts,
+  });
+  ownProcess(root, pid);
+}
+
+const OTHER_NODE = "5 4 0:91 / / rw - overlay overlay rw\n6 5 0:77 / /hostroot/run rw - tmpfs tmpfs rw\n";
+
+test.each<readonly [string, Parts, string, number | undefined]>([
+  ["the one that holds the socket, whatever else mounts its directory", {}, HOST_ROOT, 50],
+  ["without a holder, not the newer one of another node", { listens: false }, OTHER_NODE, 50],
+  ["without a holder, the newest that mounts the directory", { listens: false }, HOST_ROOT, 60],
+  [
+    "without a holder, one that mounts the directory alone",
+    { listens: false, mounts: OTHER_NODE },
+    "6 5 0:22 /multus /run/multus rw - tmpfs tmpfs rw\n",
+    60,
+  ],
+  [
+    "none, where all mount other directories",
+    { listens: false, mounts: OTHER_NODE },
+    "6 5 0:22 /multus-of-others /run/multus rw - tmpfs tmpfs rw\n",
+    undefined,
+  ],
+])("chooses the daemon of this node: %s", async (_which, parts, mounts, expected) => {
+  const { root } = await nodeWith(parts);
+  startDaemon(root, 60, mounts);
+
+  const seen = await readMultusDaemon({ root, multus: THICK, table: await readProcessTable({ root }) });
+
+  expect(seen?.process?.pid).toBe(expected);
 });

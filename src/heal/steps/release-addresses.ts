@@ -8,6 +8,7 @@ import { parseLease } from "../../snapshot/host-local.ts";
 import { findReference, type ReferenceTools } from "../execution/prove.ts";
 import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
 import { type CniFailure, type CniPlace, cniDel, parseCachedNetwork, replayDel } from "../network/cni-exec.ts";
+import { incompleteDel } from "../network/incomplete-del.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
@@ -38,14 +39,16 @@ export async function releaseAddresses(
   const running = held.find(({ address }) => inUse.has(address));
   if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
   let last = UNNEEDED;
+  let incomplete: Pick<Extract<StepResult, { kind: "done" }>, "effect"> = {};
   for (const lease of held) {
     const { network, address } = lease;
     last = await journaled(tools, finding, { kind: "release-address", network, address, owner: sandboxId }, () =>
       release(sandboxId, lease, tools),
     );
     if (last.kind !== "done") return last;
+    if (last.effect !== undefined) incomplete = { effect: last.effect };
   }
-  return last;
+  return { ...last, ...incomplete };
 }
 
 function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddressesTools, "hostRoot">): boolean {
@@ -60,11 +63,16 @@ async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddress
   const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
   const cached = cachedNetwork(sandboxId, lease, tools);
   const replayed = cached && (await replayDel(cached, sandboxId, lease.interfaceName, place));
-  if (isReleased()) return { kind: "done", detail: "by DEL with the cached configuration" };
+  const incomplete =
+    cached && replayed !== undefined ? { effect: incompleteDel(cached, replayed, tools.hostRoot) } : undefined;
+  if (isReleased()) {
+    const failedLater = incomplete && `, which then failed: ${replayed}`;
+    return { kind: "done", detail: `by DEL with the cached configuration${failedLater ?? ""}`, ...incomplete };
+  }
 
   const failure = await hostLocalDel(sandboxId, lease, place);
-  if (isReleased()) return { kind: "done", detail: "by host-local's DEL" };
-  const earlier = replayed === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
+  const earlier = incomplete === undefined ? "" : ` (DEL with the cached configuration: ${replayed})`;
+  if (isReleased()) return { kind: "done", detail: `by host-local's DEL${earlier}`, ...incomplete };
   const why = `${failure ?? "host-local reported success and kept the address"}${earlier}`;
   return failed({ code: "address-not-released", address: lease.address, why });
 }

@@ -10,6 +10,7 @@ import { sharedCause } from "../execution/storm-brake.ts";
 import { canonicalPath } from "../files/file-identity.ts";
 import { addressesOfReadyPods, type ReadyAddressTools } from "../network/addresses-in-use.ts";
 import { type CachedNetwork, parseCachedNetwork, replayDel } from "../network/cni-exec.ts";
+import { incompleteDel } from "../network/incomplete-del.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddressTools {
@@ -43,9 +44,11 @@ export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: 
     const place = { hostRoot: tools.hostRoot, binDirs: tools.binDirs, timeoutMs: tools.waits.queryMs };
     const failure = await replayDel(cached, sandboxId, name.interfaceName, place);
     if (failure === undefined) return { kind: "done" };
-    return sharedCause(failure) === undefined
-      ? { kind: "done", detail: `DEL was refused: ${failure}` }
-      : failed({ code: "del-undelivered", network: cached.name, failure }, failure);
+    if (sharedCause(failure) !== undefined) {
+      return failed({ code: "del-undelivered", network: cached.name, failure }, failure);
+    }
+    const effect = incompleteDel(cached, failure, tools.hostRoot);
+    return { kind: "done", detail: `DEL was refused: ${failure}`, effect };
   });
 }
 

@@ -89,6 +89,42 @@ test("the cached chain is called first, and its failure is reported beside host-
   expect(existsSync(lease.path)).toBe(true);
 });
 
+test.each([
+  ["host-local alone released the address", "exit 1", "by host-local's DEL (DEL with the cached configuration: "],
+  [
+    "the chain failed after it had released the address",
+    "rm LEASE; exit 1",
+    "by DEL with the cached configuration, which then failed: operation",
+  ],
+])("reports what a failed DEL of the cached chain left behind: %s", async (_case, onDel, detail) => {
+  const interfaces = [{ name: "lo" }, { name: "unghost-gone0" }, { name: "eth0", sandbox: "/run/netns/x" }];
+  cacheResult([{ type: "bridge" }, { type: "portmap" }], { interfaces: [...interfaces, { name: "../.." }, {}] });
+  install("portmap", "exit 0");
+  install("bridge", `echo operation not permitted; ${onDel.replace("LEASE", lease.path)}`);
+
+  const { result, history } = await release([lease]);
+
+  expect(result).toMatchObject({
+    kind: "done",
+    effect: {
+      code: "del-incomplete",
+      words:
+        "DEL of network cbr0 failed, so what its plugins (bridge, portmap) set up may remain: " +
+        "operation not permitted. Still on the node: interface lo (ip link delete NAME).",
+    },
+  });
+  expect(history).toMatchObject([{ outcome: "healed", detail: expect.stringContaining(detail) }]);
+});
+
+test("reports an incomplete DEL of the first address also where the second needed no call", async () => {
+  const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
+  put(other.path, `${LEFT}\r\neth0`);
+  cacheResult([{ type: "bridge" }]);
+  install("bridge", "exit 1");
+
+  expect((await release([lease, other])).result).toMatchObject({ kind: "done", effect: { code: "del-incomplete" } });
+});
+
 test("refuses before the first DEL when one of the addresses is that of a running pod", async () => {
   const other = { ...lease, path: leaseOf(POD_ADDRESS), address: POD_ADDRESS };
   put(other.path, `${LEFT}\r\neth0`);
@@ -211,9 +247,9 @@ function put(path: string, content: string): void {
   writeFileSync(path, content);
 }
 
-function cacheResult(plugins: readonly object[]): void {
+function cacheResult(plugins: readonly object[], result: object = {}): void {
   const config = Buffer.from(JSON.stringify({ cniVersion: "1.0.0", name: "cbr0", plugins })).toString("base64");
-  put(`${shop.caches}/results/cbr0-${LEFT}-eth0`, JSON.stringify({ kind: "cniCacheV1", config, result: {} }));
+  put(`${shop.caches}/results/cbr0-${LEFT}-eth0`, JSON.stringify({ kind: "cniCacheV1", config, result }));
 }
 
 function install(type: string, onDel: string): void {

@@ -110,9 +110,13 @@ test("a plugin that holds something is called although another of its chain hold
   expect([(await replayed()).result.kind, existsSync(called)]).toEqual(["done", true]);
 });
 
-test("a plugin that refuses for good does not keep the record", async () => {
+test("a plugin that refuses for good does not keep the record, and the report names the failed DEL", async () => {
   install("bridge", "echo no such network; exit 1");
-  expect((await replayed()).result).toMatchObject({ kind: "done", detail: expect.stringContaining("no such network") });
+  expect((await replayed()).result).toMatchObject({
+    kind: "done",
+    detail: expect.stringContaining("no such network"),
+    effect: { code: "del-incomplete", words: expect.stringContaining("its plugins (bridge)") },
+  });
 });
 
 test("a plugin whose daemon is down keeps the record for another try", async () => {
