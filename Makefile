@@ -92,7 +92,7 @@ library: setup ## dist/unghost-VERSION.tgz: failure classes, explain and report 
 talos: setup ## dist/talos: the system extension for Talos as an OCI layout, and its machine-config patch
 	node scripts/talos.ts
 
-release-test: release image packages library talos ## the release is reproducible, and runs on the machines it is for
+release-test: build release image packages library talos ## the release is reproducible, and runs on the machines it is for
 	vitest run --project release
 
 mutation: setup ## mutation testing of the safety-critical modules into docs/mutation.md; MODULES="liveness steps" choose some
