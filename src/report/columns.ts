@@ -26,23 +26,36 @@ const ELLIPSIS = "…";
 
 /** kubectl-style columns: two spaces apart, no borders, headings in capitals. */
 export function layOut(columns: readonly Column[], rows: readonly (readonly Cell[])[], layout: Layout): string[] {
+  const { heading, row } = fitColumns(columns, rows, layout);
+  return [...(layout.headings ? [heading] : []), ...rows.map((cells) => row(cells))];
+}
+
+export interface FittedColumns {
+  readonly heading: string;
+  /** Text that is wider than its column is shortened on a screen, and moves the rest of its line without one. */
+  readonly row: (cells: readonly Cell[]) => string;
+  /** How wide the last column may be; undefined where it is not shown. */
+  readonly roomAtEnd: number | undefined;
+}
+
+/** For rows that are printed one by one: `expected` are as wide as those will be. */
+export function fitColumns(
+  columns: readonly Column[],
+  expected: readonly (readonly Cell[])[],
+  layout: Layout,
+): FittedColumns {
   const natural = columns.map(({ heading }, index) =>
-    rows.reduce(
+    expected.reduce(
       (widest, row) => Math.max(widest, lengthOf(row[index]?.text ?? "")),
       layout.headings ? heading.length : 0,
     ),
   );
   const widths = fitted(columns, natural, layout.width);
-  const lines = rows.map((row) => line(row, widths, columns));
-  if (!layout.headings) return lines;
-  return [
-    line(
-      columns.map(({ heading }) => ({ text: heading })),
-      widths,
-      columns,
-    ),
-    ...lines,
-  ];
+  const lastWidth = widths.at(-1);
+  const roomAtEnd = lastWidth === undefined ? undefined : lastWidth + layout.width - total(widths);
+  const onScreen = Number.isFinite(layout.width);
+  const row = (cells: readonly Cell[]) => line(cells, widths, columns, { roomAtEnd, onScreen });
+  return { heading: row(columns.map(({ heading }) => ({ text: heading }))), row, roomAtEnd };
 }
 
 /** The width of each column; undefined for one that is not shown. */
@@ -82,14 +95,25 @@ function total(widths: readonly (number | undefined)[]): number {
   return shown.reduce((sum, width) => sum + width, GAP * Math.max(0, shown.length - 1));
 }
 
-function line(cells: readonly Cell[], widths: readonly (number | undefined)[], columns: readonly Column[]): string {
+interface Edge {
+  readonly roomAtEnd: number | undefined;
+  readonly onScreen: boolean;
+}
+
+function line(
+  cells: readonly Cell[],
+  widths: readonly (number | undefined)[],
+  columns: readonly Column[],
+  { roomAtEnd, onScreen }: Edge,
+): string {
   const last = widths.findLastIndex((width) => width !== undefined);
   return cells
     .flatMap(({ text, style = plain }, index) => {
       const width = widths[index];
       if (width === undefined) return [];
-      const short = shortened(text, width, columns[index]?.shorten?.keep ?? "start");
-      return [style(short) + (index === last ? "" : " ".repeat(width - lengthOf(short)))];
+      const room = index === widths.length - 1 ? (roomAtEnd ?? width) : width;
+      const short = onScreen ? shortened(text, room, columns[index]?.shorten?.keep ?? "start") : text;
+      return [style(short) + (index === last ? "" : " ".repeat(Math.max(0, width - lengthOf(short))))];
     })
     .join(" ".repeat(GAP));
 }

@@ -1,13 +1,16 @@
 import { basename } from "node:path";
+import { podOf } from "../evidence/finding.ts";
 import type { ActionResult } from "../heal/execution/run-action.ts";
 import { printable } from "../host/printable.ts";
 import type { PlannedAction } from "../plan/plan.ts";
-import { doneInWords } from "./done-words.ts";
+import { type Column, type FittedColumns, fitColumns } from "./columns.ts";
 import { shortDone } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { paint, visibleLength, wrap } from "./text.ts";
+import { paint, wrap } from "./text.ts";
 
 export interface Progress {
+  /** What is about to be healed: the columns are as wide as it needs. */
+  begin(actions: readonly PlannedAction[]): void;
   report(result: ActionResult): void;
   /** For an action that takes so long that the others go on without it. */
   waiting(action: PlannedAction): void;
@@ -15,64 +18,87 @@ export interface Progress {
 
 export interface ProgressOptions {
   readonly colour: boolean;
-  /** Missing in a pipe, where a line is never broken. */
+  /** Missing in a pipe, where a line is never broken and nothing is cut. */
   readonly screenColumns?: number;
   readonly write: (text: string) => void;
 }
 
-const INDENT = " ".repeat(9);
+const COLUMNS: readonly Column[] = [
+  { heading: "RESULT" },
+  { heading: "POD", shorten: { keep: "middle", comfortable: 24, least: 11 } },
+  { heading: "CLASS", shorten: { keep: "start", comfortable: 30, least: 10 } },
+  { heading: "DONE", shorten: { keep: "start", comfortable: 30, least: 20 }, drop: "last" },
+  { heading: "TIME", drop: "late" },
+  { heading: "LOGS", drop: "late" },
+];
+const NONE = "-";
+const INDENT = "  ";
+/** As wide as any: `waiting`, a time, and the journal id that names the directory of saved logs. */
+const WIDEST = { result: "waiting", time: "0.0s", logs: "0".repeat(14) };
+const COLOURS = { healed: "green", failed: "red", refused: "red", skipped: "yellow", waiting: "yellow" } as const;
 
-/**
- * One line for each finding as its healing ends, on a terminal and in a pipe alike. On a screen too narrow for it the class,
- * which the plan has, and the directory of saved logs, which the summary has, are left out; a failure is never shortened.
- */
+/** One line for each finding as its healing ends, in columns, on a terminal and in a pipe alike; below a failure its reason. */
 export function progress({ colour, screenColumns, write }: ProgressOptions): Progress {
   const ink = paint(colour);
   const width = screenColumns ?? Number.POSITIVE_INFINITY;
-  const print = (text: string, ...shorter: readonly string[]): void => {
-    const fitting = [text, ...shorter].find((one) => visibleLength(one) <= width);
-    write(`${fitting ?? wrap(text, width, INDENT)}\n`);
-  };
+  let table = tableFor([], width);
+
+  function print(action: PlannedAction, row: Row, below: string | undefined): void {
+    const cells = [subjectOf(action), action.finding.class, row.done, row.time, logsIn(row.logs, table)];
+    const style = ink[COLOURS[row.result]];
+    write(`${table.row([{ text: row.result, style }, ...cells.map((text) => ({ text: printable(text) }))])}\n`);
+    if (below !== undefined) write(`${wrap(`${INDENT}${printable(below)}`, width, INDENT.repeat(2))}\n`);
+  }
+
   return {
-    report: (result) => {
-      const { outcome } = result;
-      const mark = outcome === "healed" ? ink.green("healed ") : ink.red(outcome.padEnd(7));
-      const shorter = shorterWords(result).map((words) => `${mark}  ${subjectOf(result.action)}: ${printable(words)}`);
-      print(`${mark}  ${nameOf(result.action)}: ${printable(becameInWords(result))}`, ...shorter);
+    begin: (actions) => {
+      table = tableFor(actions, width);
+      write(`${table.heading}\n`);
+    },
+    report: ({ action, outcome, reason, undone, logsSavedTo, seconds }) => {
+      const done = outcome === "healed" ? shortDone(action, undone) : NONE;
+      print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, reason);
     },
     waiting: (action) => {
-      print(`${ink.yellow("waiting")}  ${nameOf(action)}: no answer yet; the others go on, Ctrl-C leaves it`);
+      const row = { result: "waiting", done: NONE, time: NONE, logs: undefined } as const;
+      print(action, row, "no answer yet; the others go on, Ctrl-C leaves it");
     },
   };
 }
 
-function nameOf(action: PlannedAction): string {
-  return `${subjectOf(action)}  ${action.finding.class}`;
+interface Row {
+  readonly result: keyof typeof COLOURS;
+  readonly done: string;
+  readonly time: string;
+  readonly logs: string | undefined;
+}
+
+function tableFor(actions: readonly PlannedAction[], width: number): FittedColumns {
+  const expected = actions.map((action) => [
+    WIDEST.result,
+    printable(subjectOf(action)),
+    action.finding.class,
+    shortDone(action),
+    WIDEST.time,
+    WIDEST.logs,
+  ]);
+  const rows = expected.map((texts) => texts.map((text) => ({ text })));
+  return fitColumns(COLUMNS, rows, { width, headings: true });
+}
+
+/** Its directory, or where that does not fit only its name: the summary names the directory of all. */
+function logsIn(path: string | undefined, { roomAtEnd = 0 }: FittedColumns): string {
+  if (path === undefined) return NONE;
+  return path.length <= roomAtEnd ? path : basename(path);
 }
 
 function subjectOf({ finding: { subject } }: PlannedAction): string {
-  const pod =
-    "pod" in subject && subject.pod !== undefined ? `${subject.pod.namespace}/${subject.pod.name}` : undefined;
-  const path = "path" in subject ? subject.path : undefined;
-  return printable(pod ?? path ?? subjectInWords(subject));
+  const pod = podOf(subject);
+  if (pod !== undefined) return `${pod.namespace}/${pod.name}`;
+  return "path" in subject && subject.path !== undefined ? basename(subject.path) : subjectInWords(subject);
 }
 
-/** `stopped and removed the sandbox (0.4s); logs saved to /var/lib/unghost/quarantine/…` */
-function becameInWords({ action, outcome, reason, undone, logsSavedTo, seconds }: ActionResult): string {
-  const done = outcome === "healed" ? doneInWords(action, undone) : (reason ?? outcome);
-  const parts = [
-    `${done} (${seconds.toFixed(1)}s)`,
-    ...(logsSavedTo === undefined ? [] : [`logs saved to ${logsSavedTo}`]),
-    ...(outcome === "healed" && reason !== undefined ? [reason] : []),
-  ];
-  return parts.join("; ");
-}
-
-/** The same in fewer words, each shorter than the one before. */
-function shorterWords({ action, outcome, reason, undone, logsSavedTo, seconds }: ActionResult): readonly string[] {
-  if (outcome !== "healed" || reason !== undefined) return [];
-  const logs = logsSavedTo === undefined ? "" : `; logs ${basename(logsSavedTo)}`;
-  return [doneInWords(action, undone), shortDone(action, undone)].map(
-    (done) => `${done} (${seconds.toFixed(1)}s)${logs}`,
-  );
+/** Four characters for anything that an operator waits for. */
+function shortTime(seconds: number): string {
+  return seconds < 9.95 ? `${seconds.toFixed(1)}s` : `${Math.round(seconds)}s`;
 }

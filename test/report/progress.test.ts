@@ -6,11 +6,12 @@ import { actionOn } from "../agent/planned-action.ts";
 
 const LOGS = "/var/lib/unghost/quarantine/0mwj4h7he-ofn0";
 
-function shown(result: Partial<ActionResult>, screenColumns?: number): string {
+function shown(results: readonly Partial<ActionResult>[], screenColumns?: number): string {
   let written = "";
   const terms = screenColumns === undefined ? {} : { screenColumns };
   const lines = progress({ colour: true, write: (text) => void (written += text), ...terms });
-  lines.report({ action: HEAL, outcome: "healed", seconds: 0.23, ...result });
+  lines.begin(results.map(({ action = HEAL }) => action));
+  for (const result of results) lines.report({ action: HEAL, outcome: "healed", seconds: 0.23, ...result });
   return stripVTControlCharacters(written);
 }
 
@@ -28,37 +29,95 @@ const HEAL = {
     { kind: "remove-sandbox", sandboxId: "a".repeat(64) },
   ],
 } as unknown as ActionResult["action"];
+const LEAK = {
+  ...made,
+  finding: {
+    ...made.finding,
+    class: "hostlocal-ip-leak",
+    subject: { type: "address", path: "/var/lib/cni/networks/cbr0/10.88.200.1" },
+  },
+  steps: [{ kind: "release-addresses", leases: ["10.88.200.1"] }],
+} as unknown as ActionResult["action"];
+const BOTH: readonly Partial<ActionResult>[] = [{ logsSavedTo: LOGS }, { action: LEAK, seconds: 12.4 }];
 
-const WHOLE = `healed   shop/web-10  libcni-result-cache-corrupt: moved its broken or stale cache file to quarantine, removed the sandbox (0.2s); logs saved to ${LOGS}\n`;
+const WHOLE = `\
+RESULT   POD          CLASS                        DONE                  TIME  LOGS
+healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  0.2s  ${LOGS}
+healed   10.88.200.1  hostlocal-ip-leak            IPs released          12s   -
+`;
 
 describe("one line a healed finding", () => {
   test.each([
     ["in a pipe", undefined, WHOLE],
-    ["on a wide screen", 200, WHOLE],
+    ["on 200 columns", 200, WHOLE],
+    ["where the directory does not fit", 110, WHOLE.replace(LOGS, "0mwj4h7he-ofn0")],
     [
-      "on one without room for class and directory",
-      130,
-      "healed   shop/web-10: moved its broken or stale cache file to quarantine, removed the sandbox (0.2s); logs 0mwj4h7he-ofn0\n",
+      "on 80 columns",
+      80,
+      `\
+RESULT   POD          CLASS           DONE                  TIME  LOGS
+healed   shop/web-10  libcni-result…  quarantined, removed  0.2s  0mwj4h7he-ofn0
+healed   10.88.200.1  hostlocal-ip-…  IPs released          12s   -
+`,
     ],
-    ["on 80 columns", 80, "healed   shop/web-10: quarantined, removed (0.2s); logs 0mwj4h7he-ofn0\n"],
-  ])("%s", (_where, columns, line) => {
-    expect(shown({ logsSavedTo: LOGS }, columns)).toBe(line);
+    [
+      "on 60 columns",
+      60,
+      `\
+RESULT   POD          CLASS       DONE                  TIME
+healed   shop/web-10  libcni-re…  quarantined, removed  0.2s
+healed   10.88.200.1  hostlocal…  IPs released          12s
+`,
+    ],
+    [
+      "on 40 columns",
+      40,
+      `\
+RESULT   POD          CLASS
+healed   shop/web-10  libcni-result-cac…
+healed   10.88.200.1  hostlocal-ip-leak
+`,
+    ],
+  ])("%s", (_where, columns, lines) => {
+    expect(shown(BOTH, columns)).toBe(lines);
   });
 
   test("leaves out a step that was not needed", () => {
     const undone = HEAL.steps.slice(0, 1);
 
-    expect(shown({ logsSavedTo: LOGS, undone }, 68)).toBe(
-      "healed   shop/web-10: removed (0.2s); logs 0mwj4h7he-ofn0\n",
-    );
+    expect(shown([{ logsSavedTo: LOGS, undone }])).toMatch(/corrupt {2}removed +0\.2s {2}\/var\/lib\/unghost\//);
   });
 
-  test("wraps a failure, and leaves nothing of it out", () => {
+  test("an action that was not planned when the columns were fitted is not cut in a pipe", () => {
+    let written = "";
+    const lines = progress({ colour: false, write: (text) => void (written += text) });
+    lines.begin([LEAK]);
+    lines.report({ action: HEAL, outcome: "healed", seconds: 1 });
+
+    expect(written).toContain("healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  1.0s  -\n");
+  });
+
+  test("a failure has its reason below it, wrapped on a screen and whole in a pipe", () => {
     const reason = "StopPodSandbox: the plugin did not answer within 10s, and the sandbox is still listed";
+    const failed = [{ outcome: "failed", reason, seconds: 10 }] as const;
 
-    const text = shown({ outcome: "failed", reason }, 60);
+    expect(shown(failed).split("\n").slice(1)).toEqual([
+      "failed   shop/web-10  libcni-result-cache-corrupt  -                     10s   -",
+      `  ${reason}`,
+      "",
+    ]);
+    const onScreen = shown(failed, 60).split("\n");
+    expect(onScreen.slice(2).join(" ").replaceAll(/\s+/g, " ").trim()).toBe(reason);
+    for (const line of onScreen) expect(line.length).toBeLessThanOrEqual(60);
+  });
 
-    expect(text.replaceAll(/\s+/g, " ")).toBe(`failed shop/web-10 libcni-result-cache-corrupt: ${reason} (0.2s) `);
-    for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(60);
+  test("a slow one is shown in the same columns", () => {
+    let written = "";
+    const lines = progress({ colour: false, write: (text) => void (written += text) });
+    lines.begin([HEAL]);
+    lines.waiting(HEAL);
+
+    expect(written).toContain("waiting  shop/web-10  libcni-result-cache-corrupt  - ");
+    expect(written).toContain("  no answer yet; the others go on, Ctrl-C leaves it\n");
   });
 });

@@ -181,7 +181,10 @@ async function healWith(shown: Planned, surroundings: Surroundings, io: Io): Pro
     cniCacheDir: settings.cniCacheDir,
     ...(settings.noKube ? {} : { cluster: clusterOpener({ ...settings, root: settings.hostRoot, env: io.env }) }),
     interruption,
-    onBegin: (_planned, recoveries) => printRecoveries(recoveries, io),
+    onBegin: ({ plan: { actions } }, recoveries) => {
+      printRecoveries(recoveries, io);
+      if (!names && actions.length > 0) lines.begin(actions);
+    },
     onResult: (result) => {
       if (names && result.outcome === "healed") io.stdout(renderNames({ findings: [result.action.finding] }));
       else lines.report(result);
