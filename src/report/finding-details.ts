@@ -21,15 +21,32 @@ export function findingDetails(findings: readonly ReportedFinding[], options: De
 function classDetails(classId: string, findings: readonly ReportedFinding[], options: DetailOptions): string {
   const { columns, ink, titleOf } = options;
   const lines = [wrap(`${ink.bold(classId)}  ${titleOf(classId)} (${findings.length})`, columns, "  ")];
-  for (const finding of findings) {
-    lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
-    for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
-    lines.push(wrap(`    Why: ${printable(finding.summary)}`, columns, "      "));
-    lines.push(...evidenceLines(finding.evidence, ink, columns));
+  const byTreatment = Map.groupBy(findings, (finding) => treatmentLines(finding, columns).join("\n"));
+  for (const [treatment, alike] of byTreatment) {
+    for (const finding of alike) {
+      lines.push(wrap(`  ${printable(subjectInWords(finding.subject))}`, columns, "    "));
+      for (const blocked of finding.blocks) lines.push(wrap(`    blocks ${printable(blocked)}`, columns, "      "));
+      lines.push(wrap(`    Why: ${printable(finding.summary)}`, columns, "      "));
+      lines.push(...evidenceLines(finding.evidence, ink, columns));
+    }
+    lines.push(treatment);
   }
-  const [first] = findings;
-  if (first === undefined) return lines.join("\n");
-  const how = first.treatment.automatic ? "unghost heal runs:" : "Manual steps:";
-  const steps = first.treatment.steps.map((step, index) => `${index + 1}. ${printable(sentence(step))}`);
-  return [...lines, `  ${how}`, ...steps.map((step) => wrap(`    ${step}`, columns, "       "))].join("\n");
+  return lines.join("\n");
+}
+
+/** The plan of heal where there is one; else the steps of the class. */
+function treatmentLines({ treatment, plan }: ReportedFinding, columns: number): readonly string[] {
+  if (plan !== undefined && plan.steps.length > 0) {
+    const reason = wrap(`    Reason: ${printable(sentence(plan.reason))}`, columns, "      ");
+    return ["  unghost heal runs:", ...numbered(plan.steps, columns), reason];
+  }
+  // Why a manual class is left alone is its manual steps.
+  const isLeft = plan !== undefined && plan.code !== "needs-consent";
+  const left = isLeft ? [wrap(`  unghost heal leaves it alone: ${printable(plan.reason)}`, columns, "    ")] : [];
+  if (treatment.automatic) return isLeft ? left : ["  unghost heal runs:", ...numbered(treatment.steps, columns)];
+  return [...left, "  Manual steps:", ...numbered(treatment.steps, columns)];
+}
+
+function numbered(steps: readonly string[], columns: number): readonly string[] {
+  return steps.map((step, index) => wrap(`    ${index + 1}. ${printable(sentence(step))}`, columns, "       "));
 }

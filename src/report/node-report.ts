@@ -50,6 +50,8 @@ const FindingSchema = v.object({
   /** Since when it has been like this; missing where nothing on the node shows it. */
   since: v.optional(v.string()),
   blockedAddresses: v.optional(v.number()),
+  /** What `unghost heal` would run now, by the same planner, and why; without steps it leaves the finding alone. With -v or targets. */
+  plan: v.optional(v.object({ steps: v.array(v.string()), reason: v.string(), code: v.string() })),
 });
 
 const ActionSchema = v.object({

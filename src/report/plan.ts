@@ -3,12 +3,12 @@ import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { printable } from "../host/printable.ts";
 import type { LeftAlone, Plan, PlannedAction } from "../plan/plan.ts";
-import { planReasonInWords } from "../plan/plan-reason.ts";
+import { type PlanReason, planReasonInWords } from "../plan/plan-reason.ts";
 import { reportedFinding } from "./build.ts";
 import { countByKind } from "./count-by-kind.ts";
 import { evidenceLines } from "./evidence.ts";
 import { type FindingsTable, renderFindings, renderGroups, renderWide } from "./findings-table.ts";
-import type { NodeReport } from "./node-report.ts";
+import type { NodeReport, ReportedFinding } from "./node-report.ts";
 import { renderProblems } from "./problems.ts";
 import { shortAction } from "./short-action.ts";
 import { subjectInWords } from "./subject-words.ts";
@@ -118,14 +118,36 @@ function leftAloneLines(leftAlone: readonly LeftAlone[], ink: Paint, options: Pl
   return [ink.bold(`Left alone (${leftAlone.length})`), ...lines, ...(more > 0 ? [`  … and ${more} more`] : [])];
 }
 
-export function stepsInWords({ steps, followUps = [] }: PlannedAction): string {
+function stepsInWords(action: PlannedAction): string {
+  return stepWords(action).join(", then ");
+}
+
+/** Adds to each finding what heal would run for it: a class's general steps do not show how far the plan goes here. */
+export function withPlan(report: NodeReport, { actions, leftAlone }: Plan): NodeReport {
+  const planned = [
+    ...actions.map((action) => ({ finding: action.finding, reason: action.reason, steps: [...stepWords(action)] })),
+    ...leftAlone.map((left) => ({ ...left, steps: [] })),
+  ];
+  const plans = new Map(planned.map(({ finding, reason, steps }) => [finding.id, planOf(reason, steps)]));
+  const findings = report.findings.map((finding) => {
+    const plan = plans.get(finding.id);
+    return plan === undefined ? finding : { ...finding, plan };
+  });
+  return { ...report, findings };
+}
+
+function planOf(reason: PlanReason, steps: string[]): ReportedFinding["plan"] {
+  return { steps, reason: planReasonInWords(reason), code: reason.code };
+}
+
+function stepWords({ steps, followUps = [] }: PlannedAction): readonly string[] {
   const removal = steps.findIndex(({ kind }) => kind === "remove-sandbox");
   // What follows a removal only verifies that the runtime has left nothing behind.
   const words =
     removal < 0
       ? steps.map(stepInWords)
       : [...steps.slice(0, removal + 1).map(stepInWords), "check that its network is released"];
-  return [...new Set([...words, ...followUpsInWords(followUps)])].join(", then ");
+  return [...new Set([...words, ...followUpsInWords(followUps)])];
 }
 
 function followUpsInWords(steps: readonly Step[]): readonly string[] {

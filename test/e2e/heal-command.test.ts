@@ -5,9 +5,14 @@ import { orphanedCache } from "../../lab/faults/orphaned-cache.ts";
 import { emptyResultCache } from "../../lab/faults/result-cache.ts";
 import type { LabNode } from "../../lab/node.ts";
 import { runPod, runPods } from "../../lab/pods.ts";
+import type { NodeReport } from "../../src/report/node-report.ts";
 import { CALL, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, expectGone, heal, healAll, listedIds, treeOf, unghostIn } from "./healed-node.ts";
 import { GUARD_MS, reportOf, UNGHOST } from "./unghost.ts";
+
+function flat(output: string): string {
+  return stripVTControlCharacters(output).replace(/\s+/g, " ");
+}
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_GUARD_MS }, () => {
   test("changes nothing without consent, and says how to give it", async () => {
@@ -46,13 +51,13 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     const yes = await onTerminal(node, "y\n", ["heal", ...AT_ONCE]);
     expect([yes.code, await listedIds(node)]).toEqual([0, []]);
     expect(yes.stdout).toMatch(/Heal 3 ghosts on \S+\? \[y\/N\] /);
-    const flat = stripVTControlCharacters(yes.stdout).replace(/\s+/g, " ");
-    expect(flat.match(/healed default\/\S+ dead-after-crash removed \d+\.\ds /g)).toHaveLength(3);
-    expect(flat).toMatch(
-      /default\/busy \S+ removed the sandbox \(\d+\.\ds\); logs saved to \/var\/lib\/unghost\/quarantine\/\S+/,
-    );
-    expect(flat).toContain("HEALED 3 healed, nothing left on ");
-    expect(flat).not.toContain("unghost undo");
+    const seen = flat(yes.stdout);
+    expect(seen).toContain("RESULT POD CLASS DONE TIME LOGS ");
+    expect(seen.match(/healed default\/\S+ dead-after-crash removed \d+\.\ds /g)).toHaveLength(3);
+    expect(seen).toMatch(/healed default\/busy dead-after-crash removed \d+\.\ds \S*[0-9a-z]{9}-[0-9a-z]{4} /);
+    expect(seen).toMatch(/Logs: \/var\/lib\/unghost\/quarantine /);
+    expect(seen).toContain("HEALED 3 healed, nothing left on ");
+    expect(seen).not.toContain("unghost undo");
   });
 
   test("heals only what is asked for, and leaves what is not", async () => {
@@ -87,6 +92,14 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
       expect.stringMatching(/^GHOSTS {2}1 ghost on \S+ for default\/dead-1 /),
     ]);
     expect(scanned.stdout).toContain("Why:");
+    const inJson = await unghostIn(node, ["scan", "default/dead-1", "-o", "json", ...AT_ONCE]);
+    const { findings } = JSON.parse(inJson.stdout) as NodeReport;
+    const { steps = [], reason } = findings[0]?.plan ?? {};
+    const dry = await unghostIn(node, ["heal", "default/dead-1", "--dry-run", ...AT_ONCE]);
+    expect(flat(dry.stdout)).toContain(`${steps.join(", then ")}. Reason: ${reason}`);
+    for (const [index, step] of steps.entries()) {
+      expect(flat(scanned.stdout).toLowerCase()).toContain(`${index + 1}. ${step}`.toLowerCase());
+    }
     const healed = await unghostIn(node, ["heal", "default/dead-1", "--all-dead", "--yes", ...AT_ONCE]);
     expect([healed.code, healed.stdout]).toEqual([
       0,

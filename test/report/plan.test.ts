@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import type { Plan } from "../../src/plan/plan.ts";
-import { type PlanContext, renderPlan } from "../../src/report/plan.ts";
+import { buildReport, reportedFinding } from "../../src/report/build.ts";
+import { type PlanContext, renderPlan, withPlan } from "../../src/report/plan.ts";
 import { sandboxId } from "../../src/snapshot/ids.ts";
 import { AT_ONCE, snapshotOf } from "../support/snapshot-builder.ts";
 
@@ -52,6 +54,27 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
     const verbose = renderPlan(planOf("a", "b"), CONTEXT, { ...OPTIONS, verbose: true });
 
     for (const digit of ["a", "b"]) expect(verbose).toContain(`cri: ${digit} holds no container`);
+  });
+
+  test("is added to the findings of a scan, with why the others are left alone", () => {
+    const { view } = CONTEXT;
+    const left = { finding: finding("b"), reason: { code: "opted-out" } } as const;
+    const report = {
+      ...buildReport(view.snapshot, diagnose(view.snapshot, AT_ONCE)),
+      findings: ["a", "b", "c"].map((digit) => reportedFinding(finding(digit), view)),
+    };
+
+    const { findings } = withPlan(report, { ...planOf("a"), leftAlone: [left] });
+
+    expect(findings.map(({ plan }) => plan)).toEqual([
+      {
+        steps: ["save its logs and remove it through the runtime", "check that its network is released"],
+        reason: "it holds no container",
+        code: "no-container",
+      },
+      { steps: [], reason: "it is opted out by unghost.dev/ignore", code: "opted-out" },
+      undefined,
+    ]);
   });
 
   test("ends with what could not be read", () => {

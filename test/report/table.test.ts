@@ -162,6 +162,29 @@ describe("details with -v", () => {
     expect(renderTable(ghosts(1), PLAIN)).not.toContain("is listed as NotReady");
   });
 
+  test("show the plan of heal instead of the general steps of the class, for those alike once", () => {
+    const report = ghosts(3);
+    const plans = [
+      { steps: ["save its logs and remove it"], reason: "it holds no container", code: "no-container" },
+      { steps: [], reason: "it is opted out by unghost.dev/ignore", code: "opted-out" },
+      { steps: ["save its logs and remove it"], reason: "it holds no container", code: "no-container" },
+    ];
+    const findings = report.findings.map((finding, index) => ({ ...finding, plan: plans[index] }));
+
+    const verbose = renderTable({ ...report, findings }, { ...PLAIN, verbose: true });
+
+    expect(verbose).toContain(`
+    cri: web-2 is listed as NotReady
+  unghost heal runs:
+    1. Save its logs and remove it.
+    Reason: It holds no container.
+  shop/web-1 (attempt 2)  aaaaaaaaaaaaa
+`);
+    expect(verbose).toContain("\n  unghost heal leaves it alone: it is opted out by unghost.dev/ignore\n");
+    expect(verbose.match(/unghost heal runs/g)).toHaveLength(1);
+    expect(verbose).not.toContain("Stop it");
+  });
+
   test("do not promise manual steps", () => {
     const [finding] = ghosts(1).findings;
     if (finding === undefined) throw new Error("one was made");

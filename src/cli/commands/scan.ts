@@ -77,7 +77,7 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   const selection = selectionOf(targets, namespace);
   // A named target is shown with its evidence.
   const verbose = settings.verbose || targets.length > 0;
-  const scan = async (): Promise<NodeReport> => await scanNode(settings, selection, io);
+  const scan = async (): Promise<NodeReport> => await scanNode(settings, { selection, withPlans: verbose }, io);
   const show = async (report: NodeReport, on: Io): Promise<ExitCode> =>
     oneLine === true
       ? showOneLine(report, { verbose }, on)
@@ -88,22 +88,41 @@ async function runScan(asked: ScanFlags, targets: readonly string[], io: Io): Pr
   return await watchScan({ scan, show }, { intervalMs, stamped: settings.output === "table" }, io);
 }
 
-async function scanNode(settings: NodeSettings, selection: Selection | undefined, io: Io): Promise<NodeReport> {
+interface ScanExtent {
+  readonly selection: Selection | undefined;
+  /** Shows what heal would run for each finding. */
+  readonly withPlans: boolean;
+}
+
+async function scanNode(settings: NodeSettings, { selection, withPlans }: ScanExtent, io: Io): Promise<NodeReport> {
   const run = await runBeside(settings);
   const snapshot = await observeNode(settings, io.env);
-  const found = selectedReport(snapshot, diagnose(snapshot, settings), selection);
+  const { diagnosis, report } = selectedReport(snapshot, diagnose(snapshot, settings), selection);
+  const found = withPlans && report.findings.length > 0 ? await planned(report, diagnosis, settings) : report;
   // It may have started, or ended, while the node was read.
   const beside = found.findings.length === 0 ? undefined : (run ?? (await runBeside(settings)));
   return beside === undefined ? found : await withHealingBeside(found, beside);
 }
 
 /** What was named, and what else keeps the named pods from working. */
-function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selection | undefined): NodeReport {
+function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selection | undefined) {
   // Without the runtime's list the state of the node is unknown.
-  if (selection === undefined || snapshot.cri.status !== "read") return buildReport(snapshot, whole);
+  if (selection === undefined || snapshot.cri.status !== "read") {
+    return { diagnosis: whole, report: buildReport(snapshot, whole) };
+  }
   const { diagnosis, alsoBlocking } = narrowing(selection, whole, snapshot.node)(whole);
   const shown = { ...diagnosis, findings: [...diagnosis.findings, ...alsoBlocking] };
-  return withSelection(buildReport(snapshot, shown), selection);
+  return { diagnosis: shown, report: withSelection(buildReport(snapshot, shown), selection) };
+}
+
+/** By the planner of heal, which most scans do not load. */
+async function planned(report: NodeReport, diagnosis: Diagnosis, settings: NodeSettings): Promise<NodeReport> {
+  const [{ planHealing }, { DEFAULT_CAP }, { withPlan }] = await Promise.all([
+    import("../../plan/plan.ts"),
+    import("../../plan/policy.ts"),
+    import("../../report/plan.ts"),
+  ]);
+  return withPlan(report, planHealing(diagnosis, { ...settings, allDead: false, cap: DEFAULT_CAP }));
 }
 
 /** The run that changes this node at this moment, if there is one. Most scans meet none, and load nothing for it. */
@@ -130,7 +149,8 @@ async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<Node
   });
 }
 
-function beingHealed(found: ReportedFinding, { finding, class: classId, pid, since }: UnderWay): ReportedFinding {
+function beingHealed(reported: ReportedFinding, { finding, class: classId, pid, since }: UnderWay): ReportedFinding {
+  const { plan: _overtaken, ...found } = reported;
   return {
     ...found,
     id: finding,
