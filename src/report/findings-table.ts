@@ -2,7 +2,7 @@ import { printable } from "../host/printable.ts";
 import { type Cell, type Column, type Layout, layOut } from "./columns.ts";
 import { naturalOrder } from "./natural-order.ts";
 import type { ReportedFinding } from "./node-report.ts";
-import { shortAge } from "./short-age.ts";
+import { findingAge } from "./short-age.ts";
 import { count, type Paint } from "./text.ts";
 
 /** What was found, in the order and the columns in which scan and heal show it. */
@@ -107,7 +107,7 @@ function cellsOf(finding: ReportedFinding, { observedAt, ink, last }: FindingsTa
     { text: SEVERITIES[finding.severity], style },
     { text: podOf(finding) || NONE },
     { text: finding.class },
-    { text: finding.since === undefined ? NONE : shortAge(finding.since, observedAt) },
+    { text: findingAge(finding, observedAt) },
     { text: blocksOf([finding]) },
     { text: last.of(finding) },
   ];
@@ -127,8 +127,8 @@ function placeOf({ subject }: ReportedFinding): string {
 }
 
 function oldest(group: readonly ReportedFinding[], observedAt: string): string {
-  const [first] = group.flatMap(({ since }) => since ?? []).toSorted();
-  return first === undefined ? NONE : shortAge(first, observedAt);
+  const [first] = group.toSorted((one, other) => ((one.since ?? "~") < (other.since ?? "~") ? -1 : 1));
+  return first === undefined ? NONE : findingAge(first, observedAt);
 }
 
 /** `pod start`, `3 pods`, `2 IPs`, or that something else is blocked, which -v names. */

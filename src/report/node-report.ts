@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { VERDICTS } from "../evidence/finding.ts";
 import { PENDING_REASONS, REPORTED_CODES } from "../evidence/pending.ts";
+import { SINCE_SOURCES } from "./since.ts";
 
 /**
  * The report that users script against. This schema is the contract: the published JSON Schema is generated from it,
@@ -49,6 +50,8 @@ const FindingSchema = v.object({
   kind: v.optional(v.picklist(["ghost", "leak", "other"])),
   /** Since when it has been like this; missing where nothing on the node shows it. */
   since: v.optional(v.string()),
+  /** Where `since` is from; with `boot` it is at least that long. */
+  sinceSource: v.optional(v.picklist(SINCE_SOURCES)),
   blockedAddresses: v.optional(v.number()),
   /** What `unghost heal` would run now, by the same planner, and why; without steps it leaves the finding alone. With -v or targets. */
   plan: v.optional(v.object({ steps: v.array(v.string()), reason: v.string(), code: v.string() })),

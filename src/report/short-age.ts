@@ -1,3 +1,5 @@
+import type { ReportedFinding } from "./node-report.ts";
+
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -10,4 +12,13 @@ export function shortAge(since: string, now: string): string {
   if (seconds < 2 * HOUR) return `${Math.floor(seconds / MINUTE)}m`;
   if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)}h`;
   return `${Math.floor(seconds / DAY)}d`;
+}
+
+/** `14m`; `>14m` where it may be longer; `-` where nothing on the node shows it. */
+export function findingAge(
+  { since, sinceSource }: Pick<ReportedFinding, "since" | "sinceSource">,
+  now: string,
+): string {
+  if (since === undefined) return "-";
+  return `${sinceSource === "boot" ? ">" : ""}${shortAge(since, now)}`;
 }

@@ -50,6 +50,13 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     }
     expectUntouched(report, { ...beside, kept: [...beside.kept, done] });
     expect(report.kept.find(({ sandboxId }) => sandboxId === done.sandboxId)?.code).toBe("containers-finished");
+
+    await node.powerCut();
+    await node.powerOn();
+    const since = ({ findings }: typeof report, sandboxId: string) =>
+      findings.find(({ subject }) => subject.sandboxId === sandboxId)?.since;
+    const later = await scan(node);
+    for (const { sandboxId } of [dead, bare]) expect(since(later, sandboxId)).toBe(since(report, sandboxId));
   });
 
   eachRuntime("waits for a live kubelet to recover what died, and says so", async (runtime) => {

@@ -1,6 +1,8 @@
+import { findingAge } from "../../report/short-age.ts";
 import { subjectInWords } from "../../report/subject-words.ts";
 import { Command } from "./command.tsx";
 import { Fold } from "./fold.tsx";
+import { live } from "./live.ts";
 import { Ago } from "./time.tsx";
 import type { WireSighting } from "./wire.ts";
 
@@ -17,6 +19,7 @@ export function Finding({ sighting, startsOpen }: FindingProps) {
       <span class="subject">{briefly(finding.subject)}</span>
       <span class={`badge ${standing.kind}`}>{STANDING[standing.kind]}</span>
       <span class="quiet">
+        {finding.since === undefined ? "" : `${findingAge(finding, new Date(live().nodeClock).toISOString())} old, `}
         first seen <Ago at={firstSeenAt} />
       </span>
     </div>
