@@ -52,7 +52,10 @@ function withoutControls(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
-function writeAll(fd: number, text: string): void {
+const FULL_PIPE_PAUSE_MS = 5;
+const pause = new Int32Array(new SharedArrayBuffer(4));
+
+export function writeAll(fd: number, text: string): void {
   const bytes = Buffer.from(text);
   let offset = 0;
   while (offset < bytes.length) {
@@ -61,9 +64,10 @@ function writeAll(fd: number, text: string): void {
     } catch (error) {
       const code = errorCode(error);
       // A pipe that is full for the moment, and a reader such as `head` that has seen enough.
-      if (code === "EAGAIN") continue;
       if (code === "EPIPE") return;
-      throw error;
+      if (code !== "EAGAIN") throw error;
+      // The reader, perhaps a pager that waits for a key, needs the processor more than a loop does.
+      Atomics.wait(pause, 0, 0, FULL_PIPE_PAUSE_MS);
     }
   }
 }

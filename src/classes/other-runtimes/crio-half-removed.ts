@@ -36,5 +36,5 @@ export const crioHalfRemoved: FailureClass = {
   ],
   danger:
     "The restart makes CRI-O forget the sandbox without another DEL: before the cause is repaired it leaves addresses and rules behind. Never crictl rmp what crictl stopp could not stop.",
-  links: ["https://github.com/cri-o/cri-o/pull/4767", "https://github.com/cri-o/cri-o/pull/291"],
+  links: ["https://github.com/cri-o/cri-o/pull/3164", "https://github.com/cri-o/cri-o/pull/291"],
 };
