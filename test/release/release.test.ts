@@ -5,13 +5,12 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, onTestFinished, test } from "vitest";
-import { cached } from "../../lab/cache.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { run, runOrThrow } from "../../lab/command.ts";
-import { unpackDebianPackages } from "../../lab/debian-packages.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { parseJson, property } from "../../src/host/json.ts";
-import { muslRoot, runInRoot } from "./musl-root.ts";
+import { emulatorFiles, WITHOUT_RESTART } from "./emulator.ts";
+import { type Architecture, muslRoot, runInRoot } from "./musl-root.ts";
 
 const RELEASE = "dist/release";
 const BUILD_MS = 600_000;
@@ -96,11 +95,8 @@ test("the archive of this machine runs without Node", async () => {
 
 /** The executable for arm64, on a processor of another kind. */
 async function emulatedUnghost(): Promise<readonly string[]> {
-  const root = await cached("qemu-arm64", (dir) =>
-    unpackDebianPackages(["qemu-user-static", "libc6-arm64-cross"], dir),
-  );
-  const emulator = join(root, "usr/bin/qemu-aarch64-static");
-  return [emulator, "-L", join(root, "usr/aarch64-linux-gnu"), join(RELEASE, "linux-arm64/unghost")];
+  const { emulator, glibc } = await emulatorFiles();
+  return [emulator, "-L", glibc, join(RELEASE, "linux-arm64/unghost")];
 }
 
 test.skipIf(process.arch !== "x64")("the executable for arm64 watches and syncs files of CNI plugins", async () => {
@@ -108,9 +104,11 @@ test.skipIf(process.arch !== "x64")("the executable for arm64 watches and syncs 
   onTestFinished(() => rm(dir, { recursive: true }));
   const [emulator = "", ...args] = await emulatedUnghost();
   const keep = [...args, "keep", "--verbose", "--host-root", dir, "--cni-cache-dir", "/results"];
-  // With its switches set it does not start itself again, which an emulator cannot do.
-  const env = { BUN_JSC_useJIT: "0", UV_THREADPOOL_SIZE: "12" };
-  const keeper = spawn(emulator, keep, { env, stdio: ["ignore", "pipe", "inherit"], timeout: BUILD_MS });
+  const keeper = spawn(emulator, keep, {
+    env: WITHOUT_RESTART,
+    stdio: ["ignore", "pipe", "inherit"],
+    timeout: BUILD_MS,
+  });
   onTestFinished(() => void keeper.kill("SIGKILL"));
 
   const logged: unknown[] = [];
@@ -136,14 +134,17 @@ test.skipIf(process.arch !== "x64")("the executable for arm64 runs, system calls
   expect(locked).toMatchObject({ code: 0, stderr: "" });
 });
 
-const musl = await muslRoot();
+const ROOTS = new Map<Architecture, Awaited<ReturnType<typeof muslRoot>>>([
+  ["amd64", await muslRoot("amd64")],
+  ["arm64", await muslRoot("arm64")],
+]);
 
-test.skipIf("missing" in musl)(
-  `the executable for musl runs, system calls included${"missing" in musl ? ` (not here: ${musl.missing})` : ""}`,
-  async () => {
+describe.each([...ROOTS])("the executable for %s with musl", (arch, musl) => {
+  const where = "missing" in musl ? ` (not run here: ${musl.missing})` : "";
+
+  test.skipIf("missing" in musl)(`runs, system calls included${where}`, async () => {
     if ("missing" in musl) throw new Error(musl.missing);
-    const unghost = (...args: readonly string[]) =>
-      runInRoot(musl.root, join(RELEASE, "linux-amd64-musl/unghost"), args);
+    const unghost = (...args: readonly string[]) => runInRoot(musl, join(RELEASE, `linux-${arch}-musl/unghost`), args);
     const empty = ["--no-kube", "--host-root", "/dev", "--state-dir", "/tmp/state"];
 
     const version = await unghost("version", "-o", "json");
@@ -154,11 +155,11 @@ test.skipIf("missing" in musl)(
     const examined = await unghost("doctor", ...empty);
     const boot = await unghost("boot", "--dry-run", "--strict", ...empty);
 
-    expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version });
+    expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version, platform: `linux/${arch}` });
     expect(explained.code).toBe(0);
     expect(locked).toMatchObject({ code: 0, stderr: "" });
     expect(unmounted).toMatchObject({ code: 0, stderr: "" });
     expect([scanned.code, examined.code, boot.code]).toEqual([2, 1, 0]);
     expect(boot.stdout).toContain("Dry run: nothing was changed");
-  },
-);
+  });
+});
