@@ -10,10 +10,11 @@ import { thirdPartyLicences } from "./release/documents.ts";
 import { engineVersion } from "./release/engines.ts";
 import { imageFiles, LIBCS } from "./release/image-files.ts";
 import { layoutArchive, ociLayout, type Platform } from "./release/oci.ts";
+import { publishedAt } from "./release/published-at.ts";
 
 const OUT = "dist/image";
 const ARCHIVE = "dist/unghost-image.tar";
-const NAME = process.env["UNGHOST_IMAGE"] ?? "registry.example/unghost";
+const { image: NAME, warning } = publishedAt(process.env, manifest.version);
 
 const licences = thirdPartyLicences(engineVersion(), await bundledPackages());
 const platforms: Platform[] = [];
@@ -40,3 +41,4 @@ for (const [path, content] of files) {
 writeFileSync(ARCHIVE, layoutArchive(files));
 const bytes = [...files.values()].reduce((sum, { length }) => sum + length, 0);
 console.log(`${NAME}:${manifest.version}: ${platforms.length} platforms, ${(bytes / 1e6).toFixed(1)} MB compressed`);
+if (warning !== undefined) console.warn(warning);

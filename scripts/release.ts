@@ -13,11 +13,11 @@ import { bundledPackages } from "./release/bundled-packages.ts";
 import { billOfMaterials, thirdPartyLicences } from "./release/documents.ts";
 import { engineFor, engineVersion, TARGETS } from "./release/engines.ts";
 import { homebrewFormula, krewManifest, type ReleasedArchive } from "./release/plugin-manifests.ts";
+import { publishedAt, publishedChart, publishedInstallScript, publishedManifest } from "./release/published-at.ts";
 
 const OUT = process.argv[2] ?? "dist/release";
 const { version } = manifest;
-/** Where the archives will be downloaded from. */
-const BASE_URL = process.env["UNGHOST_BASE_URL"] ?? `https://downloads.example/unghost/v${version}`;
+const places = publishedAt(process.env, version);
 
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
@@ -31,7 +31,10 @@ const documents = {
 
 const sums: string[] = [];
 const archives: ReleasedArchive[] = [];
-publish("install.sh", readFileSync("deploy/install.sh"));
+publish("install.sh", Buffer.from(publishedInstallScript(readFileSync("deploy/install.sh", "utf8"), places)));
+const manifests = readFileSync("deploy/kubernetes/unghost.yaml", "utf8");
+publish(`unghost-${version}-kubernetes.yaml`, Buffer.from(publishedManifest(manifests, places)));
+publish(`unghost-chart-${version}.tgz`, gzipSync(tar(publishedChart("deploy/helm/unghost", places)), { level: 9 }));
 publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
 for (const target of TARGETS) {
   // The name of the file is inside the executable.
@@ -51,9 +54,10 @@ for (const target of TARGETS) {
   if (target.libc === "glibc") archives.push({ arch: target.arch, name, sha256: sha256(compressed) });
   console.log(`${name}: executable ${megabytes(content.length)}, archive ${megabytes(size)}`);
 }
-publish("unghost.krew.yaml", Buffer.from(krewManifest(version, BASE_URL, archives)));
-publish("unghost.rb", Buffer.from(homebrewFormula(version, BASE_URL, archives)));
+publish("unghost.krew.yaml", Buffer.from(krewManifest(version, places.downloads, archives)));
+publish("unghost.rb", Buffer.from(homebrewFormula(version, places.downloads, archives)));
 writeFileSync(join(OUT, "SHA256SUMS"), sums.join(""));
+if (places.warning !== undefined) console.warn(places.warning);
 
 function publish(file: string, content: Buffer): number {
   writeFileSync(join(OUT, file), content);

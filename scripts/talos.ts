@@ -13,10 +13,11 @@ import { thirdPartyLicences } from "./release/documents.ts";
 import { engineVersion } from "./release/engines.ts";
 import { imageFiles, LIBCS } from "./release/image-files.ts";
 import { layoutArchive, ociLayout, type Platform } from "./release/oci.ts";
+import { publishedAt } from "./release/published-at.ts";
 import { extensionFiles } from "./release/talos-extension.ts";
 
 const OUT = "dist/talos";
-const NAME = process.env["UNGHOST_TALOS_IMAGE"] ?? "registry.example/unghost-talos";
+const { talosImage: NAME, warning } = publishedAt(process.env, manifest.version);
 
 const talos = talosFiles({ stateDir: DEFAULT_STATE_DIR, bootArgs: [] }, manifest.version);
 const licences = thirdPartyLicences(engineVersion(), await bundledPackages());
@@ -45,3 +46,4 @@ for (const [path, content] of layout) {
 writeFileSync("dist/unghost-talos.tar", layoutArchive(layout));
 writeFileSync("dist/unghost-talos-patch.yaml", talos.machineConfigPatch);
 console.log(`${NAME}:${manifest.version}: ${platforms.length} platforms`);
+if (warning !== undefined) console.warn(warning);

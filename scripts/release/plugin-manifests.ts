@@ -54,11 +54,11 @@ export function homebrewFormula(version: string, baseUrl: string, archives: read
   version "${version}"
   license "Apache-2.0"
 
+  depends_on :linux
+
   on_linux do
 ${machines.join("\n")}
   end
-
-  depends_on :linux
 
   def install
     bin.install "unghost"

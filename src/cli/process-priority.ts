@@ -9,7 +9,10 @@ const NICE_OF: ReadonlyMap<string, number> = new Map([
   ["keep", -10],
 ]);
 
-/** Where it may not (a container without SYS_NICE), and where somebody else chose a priority, that one stays. */
+/**
+ * Where somebody else chose a priority, that one stays. In a pod it may not be raised, and would decide nothing: the kernel
+ * divides time between cgroups first, by the pod's CPU request.
+ */
 export function raisePriority(command: string | undefined): void {
   const nice = NICE_OF.get(command ?? "");
   if (nice === undefined || getPriority() !== 0) return;

@@ -15,6 +15,7 @@ export type Source<T> =
 export interface Oddity {
   readonly path: string;
   readonly reason: string;
+  readonly code?: string;
 }
 
 /** For people: what was tried and seen, and what to do next. */

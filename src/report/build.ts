@@ -156,7 +156,11 @@ export function problemsIn(snapshot: Snapshot): NodeReport["problems"] {
       return [{ source: name, problem: message, ...more }];
     }
     if (source.status === "absent") return [];
-    return source.oddities.map((oddity) => ({ source: name, problem: `${oddity.path}: ${oddity.reason}` }));
+    return source.oddities.map(({ path, reason, code }) => ({
+      source: name,
+      problem: `${path}: ${reason}`,
+      ...(code === undefined ? {} : { code }),
+    }));
   });
   const hangsMs = snapshot.cri.status === "read" ? snapshot.cri.value.statusHangsMs : undefined;
   const status =

@@ -32,6 +32,8 @@ export interface ProcessesQuery {
   readonly signal?: AbortSignal;
 }
 
+const PERMISSION_DENIED = "permission-denied";
+
 /** What the node's processes show about sandboxes. */
 export async function readProcesses(query: ProcessesQuery): Promise<Source<ProcessFacts>> {
   const { table, signal } = query;
@@ -54,6 +56,7 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
     return failed(
       `${hidden.length} of ${traces.length} processes: permission denied; a hung network plugin would not be found`,
       "run unghost as root, or give it CAP_SYS_PTRACE and the capabilities of the runtime",
+      PERMISSION_DENIED,
     );
   }
   return read(
@@ -70,11 +73,10 @@ function isBlindToPlugins(hidden: readonly ProcessTraces[], all: readonly Proces
 
 function oddityOf(proc: string, { stat, hidden }: ProcessTraces): Oddity {
   const name = `${printable(stat.comm)} (pid ${stat.pid})`;
-  const why =
-    hidden === "timeout"
-      ? "is in uninterruptible sleep and holds its memory locked"
-      : "cannot be read: permission denied";
-  return { path: `${proc}/${stat.pid}`, reason: `${name} ${why}` };
+  const path = `${proc}/${stat.pid}`;
+  return hidden === "timeout"
+    ? { path, reason: `${name} is in uninterruptible sleep and holds its memory locked` }
+    : { path, reason: `${name} cannot be read: permission denied`, code: PERMISSION_DENIED };
 }
 
 async function factsOf(

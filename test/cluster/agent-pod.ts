@@ -19,6 +19,7 @@ export async function installChart(story: Cluster, ...values: readonly string[])
 interface Container {
   name: string;
   args: string[];
+  resources: { requests: Record<string, string> };
   securityContext: {
     runAsUser: number;
     runAsGroup: number;

@@ -31,6 +31,39 @@ test("the krew manifest names each archive with its sum, and the program in it",
   );
 });
 
+test("the krew manifest passes krew's own validation", () => {
+  const { apiVersion, metadata, spec } = parse(krewManifest("1.2.3", BASE, ARCHIVES)) as KrewPlugin;
+
+  expect(apiVersion).toBe("krew.googlecontainertools.github.com/v1alpha2");
+  expect(metadata.name).toMatch(/^[\w-]+$/);
+  expect(spec.version).toMatch(/^v\d+\.\d+\.\d+/);
+  expect(spec.shortDescription).toMatch(/^[^\r\n]+$/);
+  for (const { uri, sha256, bin, files, selector } of spec.platforms) {
+    expect([uri !== "", bin !== "", files.length > 0]).toEqual([true, true, true]);
+    expect(sha256).toMatch(/^[a-f0-9]{64}$/);
+    for (const { from, to } of files) expect([from === "", to === ""]).toEqual([false, false]);
+    // krew links to the program below the directory that the files are copied to.
+    expect(files.map(({ from }) => from.split("/").at(-1))).toContain(bin);
+    expect(Object.keys(selector.matchLabels).toSorted()).toEqual(["arch", "os"]);
+  }
+});
+
+interface KrewPlugin {
+  readonly apiVersion: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly version: string;
+    readonly shortDescription: string;
+    readonly platforms: readonly {
+      readonly uri: string;
+      readonly sha256: string;
+      readonly bin: string;
+      readonly files: readonly { readonly from: string; readonly to: string }[];
+      readonly selector: { readonly matchLabels: object };
+    }[];
+  };
+}
+
 test("the Homebrew formula names each archive with its sum", () => {
   const formula = homebrewFormula("1.2.3", BASE, ARCHIVES);
 

@@ -73,8 +73,11 @@ test("the extension has the program, the service and a place for each mount, eac
   for (const [index, path] of paths.entries()) {
     const parent = path.replace(/[^/]+\/?$/, "");
     if (parent !== "") expect(paths.slice(0, index)).toContain(parent);
-    // Talos allows nothing else outside the root directory, and no file that everybody may write.
     expect(path).toMatch(/^(manifest\.yaml|rootfs\/)/);
+  }
+  // Talos refuses an extension with other files, or with one that everybody may write.
+  for (const { type, path } of files) {
+    if (type !== "directory" && path !== "manifest.yaml") expect(path).toMatch(/^rootfs\/usr\/local\//);
   }
   for (const entry of files) if (entry.type !== "symlink") expect(entry.mode & 0o002).toBe(0);
 });

@@ -54,7 +54,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
   const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   if (!lock.ok)
     log.warn(
-      { reason: lock.refusal.message, next: lock.refusal.next },
+      { code: "agent-lock-unavailable", reason: lock.refusal.message, next: lock.refusal.next },
       "agent lock unavailable; a second agent would not be detected",
     );
   const remembered = readTimeline(session.stateDir, new Date());

@@ -1,6 +1,7 @@
 import { release } from "node:os";
 import { buildCommand } from "@stricli/core";
 import { observeNode } from "../../diagnose/observe-node.ts";
+import { checkCpuShare } from "../../doctor/cpu-share.ts";
 import { type DoctorReport, renderDoctor } from "../../doctor/doctor-report.ts";
 import { checkHost } from "../../doctor/host.ts";
 import { checkPermissions } from "../../doctor/permissions.ts";
@@ -76,6 +77,7 @@ async function examine(settings: NodeSettings, env: Io["env"], leasesIn: string)
       ...checkHost({ ...settings, stateDir: stateDirOf(settings), env }),
       ...checkSources(snapshot),
       checkCniFiles(keeper),
+      ...checkCpuShare({ env }),
       ...permissions,
     ],
   };

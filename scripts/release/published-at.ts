@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TarEntry } from "../../lab/tar.ts";
+
+/** Reserved by RFC 2606: nothing can be downloaded from there. The chart in deploy/ has it, too. */
+export const PLACEHOLDER_HOST = "registry.example";
+
+/** Where a release can be downloaded and pulled from. */
+export interface PublishedAt {
+  readonly image: string;
+  readonly talosImage: string;
+  /** Of the archives, without a slash at its end. */
+  readonly downloads: string;
+  /** What to print where some of it is the placeholder. */
+  readonly warning?: string;
+}
+
+/** RELEASE_HOST sets all; each can be set by its own variable, too. */
+export function publishedAt(env: Readonly<Record<string, string | undefined>>, version: string): PublishedAt {
+  const host = env["RELEASE_HOST"] || PLACEHOLDER_HOST;
+  const places = {
+    image: env["UNGHOST_IMAGE"] || `${host}/unghost`,
+    talosImage: env["UNGHOST_TALOS_IMAGE"] || `${host}/unghost-talos`,
+    downloads: env["UNGHOST_BASE_URL"] || `https://${host}/unghost/v${version}`,
+  };
+  if (!Object.values(places).some((place) => place.includes(PLACEHOLDER_HOST))) return places;
+  const warning = `RELEASE_HOST is not set: image and download addresses are the placeholder ${PLACEHOLDER_HOST}. Set it to publish: make release RELEASE_HOST=registry.company.org/team`;
+  return { ...places, warning };
+}
+
+/** install.sh as it is published: it knows its own downloads. */
+export function publishedInstallScript(script: string, { downloads, warning }: PublishedAt): string {
+  return warning === undefined
+    ? replaced(script, "${UNGHOST_BASE_URL:-}", `\${UNGHOST_BASE_URL:-${downloads}}`)
+    : script;
+}
+
+export function publishedManifest(text: string, { image }: PublishedAt): string {
+  return replaced(text, `image: ${PLACEHOLDER_HOST}/unghost:`, `image: ${image}:`);
+}
+
+/** Every file of the chart, as `helm package` lays it out, with the image of this release. */
+export function publishedChart(dir: string, { image }: PublishedAt): readonly TarEntry[] {
+  const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted();
+  return paths.map((path) => {
+    const text = readFileSync(path, "utf8");
+    const isValues = path === join(dir, "values.yaml");
+    const from = `repository: ${PLACEHOLDER_HOST}/unghost\n`;
+    const content = isValues ? replaced(text, from, `repository: ${image}\n`) : text;
+    return { type: "file", path: join("unghost", path.slice(dir.length)), content: Buffer.from(content), mode: 0o644 };
+  });
+}
+
+function replaced(text: string, from: string, to: string): string {
+  if (!text.includes(from)) throw new Error(`${JSON.stringify(from)} is not there to be replaced`);
+  return text.replaceAll(from, () => to);
+}
