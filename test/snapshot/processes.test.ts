@@ -99,7 +99,10 @@ describe("readProcesses on this machine", () => {
       readProcesses({ root: "/", table: await readProcessTable({ root: "/" }) }),
     );
 
-    expect(source).toMatchObject({ status: "failed", error: { next: expect.stringContaining("root") } });
+    expect(source).toMatchObject({
+      status: "failed",
+      error: { code: "permission-denied", next: expect.stringContaining("root") },
+    });
   });
 });
 
