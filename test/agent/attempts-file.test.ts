@@ -53,8 +53,8 @@ async function afterOneAttempt(): Promise<string> {
   return stateDir;
 }
 
-describe("the file of attempts", () => {
-  test("what was tried is known to the next process", async () => {
+describe("attempts file", () => {
+  test("attempts are known to the next process", async () => {
     const stateDir = await afterOneAttempt();
 
     const second = open(stateDir);
@@ -66,14 +66,14 @@ describe("the file of attempts", () => {
     expect(statSync(join(stateDir, "attempts.json")).mode & 0o077).toBe(0);
   });
 
-  test("what is under way is known to the next process although this one never ends", async () => {
+  test("an in-flight attempt is known to the next process although this one is killed", async () => {
     const stateDir = join(tempDir(), "state");
     open(stateDir).book.begin([actionOn("a", { id: `${CLASS}/a` })]);
 
     await vi.waitFor(() => expect(attemptsOn(open(stateDir), "a")).toMatchObject([{ outcome: "interrupted" }]));
   });
 
-  test("is not written while nothing is tried", async () => {
+  test("is not written while nothing is attempted", async () => {
     const stateDir = await afterOneAttempt();
     const before = statSync(join(stateDir, "attempts.json")).mtimeMs;
 
@@ -83,7 +83,7 @@ describe("the file of attempts", () => {
     expect(statSync(join(stateDir, "attempts.json")).mtimeMs).toBe(before);
   });
 
-  test("healings in a row share one write after the first", async () => {
+  test("consecutive heals share one write after the first", async () => {
     const stateDir = join(tempDir(), "state");
     const kept = open(stateDir);
     const subjects = () => readFileSync(join(stateDir, "attempts.json"), "utf8").match(/"finding"/g)?.length;
@@ -99,7 +99,7 @@ describe("the file of attempts", () => {
     await kept.close();
   });
 
-  test("is bounded, and the newest are in it", async () => {
+  test("is bounded and keeps the newest attempts", async () => {
     const stateDir = join(tempDir(), "state");
     const first = open(stateDir);
     fail(first, ...Array.from({ length: 2000 }, (_, index) => `${index}`.padStart(1000, "x")));
@@ -112,7 +112,7 @@ describe("the file of attempts", () => {
   });
 });
 
-describe("how long ago an attempt was", () => {
+describe("age of an attempt", () => {
   const HOUR_MS = 3_600_000;
   const later = (hours: number): Date => new Date(NOON.getTime() + hours * HOUR_MS);
   const at = (stamp: { boot?: string; uptimeSeconds?: number; hours: number }): Stamp => ({
@@ -137,7 +137,7 @@ describe("how long ago an attempt was", () => {
     expect(secondsAgo(attempt)).toBeCloseTo(seconds, -1);
   });
 
-  test("a clock without a battery frees nothing by being set right", async () => {
+  test("a clock without a battery frees no attempt when it is set right", async () => {
     const stateDir = join(tempDir(), "state");
     const first = open(stateDir, { at: new Date(5000), boot: { id: "first", uptimeSeconds: 5 } });
     fail(first, "a");
@@ -153,18 +153,18 @@ describe("how long ago an attempt was", () => {
   }
 });
 
-describe("a file that says nothing", () => {
+describe("an invalid attempts file", () => {
   const subjects = (attempts: string): string =>
     `{"apiVersion":"unghost.dev/v1","kind":"Attempts","written":{"at":"2026-03-01T12:00:00Z"},"subjects":[{"finding":"f","class":"c","attempts":${attempts}}]}`;
 
   test.each([
-    ["cut off", '{"apiVersion":"unghost.dev/v1","kind":"Attem'],
+    ["truncated", '{"apiVersion":"unghost.dev/v1","kind":"Attem'],
     ["empty", ""],
-    ["of another kind", '{"apiVersion":"unghost.dev/v1","kind":"Timeline","points":[]}'],
+    ["of another format", '{"apiVersion":"unghost.dev/v1","kind":"Timeline","points":[]}'],
     ["of a later version", '{"apiVersion":"unghost.dev/v2","kind":"Attempts"}'],
-    ["with a time that is none", subjects("[]").replace("2026-03-01", "2026-99-01")],
+    ["with an invalid time", subjects("[]").replace("2026-03-01", "2026-99-01")],
     ["with an attempt in the future", subjects('[{"secondsBefore":-5,"outcome":"failed","subject":"s"}]')],
-    ["with an outcome of somebody else", subjects('[{"secondsBefore":5,"outcome":"fine","subject":"s"}]')],
+    ["with an unknown outcome", subjects('[{"secondsBefore":5,"outcome":"fine","subject":"s"}]')],
   ])("is reported and replaced: %s", async (_how, text) => {
     const stateDir = fill(tempDir(), { "attempts.json": text });
 
@@ -196,7 +196,7 @@ describe("a file that says nothing", () => {
   });
 });
 
-test("reports a directory that cannot be written once, and still counts attempts", async () => {
+test("a directory that cannot be written is reported once, and attempts still count", async () => {
   const stateDir = join(tempDir(), "state");
   writeFileSync(stateDir, "a file");
   const kept = open(stateDir);

@@ -31,8 +31,8 @@ function leaseRequests({ api }: MirrorRig): readonly string[] {
   return api.requests.filter((request) => request.includes("/leases"));
 }
 
-describe("the fleet's word", () => {
-  test("is requested where the API server has answered the scan", async () => {
+describe("fleet decision", () => {
+  test("is requested when the API server answered the scan", async () => {
     const { rig, side } = await openedSide();
     side.saw({ kubernetes: ANSWERING });
 
@@ -42,7 +42,7 @@ describe("the fleet's word", () => {
     expect(leaseRequests(rig)).not.toEqual([]);
   });
 
-  test("is not waited for where it has not: the node heals itself", async () => {
+  test("is not waited for when the API server did not answer: the node heals", async () => {
     const { rig, side } = await openedSide();
     rig.setMood("hang");
     side.saw({ kubernetes: SILENT });

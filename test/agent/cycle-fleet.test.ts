@@ -25,7 +25,7 @@ describe("one cycle in a fleet", () => {
     ]);
   });
 
-  test("while the fleet's breaker is open nothing is healed, and each refusal is published", async () => {
+  test("heals nothing while the fleet's breaker is open, and publishes each refusal", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () =>
@@ -38,7 +38,7 @@ describe("one cycle in a fleet", () => {
     expect(kinds(agent)).toEqual(["detected", "refused", "refused"]);
   });
 
-  test("gives its place in the fleet back whatever becomes of the healing", async () => {
+  test("releases its fleet slot however the heal ends", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     let released = 0;

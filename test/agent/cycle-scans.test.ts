@@ -14,16 +14,16 @@ import {
 import { type ActingAgent, actingAgent, healing } from "./acting-agent.ts";
 import { ghostly, kinds, withClass } from "./ghostly-node.ts";
 
-describe("a scan while something is being healed", () => {
+describe("a scan during a heal", () => {
   const corrupt: NodeParts = { ...ghostly, results: [resultOf("a", "empty")] };
   const CORRUPT = `libcni-result-cache-corrupt/${idOf("a")}`;
   const findings = (agent: ActingAgent) => agent.state().scan?.report.findings.map(({ id }) => id);
 
   test.each<readonly [string, NodeParts]>([
-    ["is merely dead, without its cache", ghostly],
+    ["is dead, without its cache", ghostly],
     ["is removed, and its address not yet released", { addresses: [addressOf("a", "10.88.0.2")] }],
-    ["is removed, and its containerd lease not yet", { leases: [{ id: idOf("a"), createdAt: ago(7200) }] }],
-  ])("detects nothing new where it %s", async (_, halfway) => {
+    ["is removed, and its containerd lease not yet deleted", { leases: [{ id: idOf("a"), createdAt: ago(7200) }] }],
+  ])("detects nothing new when the sandbox %s", async (_, halfway) => {
     const agent = actingAgent();
     agent.node = corrupt;
     let during: readonly string[] | undefined;
@@ -46,7 +46,7 @@ describe("a scan while something is being healed", () => {
     expect(agent.state().timeline.at(-1)?.ghosts).toBe(1);
   });
 
-  test("does not bring back what was healed before it ended", async () => {
+  test("does not bring back a finding that was healed before the scan ended", async () => {
     const agent = actingAgent();
     agent.node = corrupt;
     const healed = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ describe("a scan while something is being healed", () => {
   });
 });
 
-test("a sandbox that another class explains now is still the same sighting", async () => {
+test("a sandbox that now has another class is still the same sighting", async () => {
   const agent = actingAgent();
   withClass(agent, { minAgeMs: 60_000 });
   agent.node = ghostly;
@@ -109,7 +109,7 @@ describe("a change of the verdict", () => {
     ]);
   });
 
-  test("to unknown leaves the ghosts of the minute unknown, not 0", async () => {
+  test("to unknown leaves the ghosts of that minute unknown, not 0", async () => {
     const agent = actingAgent();
     agent.sources = { cri: failed("the runtime does not answer", "Restart containerd.") };
     await agent.round();
@@ -120,7 +120,7 @@ describe("a change of the verdict", () => {
     expect(agent.state().timeline.at(-1)).not.toHaveProperty("unknown");
   });
 
-  test("is not what a healthy node starts with", async () => {
+  test("is not published for a healthy first scan", async () => {
     const agent = actingAgent();
     await agent.round();
 
@@ -128,8 +128,8 @@ describe("a change of the verdict", () => {
   });
 });
 
-describe("a Status that hangs behind a plugin", () => {
-  test("is published as blocked pods, and scanned again when the plugin's minute is over", async () => {
+describe("a Status call that hangs behind a plugin", () => {
+  test("is published as blocked pods, and scanned again after the plugin's minute", async () => {
     const agent = actingAgent({ diagnosis: PATIENT });
     const records = [recordOf("a", { hasCniResult: false })];
     agent.node = { records, plugins: [pluginFor("a", "ADD", 20)] };

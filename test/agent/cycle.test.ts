@@ -21,7 +21,7 @@ describe("one cycle", () => {
     expect(timeline.reduce((sum, { healed }) => sum + healed, 0)).toBe(1);
   });
 
-  test("publishes `gone` for a finding that disappears without a healing", async () => {
+  test("publishes `gone` for a finding that disappears without a heal", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
     agent.node = ghostly;
@@ -33,7 +33,7 @@ describe("one cycle", () => {
     expect(kinds(agent)).toEqual(["detected", "refused", "gone"]);
   });
 
-  test("publishes a wait once, however often it is scanned, and requests a scan for its end", async () => {
+  test("publishes a wait once, however often it is scanned, and requests a scan at its end", async () => {
     const agent = actingAgent();
     withClass(agent, { minAgeMs: 60_000 });
     agent.node = ghostly;
@@ -47,7 +47,7 @@ describe("one cycle", () => {
     expect(standing(agent)).toBe("waiting");
   });
 
-  test("a class that is only observed is shown and never touched", async () => {
+  test("shows an observed class and never heals it", async () => {
     const agent = actingAgent();
     withClass(agent, { mode: "observe" });
     agent.node = ghostly;
@@ -57,7 +57,7 @@ describe("one cycle", () => {
     expect([agent.healed, standing(agent)]).toEqual([[], "observed"]);
   });
 
-  test("gives up after its budget, loudly and once", async () => {
+  test("gives up when the budget is spent, and logs it once", async () => {
     const agent = actingAgent();
     withClass(agent, { attempts: 2, coolDownMs: 0 });
     agent.node = ghostly;
@@ -70,7 +70,7 @@ describe("one cycle", () => {
     expect(agent.state().sightings[0]?.standing).toMatchObject({ kind: "given-up", next: expect.any(String) });
   });
 
-  test("gives up without a try on what an agent before it has spent the budget of", async () => {
+  test("gives up at once when a previous agent spent the budget", async () => {
     const attempts = new AttemptBook();
     const first = actingAgent({ attempts });
     withClass(first, { attempts: 2, coolDownMs: 0 });
@@ -86,7 +86,7 @@ describe("one cycle", () => {
     expect([first.healed.length, second.healed, standing(second)]).toEqual([2, [], "given-up"]);
   });
 
-  test("what is under way is on record before its end", async () => {
+  test("records an attempt before it ends", async () => {
     const attempts = new AttemptBook();
     const agent = actingAgent({ attempts });
     agent.node = ghostly;
@@ -128,7 +128,7 @@ describe("one cycle", () => {
     expect(agent.state().pauseReason).toBeUndefined();
   });
 
-  test("a healing that throws is a failed attempt for each started action, and the agent goes on", async () => {
+  test("counts a heal that throws as a failed attempt of each started action, and continues", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.heal = (planned, { onBegin }) => {
@@ -147,7 +147,7 @@ describe("one cycle", () => {
     expect(standing(agent)).toBe("waiting");
   });
 
-  test("a scan that throws changes nothing", async () => {
+  test("changes nothing when the scan throws", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     withClass(agent, { mode: "observe" });
@@ -164,7 +164,7 @@ describe("one cycle", () => {
     expect(agent.state()).toBe(before);
   });
 
-  test("while the runtime cannot be seen, nothing counts as gone, and first sight stays first sight", async () => {
+  test("keeps findings and first-seen times while the runtime cannot be read", async () => {
     const agent = actingAgent();
     withClass(agent, { mode: "observe" });
     agent.node = ghostly;
@@ -185,7 +185,7 @@ describe("one cycle", () => {
     expect(agent.state().sightings[0]?.firstSeenMs).toBe(before?.firstSeenMs);
   });
 
-  test("scans go on while a healing hangs, one healing at a time", async () => {
+  test("continues to scan while a heal hangs, with one heal at a time", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     const { promise: hanging, resolve: end } = Promise.withResolvers<void>();
@@ -208,7 +208,7 @@ describe("one cycle", () => {
     expect(agent.healed).toHaveLength(1);
   });
 
-  test("an unexpected error during a healing is reported, and the next scan runs", async () => {
+  test("reports an unexpected error during a heal, and runs the next scan", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.gate = () => Promise.reject(new Error("the gate fell down"));
@@ -220,7 +220,7 @@ describe("one cycle", () => {
     expect(agent.state().totals.scans).toBe(2);
   });
 
-  test("nothing is touched on a node that is paused", async () => {
+  test("touches nothing on a paused node", async () => {
     const agent = actingAgent();
     agent.node = ghostly;
     agent.sources = {
@@ -233,7 +233,7 @@ describe("one cycle", () => {
     expect(agent.state().pauseReason?.reason).toBe("paused");
   });
 
-  test("its own pod is never treated", async () => {
+  test("never heals its own pod", async () => {
     const agent = actingAgent({ ownPodUid: "a" });
     agent.node = ghostly;
 

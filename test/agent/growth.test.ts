@@ -51,14 +51,14 @@ function growth(...scans: readonly Scanned[]): readonly (readonly [number, numbe
 }
 
 describe("growth between scans", () => {
-  test("what happened before the agent came is not its news", () => {
+  test("ignores what happened before the agent started", () => {
     expect(new GrowthMeter().take(seen({ restarts: { a: 50 }, stalls: 3 }))).toEqual({
       crashRestarts: 0,
       kernelStalls: 0,
     });
   });
 
-  test("counts what is new, pod by pod", () => {
+  test("counts new restarts per pod", () => {
     expect(
       growth(
         seen({ restarts: { a: 5 }, stalls: 1 }),
@@ -71,14 +71,14 @@ describe("growth between scans", () => {
     ]);
   });
 
-  test("a loop that comes to rest and starts again is not counted twice", () => {
+  test("a loop that stops and starts again is not counted twice", () => {
     expect(growth(seen({ restarts: { a: 5 } }), seen({ quiet: "a" }), seen({ restarts: { a: 6 } }))).toEqual([
       [0, 0],
       [1, 0],
     ]);
   });
 
-  test("a scan that could not reach the runtime forgets nothing", () => {
+  test("a scan that could not read the runtime resets nothing", () => {
     const blind = seen({}, { cri: failed("down") });
 
     expect(growth(seen({ restarts: { a: 5 } }), blind, seen({ restarts: { a: 6 } }))).toEqual([
@@ -87,13 +87,13 @@ describe("growth between scans", () => {
     ]);
   });
 
-  test("after a boot everything that is counted since then is new", () => {
+  test("after a boot everything counted since the boot is new", () => {
     expect(
       growth(seen({ restarts: { a: 50 }, stalls: 9 }), seen({ boot: "next", restarts: { a: 4 }, stalls: 2 })),
     ).toEqual([[4, 2]]);
   });
 
-  test("a kernel log that is read for the first time in this boot adds nothing", () => {
+  test("the first read of the kernel log in this boot adds nothing", () => {
     expect(growth(seen({}), seen({ stalls: 4 }), seen({ stalls: 5 }))).toEqual([
       [0, 0],
       [0, 1],

@@ -17,7 +17,7 @@ function runs() {
   return runsIn(readFileSync(shop.stateDir.journal, "utf8").split("\n"));
 }
 
-test("one run, one item for each finding, in the past tense", async () => {
+test("one run has one item per finding, in the past tense", async () => {
   const why = { ...WHY, subject: POD };
   const { id = "" } = await quarantineFile(shop, { ...why, ...(await shop.put("cache", "{")) });
   await shop.journal.done(valueOf(await shop.journal.begin({ ...why, action: STOP })), "healed");
@@ -56,7 +56,7 @@ test("one run, one item for each finding, in the past tense", async () => {
   ]);
 });
 
-test("what was put back is undone, and what did not end was interrupted", async () => {
+test("a file that was put back is undone, and an unended action was interrupted", async () => {
   const { id = "" } = await quarantineFile(shop, { ...WHY, ...(await shop.put("cache", "{")) });
   await undo(shop, { id });
   await shop.journal.begin({ ...WHY, finding: "open", action: STOP });
@@ -65,6 +65,6 @@ test("what was put back is undone, and what did not end was interrupted", async 
   expect(run?.items.map(({ outcome }) => outcome)).toEqual(["undone", "interrupted"]);
 });
 
-test("a cut first line and other lines are left out", async () => {
+test("a truncated first line and invalid lines are left out", async () => {
   expect(await runsIn(['{"event":"be', "", '{"event":"of a newer version","id":"x"}'])).toEqual([]);
 });

@@ -19,8 +19,8 @@ function logged(events: readonly AgentEvent[], level: LogLevel = "info"): readon
 
 const detected: AgentEvent = { kind: "detected", sighting: sightingOf("dead-after-crash") };
 
-describe("the log", () => {
-  test("is one JSON object a line, with a constant message and the rest in fields", () => {
+describe("agent log", () => {
+  test("writes one JSON object per line, with a constant message and the rest in fields", () => {
     expect(logged([detected])).toEqual([
       expect.objectContaining({
         level: "warn",
@@ -32,21 +32,21 @@ describe("the log", () => {
     ]);
   });
 
-  test("a given-up finding is an error with the next step", () => {
+  test("logs a given-up finding as an error with the next step", () => {
     const standing = { kind: "given-up", message: "3 attempts did not heal it", next: "Restart the runtime." } as const;
     const [line] = logged([{ kind: "given-up", sighting: sightingOf("dead-after-crash", 0, standing) }]);
 
     expect(line).toMatchObject({ level: "error", message: standing.message, next: standing.next });
   });
 
-  test("a change of the verdict is a warning with problem and next step", () => {
+  test("logs a change of the verdict as a warning with problem and next step", () => {
     const words = { problem: "cri: it does not answer", next: "Restart containerd." };
     const [line] = logged([{ kind: "verdict", from: "healthy", to: "unknown", ...words }]);
 
     expect(line).toMatchObject({ level: "warn", msg: "verdict changed", from: "healthy", to: "unknown", ...words });
   });
 
-  test("a log that cannot be written does not throw", () => {
+  test("does not throw when the log cannot be written", () => {
     const log = openLog("info", () => {
       throw new Error("ENOSPC");
     });
@@ -54,13 +54,13 @@ describe("the log", () => {
     expect(() => log.info("something")).not.toThrow();
   });
 
-  test("scans are logged at debug level", () => {
+  test("logs scans at debug level", () => {
     const scanned: AgentEvent = { kind: "scanned", seconds: 0.1 };
 
     expect([logged([scanned]), logged([scanned], "debug").length]).toEqual([[], 1]);
   });
 
-  test("thousands of ghosts at once do not make thousands of lines, and do not drown other news", () => {
+  test("limits the lines about thousands of ghosts, and still logs other events", () => {
     const flood = Array.from({ length: 5000 }, () => detected);
 
     const lines = logged([...flood, { kind: "scan-failed", reason: "boom" }]);

@@ -36,14 +36,14 @@ async function cycles(count: number, work: () => void, hinted = false) {
   return { calls, events, ...store.state() };
 }
 
-describe("the loop", () => {
-  test("goes on until it is asked to stop", async () => {
+describe("scan loop", () => {
+  test("runs until it is stopped", async () => {
     const { calls } = await cycles(3, () => undefined);
 
     expect(calls).toEqual(["scanned", "scanned", "scanned"]);
   });
 
-  test("a cycle that throws is counted, leaves its minute unknown, and the next one comes", async () => {
+  test("counts a cycle that throws, leaves its minute unknown, and runs the next one", async () => {
     const { calls, events, totals, timeline } = await cycles(2, () => {
       throw new Error("no snapshot");
     });
@@ -57,7 +57,7 @@ describe("the loop", () => {
     expect(timeline.at(-1)).toMatchObject({ unknown: true });
   });
 
-  test("what a hint led to is scanned a second time: it may still be in flight", async () => {
+  test("scans a second time after a hint, because the cause may still be in flight", async () => {
     expect((await cycles(1, () => undefined, true)).calls).toEqual(["scanned", "scan again later"]);
   });
 });

@@ -13,6 +13,6 @@ test.each([
   { written: ["10.42.0.7/99"], size: undefined },
   { written: ["10.42.0.7"], size: undefined },
   { written: [], size: undefined },
-])("a network that gave $written has $size addresses for pods", ({ written, size }) => {
+])("a network with $written has $size addresses for pods", ({ written, size }) => {
   expect(addressesFor("cbr0", [file("other", "10.0.0.1/8"), file("cbr0", ...written)])).toBe(size);
 });

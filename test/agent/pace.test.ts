@@ -44,7 +44,7 @@ describe("pace", () => {
   test.each([
     [0, 0.8],
     [0.999, 1.2],
-  ])("spreads the scans of many nodes: chance %s makes it %s times the period", async (random, times) => {
+  ])("jitters the scans of many nodes: random %s makes it %s times the interval", async (random, times) => {
     const { at } = scanning(pace(random));
 
     await pass(2 * EVERY_MS);
@@ -52,7 +52,7 @@ describe("pace", () => {
     expect(((at[1] ?? 0) - (at[0] ?? 0)) / EVERY_MS).toBeCloseTo(times, 2);
   });
 
-  test("many hints at the same time cause one scan, a moment after the first", async () => {
+  test("many hints at the same time cause one scan, shortly after the first", async () => {
     const hinted = pace();
     const { at } = scanning(hinted);
     await pass(10_000);
@@ -63,7 +63,7 @@ describe("pace", () => {
     expect(at).toHaveLength(2);
   });
 
-  test("an urgent hint causes a scan without delay, also while another hint waits", async () => {
+  test("an urgent hint causes a scan without delay, even while another hint waits", async () => {
     const hinted = pace();
     const { at } = scanning(hinted);
     await pass(10_000);
@@ -75,7 +75,7 @@ describe("pace", () => {
     expect(at).toHaveLength(2);
   });
 
-  test("a flood of hints gets less than a twentieth of a processor, however long it lasts, and is not left unanswered", async () => {
+  test("a flood of hints uses less than 5 % of a CPU, however long it lasts, and is still answered", async () => {
     const hinted = pace();
     const costMs = 50;
     const { at } = scanning(hinted, costMs);
@@ -89,7 +89,7 @@ describe("pace", () => {
     expect(share).toBeLessThan(0.05);
   });
 
-  test("after a quiet time several hints in a row are all answered at once", async () => {
+  test("after a quiet time several hints in a row are answered at once", async () => {
     const hinted = pace();
     const { at } = scanning(hinted, 50);
     await pass(50_000);
@@ -144,7 +144,7 @@ describe("pace", () => {
     stop.abort();
   });
 
-  test("a shorter period holds from the next moment on", async () => {
+  test("a shorter interval applies at once", async () => {
     const changed = pace();
     const { at } = scanning(changed);
     await pass(1);
@@ -155,7 +155,7 @@ describe("pace", () => {
     expect(at).toHaveLength(11);
   });
 
-  test("ends its wait when it is asked to stop", async () => {
+  test("ends its wait when it is stopped", async () => {
     const stopped = pace();
     const { stop, at } = scanning(stopped);
     await pass(1);

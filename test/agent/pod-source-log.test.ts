@@ -14,9 +14,9 @@ const HANGING: Kubernetes = { ...DOWN, error: "did not answer in time" };
 const ALONE: Kubernetes = { source: "none", error: "connection refused" };
 const NO_CLUSTER: Kubernetes = { source: "kubelet", pods: [] };
 
-describe("the source of pods", () => {
+describe("pod source log", () => {
   test.each<{ readonly what: string; readonly seen: readonly Kubernetes[]; readonly warnings: readonly RegExp[] }>([
-    { what: "nothing while the API server does", seen: [WELL, WELL], warnings: [] },
+    { what: "nothing while the API server answers", seen: [WELL, WELL], warnings: [] },
     {
       what: "an outage once, and its end once",
       seen: [WELL, DOWN, HANGING, DOWN, WELL, WELL],
@@ -31,7 +31,7 @@ describe("the source of pods", () => {
       warnings: [/^pods: API server and kubelet unavailable: .*refused/, /^pods: API server answers again/],
     },
     {
-      what: "what the API server may not tell",
+      what: "what the API server forbids",
       seen: [PARTLY, PARTLY],
       warnings: [/^pods: API server answers in part: which namespaces/],
     },

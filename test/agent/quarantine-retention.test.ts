@@ -31,11 +31,11 @@ async function inQuarantineAfter(policy: AgentPolicy): Promise<number> {
   return readdirSync(shop.stateDir.quarantine).length;
 }
 
-test("the agent deletes what is older than the retention", async () => {
+test("the agent deletes quarantine entries older than the retention", async () => {
   expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(0);
 });
 
-test("0 keeps it forever, and so does a longer retention", async () => {
+test("a retention of 0, or a longer one, keeps them", async () => {
   expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 0 })).toBe(1);
   expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1e13 })).toBe(1);
 });
@@ -47,13 +47,13 @@ test("an agent that only observes deletes nothing", async () => {
   expect(await inQuarantineAfter({ ...rest, classes: observing })).toBe(1);
 });
 
-test("an entry that holds a newer file than its own date was made by a clock in the past, and stays", async () => {
+test("keeps an entry with a newer file than its own date, because its clock was in the past", async () => {
   await putAway("written yesterday", new Date(Date.now() - 86_400_000));
 
   expect(await inQuarantineAfter(defaultAgentPolicy())).toBe(1);
 });
 
-test("what was put into quarantine in this boot is not older than the boot, whatever its date", async () => {
+test("an entry of this boot is not older than the boot, whatever its date", async () => {
   const { journalIds } = await import("../../src/heal/journal/entry.ts");
   const { openJournal } = await import("../../src/heal/journal/journal.ts");
   const { boot } = sessionOf(shop.stateDir.root).own;
@@ -69,7 +69,7 @@ test("what was put into quarantine in this boot is not older than the boot, what
   expect(await inQuarantineAfter({ ...defaultAgentPolicy(), quarantineRetentionMs: 1 })).toBe(0);
 });
 
-test("a clock that is set forward while the agent runs makes nothing older", async () => {
+test("setting the clock forward while the agent runs ages nothing", async () => {
   let now = new Date("2024-02-02");
   let readings = 0;
   const clock = () => {
@@ -87,7 +87,7 @@ test("a clock that is set forward while the agent runs makes nothing older", asy
   expect(readdirSync(shop.stateDir.quarantine)).toHaveLength(1);
 });
 
-test("a run that holds the lock is not waited for", async () => {
+test("does not wait for a run that holds the lock", async () => {
   const { openHealSession } = await import("../../src/heal/execution/session.ts");
   const other = await openHealSession(sessionOf(shop.stateDir.root));
   expect(other.ok).toBe(true);

@@ -66,7 +66,7 @@ function addGhost(store: Store): void {
 }
 
 describe("textfileWriter", () => {
-  test("writes at the start, and after a change", async () => {
+  test("writes at start, and after a change", async () => {
     const { store, path } = opened();
     const start = await written(path, "unghost_build_info");
 
@@ -76,7 +76,7 @@ describe("textfileWriter", () => {
     expect(seriesIn(start).get('unghost_findings{class="pod-gone"}')).toBe(0);
   });
 
-  test("writes nothing under a name of node_exporter's own", async () => {
+  test("writes no metric under a name of node_exporter itself", async () => {
     const { path } = opened();
 
     const names = namesIn(await written(path, "unghost_build_info"));
@@ -84,7 +84,7 @@ describe("textfileWriter", () => {
     expect([...names].filter((name) => !name.startsWith("unghost_"))).toEqual([]);
   });
 
-  test("everybody may read the file, and no draft stays beside it", async () => {
+  test("makes the file world-readable, and leaves no temporary file", async () => {
     const { path, writer } = opened();
     await written(path, "unghost_build_info");
     await writer.close();
@@ -93,7 +93,7 @@ describe("textfileWriter", () => {
     expect(readdirSync(dir.path)).toEqual(["unghost.prom"]);
   });
 
-  test("replaces the file instead of writing into it: who has it open reads it to its end", async () => {
+  test("replaces the file instead of rewriting it, so that open readers can finish", async () => {
     const { store, path } = opened();
     await written(path, "unghost_build_info");
     const before = statSync(path).ino;
@@ -104,7 +104,7 @@ describe("textfileWriter", () => {
     expect(statSync(path).ino).not.toBe(before);
   });
 
-  test("does not write through a link that lies where its draft goes", async () => {
+  test("does not follow a link at the path of its temporary file", async () => {
     writeFileSync(dir.join("victim"), "mine");
     symlinkSync(dir.join("victim"), dir.join("unghost.prom.draft"));
     const { path } = opened();
@@ -114,7 +114,7 @@ describe("textfileWriter", () => {
     expect(content(dir.join("victim"))).toBe("mine");
   });
 
-  test("many changes are one writing, and closing writes what is left", async () => {
+  test("combines many changes into one write, and writes the rest on close", async () => {
     const { store, path, writer } = opened({ everyMs: 600_000 });
     await written(path, "unghost_build_info");
     const first = statSync(path).ino;
@@ -128,7 +128,7 @@ describe("textfileWriter", () => {
     expect(content(path)).toContain(ONE_GHOST);
   });
 
-  test("reports a failure once, and writes the file when it can be written again", async () => {
+  test("reports a failure once, and writes again when it can", async () => {
     const path = dir.join("collector/unghost.prom");
     const { store, problems } = opened({ path });
     await until("the complaint", HANG_MS, () => problems[0]);
@@ -150,7 +150,10 @@ describe("textfileWriter", () => {
     await until("the next failure", HANG_MS, () => problems[1]);
   });
 
-  test.each(["unghost.txt", "prom", "unghost.prom.tmp"])("%s is a name that node_exporter would not read", (name) => {
-    expect(() => opened({ path: dir.join(name) })).toThrow(/reads files that end in \.prom only/);
-  });
+  test.each(["unghost.txt", "prom", "unghost.prom.tmp"])(
+    "refuses %s, a name that node_exporter would not read",
+    (name) => {
+      expect(() => opened({ path: dir.join(name) })).toThrow(/reads files that end in \.prom only/);
+    },
+  );
 });

@@ -20,8 +20,8 @@ async function kept(stateDir: string, at: Date = NOW): Promise<readonly string[]
   return problems;
 }
 
-describe("the timeline's file", () => {
-  test("what was kept at the end is there at the next start", async () => {
+describe("timeline file", () => {
+  test("restores the timeline at the next start", async () => {
     const stateDir = join(tempDir(), "state");
 
     expect(await kept(stateDir)).toEqual([]);
@@ -30,7 +30,7 @@ describe("the timeline's file", () => {
     expect(statSync(join(stateDir, "timeline.json")).mode & 0o077).toBe(0);
   });
 
-  test("what is older than a day, or from the future, is left out", async () => {
+  test("drops minutes older than a day, or from the future", async () => {
     const stateDir = join(tempDir(), "state");
     await kept(stateDir);
 
@@ -38,29 +38,29 @@ describe("the timeline's file", () => {
     expect(readTimeline(stateDir, new Date(NOW.getTime() - 3_600_000))).toEqual({ points: [] });
   });
 
-  test("an agent that was never here begins with nothing", () => {
+  test("starts empty on a new node", () => {
     expect(readTimeline(tempDir(), NOW)).toEqual({ points: [] });
   });
 
   test.each([
-    ["cut off", '{"apiVersion":"unghost.dev/v1","kind":"Timel'],
+    ["truncated", '{"apiVersion":"unghost.dev/v1","kind":"Timel'],
     ["another kind", '{"apiVersion":"unghost.dev/v1","kind":"BootReport","points":[]}'],
     ["negative counts", '{"apiVersion":"unghost.dev/v1","kind":"Timeline","points":[{"minute":-1}]}'],
     ["empty", ""],
-  ])("a damaged file (%s) is reported and ignored", (_how, text) => {
+  ])("reports and ignores a damaged file (%s)", (_how, text) => {
     const stateDir = fill(tempDir(), { "timeline.json": text });
 
     expect(readTimeline(stateDir, NOW)).toEqual({ problem: expect.stringContaining("timeline.json") });
   });
 
-  test("a directory that cannot be used is reported, and nothing fails", async () => {
+  test("reports an unusable directory, and does not fail", async () => {
     const notOne = join(fill(tempDir(), { state: "a file" }), "state");
 
     expect(await kept(notOne)).toEqual([expect.stringContaining("not a directory")]);
     expect(readFileSync(notOne, "utf8")).toBe("a file");
   });
 
-  test("a directory in the file's place is reported, and stays", async () => {
+  test("reports a directory at the file's path, and keeps it", async () => {
     const stateDir = tempDir();
     mkdirSync(join(stateDir, "timeline.json"));
     writeFileSync(join(stateDir, "timeline.json/mine"), "");

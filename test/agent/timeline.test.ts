@@ -15,7 +15,7 @@ function ghostsAt(minutes: readonly number[]): readonly TimelinePoint[] {
 }
 
 describe("timeline", () => {
-  test("a minute remembers the most ghosts at a time and the sum of what happened", () => {
+  test("a minute has the maximum of ghosts and the sum of events", () => {
     const first = addToTimeline([], { at: at(0), ghosts: 3 });
     const second = addToTimeline(first, { at: at(0.2), ghosts: 0, healed: 2, failed: 1, crashRestarts: 4 });
     const third = addToTimeline(second, { at: at(0.9), ghosts: 1, healed: 1, kernelStalls: 1 });
@@ -25,13 +25,13 @@ describe("timeline", () => {
     ]);
   });
 
-  test("is the same list while nothing changes, so that it is not copied needlessly", () => {
+  test("returns the same list while nothing changes, to avoid copies", () => {
     const timeline = addToTimeline([], { at: at(0), ghosts: 3 });
 
     expect(addToTimeline(timeline, { at: at(0.5), ghosts: 2 })).toBe(timeline);
   });
 
-  test("minutes between two scans repeat the previous one; a long absence stays a gap", () => {
+  test("fills minutes between two scans with the previous one; a long absence stays a gap", () => {
     const timeline = ghostsAt([1, 4, 30]);
 
     expect(timeline.map(({ minute, ghosts }) => [(minute - START_MS / 1000) / 60, ghosts])).toEqual([
@@ -43,7 +43,7 @@ describe("timeline", () => {
     ]);
   });
 
-  test("a scan that could not determine the ghosts adds no zero", () => {
+  test("a scan with unknown ghosts adds no zero", () => {
     const blind = addToTimeline([], { at: at(0), ghosts: undefined });
     const filled = addToTimeline(blind, { at: at(2), ghosts: undefined, kernelStalls: 1 });
     const seen = addToTimeline(filled, { at: at(2.5), ghosts: 0 });
@@ -53,26 +53,26 @@ describe("timeline", () => {
     expect(addToTimeline(seen, { at: at(2.7), ghosts: undefined })).toBe(seen);
   });
 
-  test("minutes are filled however far apart the agent's own clock proves its scans", () => {
+  test("fills minutes however far apart the agent's monotonic clock proves its scans", () => {
     const first = addToTimeline([], { at: at(0), ghosts: 2 });
 
     expect(addToTimeline(first, { at: at(30), ghosts: 2, sinceLastScanMs: 30 * 60_000 })).toHaveLength(31);
     expect(addToTimeline(first, { at: at(30), ghosts: 2, sinceLastScanMs: 3 * 60_000 })).toHaveLength(2);
   });
 
-  test("holds the last 24 hours, also with gaps", () => {
+  test("holds the last 24 hours, even with gaps", () => {
     expect(ghostsAt([0, 600, MOST_POINTS - 1]).map(({ ghosts }) => ghosts)).toEqual([0, 600, MOST_POINTS - 1]);
     expect(ghostsAt([0, 600, MOST_POINTS]).map(({ ghosts }) => ghosts)).toEqual([600, MOST_POINTS]);
   });
 
-  test("holds a day and no more", () => {
+  test("holds at most a day", () => {
     const timeline = ghostsAt(Array.from({ length: MOST_POINTS + 100 }, (_, minute) => minute));
 
     expect(timeline).toHaveLength(MOST_POINTS);
     expect(timeline.at(-1)?.ghosts).toBe(MOST_POINTS + 99);
   });
 
-  test("after a step of the clock to the past it goes on from there, in order", () => {
+  test("continues in order after a clock step into the past", () => {
     const timeline = ghostsAt([1, 2, 3, 2]);
 
     expect(timeline.map(({ minute }) => (minute - START_MS / 1000) / 60)).toEqual([1, 2]);

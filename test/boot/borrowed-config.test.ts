@@ -9,13 +9,13 @@ function borrowed(text: string, cri: "with-cri" | "without-cri" = "with-cri"): u
   return "text" in config ? parse(config.text, { integersAsBigInt: true }) : config;
 }
 
-describe("the configuration of a borrowed containerd", () => {
+describe("configuration of the temporary containerd", () => {
   test.each([
     ["on one line", 'imports = ["conf.d/*.toml", "/etc/own.toml"]'],
     ["on several lines", 'imports = [\n  "conf.d/*.toml", # ours\n  "/etc/own.toml",\n]'],
     ["in literal strings", "imports = ['conf.d/*.toml', '/etc/own.toml']"],
     ["under a quoted key", '"imports" = ["conf.d/*.toml", "/etc/own.toml"]'],
-  ])("has absolute imports: %s", (_how, text) => {
+  ])("makes imports absolute: %s", (_how, text) => {
     expect(borrowed(`version = 2\n${text}\n`)).toEqual({
       version: 2n,
       imports: ["/etc/containerd/conf.d/*.toml", "/etc/own.toml"],
@@ -28,11 +28,11 @@ describe("the configuration of a borrowed containerd", () => {
     ["dotted keys", 'grpc.address = "/run/a"\nmetrics.address = ":1"\ndebug.address = "/run/d"\n'],
     ["inline tables", 'grpc = { address = "/run/a" }\nmetrics = { address = ":1" }\n'],
     ["sub-tables", '[grpc.tls]\nx = 1\n["metrics"]\naddress = ":1"\n'],
-  ])("listens nowhere else: %s", (_how, text) => {
+  ])("removes other listeners: %s", (_how, text) => {
     expect(borrowed(`version = 3\n${text}`)).toEqual({ version: 3n });
   });
 
-  test("leaves root and state to the command line, and those of plugins as they are", () => {
+  test("leaves root and state to the command line, and keeps those of plugins", () => {
     const plugin = '[plugins."io.containerd.snapshotter.v1.overlayfs"]\n  root = "/srv"\n';
 
     expect(borrowed(`root = "/data"\nstate = "/run/data"\n${plugin}`)).toEqual({
@@ -40,7 +40,7 @@ describe("the configuration of a borrowed containerd", () => {
     });
   });
 
-  test("keeps integers, floats, strings and brackets in strings as they are", () => {
+  test("keeps integers, floats, strings and brackets in strings", () => {
     const text =
       'oom_score = -999\nratio = 2.0\nbig = 9007199254740993\n[proxy]\nnote = """\n[grpc]\nimports = ["x"]"""\n';
 
@@ -54,9 +54,13 @@ describe("the configuration of a borrowed containerd", () => {
   });
 
   test.each([
-    ["no plugin is switched off", "", []],
-    ["some are", 'disabled_plugins = [\n  "io.containerd.internal.v1.opt",\n]\n', ["io.containerd.internal.v1.opt"]],
-  ])("has CRI switched off where %s", (_what, text, before) => {
+    ["no plugin is disabled", "", []],
+    [
+      "some plugins are disabled",
+      'disabled_plugins = [\n  "io.containerd.internal.v1.opt",\n]\n',
+      ["io.containerd.internal.v1.opt"],
+    ],
+  ])("disables CRI when %s", (_what, text, before) => {
     expect(borrowed(`${text}[plugins]\n`, "without-cri")).toMatchObject({
       disabled_plugins: [
         "io.containerd.grpc.v1.cri",
@@ -68,7 +72,7 @@ describe("the configuration of a borrowed containerd", () => {
     });
   });
 
-  test("is none where the file is not TOML, and the problem names the file", () => {
+  test("fails when the file is not TOML, and the error names the file", () => {
     expect(borrowed("version = \n")).toEqual({ problem: expect.stringContaining(`${PATH} is not valid TOML`) });
   });
 });

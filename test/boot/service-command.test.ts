@@ -22,7 +22,7 @@ const PROGRAM = "/usr/local/bin/containerd";
 const UNIT = "/usr/lib/systemd/system/containerd.service";
 const DROP_INS = "/etc/systemd/system/containerd.service.d";
 
-describe("the program that a unit starts", () => {
+describe("command of a unit", () => {
   test.each([
     ["plain", `ExecStart=${PROGRAM}`, []],
     ["with prefixes", `ExecStart=-+${PROGRAM} --log-level debug`, ["--log-level", "debug"]],
@@ -39,7 +39,7 @@ describe("the program that a unit starts", () => {
     expect(started()).toEqual({ kind: "command", from: UNIT, program: PROGRAM, args });
   });
 
-  test("is the last drop-in's, by name and whatever the directory, hidden ones left out", () => {
+  test("is that of the last drop-in by name, from any directory, without hidden files", () => {
     write(UNIT, "[Service]\nExecStart=/usr/bin/containerd\n");
     write("/usr/lib/systemd/system/containerd.service.d/20-b.conf", `[Service]\nExecStart=\nExecStart=${PROGRAM}\n`);
     write(`${DROP_INS}/10-a.conf`, "[Service]\nExecStart=\nExecStart=/opt/a/containerd\n");
@@ -52,7 +52,7 @@ describe("the program that a unit starts", () => {
     expect(started()).toMatchObject({ program: PROGRAM, from: expect.stringContaining("20-b.conf") });
   });
 
-  test("is the unit's in /etc before /run before /usr/local/lib before /usr/lib before /lib", () => {
+  test("is that of the unit in /etc, then /run, /usr/local/lib, /usr/lib, /lib", () => {
     const dirs = ["/lib", "/usr/lib", "/usr/local/lib", "/run", "/etc"];
     for (const dir of dirs) {
       write(`${dir}/systemd/system/containerd.service`, `[Service]\nExecStart=/opt${dir}/containerd\n`);
@@ -61,7 +61,7 @@ describe("the program that a unit starts", () => {
     }
   });
 
-  test("without a directory is searched where systemd does", () => {
+  test("without a directory is searched in systemd's path", () => {
     write("/usr/bin/containerd", "");
     write("/usr/local/bin/containerd", "");
     write(UNIT, "[Service]\nExecStart=containerd\n");
@@ -74,13 +74,13 @@ describe("the program that a unit starts", () => {
     ["two ExecStart", "ExecStart=/a/containerd\nExecStart=/b/containerd", /more than one/],
     ["a variable as program", "ExecStart=${BIN}", /is unknown/],
     ["another root", "RootDirectory=/x\nExecStart=/usr/bin/containerd", /RootDirectory/],
-  ])("is unknown from a unit with %s", (_what, lines, reason) => {
+  ])("is unknown for a unit with %s", (_what, lines, reason) => {
     write(UNIT, `[Service]\n${lines}\n`);
 
     expect(started()).toMatchObject({ kind: "unknown", reason: expect.stringMatching(reason) });
   });
 
-  test("is none where there is no unit, or it is masked", () => {
+  test("is undefined without a unit, or when it is masked", () => {
     expect(started()).toEqual({ kind: "none" });
     write(UNIT, `[Service]\nExecStart=${PROGRAM}\n`);
     mkdirSync(join(root, "/etc/systemd/system"), { recursive: true });
@@ -89,7 +89,7 @@ describe("the program that a unit starts", () => {
     expect(started()).toEqual({ kind: "none" });
   });
 
-  test("is the init script's command with OpenRC, which conf.d may replace", () => {
+  test("is the init script's command with OpenRC, with conf.d overriding it", () => {
     write("/etc/init.d/containerd", 'command="${CONTAINERD_COMMAND:-/usr/bin/containerd}"\n');
     expect(started()).toMatchObject({ program: "/usr/bin/containerd" });
     write("/etc/conf.d/containerd", `CONTAINERD_COMMAND=${PROGRAM}\n`);
@@ -97,7 +97,7 @@ describe("the program that a unit starts", () => {
   });
 });
 
-describe("the containerd to borrow", () => {
+describe("containerd binary for the temporary run", () => {
   const NOTHING_NAMED = { binary: undefined, config: undefined, root: undefined };
   const find = (asked: Partial<typeof NOTHING_NAMED> = {}) =>
     findRuntimeFiles(root, { ...NOTHING_NAMED, ...asked }, "/usr/bin:/bin");
@@ -107,16 +107,13 @@ describe("the containerd to borrow", () => {
     write("/etc/containerd/config.toml", "version = 2\n");
   });
 
-  test.each(["/usr/bin/containerd", PROGRAM])(
-    "is the one that the unit names, though both are there: %s",
-    (program) => {
-      write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
+  test.each(["/usr/bin/containerd", PROGRAM])("is the one of the unit, even when both exist: %s", (program) => {
+    write(UNIT, `[Service]\nExecStart=${program} --root=/srv/containerd\n`);
 
-      expect(find()).toMatchObject({ files: { binary: program, namedBy: "service", root: "/srv/containerd" } });
-    },
-  );
+    expect(find()).toMatchObject({ files: { binary: program, namedBy: "service", root: "/srv/containerd" } });
+  });
 
-  test("is unknown where the unit starts something else", () => {
+  test("is unknown when the unit starts another program", () => {
     write(UNIT, "[Service]\nExecStart=/usr/bin/env containerd\n");
 
     expect(find()).toMatchObject({ kind: "none", reason: expect.stringContaining("is unknown") });

@@ -16,7 +16,7 @@ function watched(...args: readonly string[]): ChildProcess {
   return child;
 }
 
-describe("the watchdog of boot", { timeout: HANG_GUARD_MS }, () => {
+describe("boot watchdog", { timeout: HANG_GUARD_MS }, () => {
   test("kills a process whose event loop is blocked", async () => {
     const [code, signal] = await once(watched("1"), "exit");
 
@@ -32,7 +32,7 @@ describe("the watchdog of boot", { timeout: HANG_GUARD_MS }, () => {
     expect(await ended).toEqual([null, "SIGKILL"]);
   });
 
-  test("ends with the process that it watches, in whatever way that ends", async () => {
+  test("exits with the process that it watches, however that ends", async () => {
     const child = watched(NEVER);
     const ended = once(child, "exit");
     if (child.stdout !== null) await once(child.stdout, "data");

@@ -25,7 +25,7 @@ function definesClass(file: string): boolean {
   return /^export const \w+: FailureClass = /m.test(readFileSync(file, "utf8"));
 }
 
-describe("the catalogue", () => {
+describe("class catalogue", () => {
   test("lists every class file once", () => {
     const files = sourceFiles.filter((file) => /^src\/classes\/[^/]+\//.test(file) && definesClass(file));
     expect(classes.map(({ id }) => id).toSorted()).toEqual(files.map((file) => basename(file, ".ts")).toSorted());
@@ -38,7 +38,7 @@ describe("the catalogue", () => {
     }
   });
 
-  test.each(classes.map((one) => [one.id, one] as const))("%s says all there is to say", (id, one) => {
+  test.each(classes.map((one) => [one.id, one] as const))("%s has all required fields", (id, one) => {
     expect(id).toMatch(/^[a-z0-9]+(?:-[a-z0-9]+)*$/);
     expect(classById(id)).toBe(one);
     const shows = one.inSnapshot.visible ? one.inSnapshot.how : one.inSnapshot.why;
@@ -52,7 +52,7 @@ describe("the catalogue", () => {
     if (one.treatment.mode !== "none") expect(one.treatment.steps.length).toBeGreaterThan(0);
   });
 
-  test("what is healed without asking names what must be proven first", () => {
+  test("every automatic class lists what must be proven first", () => {
     for (const one of classes.filter((each) => each.treatment.mode === "automatic")) {
       expect(one.treatment.gates.length, one.id).toBeGreaterThan(0);
     }
@@ -66,12 +66,12 @@ describe("the catalogue", () => {
     }
   });
 
-  test("a class that no snapshot shows is never called healed automatically", () => {
+  test("a class that no snapshot shows is never automatic", () => {
     const promised = classes.filter((one) => one.treatment.mode === "automatic" && !one.inSnapshot.visible);
     expect(promised.map(({ id }) => id)).toEqual([]);
   });
 
-  test("a class is in the folder of its category, and its code has the letter of it", () => {
+  test("a class is in the directory of its category, and its code has that letter", () => {
     for (const { id, code, category } of classes) {
       const [letter, folder] = FOLDERS[category];
       expect(code.charAt(0), id).toBe(letter);
@@ -79,7 +79,7 @@ describe("the catalogue", () => {
     }
   });
 
-  test("no class is named anywhere in src/ but in its own file: whatever is to be known of it is data there", () => {
+  test("no class id is used in src/ outside its own file", () => {
     const named = new RegExp(`["'\`](${classes.map(({ id }) => id).join("|")})(?:["'\`]|/\\$)`, "g");
     const elsewhere = sourceFiles.flatMap((file) =>
       [...readFileSync(file, "utf8").matchAll(named)]
@@ -96,7 +96,7 @@ describe("the catalogue", () => {
     }
   });
 
-  test("signatures are lower case and unquoted, as the text they are tested against", () => {
+  test("signatures are lower case and unquoted, like the text they are tested against", () => {
     for (const one of classes) {
       for (const { pattern, confidence, text } of one.signatures()) {
         expect(pattern.flags, one.id).toBe("");
@@ -109,7 +109,7 @@ describe("the catalogue", () => {
     }
   });
 
-  test("every signature is met by a line of the corpus", () => {
+  test("every signature matches a line of the corpus", () => {
     const texts = positives.map((one) => normalise(one.line));
 
     for (const one of classes) {

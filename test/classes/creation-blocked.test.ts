@@ -33,7 +33,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
   const A1 = `sandbox-name-held-by-inflight-run/${idOf("a")}`;
   const recorded = recordOf("a", { hasCniResult: false });
 
-  test("is an ADD that outlasts the grace, with its process to end", () => {
+  test("is an ADD older than the grace period, with its process to end", () => {
     const plugins = [pluginFor("a", "ADD", 900, 501), pluginFor("a", "ADD", 901, 500)];
     const { findings } = diagnosed({ records: [recorded], plugins }, PATIENT);
 
@@ -50,7 +50,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
 
   test.each([
     ["that is young", [pluginFor("a", "ADD", 30)], []],
-    ["that is young, though somebody already waits for its name", [pluginFor("a", "ADD", 20)], [lockLine("a")]],
+    ["that is young, though a caller already waits for its name", [pluginFor("a", "ADD", 20)], [lockLine("a")]],
   ])("is not an ADD %s: it is kept, and reported as in flight", (_, plugins, logLines) => {
     const { findings, kept } = diagnosed({ records: [recorded], plugins, logLines }, PATIENT);
 
@@ -60,7 +60,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
     ]);
   });
 
-  test("is a holder by the runtime's own word, recorded long ago and never listed", () => {
+  test("is a holder that the runtime reports, recorded long ago and never listed", () => {
     const old = { ...recorded, createdAt: ago(900) };
 
     expect(named(diagnosed({ records: [old], logLines: [lockLine("a")] }, PATIENT))).toEqual([A1]);
@@ -72,16 +72,16 @@ describe("sandbox-name-held-by-inflight-run", () => {
   test.each<readonly [string, NodeParts]>([
     ["a daemon that an earlier ADD left behind", { plugins: [pluginFor("a", "ADD", 900)] }],
     [
-      "the plugin of a pod that runs",
+      "the plugin of a running pod",
       { sandboxes: [sandboxOf("a", { state: "ready" })], plugins: [pluginFor("a", "ADD", 900)], records: [recorded] },
     ],
-    ["a holder that nothing else knows", { logLines: [lockLine("a")] }],
+    ["a holder without another trace", { logLines: [lockLine("a")] }],
     ["a record without a waiting caller", { records: [recorded] }],
   ])("is not %s", (_, parts) => {
     expect(named(diagnosed(parts, PATIENT))).toEqual([]);
   });
 
-  describe("that no process explains", () => {
+  describe("without a process that explains it", () => {
     const parts: NodeParts = { records: [recorded], logLines: [lockLine("a")] };
     const pod: KnownPod = {
       namespace: "default",
@@ -95,7 +95,7 @@ describe("sandbox-name-held-by-inflight-run", () => {
       return diagnose(snapshotOf(parts, { kubernetes }), PATIENT);
     };
 
-    test("offers a new pod as cure, which needs consent", () => {
+    test("offers to re-create the pod, which needs consent", () => {
       const diagnosis = withPods([pod]);
       const policy = { ...PATIENT, allDead: false, cap: 10 };
 
@@ -115,10 +115,10 @@ describe("sandbox-name-held-by-inflight-run", () => {
     const { controller: _none, ...bare } = pod;
     test.each<readonly [string, KnownPod, Partial<Holds>]>([
       ["a bare pod", bare, {}],
-      ["a static pod's mirror", { ...pod, objectUid: "mirror" }, {}],
+      ["a mirror pod of a static pod", { ...pod, objectUid: "mirror" }, {}],
       ["an ignored pod", { ...pod, ignored: true }, {}],
       ["a pod of an ignored namespace", pod, { namespaces: ["default"] }],
-    ])("is found, and nothing is offered, for %s", (_what, one, more) => {
+    ])("is found without a remedy for %s", (_what, one, more) => {
       const { findings } = withPods([one], more);
 
       expect(findings).toMatchObject([{ id: A1, cure: [] }]);
@@ -126,13 +126,13 @@ describe("sandbox-name-held-by-inflight-run", () => {
 
     test.each<readonly [string, readonly KnownPod[]]>([
       ["is gone", []],
-      ["is on its way out", [{ ...pod, terminating: true }]],
-    ])("is no finding any more where its pod %s: no pod waits for the name", (_what, pods) => {
+      ["is being deleted", [{ ...pod, terminating: true }]],
+    ])("is not a finding when its pod %s: no pod waits for the name", (_what, pods) => {
       expect(withPods(pods).findings).toEqual([]);
     });
   });
 
-  test("needs no record where the runtime keeps none that can be read", () => {
+  test("needs no record when the runtime has no readable records", () => {
     const snapshot = snapshotOf(
       { plugins: [pluginFor("a", "ADD", 900)], runtimeName: "cri-o" },
       { containerd: absent("CRI-O") },
@@ -155,7 +155,10 @@ describe("clock-step-sandbox-attempt-reuse", () => {
 
   test.each([
     ["attempts in their order", sandboxOf("b", { uid: "p", attempt: 1, createdSecondsAgo: 500 })],
-    ["the later attempt that runs", sandboxOf("b", { uid: "p", attempt: 1, createdSecondsAgo: 900, state: "ready" })],
+    [
+      "the later attempt that is running",
+      sandboxOf("b", { uid: "p", attempt: 1, createdSecondsAgo: 900, state: "ready" }),
+    ],
     ["attempts of another pod", sandboxOf("b", { uid: "q", attempt: 1, createdSecondsAgo: 900 })],
   ])("is not %s", (_, second) => {
     const parts = { sandboxes: [first, second], records: [recordOf("a"), recordOf("b")] };
@@ -163,7 +166,7 @@ describe("clock-step-sandbox-attempt-reuse", () => {
     expect(named(diagnosed(parts))).toEqual([]);
   });
 
-  test("is not a half-made sandbox, whose time is no time", () => {
+  test("is not an incomplete sandbox, which has a zero time", () => {
     const halfMade = sandboxOf("b", { uid: "p", attempt: 1, createdAt: ZERO_TIME });
 
     expect(named(diagnosed({ sandboxes: [first, halfMade], records: [recordOf("a")] }))).toEqual([
@@ -172,7 +175,7 @@ describe("clock-step-sandbox-attempt-reuse", () => {
   });
 });
 
-describe("a sandbox that was never completely created", () => {
+describe("an incompletely created sandbox", () => {
   const halfMade = sandboxOf("a", { createdAt: ZERO_TIME });
   const stored = { id: idOf("a"), labels: {} };
   const DELEGATES_RESULT = resultOf("a", "ok", "/var/lib/cni/multus/results");
@@ -186,18 +189,18 @@ describe("a sandbox that was never completely created", () => {
       "zero-createdat-record",
     ],
     [
-      "was stored in this life of the runtime",
+      "was stored since the runtime started",
       { storeRecords: [{ ...stored, createdAt: ago(60) }] },
       "failed-rollback-unknown-sandbox",
     ],
     ["is on a node with multus", { conf: MULTUS }, "multus-cache-consumed-rebuilt-config"],
-  ])("and %s", (_, parts, expected) => {
+  ])("that %s", (_, parts, expected) => {
     expect(named(diagnosed({ ...parts, sandboxes: [halfMade] }))).toEqual([`${expected}/${idOf("a")}`]);
   });
 
   const recovered: NodeParts = { sandboxes: [halfMade], storeRecords: [{ ...stored, createdAt: ago(7200) }] };
 
-  test("and recovered without its name: no statement of the finding says that the name is reserved", () => {
+  test("that was recovered without its name: no text of the finding claims that the name is reserved", () => {
     const [finding] = diagnosed(recovered).findings;
 
     expect(finding?.blocks).toEqual([]);
@@ -207,13 +210,13 @@ describe("a sandbox that was never completely created", () => {
 
   test.each<readonly [string, NodeParts]>([
     ["nothing", {}],
-    ["what the delegates of thick multus left", { conf: THICK_MULTUS, results: [DELEGATES_RESULT] }],
+    ["leaks of the delegates of thick multus", { conf: THICK_MULTUS, results: [DELEGATES_RESULT] }],
     ["an address", { conf: THICK_MULTUS, addresses: [addressOf("a", "10.88.0.2")] }],
     ["a refused DEL", { logLines: [delErrorLine("a", "server_socket is required in cni.conf")] }],
-    ["a name that somebody needs", { logLines: [lockLine("a")] }],
+    ["a name that a caller needs", { logLines: [lockLine("a")] }],
     ["a second record of its name", { sandboxes: [halfMade, { ...halfMade, id: idOf("b") }] }],
     ["torn caches", { conf: MULTUS, results: [resultOf("a", "empty")], multus: [scratchOf("a", "empty")] }],
-  ])("and left %s: it is a finding of one class", (_, parts) => {
+  ])("with %s is a finding of one class", (_, parts) => {
     const { findings, pending, kept } = diagnosed({ ...recovered, ...parts });
     const about = (id: string | undefined) => id === idOf("a");
     const subjects = findings.filter(({ subject }) => "sandboxId" in subject && about(subject.sandboxId));

@@ -45,12 +45,12 @@ function view(parts: NodeParts, sources: Partial<Snapshot> = {}) {
   return viewOf(snapshotOf(parts, sources), PATIENT);
 }
 
-describe("what Kubernetes says of a pod", () => {
+describe("state of a pod in Kubernetes", () => {
   test.each<readonly [string, Kubernetes, SandboxParts, string]>([
     ["no source was asked", { source: "none" }, {}, "unasked"],
     ["the API has it", api([OTHER, POD]), {}, "known"],
     ["the API has others", api([OTHER]), {}, "gone"],
-    ["the API may not have heard of it yet", api([]), { createdSecondsAgo: 1 }, "known"],
+    ["the API may not have it yet", api([]), { createdSecondsAgo: 1 }, "known"],
     ["kubelet alone does not know the static pod", { source: "kubelet", pods: [] }, STATIC, "unasked"],
     ["kubelet alone does not know another pod", { source: "kubelet", pods: [] }, {}, "gone"],
     ["the API alone does not know the static pod", api([], { kubeletUnread: true }), STATIC, "unasked"],
@@ -73,7 +73,7 @@ describe("what Kubernetes says of a pod", () => {
     [api([{ ...POD, phase: "Running" }]), undefined],
     [api([{ ...POD, phase: "Failed", terminating: true }]), undefined],
     [api([{ ...OTHER, phase: "Failed" }]), undefined],
-  ])("the phase of a finished pod, %j", (kubernetes, phase) => {
+  ])("phase of a finished pod, %j", (kubernetes, phase) => {
     expect(finishedPhase(A, view({}, { kubernetes }))).toBe(phase);
   });
 
@@ -81,7 +81,7 @@ describe("what Kubernetes says of a pod", () => {
     [{ source: "none" }, false],
     [api([{ ...POD, terminating: true }]), true],
     [api([POD, { ...OTHER, terminating: true }]), false],
-  ])("whether it is being deleted, %j", (kubernetes, expected) => {
+  ])("is being deleted, %j", (kubernetes, expected) => {
     expect(isTerminating(A, view({}, { kubernetes }))).toBe(expected);
   });
 
@@ -89,13 +89,13 @@ describe("what Kubernetes says of a pod", () => {
     ["file", true],
     ["http", true],
     ["api", false],
-  ])("a pod whose source is %s is static: %s", (source, expected) => {
+  ])("a pod of the source %s is static: %s", (source, expected) => {
     expect(isStatic({ annotations: { "kubernetes.io/config.source": source } })).toBe(expected);
   });
 });
 
-describe("what people hold back in the cluster", () => {
-  test("counts only where the API was asked", () => {
+describe("opt-outs in the cluster", () => {
+  test("count only when the API was read", () => {
     const holds = { paused: true, node: true, namespaces: ["default"] };
     expect(nodeHolds(view({}, { kubernetes: api([], { holds }) }))).toMatchObject({ paused: true, node: true });
     expect(nodeHolds(view({}, { kubernetes: { source: "kubelet", pods: [] } }))).toEqual({
@@ -111,7 +111,7 @@ describe("what people hold back in the cluster", () => {
     [api([{ ...OTHER, ignored: true }, POD]), false],
     [{ source: "kubelet", pods: [{ ...POD, ignored: true }] }, true],
     [api([POD], { holds: { ...HOLDS, namespaces: ["other"] } }), false],
-  ])("a mark on the pod itself, %j", (kubernetes, expected) => {
+  ])("annotation on the pod itself, %j", (kubernetes, expected) => {
     expect(isHeldInCluster(A.pod, view({}, { kubernetes }))).toBe(expected);
   });
 });
@@ -124,9 +124,9 @@ describe("a kubelet that may be recovering a sandbox", () => {
     ["there is none", {}, {}, false],
     ["processes could not be read", { kubeletStarted: NEW }, { processes: failed("no /proc") }, false],
     ["it has just started", { kubeletStarted: NEW }, {}, true],
-    ["it has had its time", { kubeletStarted: OLD }, {}, false],
+    ["its time is over", { kubeletStarted: OLD }, {}, false],
     ["its pod is gone", { kubeletStarted: NEW, pods: ["b"] }, {}, false],
-    ["how long the machine is up is not known", { kubeletStarted: OLD }, { boot: absent("no") }, true],
+    ["the uptime is unknown", { kubeletStarted: OLD }, { boot: absent("no") }, true],
   ])("%s", (_, parts, sources, expected) => {
     expect(isRecovering({ sandbox: A }, view({ pods: ["a"], ...parts }, sources))).toBe(expected);
   });
@@ -144,14 +144,14 @@ describe("a kubelet that may be recovering a sandbox", () => {
     );
   });
 
-  test("is alive only where a process shows it", () => {
+  test("is running only when a process shows it", () => {
     expect(isKubeletAlive(view({ kubeletStarted: 1 }))).toBe(true);
     expect(isKubeletAlive(view({}))).toBe(false);
     expect(isKubeletAlive(view({}, { processes: failed("no /proc") }))).toBe(false);
   });
 });
 
-describe("what a dead sandbox is kept for", () => {
+describe("reasons to keep a dead sandbox", () => {
   const lost = [containerOf("a", { exit: LOST })];
 
   function retained(parts: NodeParts, sources: Partial<Snapshot> = {}) {
@@ -169,14 +169,17 @@ describe("what a dead sandbox is kept for", () => {
 
   test.each<readonly [string, NodeParts]>([
     ["its network is held", { pods: ["a"], containers: lost, results: [resultOf("a")] }],
-    ["it holds no container", { pods: ["a"] }],
-    ["it was never created", { sandboxes: [sandboxOf("a", { createdAt: ZERO_TIME })], pods: ["a"], containers: lost }],
+    ["it has no container", { pods: ["a"] }],
+    [
+      "it was never completely created",
+      { sandboxes: [sandboxOf("a", { createdAt: ZERO_TIME })], pods: ["a"], containers: lost },
+    ],
     ["its pod is gone", { pods: ["b"], containers: lost }],
-  ])("for nothing when %s", (_, parts) => {
+  ])("none when %s", (_, parts) => {
     expect(retained(parts)).toBeUndefined();
   });
 
-  test("for nothing when kubelet reports that it fails to stop it, although a newer attempt runs", () => {
+  test("none when kubelet reports a failing stop, although a newer attempt runs", () => {
     const two = (value: number) => String(value).padStart(2, "0");
     const at = ago(30);
     const day = `${two(at.getMonth() + 1)}${two(at.getDate())}`;
@@ -188,13 +191,13 @@ describe("what a dead sandbox is kept for", () => {
   test.each<readonly [string, NodeParts, Partial<Snapshot>, object]>([
     ["Kubernetes knows its pod", { pods: ["a"], containers: lost }, {}, { code: "pod-known" }],
     [
-      "its pod failed, and it holds containers",
+      "its pod failed, and it has containers",
       { containers: lost },
       { kubernetes: api([{ ...POD, phase: "Failed" }]) },
       { code: "pod-finished", phase: "Failed", hasContainers: true },
     ],
     [
-      "its pod failed, and it holds none",
+      "its pod failed, and it has none",
       {},
       { kubernetes: api([{ ...POD, phase: "Failed" }]) },
       { code: "pod-finished", phase: "Failed", hasContainers: false },
@@ -205,7 +208,7 @@ describe("what a dead sandbox is kept for", () => {
   });
 
   test.each<readonly [string, SandboxParts, Kubernetes]>([
-    ["was never created", { ...STATIC, createdAt: ZERO_TIME }, { source: "kubelet", pods: [POD] }],
+    ["was never completely created", { ...STATIC, createdAt: ZERO_TIME }, { source: "kubelet", pods: [POD] }],
     ["is gone from API and kubelet", STATIC, api([])],
   ])("not as a static pod when it %s", (_, parts, kubernetes) => {
     const kept = retained({ sandboxes: [sandboxOf("a", parts)], results: [resultOf("a")] }, { kubernetes });
@@ -218,13 +221,13 @@ describe("what a dead sandbox is kept for", () => {
   });
 });
 
-describe("the proof of death that a finding quotes", () => {
+describe("proof of death in a finding", () => {
   function facts(parts: NodeParts, sources: Partial<Snapshot> = {}): readonly string[] {
     const { candidates } = sortSandboxes(view({ sandboxes: [A], ...parts }, sources));
     return candidates.flatMap(({ evidence }) => evidence.map(({ fact }) => fact));
   }
 
-  test("names the containers and how they ended", () => {
+  test("lists the containers and how they ended", () => {
     const one = [containerOf("a", { exit: LOST })];
     expect(facts({})).toEqual([
       "listed as NotReady, with no container",
@@ -237,12 +240,12 @@ describe("the proof of death that a finding quotes", () => {
     );
   });
 
-  test("does not speak of tasks where the runtime has none", () => {
+  test("does not mention tasks when the runtime has none", () => {
     expect(facts({}, { containerd: absent("CRI-O") })).toHaveLength(2);
   });
 });
 
-describe("a plugin at work on a sandbox", () => {
+describe("a plugin that works on a sandbox", () => {
   function kept(plugins: NodeParts["plugins"] & object) {
     return sortSandboxes(view({ sandboxes: [A], records: [recordOf("a")], plugins })).kept.map(
       ({ reason }) => reason.code,
@@ -252,11 +255,11 @@ describe("a plugin at work on a sandbox", () => {
   test.each([
     [599, ["network-teardown-in-flight"]],
     [600, []],
-  ])("keeps it for the grace and no longer: %d s", (seconds, codes) => {
+  ])("keeps it for the grace period and no longer: %d s", (seconds, codes) => {
     expect(kept([pluginFor("a", "DEL", seconds)])).toEqual(codes);
   });
 
-  test("that sets it up counts although another takes it down", () => {
+  test("for ADD counts although another runs DEL", () => {
     expect(kept([pluginFor("a", "DEL", 5), pluginFor("a", "ADD", 5)])).toEqual(["network-setup-in-flight"]);
   });
 });

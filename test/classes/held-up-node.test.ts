@@ -57,7 +57,7 @@ describe("cni-lock-wedge", () => {
     expect(findings[0]?.blocks.join()).toContain("default/pod-a, default/pod-b, default/pod-c");
   });
 
-  test("is pending for the first minute, and the node not healthy", () => {
+  test("is pending for the first minute, and the node is not healthy", () => {
     const { verdict, pending, findings } = diagnose(hangingStatus(hungAdds(20)), PATIENT);
 
     expect([verdict, findings]).toEqual(["unknown", []]);
@@ -68,13 +68,13 @@ describe("cni-lock-wedge", () => {
     });
   });
 
-  test("is not claimed where no plugin runs: then it is unknown", () => {
+  test("is not reported without a running plugin: the verdict is unknown", () => {
     const { verdict, findings, podCreation } = diagnose(hangingStatus({}), PATIENT);
 
     expect([verdict, findings, podCreation.able]).toEqual(["unknown", [], "no"]);
   });
 
-  test("is not claimed while Status answers", () => {
+  test("is not reported while Status answers", () => {
     expect(named(diagnosed(hungAdds(90), PATIENT))).toEqual([]);
   });
 });
@@ -120,7 +120,7 @@ describe("cni-daemon-socket-down", () => {
     expect([...found.pending, ...found.kept].filter(({ sandboxId }) => sandboxId === idOf("d"))).toEqual([]);
   });
 
-  test("is found immediately where no process listens and a call waits", () => {
+  test("is found immediately when no process listens and a call waits", () => {
     const { findings } = diagnose(withDaemon(hungAdds(10, "/opt/cni/bin/kube-ovn"), { state: "dead" }), PATIENT);
 
     expect(findings.map(({ class: id }) => id)).toEqual(["cni-daemon-socket-down"]);
@@ -136,7 +136,7 @@ describe("cni-daemon-socket-down", () => {
     ["a single call", { ...waiting, plugins: waiting.plugins?.slice(0, 1) ?? [] }, { listener }],
     ["calls that have just started", hungAdds(10, "/opt/cni/bin/kube-ovn"), { listener }],
     ["a daemon that is down and not needed", {}, { state: "missing" }],
-  ])("is not claimed for %s", (_, parts, daemon) => {
+  ])("is not reported for %s", (_, parts, daemon) => {
     expect(diagnose(withDaemon(parts, daemon), PATIENT).findings).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ import {
   UPTIME_SECONDS,
 } from "../support/snapshot-builder.ts";
 
-describe("what sandboxes that are gone have left behind", () => {
+describe("leaks of sandboxes that are gone", () => {
   const address = addressOf("a", "10.88.0.2");
   const C1 = `hostlocal-ip-leak-after-reboot/${address.path}`;
 
@@ -51,7 +51,7 @@ describe("what sandboxes that are gone have left behind", () => {
     expect(findings[0]?.summary).toContain("10.88.0.2, fd00::2");
   });
 
-  test("files without an address are orphans, one finding a sandbox", () => {
+  test("files without an address are orphaned, one finding per sandbox", () => {
     const { findings } = diagnosed({ results: [resultOf("a", "empty")], multus: [scratchOf("a")] });
 
     expect(findings.map(({ id }) => id)).toEqual([`cni-cache-files-orphaned/${resultOf("a").path}`]);
@@ -62,17 +62,17 @@ describe("what sandboxes that are gone have left behind", () => {
     ["listed", { sandboxes: [sandboxOf("a", { state: "ready" })] }],
     ["recorded", { records: [recordOf("a")] }],
     ["stored", { storeRecords: [{ id: idOf("a"), createdAt: ago(60), labels: {} }] }],
-    ["in the making", { plugins: [pluginFor("a", "ADD", 5)] }],
-    ["watched over by a shim in a container", { shims: [shimOf("a", 7)], processesOf: { [idOf("f")]: [7] } }],
+    ["being created", { plugins: [pluginFor("a", "ADD", 5)] }],
+    ["with a shim in a container", { shims: [shimOf("a", 7)], processesOf: { [idOf("f")]: [7] } }],
     ["alive in another runtime", { processesOf: { [idOf("a")]: [42] } }],
-    ["known by a container of its own", { containers: [containerOf("a", { state: "running" })] }],
+    ["the id of a container", { containers: [containerOf("a", { state: "running" })] }],
   ])("nothing of a sandbox that is %s", (_, parts) => {
     const left = { addresses: [address], results: [resultOf("a")] };
 
     expect(named(diagnosed({ ...left, ...parts }, PATIENT))).toEqual([]);
   });
 
-  test("nothing of other tools, whose ids have other forms", () => {
+  test("nothing of other tools, whose ids have another format", () => {
     const nerdctl = { ...address, owner: { id: `default-${idOf("a")}`, interfaceName: "eth0" } };
 
     expect(named(diagnosed({ addresses: [nerdctl] }))).toEqual([]);
@@ -90,8 +90,8 @@ describe("what sandboxes that are gone have left behind", () => {
 
   test.each<readonly [string, NodeParts, boolean]>([
     ["thick multus wrote while a creation may still be in flight", { conf: THICK_MULTUS }, false],
-    ["thin multus wrote: its record would have come first", { conf: MULTUS }, true],
-  ])("a young result and cache file that %s", (_, parts, isFound) => {
+    ["thin multus wrote: its record would exist before", { conf: MULTUS }, true],
+  ])("a recent result and cache file that %s", (_, parts, isFound) => {
     const modifiedAt = ago(60);
     const dir = "/var/lib/cni/multus";
     const delegates = { ...resultOf("a", "ok", `${dir}/results`), modifiedAt };
@@ -104,7 +104,7 @@ describe("what sandboxes that are gone have left behind", () => {
     expect(named(diagnosed(old, PATIENT))).toEqual([orphan]);
   });
 
-  test("only what is old where no record would show a creation under way", () => {
+  test("only old ones when no record would show a creation in flight", () => {
     const young = [addressOf("a", "10.88.0.2", 30)];
     const old = [addressOf("a", "10.88.0.2", 700)];
     const sources = { containerd: absent<never>("CRI-O has none") };
@@ -118,14 +118,14 @@ describe("what sandboxes that are gone have left behind", () => {
   test.each<readonly [string, number, NodeParts, boolean]>([
     ["written well before this boot", 300, {}, true],
     ["written in this boot", UP_SECONDS - 1, {}, false],
-    ["written so shortly before it that the clock may be at fault", UP_SECONDS + 30, {}, false],
+    ["written so shortly before it that the clock may be wrong", UP_SECONDS + 30, {}, false],
     [
-      "written before it, by a clock that also dates a living pod before it",
+      "written before it, by a clock that also dates a live pod before it",
       300,
       { sandboxes: [sandboxOf("b", { state: "ready", createdSecondsAgo: 300 })] },
       false,
     ],
-  ])("soon after a boot, and with no record to show a creation, an address %s", (_, age, parts, isFound) => {
+  ])("soon after a boot, and without records of creations, an address %s", (_, age, parts, isFound) => {
     const sources = {
       containerd: absent<never>("CRI-O has none"),
       boot: read({ id: "boot", uptimeSeconds: UP_SECONDS, startedAt: ago(UP_SECONDS) }),
@@ -139,7 +139,7 @@ describe("what sandboxes that are gone have left behind", () => {
   test.each<readonly [string, NodeParts]>([
     ["an address", { addresses: [address] }],
     ["a file", { results: [resultOf("a")] }],
-  ])("names exactly the sources that were asked about the owner of %s", (_, parts) => {
+  ])("lists exactly the sources that were read about the owner of %s", (_, parts) => {
     const askedOf = (snapshot: Snapshot) =>
       diagnose(snapshot, AT_ONCE)
         .findings.flatMap(({ evidence }) => evidence.map(({ source }) => source))
@@ -159,7 +159,7 @@ describe("hostlocal-empty-ip-file", () => {
   test.each([
     ["written before this boot", UPTIME_SECONDS + 1, true],
     ["written long ago", 601, true],
-    ["that may be an allocation in progress", 1, false],
+    ["that may be an allocation in flight", 1, false],
   ])("a file without an owner %s", (_, age, isFound) => {
     const { findings } = diagnosed({ addresses: [ownerless(age)] }, PATIENT);
 
@@ -174,11 +174,11 @@ describe("netns-and-veth-leak", () => {
 
   test.each<readonly [string, NodeParts, boolean]>([
     ["mounted and unused", { netns: [entry()] }, true],
-    ["a plain file", { netns: [entry({ inode: undefined })] }, true],
-    ["referred to by a record", { netns: [entry({ name: "cni-a" })], records: [recordOf("a")] }, false],
-    ["in the hands of a plugin", { netns: [entry({ name: "cni-a" })], plugins: [pluginFor("a", "ADD", 1)] }, false],
-    ["lived in by a process", { netns: [entry()], netnsInodes: [77n] }, false],
-    ["another tool's", { netns: [entry({ name: "netns-x" })] }, false],
+    ["a regular file", { netns: [entry({ inode: undefined })] }, true],
+    ["referenced by a record", { netns: [entry({ name: "cni-a" })], records: [recordOf("a")] }, false],
+    ["used by a plugin", { netns: [entry({ name: "cni-a" })], plugins: [pluginFor("a", "ADD", 1)] }, false],
+    ["used by a process", { netns: [entry()], netnsInodes: [77n] }, false],
+    ["of another tool", { netns: [entry({ name: "netns-x" })] }, false],
     ["young", { netns: [entry({ modifiedAt: ago(5) })] }, false],
   ])("a namespace that is %s: %o", (_, parts, isFound) => {
     const { findings } = diagnosed(parts, PATIENT);
@@ -191,11 +191,11 @@ describe("shim-leak", () => {
   const shims = [shimOf("a")];
 
   test.each<readonly [string, NodeParts, boolean]>([
-    ["nothing else knows", {}, true],
-    ["only a task knows", { tasks: [{ containerId: idOf("a"), pid: 701, status: "running" }] }, true],
-    ["keeps its own sandbox's processes", { processesOf: { [idOf("a")]: [700, 701] } }, true],
-    ["a record knows", { records: [recordOf("a")] }, false],
-    ["the 2.x store knows", { storeRecords: [{ id: idOf("a"), createdAt: ago(60), labels: {} }] }, false],
+    ["has no other trace", {}, true],
+    ["only a task refers to", { tasks: [{ containerId: idOf("a"), pid: 701, status: "running" }] }, true],
+    ["has processes of its own sandbox", { processesOf: { [idOf("a")]: [700, 701] } }, true],
+    ["a record refers to", { records: [recordOf("a")] }, false],
+    ["the 2.x store refers to", { storeRecords: [{ id: idOf("a"), createdAt: ago(60), labels: {} }] }, false],
     ["the runtime lists", { sandboxes: [sandboxOf("a")] }, false],
     ["belongs to a node inside a container", { processesOf: { [idOf("f")]: [700] } }, false],
   ])("a shim that %s: %o", (_, parts, isFound) => {
@@ -206,17 +206,13 @@ describe("shim-leak", () => {
 describe("snapshot-lease-leak", () => {
   test.each<readonly [string, NodeParts, boolean]>([
     ["of a sandbox that is gone", { leases: [{ id: idOf("a"), createdAt: ago(60) }] }, true],
+    ["of a sandbox that exists", { leases: [{ id: idOf("a"), createdAt: ago(60) }], records: [recordOf("a")] }, false],
     [
-      "of a sandbox that is there",
-      { leases: [{ id: idOf("a"), createdAt: ago(60) }], records: [recordOf("a")] },
-      false,
-    ],
-    [
-      "of a creation under way",
+      "of a creation in flight",
       { leases: [{ id: idOf("a"), createdAt: ago(60) }], plugins: [pluginFor("a", "ADD", 1)] },
       false,
     ],
-    ["of a pull", { leases: [{ id: "1234-pull", createdAt: ago(60) }] }, false],
+    ["of an image pull", { leases: [{ id: "1234-pull", createdAt: ago(60) }] }, false],
     ["that is young", { leases: [{ id: idOf("a"), createdAt: ago(5) }] }, false],
   ])("a lease %s: %o", (_, parts, isFound) => {
     expect(named(diagnosed(parts, PATIENT))).toEqual(isFound ? [`snapshot-lease-leak/${idOf("a")}`] : []);
@@ -227,17 +223,17 @@ describe("record-leak-after-late-failure", () => {
   const twins = [recordOf("a"), recordOf("b", { name: "pod-a_default_a_0" })];
   const C12 = `record-leak-after-late-failure/${idOf("b")}`;
 
-  test("is the record under a taken name that the runtime does not list", () => {
+  test("is the record under a reserved name that the runtime does not list", () => {
     const { findings } = diagnosed({ sandboxes: [sandboxOf("a", { state: "ready" })], records: twins });
 
     expect(findings).toMatchObject([{ id: C12, severity: "critical", subject: { pod: { name: "pod-a" } }, cure: [] }]);
   });
 
-  test("is each of them where the runtime lists none", () => {
+  test("is each of them when the runtime lists none", () => {
     expect(named(diagnosed({ records: twins }))).toHaveLength(2);
   });
 
-  test("is not one record in both stores of a 2.x, nor one that is being made", () => {
+  test("is not one record in both stores of a 2.x, nor one that is being created", () => {
     const twice = { ...recordOf("a"), createdAt: ago(60) };
 
     expect(named(diagnosed({ records: [recordOf("a")], storeRecords: [twice] }))).toEqual([]);

@@ -37,36 +37,32 @@ describe("dead-after-crash", () => {
     ["its containers were lost", { containers: lost }, true],
     ["its address outlived its namespace", { addresses: [addressOf("a", "10.88.0.2")] }, true],
     ["its result outlived its namespace", { results: [resultOf("a")] }, true],
-    ["its network is still up and may be taken down just now", { results: [resultOf("a")], netns: [NETNS] }, false],
+    ["its network is still up and may be in teardown", { results: [resultOf("a")], netns: [NETNS] }, false],
     [
-      "only a plain file is left of its namespace",
+      "only a regular file is left of its namespace",
       { results: [resultOf("a")], netns: [{ ...NETNS, inode: undefined }] },
       true,
     ],
+    ["it is older than the boot, with its network", { sandboxes: beforeBoot, results: [resultOf("a")] }, true],
     [
-      "it is older than the machine's start, with its network",
-      { sandboxes: beforeBoot, results: [resultOf("a")] },
-      true,
-    ],
-    [
-      "it is older than the start and never had a network",
+      "it is older than the boot and never had a network",
       { sandboxes: beforeBoot, records: [recordOf("a", { hasCniResult: false })] },
       true,
     ],
-    ["it was taken down before the restart", { sandboxes: beforeBoot }, false],
+    ["it was torn down before the restart", { sandboxes: beforeBoot }, false],
     [
       "it finished, and its network is not yet down",
       { containers: [containerOf("a", { exit: FINISHED })], results: [resultOf("a")] },
       false,
     ],
     ["nothing shows how it died", { records: [] }, false],
-    ["multus' delegates alone left a result behind", { conf: MULTUS, results: [DELEGATES_RESULT] }, false],
+    ["only multus' delegates left a result", { conf: MULTUS, results: [DELEGATES_RESULT] }, false],
     [
-      "thick multus answered DEL, and its delegates left an address behind",
+      "thick multus answered DEL, and its delegates left an address",
       { conf: THICK_MULTUS, results: [DELEGATES_RESULT], addresses: [addressOf("a", "10.88.0.2")] },
       false,
     ],
-    ["under thick multus the runtime's own result is there", { conf: THICK_MULTUS, results: [resultOf("a")] }, true],
+    ["under thick multus the runtime's own result exists", { conf: THICK_MULTUS, results: [resultOf("a")] }, true],
   ])("%s: %o", (_, parts, isFound) => {
     const { findings, kept } = diagnosed({ ...dead, ...parts });
 
@@ -74,7 +70,7 @@ describe("dead-after-crash", () => {
     expect(kept.map(({ sandboxId }) => sandboxId)).toEqual(isFound ? [] : [idOf("a")]);
   });
 
-  describe("where kubelet is taking the pod down", () => {
+  describe("while kubelet deletes the pod", () => {
     const unreleased: NodeParts = { ...dead, results: [resultOf("a")] };
     const kubeletStarted = 30;
     const stopTimedOut = klog(
@@ -82,7 +78,7 @@ describe("dead-after-crash", () => {
       `"StopPodSandbox from runtime service failed" err="rpc error: code = DeadlineExceeded desc = context deadline exceeded" podSandboxID="${idOf("a")}"`,
     );
 
-    test("does not name a sandbox of this boot whose stop fails: that is pending", () => {
+    test("does not report a sandbox of this boot whose stop fails, because it is pending", () => {
       const { verdict, findings, pending, kept } = diagnosed({
         ...unreleased,
         kubeletStarted,
@@ -95,12 +91,8 @@ describe("dead-after-crash", () => {
 
     test.each<readonly [string, NodeParts, boolean]>([
       ["a Terminating pod of this boot", { kubeletStarted }, false],
-      [
-        "a Terminating pod whose sandbox is older than the machine's start",
-        { sandboxes: beforeBoot, kubeletStarted },
-        true,
-      ],
-      ["a Terminating pod without a kubelet that would take it down", {}, true],
+      ["a Terminating pod whose sandbox is older than the boot", { sandboxes: beforeBoot, kubeletStarted }, true],
+      ["a Terminating pod without a kubelet that would tear it down", {}, true],
     ])("%s", (_, parts, isFound) => {
       const pod = { namespace: "default", name: "pod-a", uid: podUid("a"), terminating: true };
       const kubernetes: Kubernetes = {
@@ -114,7 +106,7 @@ describe("dead-after-crash", () => {
     });
   });
 
-  test("quotes how the runtime lists what it lost", () => {
+  test("quotes how the runtime lists a lost container", () => {
     const asCrioDoes = { exitCode: -1, reason: "Error", finishedAt: 0n, logPath: "" };
     const containers = [...lost, containerOf("a", { name: "side", exit: asCrioDoes })];
     const [finding] = diagnosed({ ...dead, containers }).findings;
@@ -127,7 +119,7 @@ describe("dead-after-crash", () => {
   });
 
   test.each<readonly [string, ContainerExit | undefined, boolean]>([
-    ["was seen to end", { ...FINISHED, exitCode: 137, reason: "Error" }, false],
+    ["has a known exit", { ...FINISHED, exitCode: 137, reason: "Error" }, false],
     ["was lost", LOST, true],
     ["has an exit that could not be read", undefined, true],
   ])("an address that outlived the namespace of a deleted pod whose container %s", (_, exit, isFound) => {
@@ -147,8 +139,8 @@ describe("dead-after-crash", () => {
   test.each<readonly [string, NodeParts, boolean]>([
     ["has just started", { kubeletStarted: UPTIME_SECONDS - 30, pods: ["a"] }, false],
     ["started long ago", { kubeletStarted: 10, pods: ["a"] }, true],
-    ["has just started and does not know the pod", { kubeletStarted: UPTIME_SECONDS - 30, pods: [] }, true],
-    ["is not there", {}, true],
+    ["has just started and does not have the pod", { kubeletStarted: UPTIME_SECONDS - 30, pods: [] }, true],
+    ["is not running", {}, true],
   ])("while kubelet %s: %o", (_, parts, isFound) => {
     const { findings } = diagnosed({ ...dead, containers: lost, results: [resultOf("a")], ...parts }, PATIENT);
 
@@ -165,11 +157,11 @@ describe("leftover-container", () => {
   };
 
   test.each<readonly [string, NodeParts, boolean]>([
-    ["kubelet does not know its pod", { pods: [] }, true],
-    ["kubelet knows its pod", { pods: ["a"] }, false],
-    ["no source can be asked", {}, false],
+    ["kubelet does not have its pod", { pods: [] }, true],
+    ["kubelet has its pod", { pods: ["a"] }, false],
+    ["no source can be read", {}, false],
     ["it has ended", { pods: [], containers: [containerOf("a", { exit: FINISHED })] }, false],
-    ["it is no pod's", { pods: [], containers: [{ ...running, labels: {} }] }, false],
+    ["it belongs to no pod", { pods: [], containers: [{ ...running, labels: {} }] }, false],
     [
       "it is just being started",
       { pods: [], containers: [{ ...running, createdAt: BigInt(ago(1).getTime()) * 1_000_000n }] },
@@ -198,7 +190,7 @@ describe("leftover-container", () => {
   test.each<readonly [string, Kubernetes, boolean]>([
     ["its manifest's hash is known", api([HASH], false), false],
     ["its hash is unknown", api([], false), true],
-    ["kubelet could not be asked about it", api([], true), false],
+    ["kubelet could not be read", api([], true), false],
   ])("of a static pod, and %s", (_, kubernetes, isFound) => {
     const { findings } = diagnose(snapshotOf({ ...node, ...staticPod }, { kubernetes }), PATIENT);
 
@@ -206,11 +198,11 @@ describe("leftover-container", () => {
   });
 
   test.each<readonly [string, Partial<ContainerRecord>, readonly string[], boolean]>([
-    ["that CRI has forgotten", {}, [], true],
+    ["that CRI does not list", {}, [], true],
     ["of a pod that is wanted", {}, ["u"], false],
     ["that is a pause container", { kind: "sandbox" }, [], false],
-    ["that no pod made", { labels: {} }, [], false],
-    ["that is just being made", { createdAt: ago(1) }, [], false],
+    ["that belongs to no pod", { labels: {} }, [], false],
+    ["that is being created", { createdAt: ago(1) }, [], false],
   ])("a task %s: %o", (_, parts, pods, isFound) => {
     const labels = { "io.kubernetes.pod.uid": "u", "io.kubernetes.container.name": "main" };
     const record: ContainerRecord = { id: idOf("e"), kind: "container", createdAt: ago(600), labels, ...parts };
@@ -222,7 +214,7 @@ describe("leftover-container", () => {
     expect(named({ findings: found })).toEqual(isFound ? [`leftover-container/${record.id}`] : []);
   });
 
-  test("a pause container that runs beside it is no second one", () => {
+  test("a pause container that runs beside it is not a second one", () => {
     const tasks = [{ containerId: idOf("a"), pid: 6, status: "running" }] as const;
 
     expect(named(diagnosed({ ...node, tasks, pods: [] }))).toEqual([`leftover-container/${running.id}`]);

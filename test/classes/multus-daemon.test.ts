@@ -39,19 +39,19 @@ describe("multus-daemon-down-or-wedged", () => {
     ["it answers, and no call waits", { state: "answers", process }, undefined, undefined],
     ["it answers, and shims wait for a delegate", { state: "answers", process }, 60, undefined],
     ["it is silent, and no call waits", { state: "silent", process }, undefined, undefined],
-    ["it is silent for a moment", { state: "silent", process }, 3, undefined],
+    ["it has been silent for a moment", { state: "silent", process }, 3, undefined],
     ["it is silent while a shim waits", { state: "silent", process }, 30, /pid 143\) does not answer/],
     ["it is stopped", { state: "silent", process: { ...process, isStopped: true } }, undefined, /does not answer/],
     ["no process listens", { state: "dead" }, 30, /no process listens/],
     ["its socket is gone", { state: "missing" }, undefined, /no process listens/],
     [
-      "its CPU limit pauses it most of the time",
+      "its CPU limit throttles it most of the time",
       { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 80 } },
       30,
       /CPU limit of 100m/,
     ],
     [
-      "its CPU limit hardly matters",
+      "its CPU limit hardly throttles it",
       { state: "answers", process, cpu: { milliCpu: 100, throttledPercent: 5 } },
       30,
       undefined,
@@ -64,7 +64,7 @@ describe("multus-daemon-down-or-wedged", () => {
     );
   });
 
-  test("names who waits, and leaves no finding of its own for them", () => {
+  test("lists the waiting pods, without separate findings for them", () => {
     const { findings } = diagnosed({ state: "silent", process }, 3600);
 
     expect(named({ findings })).toEqual([ID]);
@@ -77,7 +77,7 @@ describe("multus-daemon-down-or-wedged", () => {
   const restart = { kind: "restart-daemon", socket, containerId: container.id, sandboxId: idOf("d"), pid: 143 };
 
   test.each<readonly [string, Omit<MultusDaemon, "socket">, NodeParts, readonly object[]]>([
-    ["a container of the runtime's", inContainer, {}, [restart]],
+    ["a container of the runtime", inContainer, {}, [restart]],
     ["not proven to be in a container", { state: "silent", process }, {}, []],
     ["in a container that the runtime does not run", inContainer, { containers: [containerOf("d")] }, []],
     ["in a container of another runtime", inContainer, { containers: [] }, []],
@@ -87,8 +87,8 @@ describe("multus-daemon-down-or-wedged", () => {
       { sandboxes: [sandboxOf("d", { state: "ready", labels: { "unghost.dev/ignore": "true" } })] },
       [],
     ],
-    ["merely slow", { ...inContainer, state: "answers", cpu: { milliCpu: 20, throttledPercent: 90 } }, {}, []],
-  ])("a restart is planned for who asks by name alone, where the daemon is %s", (_, daemon, parts, steps) => {
+    ["only slow", { ...inContainer, state: "answers", cpu: { milliCpu: 20, throttledPercent: 90 } }, {}, []],
+  ])("a restart is planned only when requested by name, when the daemon is %s", (_, daemon, parts, steps) => {
     const node = {
       conf: THICK_MULTUS,
       plugins: [shim(30)],
@@ -109,16 +109,16 @@ describe("multus-daemon-down-or-wedged", () => {
   const KILLED = "netplugin failed with no error message: signal: killed";
 
   test.each([
-    ["kubelet gave the call up", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"],
+    ["kubelet's call timed out", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"],
     [
-      "kubelet's deadline canceled the stream",
+      "kubelet's timeout canceled the stream",
       "rpc error: code = DeadlineExceeded desc = stream terminated by RST_STREAM with error code: CANCEL",
     ],
     [
       "the runtime ended the shim",
       `rpc error: code = Unknown desc = failed to destroy network for sandbox "${idOf("b")}": plugin type="multus-shim" name="multus-cni-network" failed (delete): ${KILLED}`,
     ],
-  ])("explains the sandboxes that kubelet fails to stop, also between two attempts, where %s", (_, error) => {
+  ])("explains the sandboxes that kubelet fails to stop, also between two attempts, when %s", (_, error) => {
     const stopFailed = `"StopPodSandbox from runtime service failed" err=${JSON.stringify(error)} podSandboxID="${idOf("b")}"`;
     const deleted: NodeParts = {
       conf: THICK_MULTUS,

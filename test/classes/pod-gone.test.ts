@@ -32,28 +32,28 @@ function found(kubernetes: Kubernetes, sandbox: Partial<Sandbox> = {}, exit = en
   return diagnose(snapshotOf(parts, { kubernetes }), policy);
 }
 
-describe("a sandbox that was stopped in order, after its pod", () => {
+describe("an orderly stopped sandbox whose pod", () => {
   test.each<readonly [string, Kubernetes, Partial<Sandbox>, boolean]>([
     ["is gone from the API", api, {}, true],
-    ["was made again under another uid", recreated, {}, true],
-    ["is still known", known, {}, false],
-    ["is gone for kubelet alone", { source: "kubelet", pods: [] }, {}, false],
-    ["could not be asked about", { source: "none" }, {}, false],
-    ["is static, and gone for API and kubelet", api, STATIC, true],
-    ["is static, has no mirror, and kubelet could not be asked", { ...api, kubeletUnread: true }, STATIC, false],
-    ["is static, and only kubelet could be asked", { source: "kubelet", pods: [] }, STATIC, false],
+    ["was created again with another uid", recreated, {}, true],
+    ["still exists", known, {}, false],
+    ["is gone according to kubelet alone", { source: "kubelet", pods: [] }, {}, false],
+    ["could not be read", { source: "none" }, {}, false],
+    ["is static, and gone from API and kubelet", api, STATIC, true],
+    ["is static, has no mirror pod, and kubelet could not be read", { ...api, kubeletUnread: true }, STATIC, false],
+    ["is static, and only kubelet could be read", { source: "kubelet", pods: [] }, STATIC, false],
   ])("%s", (_what, kubernetes, sandbox, isFound) => {
     expect(found(kubernetes, sandbox).findings.map(({ id }) => id)).toEqual(isFound ? [GONE] : []);
   });
 
-  test("is left to kubelet for as long as its end is younger than the minimum age", () => {
+  test("is left to kubelet while its end is younger than the minimum age", () => {
     const justEnded = { ...FINISHED, finishedAt: BigInt(ago(60).getTime()) * 1_000_000n };
 
     expect(found(api, {}, justEnded).findings).toEqual([]);
     expect(found(api, {}, justEnded, AT_ONCE).findings.map(({ id }) => id)).toEqual([GONE]);
   });
 
-  test("blocks nothing, and names what became of its pod", () => {
+  test("blocks nothing, and the finding names the state of its pod", () => {
     const [finding] = found(recreated).findings;
 
     expect(finding?.blocks).toEqual([]);

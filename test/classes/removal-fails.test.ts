@@ -48,7 +48,7 @@ describe("libcni-result-cache-corrupt", () => {
     }
   });
 
-  test("one finding for all broken files of a sandbox", () => {
+  test("is one finding for all broken files of a sandbox", () => {
     const results = [resultOf("a", "empty"), { ...resultOf("a", "corrupt"), path: "/var/lib/cni/results/lo" }];
 
     const { findings } = diagnosed({ ...dead, results });
@@ -56,7 +56,7 @@ describe("libcni-result-cache-corrupt", () => {
     expect(findings[0]?.cure).toHaveLength(2);
   });
 
-  test("even a finished pod has it: its removal fails all the same, but it blocks nothing", () => {
+  test("also of a finished pod: its removal fails, but blocks nothing", () => {
     const { findings } = diagnosed({
       ...dead,
       containers: [containerOf("a", { exit: FINISHED })],
@@ -85,7 +85,7 @@ describe("libcni-result-cache-corrupt", () => {
     expect(found.includes(B1)).toBe(isFound);
   });
 
-  test("not of a pod that runs", () => {
+  test("not of a running pod", () => {
     const sandboxes = [sandboxOf("a", { state: "ready" })];
 
     expect(named(diagnosed({ ...dead, sandboxes, results: [resultOf("a", "empty")] }))).toEqual([]);
@@ -96,7 +96,7 @@ test.each<readonly [string, NodeParts]>([
   ["multus-cache-corrupt", { multus: [scratchOf("a", "empty")] }],
   ["multus-cache-corrupt", { multus: [scratchOf("a", "corrupt")] }],
   ["delegate-scratch-corrupt", { flannel: [scratchOf("a", "empty", "/var/lib/cni/flannel")] }],
-])("%s is a dead sandbox's file that does not parse", (expected, files) => {
+])("%s is an invalid file of a dead sandbox", (expected, files) => {
   const { findings } = diagnosed({ ...dead, ...files });
 
   expect(findings).toMatchObject([{ id: `${expected}/${idOf("a")}`, cure: [{ kind: "quarantine-file" }] }]);
@@ -106,7 +106,7 @@ describe("multus-cache-consumed-rebuilt-config", () => {
   const B3 = `multus-cache-consumed-rebuilt-config/${idOf("a")}`;
   const consumed: NodeParts = { ...dead, conf: MULTUS, results: [resultOf("a")] };
 
-  test("is a network that is still up, without the cache to take it down", () => {
+  test("is a network that is still up, without the cache for its teardown", () => {
     const { findings } = diagnosed(consumed);
 
     expect(findings).toMatchObject([
@@ -115,14 +115,14 @@ describe("multus-cache-consumed-rebuilt-config", () => {
   });
 
   test.each<readonly [string, NodeParts, boolean]>([
-    ["the pod is known", { pods: ["a"] }, true],
+    ["the pod exists", { pods: ["a"] }, true],
     ["the pod is gone: multus then succeeds", { pods: [] }, false],
-    ["the cache is there", { multus: [scratchOf("a")] }, false],
+    ["the cache exists", { multus: [scratchOf("a")] }, false],
     ["the network is down already", { results: [] }, false],
-    ["the pod uses the node's network", { records: [recordOf("a", { hostNetwork: true })] }, false],
+    ["the pod uses the host network", { records: [recordOf("a", { hostNetwork: true })] }, false],
     ["multus is not the node's network", { conf: {} }, false],
     ["multus is thick: its shim answers DEL with success", { conf: THICK_MULTUS }, false],
-    ["unghost's marker is there", { multus: [{ ...scratchOf("a"), isMarker: true }] }, false],
+    ["unghost's marker exists", { multus: [{ ...scratchOf("a"), isMarker: true }] }, false],
   ])("%s: %o", (_, parts, isFound) => {
     expect(named(diagnosed({ ...consumed, ...parts })).includes(B3)).toBe(isFound);
   });
@@ -134,15 +134,11 @@ describe("a sandbox whose ADD never completed, with multus' cache consumed", () 
   const halfMade: NodeParts = { ...dead, conf: MULTUS, records: [recordOf("a", { hasCniResult: false })], logLines };
 
   test.each<readonly [string, NodeParts, boolean]>([
-    ["containerd 1.6.20 insists on DEL, and its removal failed", {}, true],
+    ["containerd 1.6.20 requires DEL, and its removal failed", {}, true],
     ["no removal has failed yet", { logLines: [] }, false],
     ["containerd 1.6.37 skips DEL without a result", { runtimeVersion: "1.6.37" }, false],
     ["the pod is gone: multus then succeeds", { pods: [] }, false],
-    [
-      "the pod uses the node's network",
-      { records: [recordOf("a", { hasCniResult: false, hostNetwork: true })] },
-      false,
-    ],
+    ["the pod uses the host network", { records: [recordOf("a", { hasCniResult: false, hostNetwork: true })] }, false],
   ])("%s: %o", (_, parts, isFound) => {
     expect(named(diagnosed({ ...halfMade, ...parts })).includes(B3)).toBe(isFound);
   });
@@ -153,7 +149,7 @@ describe("multus-lossy-conflist", () => {
   const stripped = { ...scratchOf("a"), strippedKeys: ["bridge", "server_socket"] };
   const lossy: NodeParts = { ...dead, conf: MULTUS, results: [resultOf("a")], multus: [stripped] };
 
-  test("is a cache that lacks for DEL what the delegate requires", () => {
+  test("is a cache without a setting that the delegate requires for DEL", () => {
     const { findings } = diagnosed(lossy);
 
     expect(findings).toMatchObject([
@@ -168,8 +164,12 @@ describe("multus-lossy-conflist", () => {
   });
 
   test.each<readonly [string, NodeParts, boolean]>([
-    ["the pod is gone: the cache is used all the same", { pods: [] }, true],
-    ["only settings are missing that DEL does without", { multus: [{ ...stripped, strippedKeys: ["bridge"] }] }, false],
+    ["the pod is gone: the cache is still used", { pods: [] }, true],
+    [
+      "only settings are missing that DEL does not need",
+      { multus: [{ ...stripped, strippedKeys: ["bridge"] }] },
+      false,
+    ],
     ["the network is down already", { results: [] }, false],
     ["ADD never completed: 1.6.20 calls DEL", { results: [], records: [recordOf("a", { hasCniResult: false })] }, true],
     [
@@ -187,7 +187,7 @@ describe("multus-lossy-conflist", () => {
 describe("del-timeout-killed", () => {
   const plugins = [pluginFor("a", "DEL", 700)];
 
-  test("is a DEL that outlasts the grace, and the one finding about its sandbox", () => {
+  test("is a DEL older than the grace period, and the only finding about its sandbox", () => {
     const { findings } = diagnosed({ ...dead, plugins, results: [resultOf("a")] }, PATIENT);
 
     expect(findings).toMatchObject([
@@ -199,7 +199,7 @@ describe("del-timeout-killed", () => {
     ]);
   });
 
-  test("is not a DEL at work: its sandbox is being taken down", () => {
+  test("is not a DEL in progress: its sandbox is being torn down", () => {
     const { findings, kept } = diagnosed(
       { ...dead, plugins: [pluginFor("a", "DEL", 5)], results: [resultOf("a")] },
       PATIENT,
@@ -210,7 +210,7 @@ describe("del-timeout-killed", () => {
   });
 });
 
-describe("where the whole node's network is at fault", () => {
+describe("faults of the node's network", () => {
   const halfMade = { sandboxes: [sandboxOf("a", { createdAt: ZERO_TIME })] };
   const missing = {
     plugins: [
@@ -224,7 +224,7 @@ describe("where the whole node's network is at fault", () => {
     { type: "NetworkReady", status: false, reason: "NetworkPluginNotReady", message: "cni plugin not initialized" },
   ];
 
-  test("chained-plugin-binary-missing names plugin and file, and what it holds up", () => {
+  test("chained-plugin-binary-missing names plugin and file, and what it blocks", () => {
     const { findings, kept } = diagnosed({
       ...halfMade,
       conf: missing,
@@ -247,11 +247,11 @@ describe("where the whole node's network is at fault", () => {
   const B7 = "chained-plugin-binary-missing//etc/cni/net.d/10-lab.conflist";
 
   test.each<readonly [string, readonly string[], boolean]>([
-    ["no log speaks of it: it may be elsewhere", [], false],
-    ["the runtime has searched where unghost has", [notFound("tuning", "/opt/cni/bin/ /opt/cni/bin")], true],
-    ["the runtime has searched elsewhere, too", [notFound("tuning", "/opt/cni/bin /usr/libexec/cni")], false],
+    ["no log mentions it: it may be elsewhere", [], false],
+    ["the runtime has searched the same directories", [notFound("tuning", "/opt/cni/bin/ /opt/cni/bin")], true],
+    ["the runtime has searched other directories, too", [notFound("tuning", "/opt/cni/bin /usr/libexec/cni")], false],
     ["the runtime has searched another plugin", [notFound("bridge", "/opt/cni/bin")], false],
-  ])("a plugin is missing where the runtime does not report its directories, and %s", (_, logLines, isFound) => {
+  ])("a missing plugin when the runtime does not report its directories, and %s", (_, logLines, isFound) => {
     const { findings } = diagnosed({ runtimeName: "cri-o", runtimeVersion: "1.34.0", conf: missing, logLines });
 
     expect(named({ findings })).toEqual(isFound ? [B7] : []);
@@ -269,7 +269,7 @@ describe("where the whole node's network is at fault", () => {
   const snapshot = snapshotOf({ ...halfMade, conditions: notReady });
 
   test.each<readonly [string, Snapshot["cni"]["conf"], RegExp]>([
-    ["a configuration that the runtime has missed", snapshot.cni.conf, /rewrite it in place/],
+    ["a configuration that the runtime has not loaded", snapshot.cni.conf, /rewrite it in place/],
     ["no configuration at all", absent("/etc/cni/net.d holds no network configuration"), /holds no network/],
   ])("cni-not-initialized reports %s", (_, conf, evidence) => {
     const { findings } = diagnose({ ...snapshot, cni: { ...snapshot.cni, conf } }, AT_ONCE);
@@ -279,7 +279,7 @@ describe("where the whole node's network is at fault", () => {
     expect(findings[0]?.blocks.at(-1)).toContain(idOf("a"));
   });
 
-  test("nothing is found where the network is ready and every plugin exists", () => {
+  test("nothing is found when the network is ready and every plugin exists", () => {
     const conditions = [{ type: "NetworkReady", status: true, reason: "", message: "" }];
 
     expect(named(diagnosed({ conditions }))).toEqual([]);

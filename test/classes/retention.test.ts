@@ -22,26 +22,21 @@ function api(...pods: readonly KnownPod[]): Kubernetes {
   return { source: "api", pods, holds: { paused: false, node: false, namespaces: [] } };
 }
 
-describe("what a dead sandbox is kept for", () => {
+describe("reasons to keep a dead sandbox", () => {
   test.each<[string, Kubernetes, ContainerExit | undefined, KeptReason["code"] | undefined]>([
     ["a finished pod, without API server and kubelet", { source: "none" }, FINISHED, "containers-finished"],
-    [
-      "a finished pod that kubelet no longer remembers",
-      { source: "kubelet", pods: [] },
-      FINISHED,
-      "containers-finished",
-    ],
-    ["a finished pod that the cluster has", api({ ...POD, phase: "Succeeded" }), FINISHED, "containers-finished"],
-    ["a finished pod that the cluster no longer has: nothing", api(), FINISHED, undefined],
+    ["a finished pod that kubelet has dropped", { source: "kubelet", pods: [] }, FINISHED, "containers-finished"],
+    ["a finished pod that exists in the cluster", api({ ...POD, phase: "Succeeded" }), FINISHED, "containers-finished"],
+    ["a finished pod that is gone from the cluster: nothing", api(), FINISHED, undefined],
     ["a pod that failed with its node", api({ ...POD, phase: "Failed" }), LOST, "pod-finished"],
     [
-      "one that failed and is being deleted: nothing",
+      "a pod that failed and is being deleted: nothing",
       api({ ...POD, phase: "Failed", terminating: true }),
       LOST,
       undefined,
     ],
-    ["one whose end could not be read", { source: "none" }, undefined, "container-ends-unread"],
-    ["one whose end could not be read, and that the cluster no longer has: nothing", api(), undefined, undefined],
+    ["a pod whose end could not be read", { source: "none" }, undefined, "container-ends-unread"],
+    ["a pod whose end could not be read, gone from the cluster: nothing", api(), undefined, undefined],
     ["a pod that should run again: nothing", api({ ...POD, phase: "Running" }), LOST, undefined],
   ])("%s", (_what, kubernetes, exit, code) => {
     const containers = [containerOf("a", exit === undefined ? {} : { exit })];
@@ -58,7 +53,7 @@ describe("what a dead sandbox is kept for", () => {
     ["with a running kubelet", { kubeletStarted: 1 }, "left-to-kubelet"],
     ["with no kubelet: nothing", {}, undefined],
     ["whose network is still held: nothing", { kubeletStarted: 1, results: [resultOf("a")] }, undefined],
-    ["that a running kubelet has no directory of: nothing", { kubeletStarted: 1, pods: ["b"] }, undefined],
+    ["without a directory of a running kubelet: nothing", { kubeletStarted: 1, pods: ["b"] }, undefined],
   ])("an unknown pod, %s", (_what, parts, code) => {
     const containers = [containerOf("a", { exit: LOST })];
     const snapshot = snapshotOf({ sandboxes: [SANDBOX], containers, ...parts });

@@ -4,7 +4,7 @@ import { containerdBehaviour, type StopBehaviour } from "../../src/evidence/vers
 import { crioBehaviour } from "../../src/evidence/versions/crio.ts";
 import { compareVersions, parseVersion } from "../../src/evidence/versions/version.ts";
 
-describe("what StopPodSandbox does with a failing DEL", () => {
+describe("StopPodSandbox with a failing DEL", () => {
   const BLOCKS: StopBehaviour = "del-error-blocks";
   const SKIPS: StopBehaviour = "del-skipped-without-result";
   const IGNORES: StopBehaviour = "del-tried-error-ignored-without-result";
@@ -42,7 +42,7 @@ test.each([
   ["v1.7.27-k3s1", true],
   ["2.0.0", false],
   ["2.3.4", false],
-])("containerd %s: a result it cannot read blocks removal: %s", (version, blocks) => {
+])("containerd %s: an unreadable result blocks removal: %s", (version, blocks) => {
   expect(containerdBehaviour(version)?.corruptResultBlocks).toBe(blocks);
 });
 
@@ -51,7 +51,7 @@ test.each([
   ["1.30.14", true],
   ["1.31.0", false],
   ["2.0.0", false],
-])("CRI-O %s: a result it cannot read blocks removal: %s", (version, blocks) => {
+])("CRI-O %s: an unreadable result blocks removal: %s", (version, blocks) => {
   expect(crioBehaviour(version)?.corruptResultBlocks).toBe(blocks);
 });
 
@@ -73,7 +73,7 @@ test.each([
   ["2.1.3", true],
   ["2.1.4", false],
   ["2.2.0", false],
-])("containerd %s: a stored sandbox without metadata keeps it from starting: %s", (version, fatal) => {
+])("containerd %s: a stored sandbox without metadata prevents its start: %s", (version, fatal) => {
   expect(containerdBehaviour(version)?.fatalWithoutMetadata).toBe(fatal);
 });
 
@@ -111,7 +111,7 @@ test.each([
   expect(parseVersion(text)).toEqual(version);
 });
 
-test("versions are in the order of their numbers", () => {
+test("versions are ordered numerically", () => {
   const part = fc.nat({ max: 999 });
   const version = fc.record({ major: part, minor: part, patch: part });
 

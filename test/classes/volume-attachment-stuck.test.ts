@@ -49,12 +49,12 @@ describe("volume-attachment-stuck", () => {
     ["one minute", { createdAt: ago(60) }, false],
     ["ten minutes after its deletion, still attached", { attached: true, deleting: true, deletedAt: ago(600) }, true],
     ["one minute after its deletion", { attached: true, deleting: true, deletedAt: ago(60) }, false],
-    ["unknown since when", { createdAt: new Date("no time") }, false],
+    ["an unknown time", { createdAt: new Date("no time") }, false],
   ])("a volume that waits for %s: %o", (_, volume, isFound) => {
     expect(scanOf(volume).findings.map(({ id }) => id)).toEqual(isFound ? [ID] : []);
   });
 
-  test("one that is still attached after its deletion says so, and blocks no pod that runs", () => {
+  test("an attachment that is still attached after its deletion is reported so, and blocks no running pod", () => {
     const lease = { ...LEASE, renewedAt: ago(900) };
     const running = { ...DB, phase: "Running" };
 
@@ -70,12 +70,12 @@ describe("volume-attachment-stuck", () => {
     expect(factsOf(seen)).toMatch(/is silent/);
   });
 
-  test("the age limit is a setting", () => {
+  test("the age limit is configurable", () => {
     expect(scanOf({ createdAt: ago(60) }, {}, { ...PATIENT, volumeAttachmentAgeMs: 30_000 }).findings).toHaveLength(1);
     expect(scanOf({}, {}, { ...PATIENT, volumeAttachmentAgeMs: 3_600_000 }).findings).toEqual([]);
   });
 
-  test("names the pods that wait, and those alone", () => {
+  test("lists only the waiting pods", () => {
     const other: KnownPod = { ...DB, name: "other", claims: ["logs"] };
     const elsewhere: KnownPod = { ...DB, namespace: "test" };
 
@@ -86,22 +86,18 @@ describe("volume-attachment-stuck", () => {
   });
 
   test.each<readonly [string, Partial<UnattachedVolume>, RegExp]>([
-    ["the attacher's own words", { error: "volume is in use" }, /its status: volume is in use/],
-    ["that it gave none", {}, /its status gives no reason/],
+    ["the attacher's message", { error: "volume is in use" }, /its status: volume is in use/],
+    ["a missing message", {}, /its status gives no reason/],
     ["where else it is attached", { attachedTo: ["n2"] }, /attached to n2/],
-    ["an attacher that works", {}, /driver\.example works: ctrl-1/],
-    [
-      "one that is silent",
-      { lease: { ...LEASE, renewedAt: ago(900) } },
-      /is silent: ctrl-1 last renewed its lease 15m/,
-    ],
+    ["a running attacher", {}, /driver\.example works: ctrl-1/],
+    ["a silent attacher", { lease: { ...LEASE, renewedAt: ago(900) } }, /is silent: ctrl-1 last renewed its lease 15m/],
     ["a deletion that hangs", { deleting: true, finalizers: ["a/b"] }, /its deletion waits for a\/b/],
-    ["what it could not ask", { unknown: ["not allowed"] }, /not allowed/],
+    ["what it could not read", { unknown: ["not allowed"] }, /not allowed/],
   ])("reports %s", (_, volume, fact) => {
     expect(factsOf(scanOf(volume))).toMatch(fact);
   });
 
-  test("says that an attacher without a lease cannot be judged", () => {
+  test("reports that an attacher without a lease cannot be judged", () => {
     const { lease: _lease, ...without } = WAITING;
     const unattached = [without];
 
@@ -116,8 +112,13 @@ describe("volume-attachment-stuck", () => {
   const policy = { ...PATIENT, allDead: false, cap: 10 };
   test.each<readonly [string, Partial<UnattachedVolume>, readonly KnownPod[], RegExp]>([
     ["its pod is opted out", {}, [{ ...DB, ignored: true }], /opted out by unghost\.dev\/ignore/],
-    ["it is deleted already", { deleting: true, finalizers: ["a/b"] }, [DB], /deleted already and waits for a\/b/],
-  ])("an explicit request gets the reason why it stays where %s", (_, volume, pods, because) => {
+    [
+      "it is already being deleted",
+      { deleting: true, finalizers: ["a/b"] },
+      [DB],
+      /deleted already and waits for a\/b/,
+    ],
+  ])("an explicit request gets the reason why it stays when %s", (_, volume, pods, because) => {
     const only = ["volume-attachment-stuck"];
     const { leftAlone } = planHealing(scanOf(volume, { pods }, { ...PATIENT, only }), { ...policy, only });
 
@@ -127,9 +128,9 @@ describe("volume-attachment-stuck", () => {
   });
 
   test.each<readonly [string, readonly string[], Partial<UnattachedVolume>, readonly KnownPod[], boolean]>([
-    ["asked for by name", ["volume-attachment-stuck"], {}, [DB], true],
-    ["not asked for", [], {}, [DB], false],
-    ["asked for among others", ["volume-attachment-stuck", "pod-gone"], {}, [DB], false],
+    ["requested by name", ["volume-attachment-stuck"], {}, [DB], true],
+    ["not requested", [], {}, [DB], false],
+    ["requested among others", ["volume-attachment-stuck", "pod-gone"], {}, [DB], false],
     ["already being deleted", ["volume-attachment-stuck"], { deleting: true }, [DB], false],
     ["its pod is opted out", ["volume-attachment-stuck"], {}, [{ ...DB, ignored: true }], false],
   ])("is deleted only when it was named explicitly: %s", (_, only, volume, pods, isPlanned) => {

@@ -35,7 +35,7 @@ test.each([
   [["scan", "--haunt"], 64],
   [["scan", "--timeout", "x"], 64],
   [["scan", "--only", "x"], 64],
-])("%j ends with %i", async (args, code) => {
+])("%j exits %i", async (args, code) => {
   expect((await cli(args)).code).toBe(code);
 });
 
@@ -48,7 +48,7 @@ test.each([
   [false, { FORCE_COLOR: "1" }, true],
   [true, { FORCE_COLOR: "0" }, false],
   [true, { FORCE_COLOR: "1", NO_COLOR: "1" }, false],
-])("on a terminal: %s, with %j, colours: %s", (stdoutIsTerminal, env: Record<string, string>, expected) => {
+])("terminal: %s, with %j, colours: %s", (stdoutIsTerminal, env: Record<string, string>, expected) => {
   expect(wantsColour({ stdoutIsTerminal, env })).toBe(expected);
 });
 
@@ -101,7 +101,7 @@ test.each([
   [["uninstal"], /^((?!mean uninstall).)*$/s],
   [["help", "nope"], /there is no command "nope"/],
   [["scan", "--only", "dead-after-crahs"], /did you mean dead-after-crash\?/],
-])("%j ends with 64 and suggests nothing that changes a node", async (args, sentence) => {
+])("%j exits 64 and suggests nothing that changes a node", async (args, sentence) => {
   const { code, stderr } = await cli(args);
 
   expect([code, stderr]).toEqual([64, expect.stringMatching(sentence)]);
@@ -120,11 +120,11 @@ test.each([
   [["scan", "--no-kube=maybe"], 'unghost: --no-kube: expected true or false, got "maybe"\n'],
   [["doctor", "here"], 'unghost: unexpected argument "here"\n'],
   [["history", "--limit", "0"], 'unghost: --limit: "0" is not a whole number from 1 on\n'],
-])("%j is answered with one sentence", async (args, sentence) => {
+])("%j gets a one-sentence error", async (args, sentence) => {
   expect((await cli(args)).stderr).toBe(sentence);
 });
 
-test("a variable like no setting gets no suggestion", async () => {
+test("a variable unlike any setting gets no suggestion", async () => {
   const { stderr } = await cli(["version"], { UNGHOST_FOO: "1", UNGHOST_MINAGE: "5s" });
 
   expect(stderr.split("\n")).toEqual([
@@ -134,7 +134,7 @@ test("a variable like no setting gets no suggestion", async () => {
   ]);
 });
 
-test("a variable that nothing reads is reported, with the one that was meant", async () => {
+test("an unused variable is reported, with the one that was probably meant", async () => {
   const { stderr } = await cli(["version"], {
     UNGHOST_TIMOUT: "1s",
     UNGHOST_OUTPUT: "json",
@@ -152,7 +152,7 @@ test.each([
   [["agent", "--listen=", "--tls-cert=/x"], /^unghost: agent: tlsCert and tlsKey go together/],
   [["-V"], /^\d+\.\d+\.\d+\n$/],
   [["scan", "-V"], /^\d+\.\d+\.\d+\n$/],
-])("%j is understood", async (args, output) => {
+])("%j is accepted", async (args, output) => {
   const { stdout, stderr } = await cli(args);
 
   expect(stdout + stderr).toMatch(output);
@@ -161,13 +161,13 @@ test.each([
 test.each([
   [["scan", "--node="], "--node="],
   [["heal", "--yes=", "--dry-run"], "--yes="],
-])("%j misses a value, and is neither an argument nor a consent", async (args, flag) => {
+])("%j lacks a value, and is neither an argument nor consent", async (args, flag) => {
   const { code, stderr } = await cli(args);
 
   expect([code, stderr]).toEqual([64, `unghost: ${flag} has no value: give one, or leave the flag out\n`]);
 });
 
-test("a word after -- is not a flag", async () => {
+test("an argument after -- is not a flag", async () => {
   expect((await cli(["explain", "--", "--node="])).code).not.toBe(64);
 });
 
@@ -202,7 +202,7 @@ describe("completion on a node", () => {
     return (await cli(["__complete", ...words], env)).stdout.split("\n").slice(0, -1);
   }
 
-  test("offers pods and namespaces as Kubernetes names them, and no directory of another name", async () => {
+  test("offers pods and namespaces by their Kubernetes names, and no directory of another name", async () => {
     const logs = join(shop.caches, "var/log/pods");
     for (const name of ["shop_web-10_uid", "shop_web-2_uid", "db_pg-0_uid", "x_$(reboot)_uid", "other"])
       mkdirSync(join(logs, name), { recursive: true });

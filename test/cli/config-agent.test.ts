@@ -35,12 +35,12 @@ async function problemsOf(...asked: Parameters<typeof readPolicy>): Promise<read
   return read.ok ? [] : read.problems.map((problem) => problem.replace(dir.path, ""));
 }
 
-describe("without a word about it", () => {
+describe("without an agent section", () => {
   test.each([
     ["no agent part", "timeout: 3s\n"],
     ["an empty one", "agent:\n"],
     ["keys without values", "agent:\n  classes:\n    pod-gone:\n  fleet:\n  cap:\n"],
-  ])("%s: the defaults hold", async (_, content) => {
+  ])("%s: uses the defaults", async (_, content) => {
     const { policy, service } = await policyOf(content);
 
     expect(policy).toEqual(defaultAgentPolicy());
@@ -49,7 +49,7 @@ describe("without a word about it", () => {
 });
 
 describe("classes", () => {
-  test("a bare word is the mode, and the rest stays as it was", async () => {
+  test("a bare string is the mode, and the rest keeps its default", async () => {
     const { policy } = await policyOf("agent:\n  classes:\n    shim-leak: heal\n    pod-gone: off\n");
     const before = defaultAgentPolicy().classes;
 
@@ -58,7 +58,7 @@ describe("classes", () => {
     expect(policy.classes.get("dead-after-crash")).toEqual(before.get("dead-after-crash"));
   });
 
-  test("its own word beats the word for all, which beats what is built in", async () => {
+  test("a class setting overrides the setting for all, which overrides the default", async () => {
     const { policy } = await policyOf(
       "agent:\n  defaults: {minAge: 1m, attempts: 9}\n  classes:\n    pod-gone: {minAge: 90s, within: 2h, coolDown: 5}\n",
     );
@@ -73,14 +73,14 @@ describe("classes", () => {
     expect(policy.classes.get("dead-after-crash")).toMatchObject({ minAgeMs: 60_000, attempts: 9 });
   });
 
-  test("defaults.mode keeps hands off whatever is not named", async () => {
+  test("defaults.mode disables healing of every class that is not named", async () => {
     const { policy } = await policyOf("agent:\n  defaults: {mode: observe}\n  classes: {pod-gone: heal}\n");
 
     expect(policy.classes.get("dead-after-crash")?.mode).toBe("observe");
     expect(policy.classes.get("pod-gone")?.mode).toBe("heal");
   });
 
-  test("observeOnly keeps hands off everything, and what is off stays off", async () => {
+  test("observeOnly disables healing of everything, and keeps off what is off", async () => {
     const { policy } = await policyOf("agent:\n  classes: {shim-leak: heal, pod-gone: off}\n", { observeOnly: true });
 
     expect([...policy.classes.values()].filter(({ mode }) => mode === "heal")).toEqual([]);
@@ -125,7 +125,7 @@ agent:
   });
 });
 
-test("flag beats environment beats file", async () => {
+test("flag overrides environment overrides file", async () => {
   const file = "agent: {scanEvery: 10s, logLevel: warn, listen: ':1'}\n";
   const env = { UNGHOST_SCAN_EVERY: "20s", UNGHOST_LOG_LEVEL: "error", UNGHOST_OBSERVE_ONLY: "yes" };
 
@@ -135,7 +135,7 @@ test("flag beats environment beats file", async () => {
   expect(policy.classes.get("pod-gone")?.mode).toBe("observe");
 });
 
-describe("what is wrong is named with its place, its path, what was expected and what stood there", () => {
+describe("an invalid setting is reported with its line, path, expected type and value", () => {
   test.each([
     [
       "a duration",
@@ -159,7 +159,7 @@ describe("what is wrong is named with its place, its path, what was expected and
       ":3:5: agent.classes.dead-after-crsh: unknown failure class; did you mean dead-after-crash?",
     ],
     [
-      "a piece of a class",
+      "a part of a class",
       "agent:\n  classes: {nodename: observe}\n",
       ":2:13: agent.classes.nodename: unknown failure class; did you mean calico-nodename-missing?",
     ],
@@ -169,7 +169,7 @@ describe("what is wrong is named with its place, its path, what was expected and
       ':2:13: agent.classes.pod-gone.mode: expected observe, heal, off, got "hael"',
     ],
     [
-      "a class without a treatment",
+      "a class without settings",
       "agent:\n  classes: {kernel-netns-hang: heal}\n",
       ":2:13: agent.classes.kernel-netns-hang: unghost has no automatic treatment for it: set it to observe or off",
     ],
@@ -194,7 +194,7 @@ describe("what is wrong is named with its place, its path, what was expected and
       ':1:53: agent.maintenanceWindows[0].timeZone: expected the name of a time zone, like Europe/Berlin or UTC, got "Mars/Base"',
     ],
     [
-      "a window of no length",
+      "a window of zero length",
       "agent: {maintenanceWindows: [{from: 1:00, to: 1:00}]}\n",
       ":1:30: agent.maintenanceWindows[0]: from and to are the same: without any window, acting is always allowed",
     ],
@@ -203,7 +203,7 @@ describe("what is wrong is named with its place, its path, what was expected and
       "agent:\n  fleet: [1]\n",
       ":2:3: agent.fleet: expected keys and values below it, got [1]",
     ],
-    ["a word in place of everything", "agent: on\n", ':1:1: agent: expected keys and values below it, got "on"'],
+    ["a string instead of everything", "agent: on\n", ':1:1: agent: expected keys and values below it, got "on"'],
     ["half of a pair", "agent: {tlsCert: /c}\n", ":1:1: agent: tlsCert and tlsKey go together: give both, or none"],
     ["no YAML", "agent: [\n", /^:\d+:\d+: \S/],
   ])("%s", async (_, content, expected) => {
@@ -215,7 +215,7 @@ describe("what is wrong is named with its place, its path, what was expected and
     );
   });
 
-  test("all of them at once, in the order of the file", async () => {
+  test("reports all of them at once, in the order of the file", async () => {
     const problems = await problemsOf(
       "cap: 1\nagent:\n  logLevel: loud\n  classes:\n    pod-gone: {attempts: 0, tries: 3}\n    ghost: heal\n  cap: many\n",
     );
@@ -230,27 +230,27 @@ describe("what is wrong is named with its place, its path, what was expected and
     ]);
   });
 
-  test("a flag or a variable is named in place of the file", async () => {
+  test("names the flag or variable instead of the file", async () => {
     expect(await problemsOf("", { listen: "nowhere" }, { UNGHOST_TEXTFILE: "here" })).toEqual([
       expect.stringMatching(/^--listen: expected HOST:PORT/),
       'UNGHOST_TEXTFILE: expected an absolute path, got "here"',
     ]);
   });
 
-  test("flags that do not go together, where there is no file", async () => {
+  test("reports conflicting flags, without a file", async () => {
     const read = checkAgentConfig(undefined, new Map([["tlsCert", { value: "/c", from: "--tls-cert" }]]));
 
     expect(read).toEqual({ ok: false, problems: ["agent: tlsCert and tlsKey go together: give both, or none"] });
   });
 
-  test("a file that was asked for and is not there", async () => {
+  test("reports a requested file that does not exist", async () => {
     const read = await readAgentPolicy({ config: dir.join("none.yaml") }, {});
 
     expect(read).toEqual({ ok: false, problems: [expect.stringContaining("none.yaml (ENOENT)")] });
   });
 });
 
-test("whatever YAML says, reading ends with a policy or with sentences", async () => {
+test("any YAML gives a policy or errors, never an exception", async () => {
   const anyPart = fc.oneof(
     fc.anything({ withNullPrototype: false, maxDepth: 3 }),
     fc.dictionary(
@@ -271,7 +271,7 @@ test("whatever YAML says, reading ends with a policy or with sentences", async (
   );
 });
 
-test("a duration is written so that it reads back as the same", () => {
+test("a formatted duration is parsed to the same value", () => {
   fc.assert(fc.property(fc.nat({ max: 1_000_000_000 }), (ms) => parseDurationMs(durationText(ms)) === ms));
   expect([0, 90_000, 3_600_000, 500].map(durationText)).toEqual(["0s", "1m30s", "1h", "500ms"]);
 });

@@ -54,7 +54,7 @@ describe("docs/configuration.md", () => {
     expect(ROWS.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
   });
 
-  test("names the defaults that hold", async () => {
+  test("has the defaults of the code", async () => {
     const inspected = await configWith("");
     if (!inspected.ok) throw new Error(inspected.problems.join("\n"));
     const holds = new Map(effectiveConfig(inspected.config).map(({ path, value }) => [path.join("."), value]));
@@ -71,7 +71,7 @@ describe("docs/configuration.md", () => {
     ["healed automatically, and a pod waits for it", "dead-after-crash"],
     ["healed automatically, a leak that blocks nothing (C in classes.md)", "netns-and-veth-leak"],
     ["everything else, if it is set to `heal`", "shim-leak"],
-  ])("names what is built in for a class that is %s", (kind, id) => {
+  ])("has the default policy of a class that is %s", (kind, id) => {
     const policy = defaultAgentPolicy().classes.get(id);
     if (policy === undefined) throw new Error(`no class ${id}`);
     const [minAge, within, coolDown] = [policy.minAgeMs, policy.attemptsWithinMs, policy.coolDownMs].map(durationText);

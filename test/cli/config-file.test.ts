@@ -18,7 +18,7 @@ function file(content: string): string {
   return path;
 }
 
-test("gives every value with the line it stands on", async () => {
+test("returns every value with its line", async () => {
   const path = file("# settings\ntimeout: 3s\n\n'only':\n  - one\n  - two\nnoKube: true\n");
 
   const config = await readConfigFile(path, KEYS);
@@ -34,7 +34,7 @@ test.each([
   ["an empty file", ""],
   ["comments alone", "# nothing yet\n"],
   ["an empty document", "---\n"],
-])("%s says nothing", async (_, content) => {
+])("%s has no values", async (_, content) => {
   expect((await readConfigFile(file(content), KEYS)).size).toBe(0);
 });
 
@@ -59,27 +59,27 @@ test.each([
     "agent:\n  cap: 0\n",
     /config\.yaml:2:3: agent\.cap: expected .*, got 0$/,
   ],
-  ["an alias to nowhere", "only: *one\n", /config\.yaml: .*one/],
+  ["an undefined alias", "only: *one\n", /config\.yaml: .*one/],
   ["aliases of aliases", laughs(9), /config\.yaml: .*alias/],
   ["a key given twice", "timeout: 3s\ntimeout: 4s\n", /config\.yaml:2:1: /],
   ["a list", "- timeout\n", /config\.yaml: expected settings/],
-  ["a word", "timeout\n", /config\.yaml: expected settings/],
+  ["a string", "timeout\n", /config\.yaml: expected settings/],
   ["two documents", "timeout: 3s\n---\ntimeout: 4s\n", /config\.yaml:\d+:\d+: /],
-  ["what is no YAML", "only: [one\n", /config\.yaml:\d+:\d+: /],
+  ["invalid YAML", "only: [one\n", /config\.yaml:\d+:\d+: /],
   ["a tab for indentation", "only:\n\t- one\n", /config\.yaml:2:\d+: /],
-])("%s is refused by place", async (_, content, message) => {
+])("%s is refused with its position", async (_, content, message) => {
   await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(message);
   await expect(readConfigFile(file(content), KEYS)).rejects.toThrow(SettingsError);
 });
 
-test("one that was asked for must be there and be a file", async () => {
+test("a requested file must exist and be a regular file", async () => {
   mkdirSync(dir.join("folder"));
 
   await expect(readConfigFile(dir.join("none.yaml"), KEYS)).rejects.toThrow(/none\.yaml \(ENOENT\)/);
   await expect(readConfigFile(dir.join("folder"), KEYS)).rejects.toThrow(/folder \(EISDIR\)/);
 });
 
-test("reports the first of several mistakes, and how to list the others", async () => {
+test("reports the first of several errors, and how to list the others", async () => {
   const path = file("agent:\n  cap: 0\n  listen: nowhere\ntimeuot: 1s\n");
 
   await expect(readConfigFile(path, KEYS)).rejects.toThrow(

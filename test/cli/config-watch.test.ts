@@ -26,10 +26,10 @@ function watched(path: string, timing: WatchTiming) {
 }
 
 describe.each([
-  ["by notice", NOTICES_ONLY],
+  ["by notification", NOTICES_ONLY],
   ["by the periodic check", CHECKS_ONLY],
-])("%s", (_, timing) => {
-  test("a file that is written, replaced, removed and made again is noticed each time", async () => {
+])("config watch %s", (_, timing) => {
+  test("notices a file that is written, replaced, removed and created again", async () => {
     const path = dir.join("config.yaml");
     writeFileSync(path, "one");
     const { noticed } = watched(path, timing);
@@ -45,7 +45,7 @@ describe.each([
     await noticed(4);
   });
 
-  test("the swap of a link, as a ConfigMap is updated, is noticed", async () => {
+  test("notices a changed link, as of a ConfigMap update", async () => {
     mkdirSync(dir.join("..one"));
     mkdirSync(dir.join("..two"));
     writeFileSync(dir.join("..one/config.yaml"), "same length");
@@ -75,7 +75,7 @@ test("reports a file that is written in many steps once, when it is complete", a
   expect(onChange).toHaveBeenCalledTimes(1);
 });
 
-test("a directory that is not there yet does not keep it from being noticed later", async () => {
+test("notices a directory that is created later", async () => {
   const path = dir.join("etc/config.yaml");
   const { noticed } = watched(path, CHECKS_ONLY);
 
@@ -85,7 +85,7 @@ test("a directory that is not there yet does not keep it from being noticed late
   await noticed(1);
 });
 
-test("other files of the directory are not reported", async () => {
+test("does not report other files of the directory", async () => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "one");
   const { onChange, noticed } = watched(path, NOTICES_ONLY);
@@ -102,7 +102,7 @@ test("other files of the directory are not reported", async () => {
 test.each([
   ["notices", NOTICES_ONLY],
   ["checks", CHECKS_ONLY],
-])("once stopped, neither pending nor later %s are reported", async (_, timing) => {
+])("reports neither pending nor later %s once it is stopped", async (_, timing) => {
   const path = dir.join("config.yaml");
   writeFileSync(path, "one");
   const onChange = vi.fn<() => void>();

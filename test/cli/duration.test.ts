@@ -19,13 +19,13 @@ test.each([
 });
 
 test.each(["", " ", "soon", "-5s", "5 s", "5w", "5S", "s", "1h 30m", "1h30", "1e3", "Infinity", "NaN", "5s\n", "٣s"])(
-  "%j is none",
+  "%j is not a duration",
   (text) => {
     expect(parseDurationMs(text)).toBeUndefined();
   },
 );
 
-test("what is written in parts is the sum of the parts", () => {
+test("a duration in parts is the sum of its parts", () => {
   const part = fc.nat({ max: 10_000 });
   fc.assert(
     fc.property(part, part, part, part, (h, m, s, ms) => {
@@ -34,7 +34,7 @@ test("what is written in parts is the sum of the parts", () => {
   );
 });
 
-test("no text whatever throws or gives something that is no time", () => {
+test("no text throws or gives an invalid duration", () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const ms = parseDurationMs(text);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { failureCode, failureSentence } from "../../src/cli/app.ts";
 import { SettingsError } from "../../src/cli/setting-values.ts";
 
-test("a wrong setting is wrong usage, with its own message", () => {
+test("an invalid setting is a usage error, with its own message", () => {
   const error = new SettingsError("--timeout: no");
 
   expect(failureSentence(error, false)).toBe("unghost: --timeout: no");
@@ -10,7 +10,7 @@ test("a wrong setting is wrong usage, with its own message", () => {
   expect(failureCode(error)).toBe(64);
 });
 
-test("anything else exits 2; the stack is printed with --verbose", () => {
+test("any other error exits 2; the stack is printed with --verbose", () => {
   const error = new TypeError("of all things");
 
   expect(failureSentence(error, false)).toBe(
@@ -20,7 +20,7 @@ test("anything else exits 2; the stack is printed with --verbose", () => {
   expect(failureCode(error)).toBe(2);
 });
 
-test("what is thrown need not be an error, nor printable", () => {
+test("thrown values may be no errors and contain control characters", () => {
   expect(failureSentence("\u001b[31mred", false)).toContain("\\x1b[31mred");
   expect(failureCode(undefined)).toBe(2);
 });

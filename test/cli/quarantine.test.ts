@@ -67,7 +67,7 @@ test("list as JSON", async () => {
   });
 });
 
-test("an empty quarantine, and a node where unghost never changed anything", async () => {
+test("list of an empty quarantine, and of a node that unghost never changed", async () => {
   expect(await quarantine("list")).toMatchObject({ code: 0, stdout: "Quarantine is empty.\n" });
   expect(await quarantine("prune")).toMatchObject({ code: 0, stdout: "Nothing to prune.\n" });
 });
@@ -97,7 +97,7 @@ test("prune --dry-run deletes nothing, --yes deletes what is older than the rete
   expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "pruned" }]);
 });
 
-test("prune --older-than leaves what is younger", async () => {
+test("prune --older-than keeps younger entries", async () => {
   await oldEntry();
 
   expect(await quarantine("prune", "--older-than", "3650d", "--yes")).toMatchObject({
@@ -112,7 +112,7 @@ test.each([
   [["prune", "mp0000000-0000", "--older-than", "1d"], "not both"],
   [["wipe"], "use list or prune"],
   [["list", "mp0000000-0000"], "takes no id"],
-])("%j is wrong usage", async (args, message) => {
+])("%j is a usage error", async (args, message) => {
   const { code, stderr } = await quarantine(...args);
 
   expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);

@@ -18,7 +18,7 @@ function settings(flags: NodeFlags = {}, env: Readonly<Record<string, string>> =
   return resolveSettings({ config, ...flags }, { env });
 }
 
-test("without any setting, the defaults of the contract", async () => {
+test("without any setting, the values are the documented defaults", async () => {
   expect(await settings()).toEqual({
     runtimeEndpoint: undefined,
     cniCacheDir: "/var/lib/cni",
@@ -40,7 +40,7 @@ test("without any setting, the defaults of the contract", async () => {
   });
 });
 
-describe("flag beats environment beats file", () => {
+describe("flag overrides environment overrides file", () => {
   test.each([
     ["timeoutMs", { timeout: "1s" }, { UNGHOST_TIMEOUT: "2s" }, "timeout: 3s", [1000, 2000, 3000]],
     ["node", { node: "a" }, { UNGHOST_NODE: "b" }, "node: c", ["a", "b", "c"]],
@@ -54,17 +54,17 @@ describe("flag beats environment beats file", () => {
     expect((await settings({}, {}, file))[key]).toEqual(byFile);
   });
 
-  test("an empty variable and a key without a value say nothing", async () => {
+  test("an empty variable and a key without a value are ignored", async () => {
     expect((await settings({}, { UNGHOST_TIMEOUT: "" }, "timeout:\n")).timeoutMs).toBe(4000);
   });
 });
 
-test("the node's name may come from where Kubernetes puts it", async () => {
+test("the node name may come from Kubernetes' NODE_NAME variable", async () => {
   expect((await settings({}, { NODE_NAME: "worker-1" })).node).toBe("worker-1");
   expect((await settings({}, { NODE_NAME: "" })).node).toBe(hostname());
 });
 
-describe("a complaint names where the value came from", () => {
+describe("an error names the source of the value", () => {
   test.each<[string, NodeFlags, Readonly<Record<string, string>>, string, string]>([
     ["flag", { minAge: "x" }, {}, "", '--min-age: "x" is not a duration'],
     ["environment", {}, { UNGHOST_CONCURRENCY: "0" }, "", "UNGHOST_CONCURRENCY: expected a whole number from 1 to 256"],

@@ -30,7 +30,7 @@ const none = {
 } as unknown as NodeReport;
 const one = { ...none, verdict: "ghosts", findings: [FINDING] } as unknown as NodeReport;
 
-test("appends a report when it has changed, and not because everything is a second older", async () => {
+test("appends a report when it has changed, and not because of ages", async () => {
   expect(await watched([one, one, none, none, one], false)).toBe(
     [
       "2024-01-31T10:15:00.000Z\n1 findings, 00s old\n",

@@ -15,7 +15,7 @@ afterEach(async () => {
   started = undefined;
 });
 
-test("the agent's pod starts where no other pod does, and after each power cut brings the others back", {
+test("the agent's pod starts when no other pod can, and restores the others after each power cut", {
   timeout: HANG_GUARD_MS,
 }, async () => {
   const story = await startCluster({ runtime: "1.6" });

@@ -93,8 +93,8 @@ async function scannedFrom(pod: string): Promise<readonly (string | undefined)[]
   return (JSON.parse(stdout) as NodeReport).findings.map(({ subject }) => subject.path);
 }
 
-describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, () => {
-  test("with everything that the chart gives it, doctor misses nothing", async () => {
+describe("without one of its privileges the agent's pod loses", { timeout: HANG_GUARD_MS }, () => {
+  test("nothing with everything that the chart grants: doctor reports no problem", async () => {
     expect(await missingLikeAgent(story, unchanged)).toEqual([]);
     expect(await missingLikeAgent(story, readOnlyThroughout)).toEqual([]);
     expect(jsonIn(await scan(unchanged)).problems).toEqual([]);
@@ -205,7 +205,7 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
     expect((await runLikeAgent(story, ["agent", CONFIG], withoutMount("config"))).code).toBe(ExitCode.usage);
   });
 
-  test("mount propagation: who lives in a network namespace that is younger than the pod", async () => {
+  test("mount propagation: which processes are in a network namespace that is younger than the pod", async () => {
     const pod = await startLikeAgent(story, ["keep"], ({ containers: [container] }) => {
       for (const mount of container.volumeMounts) delete mount.mountPropagation;
     });
@@ -234,7 +234,7 @@ describe("what the agent's pod cannot do without", { timeout: HANG_GUARD_MS }, (
     expect([...refused].toSorted()).toEqual(listed.toSorted());
   });
 
-  test("with everything, all of it is healed", async () => {
+  test("nothing with everything: all of it is healed", async () => {
     const healed = await runLikeAgent(story, ["heal", "--yes", "-o=json", ...AT_ONCE], unchanged);
 
     expect(jsonIn(healed).actions?.filter(({ outcome }) => outcome !== "healed")).toEqual([]);

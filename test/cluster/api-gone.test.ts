@@ -66,7 +66,7 @@ const OUTAGES: Readonly<Record<string, (story: Cluster) => Promise<() => Promise
 };
 
 test.each(Object.keys(OUTAGES))(
-  "the API server %s: the agent heals what kubelet's directories prove, reports the outage, and catches up afterwards",
+  "while the API server %s, the agent heals what kubelet's directories prove, reports the outage, and publishes afterwards",
   async (how) => {
     const { story, agent } = await withAgent();
     const { node } = story;

@@ -8,7 +8,7 @@ const PER_ROUND = 5;
 const runtimes = storyRuntimes(["1.6", "2.1", "2.3"], ["1.6", "2.3"]);
 
 test.each(runtimes)(
-  "a node whose kubelet makes and deletes pods all the time is healthy in every scan (containerd %s)",
+  "every scan is healthy while kubelet creates and deletes pods continuously (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const { node } = story;

@@ -24,7 +24,7 @@ test.each([
   ["back by two hours", -7200, "api"],
   ["back to 1970", -SINCE_1970, "kubelet"],
 ] as const)(
-  "the clock steps %s: the agent and heal go on, hold no creation for stuck, delete nothing, and touch no running pod",
+  "after a clock step %s, agent and heal continue, treat no creation as stuck, delete nothing, and touch no running pod",
   async (_how, seconds, source) => {
     // containerd 1.6 cannot stop a sandbox whose cached result is torn. kubelet waits longer than the story takes.
     const story = await cluster({ runtime: "1.6", kubelet: { runtimeRequestTimeout: "15m" } });

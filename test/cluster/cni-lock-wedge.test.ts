@@ -18,7 +18,7 @@ const LATER = names("later", 12);
 const runtimes = storyRuntimes(["2.1", "2.3"], ["2.3"]);
 
 test.each(runtimes)(
-  "hung ADDs and a rewritten CNI configuration wedge containerd's CNI lock: scan names it, heal makes the node Ready again (containerd %s)",
+  "hung ADDs and a rewritten CNI configuration block containerd's CNI lock: scan reports it, heal makes the node Ready again (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const { node } = story;

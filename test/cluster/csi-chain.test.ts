@@ -14,7 +14,7 @@ import {
 import { cluster, HANG_GUARD_MS, scanOn } from "./lab-cluster.ts";
 
 test(
-  "power cut with a torn CNI cache of a CSI node plugin: the agent brings the driver, its sidecar and the volume back",
+  "after a power cut with a torn CNI cache of a CSI node plugin, the agent restores the driver, its sidecar and the volume",
   async () => {
     const story = await cluster();
     const { node } = story;
@@ -48,7 +48,7 @@ test(
 );
 
 test(
-  "agent at power-on: the API still shows the sidecar as running, and everything is back without help",
+  "agent at power-on while the API still shows the sidecar as running: everything is restored without help",
   async () => {
     const story = await cluster();
     const { node } = story;

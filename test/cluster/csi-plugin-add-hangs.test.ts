@@ -9,7 +9,7 @@ import { replacedAmong, socketServed, startDriver, startedAmong } from "./csi-dr
 import { cluster, HANG_GUARD_MS, KUBELET_LOG, scanOn } from "./lab-cluster.ts";
 
 test(
-  "the ADD of a CSI node plugin hangs after a power cut: pending at first, healed once kubelet has given it up (containerd 2.3)",
+  "the ADD of a CSI node plugin hangs after a power cut: pending at first, healed after kubelet's timeout (containerd 2.3)",
   async () => {
     const story = await cluster({ runtime: "2.3", kubelet: { runtimeRequestTimeout: "15s" } });
     const { node } = story;

@@ -68,7 +68,7 @@ describe("kubectl debug node, without an agent", { timeout: HANG_GUARD_MS }, () 
     expect([after.code, jsonIn(after).verdict]).toEqual([0, "healthy"]);
   });
 
-  test("without --profile=sysadmin nothing is proven dead, and scan and doctor name what is missing", async () => {
+  test("without --profile=sysadmin nothing is proven dead, and scan and doctor report what is missing", async () => {
     const scanned = await debugNode(["scan", "-o", "json"], "default", "general");
     const examined = await debugNode(["doctor"], "default", "general");
 

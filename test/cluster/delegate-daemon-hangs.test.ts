@@ -15,7 +15,7 @@ const NEW = names("new", 12);
 const runtimes = storyRuntimes(["1.6", "2.1", "2.3"], ["2.1"]);
 
 test.each(runtimes)(
-  "the daemon of a thick multus delegate hangs: the report names cause and blocked pods, and all is well once it is back (containerd %s)",
+  "the daemon of a thick multus delegate hangs: the report names cause and blocked pods, and the node recovers with it (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime, kubelet: { runtimeRequestTimeout: "20s" } });
     const { node } = story;

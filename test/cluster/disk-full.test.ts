@@ -16,7 +16,7 @@ interface History {
 }
 
 test(
-  "the node's disk is full: scan names the ghost, heal and agent refuse with the reason and change nothing, and heal once there is space",
+  "on a full disk scan reports the ghost, heal and agent refuse with the reason, and heal once there is space",
   async () => {
     // containerd 1.6 cannot stop a sandbox whose cached result is torn.
     const story = await cluster({ runtime: "1.6", disk: "ext4" });

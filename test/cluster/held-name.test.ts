@@ -12,7 +12,7 @@ const HELD = "held";
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];
 
 test.each(runtimes)(
-  "a creation hangs and holds the pod's name while nothing is listed: the scan names the pod, the agent frees the name (containerd %s)",
+  "an unlisted hung creation holds the pod's name: scan names the pod, the agent frees the name (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime, kubelet: { runtimeRequestTimeout: "5s" } });
     const { node } = story;

@@ -138,7 +138,7 @@ const SWITCHED_ON = ["podMonitor", "serviceMonitor", "prometheusRule", "dashboar
   (key) => `${key}.enabled=true`,
 );
 
-test("helm 3 and 4 accept the chart with everything on and render the same, and deploy/kubernetes is what they render", async () => {
+test("helm 3 and 4 accept the chart with everything on and render the same, equal to deploy/kubernetes", async () => {
   const rendered: unknown[] = [];
   for (const major of [3, 4] as const) {
     const helm = await ensureHelm(major);
@@ -184,12 +184,12 @@ test.each([
   ["classes.pod-gone.mode=wipe", "at '/classes/pod-gone/mode': value must be one of 'observe', 'heal', 'off'"],
   ["agent.scanEveryy=10s", "at '/agent': additional properties 'scanEveryy' not allowed"],
   ["prometheusRule.disabled={NoSuchAlert}", "at '/prometheusRule/disabled/0': value must be one of"],
-])("helm refuses %s and says why", async (value, reason) => {
+])("helm refuses %s with the reason", async (value, reason) => {
   const { code, stderr } = await run([await ensureHelm(), "template", "unghost", CHART, `--set=${value}`]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
 });
 
-test("each alert can be left out, and has a runbook where a base URL is set", async () => {
+test("each alert can be disabled, and has a runbook when a base URL is set", async () => {
   const alertsIn = (text: string) => [...text.matchAll(/alert: (\w+)/g)].map(([, alert = ""]) => alert);
   const withRunbooks = await template("prometheusRule.enabled=true", "prometheusRule.runbookBaseUrl=https://runbooks/");
   const alerts = alertsIn(withRunbooks);

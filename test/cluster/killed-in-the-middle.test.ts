@@ -14,7 +14,7 @@ const NEW = names("new", 12);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
 test.each(storyRuntimes(runtimes, ["1.6"]))(
-  "containerd and kubelet are killed while thick multus sets pods up: heal clears the half-made sandboxes and all pods run (containerd %s)",
+  "containerd and kubelet are killed while thick multus sets pods up: heal removes the incomplete sandboxes and all pods run (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const running = await killedInTheMiddle(story);
@@ -30,7 +30,7 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
 );
 
 test.each(storyRuntimes(runtimes, ["2.3"]))(
-  "containerd and kubelet are killed while thick multus sets pods up: the agent needs no help (containerd %s)",
+  "containerd and kubelet are killed while thick multus sets pods up: the agent heals without help (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const running = await killedInTheMiddle(story);

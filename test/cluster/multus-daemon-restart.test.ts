@@ -16,7 +16,7 @@ const NEW = names("new", 4);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3"];
 
 test.each(storyRuntimes(runtimes, ["2.1"]))(
-  "the container of a wedged multus daemon is restarted on an explicit heal and never by the agent (containerd %s)",
+  "an explicit heal restarts the container of a hung multus daemon, and the agent never does (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const before = await wedgedUnderNewPods(story);
@@ -35,7 +35,7 @@ test.each(storyRuntimes(runtimes, ["2.1"]))(
 );
 
 test.each(storyRuntimes(runtimes, ["2.3"]))(
-  "the agent restarts the container of a wedged multus daemon where its policy says so (containerd %s)",
+  "the agent restarts the container of a hung multus daemon when its policy allows it (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const before = await wedgedUnderNewPods(story);

@@ -20,7 +20,7 @@ const DELETED = names("deleted", 4);
 const runtimes = storyRuntimes(["1.6", "2.1", "2.3"], ["2.3"]);
 
 test.each(runtimes)(
-  "pods stay Terminating because the multus daemon is wedged: every scan says so once, and none that they died with the node (containerd %s)",
+  "pods stay Terminating because of a hung multus daemon: every scan reports it once, and never that they died with the node (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime, kubelet: { runtimeRequestTimeout: "15s" } });
     const { node } = story;

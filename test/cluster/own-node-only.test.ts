@@ -116,7 +116,7 @@ const ACROSS: Readonly<Record<string, Attempt>> = {
 };
 
 test(
-  "a node's token changes its own node and nothing of another, and without a node nothing at all",
+  "a node's token may change its own node and no other, and without a node nothing",
   async () => {
     const plane = await controlPlane();
     const kubectl = (args: readonly string[], options?: { readonly stdin: string }) => plane.kubectl(args, options);

@@ -13,7 +13,7 @@ const TORN = 4;
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];
 
 test.each(runtimes)(
-  "power cut with 20 pods and 4 torn CNI caches: the agent gets every pod running again and keeps all logs (containerd %s)",
+  "power cut with 20 pods and 4 torn CNI caches: the agent restores every pod and keeps all logs (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const { node } = story;

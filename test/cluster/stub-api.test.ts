@@ -93,7 +93,7 @@ const pod = (name: string, labels: object = {}, spec: object = {}) => ({
   spec: { nodeName: "elsewhere", containers: [{ name: "main", image: "unghost.lab/pause:1" }], ...spec },
 });
 
-test("a lease is created once, and replaced only by who has seen its last version", async () => {
+test("a lease is created once, and replaced only with its latest version", async () => {
   const answered = await agree(async (api) => {
     const made = await api.ask("POST", LEASES, { body: lease("slot-0", "a") });
     const { resourceVersion, uid } = metadataOf(made);
@@ -119,7 +119,7 @@ test("a lease is created once, and replaced only by who has seen its last versio
   expect(answered.map(({ code }) => code)).toEqual([201, 409, 200, 409, 422, 201, 400, 409, 200, 404, 201, 200, 404]);
 });
 
-test("what is not there, not known or not understood is refused alike", async () => {
+test("unknown objects, kinds and bodies are refused alike", async () => {
   const answered = await agree(async (api) => {
     const answers = [
       await api.ask("GET", `${PODS}/missing`),
@@ -174,7 +174,7 @@ test("patches of a node and its status are applied alike", async () => {
   });
 });
 
-test("lists come in pages, by field and by label, and as metadata alone", async () => {
+test("lists are paginated, selected by field and by label, and available as metadata only", async () => {
   await agree(async (api) => {
     for (const name of ["page-0", "page-1", "page-2"])
       await api.ask("POST", PODS, { body: pod(name, { set: "page" }) });
@@ -212,7 +212,7 @@ test("lists come in pages, by field and by label, and as metadata alone", async 
   });
 });
 
-test("a watch reports what comes, changes and goes, and what falls out of its selector", async () => {
+test("a watch reports created, changed and deleted objects, and those that leave its selector", async () => {
   await agree(async (api) => {
     const { resourceVersion } = metadataOf(await api.ask("GET", PODS));
     const watching = await api.watch(
@@ -235,7 +235,7 @@ test("a watch reports what comes, changes and goes, and what falls out of its se
   });
 });
 
-test("a watch that wants bookmarks gets them without an object", async () => {
+test("a watch with bookmarks gets them without an object", async () => {
   await agree(async (api) => {
     const { resourceVersion } = metadataOf(await api.ask("GET", PODS));
     const watching = await api.watch(
@@ -248,7 +248,7 @@ test("a watch that wants bookmarks gets them without an object", async () => {
   });
 });
 
-test("a watch ends when the client has asked for that", async () => {
+test("a watch ends at the timeout that the client requested", async () => {
   await agree(async (api) => {
     const watching = await api.watch(`${PODS}?watch=true&labelSelector=set%3Dpage&resourceVersion=0&timeoutSeconds=2`);
     await watching.ended;
@@ -256,7 +256,7 @@ test("a watch ends when the client has asked for that", async () => {
   });
 });
 
-test("a list and a watch from a forgotten version are answered 410", async () => {
+test("a list and a watch from an expired version are answered 410", async () => {
   const event = (name: string) => ({ metadata: { name }, involvedObject: { kind: "Node", name: "n2" } });
   const answered = await agree(async (api) => {
     for (const name of ["first", "second", "third"]) await api.ask("POST", EVENTS, { body: event(name) });
@@ -274,7 +274,7 @@ test("a list and a watch from a forgotten version are answered 410", async () =>
   expect(answered).toEqual([expect.objectContaining({ code: 410 }), ["ERROR", "Status", 410, "Expired"]]);
 });
 
-test("an event belongs into the namespace of what it is about", async () => {
+test("an event must be in the namespace of its object", async () => {
   const event = (name: string, involvedObject: object, metadata: object = {}) => ({
     apiVersion: "v1",
     kind: "Event",

@@ -12,7 +12,7 @@ const DELETED = names("deleted", 6);
 const runtimes: readonly RuntimeVersion[] = ["1.6", "2.3"];
 
 test(
-  "pods stay Terminating because their CNI cache is torn: scan names them, heal lets kubelet finish (containerd 1.6)",
+  "pods stay Terminating because of a torn CNI cache: scan names them, heal lets kubelet finish (containerd 1.6)",
   async () => {
     const story = await cluster();
     const { node } = story;
@@ -42,7 +42,7 @@ test(
 );
 
 test.each(runtimes)(
-  "pods stay Terminating because the plugin refuses DEL: the scan is never healthy meanwhile and names the pods (containerd %s)",
+  "pods stay Terminating because the plugin fails DEL: scan is never healthy meanwhile and names the pods (containerd %s)",
   async (runtime) => {
     const story = await cluster({ runtime });
     const { node } = story;

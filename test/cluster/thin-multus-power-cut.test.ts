@@ -27,7 +27,7 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
 );
 
 test.each(storyRuntimes(runtimes, ["2.3"]))(
-  "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent needs no help (containerd %s)",
+  "power cut under thin multus 4.3.0, which strips the delegate's settings: the agent heals without help (containerd %s)",
   async (runtime) => {
     const story = await withThinMultus(runtime);
     const { node } = story;

@@ -12,7 +12,7 @@ const ERROR = "the storage does not answer";
 const SLEEP = "exec sleep 1000000000";
 
 test(
-  "a volume that is to be detached while its attacher is down is a finding until it is detached",
+  "an attachment that cannot be detached while its attacher is down is a finding until it is detached",
   async () => {
     const story = await cluster();
     const { node } = story;
@@ -54,7 +54,7 @@ test(
 );
 
 test(
-  "deleting an attachment heals nothing while its attacher fails again, and the pod runs once the storage attaches",
+  "deleting an attachment does not heal while its attacher fails, and the pod runs once the storage attaches",
   async () => {
     const story = await cluster();
     const { node } = story;

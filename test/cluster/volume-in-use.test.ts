@@ -15,7 +15,7 @@ const WRITE = "while :; do date >>/data/log; sleep 0.2; done";
 const ERROR = "the storage does not answer";
 
 test(
-  "an attachment stays where a pod runs on another PersistentVolume with the same handle",
+  "an attachment stays when a pod uses another PersistentVolume with the same handle",
   async () => {
     const { story, driver } = await clusterWithDriver();
     const { node } = story;

@@ -36,7 +36,7 @@ function hasRestarted(pod: PodObject): boolean {
 }
 
 test(
-  "power cut of a node with CRI-O and torn CNI caches: every pod runs again and the node ends up healthy",
+  "after a power cut of a node with CRI-O and torn CNI caches, every pod runs again and the node is healthy",
   async () => {
     const { story, agent } = await withAgent();
     const { node } = story;
@@ -54,7 +54,7 @@ test(
 );
 
 test(
-  "crio is killed with the monitors of two pods: those run again, the others are not touched",
+  "after crio was killed with the monitors of two pods, those run again and the others are not touched",
   async () => {
     const { story } = await withAgent();
     const { lab } = story.node;

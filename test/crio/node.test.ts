@@ -25,7 +25,7 @@ async function explain(node: LabNode, text: string): Promise<readonly string[]> 
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_GUARD_MS }, () => {
-  test("scan calls running and finished pods healthy", async () => {
+  test("scan reports running and finished pods as healthy", async () => {
     const node = await crioNode();
     const beside = await company(node);
 
@@ -35,7 +35,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     expectUntouched(report, beside);
   });
 
-  test("scan cannot tell while crio is down, and ends at once", async () => {
+  test("scan reports unknown while crio is down, and ends at once", async () => {
     const node = await crioNode();
     await company(node);
     await node.killRuntime();
@@ -68,7 +68,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     await expectAlive(node, beside);
   });
 
-  test("a creation that hangs holds the pod's name: CRI-O's messages are explained, heal ends the plugin, the pod starts", async () => {
+  test("heal ends the plugin of a hung creation that holds the pod's name, explain knows the messages, and the pod starts", async () => {
     const node = await crioNode();
     const beside = await company(node);
     const hung = await hungAdd(node, { name: "stuck", uid: "stuck" });
@@ -94,7 +94,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     await expectAlive(node, beside);
   });
 
-  test("a stop that passes in spite of a failed DEL leaks an address, which is found and released", async () => {
+  test("heal releases an address that leaked in a stop with a failed DEL", async () => {
     const node = await crioNode();
     const beside = await company(node);
     const pod = await runPod(node, { name: "leaving", containers });
@@ -115,7 +115,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     await expectAlive(node, beside);
   });
 
-  test("a sandbox whose DEL fails is stopped before it is removed, and not left half removed", async () => {
+  test("heal stops a sandbox whose DEL fails before it removes it, and does not leave it half removed", async () => {
     const node = await crioNode();
     const lost = await runPod(node, { name: "lost", containers });
     await refusingDel(node, lost);
@@ -129,7 +129,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
     await expectReleased(node, lost);
   });
 
-  test("a removal without a stop is half done, and CRI-O's answer is explained", async () => {
+  test("explain knows CRI-O's answer after a removal without a stop", async () => {
     const node = await crioNode();
     const pod = await runPod(node, { name: "half", containers });
     await refusingDel(node, pod);
@@ -146,32 +146,29 @@ describe.skipIf(NO_REAL_NODE !== undefined)("on a real CRI-O", { timeout: HANG_G
   test.each([
     ["removes everything on its own", ""],
     ["leaves it to crio wipe", NO_WIPE],
-  ])(
-    "after a power cut of a CRI-O that %s, scan and boot wait for that and nothing is left over",
-    async (_what, config) => {
-      const node = await crioNode(config);
-      const { ready, kept } = await company(node);
-      await node.powerCut();
-      await node.powerOn({ runtime: false });
-      const stored = await node.check(LIST_STORAGE);
+  ])("after a power cut of a CRI-O that %s, scan and boot wait for that and nothing is left", async (_what, config) => {
+    const node = await crioNode(config);
+    const { ready, kept } = await company(node);
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
+    const stored = await node.check(LIST_STORAGE);
 
-      expect((await unghostIn(node, ["scan", "--no-kube"])).code).toBe(2);
-      expect((await unghostIn(node, ["boot", "--no-kube"])).code).toBe(0);
-      expect(await node.check(LIST_STORAGE)).toBe(stored);
-      if (config !== "") await node.check(WIPE);
-      await node.startRuntime();
+    expect((await unghostIn(node, ["scan", "--no-kube"])).code).toBe(2);
+    expect((await unghostIn(node, ["boot", "--no-kube"])).code).toBe(0);
+    expect(await node.check(LIST_STORAGE)).toBe(stored);
+    if (config !== "") await node.check(WIPE);
+    await node.startRuntime();
 
-      expect(await listedIds(node)).toEqual([]);
-      await healAll(node, AT_ONCE);
-      expect(await scan(node, AT_ONCE)).toMatchObject({ verdict: "healthy", findings: [], kept: [] });
-      const gone = [...ready, ...kept];
-      await expectNothingLeft(node, ...gone);
-      // After an unclean shutdown crio wipe takes the images with it.
-      if (config === "") await expectReleased(node, ...gone.filter(({ ref }) => ref.name !== "again"));
-    },
-  );
+    expect(await listedIds(node)).toEqual([]);
+    await healAll(node, AT_ONCE);
+    expect(await scan(node, AT_ONCE)).toMatchObject({ verdict: "healthy", findings: [], kept: [] });
+    const gone = [...ready, ...kept];
+    await expectNothingLeft(node, ...gone);
+    // After an unclean shutdown crio wipe takes the images with it.
+    if (config === "") await expectReleased(node, ...gone.filter(({ ref }) => ref.name !== "again"));
+  });
 
-  test("after a power cut without crio wipe, scan keeps what CRI-O still lists, and a late crio wipe takes nothing away", async () => {
+  test("after a power cut without crio wipe, scan keeps what CRI-O still lists, and a late crio wipe removes nothing", async () => {
     const node = await crioNode(NO_WIPE);
     const { kept } = await company(node);
     await node.powerCut();

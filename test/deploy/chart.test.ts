@@ -39,7 +39,7 @@ test("chart and image have the version of package.json", () => {
   expect([chart.version, chart.appVersion]).toEqual([manifest.version, manifest.version]);
 });
 
-test("the chart grants what deploy/rbac grants, and ties it to the node by the same policy", () => {
+test("the chart grants what deploy/rbac grants, and restricts it to the node by the same policy", () => {
   const own = objectsIn("deploy/rbac/agent.yaml", "deploy/rbac/healing.yaml", "deploy/rbac/own-node-only.yaml");
   const rights = (objects: readonly KubeObject[]) =>
     objects
@@ -50,12 +50,12 @@ test("the chart grants what deploy/rbac grants, and ties it to the node by the s
   expect(rights(rendered)).toEqual(rights(own));
 });
 
-test("the agent's container has the capabilities that doctor asks for, and no others", () => {
+test("the agent's container has the capabilities that doctor requires, and no others", () => {
   const [container] = agentSpec().containers;
   expect(container?.securityContext.capabilities).toEqual({ drop: ["ALL"], add: CAPABILITIES.map(({ name }) => name) });
 });
 
-test("of the host only the named directories are writable", () => {
+test("only the named host directories are writable", () => {
   const [container] = agentSpec().containers;
   const writable = container?.volumeMounts
     .filter(({ readOnly }) => readOnly !== true)
@@ -63,7 +63,7 @@ test("of the host only the named directories are writable", () => {
   expect(writable).toEqual(["/host/var/lib/cni", "/host/var/lib/unghost", "/host/run/unghost"]);
 });
 
-test("the schema of the values knows every value, and nothing else", () => {
+test("the schema has every value, and nothing else", () => {
   const values = parse(readFileSync(`${CHART}/values.yaml`, "utf8")) as object;
   const schema = JSON.parse(readFileSync(`${CHART}/values.schema.json`, "utf8")) as { properties: object };
   expect(

@@ -49,7 +49,7 @@ describe("the dashboard", () => {
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);
   });
 
-  test.skipIf(!promtool.available)(`asks in valid PromQL, says promtool${skipped}`, async () => {
+  test.skipIf(!promtool.available)(`contains valid PromQL, checked by promtool${skipped}`, async () => {
     if (!promtool.available) throw new Error(promtool.reason);
     const dir = tempDir();
     const asked = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
@@ -67,7 +67,7 @@ describe("the dashboard", () => {
     expect(stdout).toContain(`${asked.length} rules found`);
   });
 
-  test("asks for metrics that the agent has", async () => {
+  test("uses only metrics of the agent", async () => {
     const names = await agentMetricNames();
     const asked = unghostMetricsIn(text);
 
@@ -85,7 +85,7 @@ describe("the dashboard", () => {
   });
 
   test.each(panels.map((panel) => [panel.title, panel] as const))(
-    "%s says what it is and asks its own source",
+    "%s has a description and its own data source",
     (_title, panel) => {
       expect(panel.title).not.toBe("");
       expect(panel.description).toMatch(/^[A-Z].+\.$/);
@@ -95,7 +95,7 @@ describe("the dashboard", () => {
     },
   );
 
-  test("can be narrowed to clusters and nodes", () => {
+  test("can be filtered by clusters and nodes", () => {
     const variables = dashboard.templating.list.map(({ name, label }) => [name, label]);
     expect(variables).toEqual([
       ["cluster", "Cluster"],
@@ -125,7 +125,7 @@ describe("the dashboard", () => {
     expect(link?.url.replace("${__value.text}", node)).toBe(page);
   });
 
-  test("no two panels share an id or a place, and none is wider than the grid", () => {
+  test("has no two panels with the same id or position, and none wider than the grid", () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     for (const [index, { title, gridPos }] of panels.entries()) {
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(GRID_COLUMNS);

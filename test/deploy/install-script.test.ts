@@ -44,7 +44,7 @@ function release(): Release {
   return { dir, binDir, install };
 }
 
-test("install.sh puts the program in place, twice as well as once, and leaves nothing else", async () => {
+test("install.sh installs the program, is idempotent, and leaves nothing else", async () => {
   const { dir, binDir, install } = release();
 
   const first = await install();
@@ -66,9 +66,9 @@ test.each<[string, (release: Release) => Readonly<Record<string, string>>, strin
     },
     "was expected. Nothing was installed",
   ],
-  ["its sum was given and is another", () => ({ UNGHOST_SHA256: "1".repeat(64) }), "was expected"],
+  ["its given checksum differs", () => ({ UNGHOST_SHA256: "1".repeat(64) }), "was expected"],
   [
-    "SHA256SUMS does not name it",
+    "SHA256SUMS does not contain it",
     ({ dir }) => {
       writeFileSync(join(dir, "SHA256SUMS"), "");
       return {};
@@ -76,7 +76,7 @@ test.each<[string, (release: Release) => Readonly<Record<string, string>>, strin
     "does not name",
   ],
   ["there is no such archive", () => ({ UNGHOST_VERSION: "9.9.9" }), "could not be downloaded"],
-])("install.sh installs nothing where %s", async (_, spoil, complaint) => {
+])("install.sh installs nothing when %s", async (_, spoil, complaint) => {
   const made = release();
 
   const { code, stderr } = await made.install(spoil(made));
@@ -85,7 +85,7 @@ test.each<[string, (release: Release) => Readonly<Record<string, string>>, strin
   expect(existsSync(made.binDir)).toBe(false);
 });
 
-test("install.sh comes with the version of package.json, and does nothing when its download was cut off", async () => {
+test("install.sh has the version of package.json, and does nothing when its download was truncated", async () => {
   const text = readFileSync(SCRIPT, "utf8");
   const { binDir, dir, install } = release();
 

@@ -9,12 +9,12 @@ function withoutSuffix(name: string): string {
   return name.replace(/_seconds_(?:bucket|sum|count)$/, "_seconds");
 }
 
-test("the page on metrics has every metric of the agent, and no other", async () => {
+test("docs/metrics.md has every metric of the agent, and no other", async () => {
   const names = [...(await agentMetricNames())].filter((name) => name.startsWith("unghost_")).map(withoutSuffix);
 
   expect([...new Set(unghostMetricsIn(page))].toSorted()).toEqual([...new Set(names)].toSorted());
 });
 
-test("the page on metrics has every reason of a refusal", () => {
+test("docs/metrics.md has every reason of a refusal", () => {
   expect(page).toContain(REFUSAL_REASONS.join(", "));
 });

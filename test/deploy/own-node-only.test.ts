@@ -37,8 +37,8 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   delete: "DELETE",
 };
 
-describe("the policy that ties an agent to its node", () => {
-  test("judges every write that the agent's roles allow", () => {
+describe("the policy that restricts an agent to its node", () => {
+  test("covers every write that the agent's roles allow", () => {
     const writes = roles.flatMap(({ rules = [] }) =>
       rules.flatMap(({ apiGroups, resources, verbs }) =>
         verbs
@@ -57,7 +57,7 @@ describe("the policy that ties an agent to its node", () => {
     expect(writes.filter((write) => !isJudged(write))).toEqual([]);
   });
 
-  test("is about the agent's ServiceAccount, denies, and fails closed", () => {
+  test("matches the agent's ServiceAccount, denies, and fails closed", () => {
     const accounts = new Set(
       roles.flatMap(({ subjects = [] }) =>
         subjects.map(({ namespace, name }) => `system:serviceaccount:${namespace}:${name}`),

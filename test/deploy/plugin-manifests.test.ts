@@ -8,7 +8,7 @@ const ARCHIVES = [
 ] as const;
 const BASE = "https://downloads.example/v1.2.3";
 
-test("the krew manifest names each archive with its sum, and the program in it", () => {
+test("the krew manifest contains each archive with its checksum, and the program in it", () => {
   const manifest = parse(krewManifest("1.2.3", BASE, ARCHIVES)) as {
     kind: string;
     spec: { version: string; shortDescription: string; platforms: object[] };
@@ -64,7 +64,7 @@ interface KrewPlugin {
   };
 }
 
-test("the Homebrew formula names each archive with its sum", () => {
+test("the Homebrew formula contains each archive with its checksum", () => {
   const formula = homebrewFormula("1.2.3", BASE, ARCHIVES);
 
   for (const { name, sha256 } of ARCHIVES) {

@@ -39,7 +39,7 @@ describe("the alert rules", () => {
   test.skipIf(!promtool.available).each([
     ["are valid", ["check", "rules", RULES]],
     ["fire and keep quiet as their tests say", ["test", "rules", RULE_TESTS]],
-  ])(`%s, says promtool${skipped}`, async (_what, args) => {
+  ])(`%s, checked by promtool${skipped}`, async (_what, args) => {
     if (!promtool.available) throw new Error(promtool.reason);
 
     const { code, stdout, stderr } = await run([promtool.path, ...args]);
@@ -47,7 +47,7 @@ describe("the alert rules", () => {
     expect(code, stdout + stderr).toBe(0);
   });
 
-  test("use metrics that the agent has", async () => {
+  test("use only metrics of the agent", async () => {
     const names = await agentMetricNames();
     const used = alerts.flatMap(({ expr }) => unghostMetricsIn(expr));
 
@@ -55,14 +55,14 @@ describe("the alert rules", () => {
     expect(used.filter((name) => !names.has(name))).toEqual([]);
   });
 
-  test("take every rate over a range", () => {
+  test("have a range for every rate", () => {
     for (const { alert, expr } of alerts) {
       const rates = expr.match(/\b(?:rate|increase)\(/g) ?? [];
       expect(expr.match(/\[\d+[mh]\]/g) ?? [], alert).toHaveLength(rates.length);
     }
   });
 
-  test("the operator's manifest is made of the plain file as it is", () => {
+  test("the operator's manifest contains the plain file unchanged", () => {
     execFileSync(process.execPath, ["scripts/prometheus-rule.ts", "--check"], { stdio: "pipe" });
     const manifest = parse(readFileSync(MANIFEST, "utf8")) as { readonly kind: string; readonly spec: RuleFile };
 
@@ -72,14 +72,14 @@ describe("the alert rules", () => {
 });
 
 describe.each(alerts.map((alert) => [alert.alert, alert] as const))("%s", (name, alert) => {
-  test("says how bad it is, what it is, and waits before it says so", () => {
+  test("has severity, description and a for duration", () => {
     expect(["info", "warning", "critical"]).toContain(alert.labels.severity);
     expect(alert.for).toMatch(/^\d+[mh]$/);
     expect(alert.annotations.summary.length).toBeGreaterThan(10);
     expect(alert.annotations.description).toMatch(/\.$/);
   });
 
-  test("has a case in which it fires and one in which it does not", () => {
+  test("has a test in which it fires and one in which it does not", () => {
     const own = cases.filter(({ alertname }) => alertname === name);
 
     expect(own.some(({ exp_alerts }) => exp_alerts.length > 0)).toBe(true);
@@ -102,7 +102,7 @@ describe.each(alerts.map((alert) => [alert.alert, alert] as const))("%s", (name,
   });
 });
 
-test("there is no runbook for an alert that does not exist", () => {
+test("every runbook belongs to an alert", () => {
   const pages = readdirSync(RUNBOOKS).map((file) => file.replace(/\.md$/, ""));
 
   expect(pages.toSorted()).toEqual([...new Set(alerts.map(({ alert }) => alert))].toSorted());

@@ -39,7 +39,7 @@ const promtool = await ensurePromtool();
 const skipped = promtool.available ? "" : `: skipped, ${promtool.reason}`;
 
 // Debian's promtool is built without Kubernetes' discovery and does not know the other file's keys.
-test.skipIf(!promtool.available)(`the static configuration is valid, says promtool${skipped}`, async () => {
+test.skipIf(!promtool.available)(`the static configuration is valid, checked by promtool${skipped}`, async () => {
   if (!promtool.available) throw new Error(promtool.reason);
 
   const { code, stdout, stderr } = await run([promtool.path, "check", "config", "--syntax-only", STATIC]);
@@ -51,7 +51,7 @@ describe.each([STATIC, KUBERNETES])("%s", (file) => {
   const { scrape_configs: jobs } = parse(readFileSync(file, "utf8")) as ScrapeConfig;
 
   test.each(["unghost", "containerd", "kubelet"] as const)(
-    "of %s it keeps what the rules need, and little else",
+    "keeps of %s what the rules need, and little else",
     (name) => {
       const job = jobs.find(({ job_name }) => job_name === name);
       const keeps = job?.metric_relabel_configs ?? [];

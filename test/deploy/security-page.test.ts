@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-test("the security page names only tests that exist", () => {
+test("docs/security.md names only tests that exist", () => {
   const page = readFileSync("docs/security.md", "utf8");
   const named = [...page.matchAll(/`(test\/[^`]+)`/g)].map(([, path]) => path ?? "");
 

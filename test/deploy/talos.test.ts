@@ -32,13 +32,13 @@ function unknownFields(document: unknown, known: Readonly<Record<string, readonl
   ]);
 }
 
-test("service, manifest and machine-config patch use only fields that Talos publishes", () => {
+test("service, manifest and machine-config patch use only fields that Talos documents", () => {
   expect(unknownFields(parse(talos.service), SERVICE_FIELDS)).toEqual([]);
   expect(unknownFields(parse(talos.manifest), MANIFEST_FIELDS)).toEqual([]);
   expect(unknownFields(parse(talos.machineConfigPatch), PATCH_FIELDS)).toEqual([]);
 });
 
-test("they satisfy Talos' own validation", () => {
+test("they pass Talos' own validation", () => {
   const service = parse(talos.service) as { name: string; restart: string; depends: object[] };
   const patch = parse(talos.machineConfigPatch) as { kind: string; name: string; environment: string[] };
   expect(service.name).toMatch(/^[-_a-z0-9]+$/);
@@ -48,7 +48,7 @@ test("they satisfy Talos' own validation", () => {
   expect(patch.environment.length).toBeGreaterThan(0);
 });
 
-test("the extension has the program, the service and a place for each mount, each directory once and before its content", () => {
+test("the extension has the program, the service and a path for each mount, each directory once and before its content", () => {
   const files = extensionFiles(talos, [
     { type: "directory", path: "usr/", mode: 0o755 },
     { type: "directory", path: "usr/bin/", mode: 0o755 },

@@ -56,7 +56,7 @@ test.each([
   ["multus-cache-consumed-rebuilt-config", /retryDeleteOnError/],
   ["multus-lossy-conflist", /4\.2\.1 to 4\.3\.0/],
   ["multus-daemon-down-or-wedged", /4\.0\.2/],
-])("%s comes with the advice that ends it, once", (id, pattern) => {
+])("%s has its matching advice, once", (id, pattern) => {
   const given = advice("containerd", "2.3.4", id, id);
 
   expect(given).toHaveLength(1);

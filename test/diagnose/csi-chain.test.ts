@@ -95,7 +95,7 @@ function diagnosed(given: Parts = {}) {
 }
 
 describe("a ghost on a CSI node plugin", () => {
-  test("is one finding with the whole chain, whose links are no findings", () => {
+  test("is one finding with the whole chain, whose links are not findings", () => {
     const db = { ...pod("db", "d"), phase: "Pending", claims: ["data"] };
     const { findings } = diagnosed({ pods: [SIDECAR, db], events: [MOUNT], unattached: [UNATTACHED] });
 
@@ -111,7 +111,7 @@ describe("a ghost on a CSI node plugin", () => {
   test.each<readonly [string, Parts]>([
     ["its socket is served", { socket: { state: "listening" } }],
     ["the dead socket is another driver's", { socket: { dir: "/var/lib/kubelet/plugins/other" } }],
-  ])("reports no chain where %s", (_what, parts) => {
+  ])("reports no chain when %s", (_what, parts) => {
     expect(diagnosed(parts).findings[0]?.followUps).toBeUndefined();
   });
 
@@ -119,7 +119,7 @@ describe("a ghost on a CSI node plugin", () => {
     ["a registrar among its containers", "node-driver-registrar", true, true],
     ["no registrar", "main", true, false],
     ["a socket that an uninstalled driver left", "node-driver-registrar", false, false],
-  ])("without an API it is known by %s", (_what, name, registered, isFound) => {
+  ])("is identified without an API by %s", (_what, name, registered, isFound) => {
     const parts = {
       sandboxes: [sandboxOf("a")],
       records: [recordOf("a")],
@@ -133,12 +133,12 @@ describe("a ghost on a CSI node plugin", () => {
 
   const SELF = { ...PLUGIN, csi: { dirs: [DIR], registers: false } };
   test.each<readonly [string, KnownPod, readonly KnownPod[], boolean, boolean]>([
-    ["its driver has registered with kubelet", SELF, [SIDECAR], true, true],
-    ["no driver of the directory has registered", SELF, [SIDECAR], false, false],
+    ["its driver is registered with kubelet", SELF, [SIDECAR], true, true],
+    ["no driver of the directory is registered", SELF, [SIDECAR], false, false],
     ["another pod registers it", SELF, [{ ...PLUGIN, ...pod("p", "p") }], true, false],
-    ["two DaemonSets have the directory", SELF, [{ ...SELF, ...pod("p", "p") }], true, false],
-    ["it is no DaemonSet's pod", { ...SELF, controller: "ReplicaSet" }, [], true, false],
-  ])("known only by its directory is found where %s", (_what, plugin, pods, registered, isFound) => {
+    ["two DaemonSets use the directory", SELF, [{ ...SELF, ...pod("p", "p") }], true, false],
+    ["it is not a DaemonSet pod", { ...SELF, controller: "ReplicaSet" }, [], true, false],
+  ])("identified only by its directory, when %s", (_what, plugin, pods, registered, isFound) => {
     const { findings } = diagnosed({ plugin, pods, socket: { registered } });
 
     expect(findings.some(({ missingSockets }) => missingSockets !== undefined)).toBe(isFound);
@@ -155,14 +155,14 @@ describe("a ghost on a CSI node plugin", () => {
     expect(findings[0]?.blocks).toContain("pod default/db: waits for a volume of the driver");
   });
 
-  test("a stuck attachment of another driver stays a finding of its own", () => {
+  test("a stuck attachment of another driver stays a separate finding", () => {
     const { findings } = diagnosed({ pods: [], unattached: [{ ...UNATTACHED, attacher: "other" }] });
 
     expect(findings.map(({ subject }) => subject.type).toSorted()).toEqual(["sandbox", "volume-attachment"]);
   });
 });
 
-describe("ghosts of the driver's other pods", () => {
+describe("ghosts of other pods of the driver", () => {
   const ATTACHER = { ...SIDECAR, ...pod("csi-attacher-0", "b") };
   const parts = {
     sandboxes: [
@@ -182,7 +182,7 @@ describe("ghosts of the driver's other pods", () => {
     return planHealing(diagnose(facts, AT_ONCE), { ...AT_ONCE, allDead: false, cap: 10 }).actions;
   };
 
-  test("come after the plugin that serves the socket, whatever they are called, and wait for it", () => {
+  test("are healed after the plugin that serves the socket, whatever their names, and wait for it", () => {
     const actions = planned([PLUGIN, ATTACHER]);
 
     expect(actions.map(({ finding, rank }) => ["pod" in finding.subject && finding.subject.pod?.name, rank])).toEqual([
@@ -209,7 +209,7 @@ describe("the plan of a chain", () => {
     cap: 10,
   });
 
-  test("names the pods that it restarts, and says when the volumes come", () => {
+  test("lists the pods that it restarts, and when the volumes are mounted", () => {
     const text = renderPlan(
       plan,
       { view: diagnosed().view, problems: [], where: "node" },
@@ -220,7 +220,7 @@ describe("the plan of a chain", () => {
     expect(text).toContain("kubelet mounts the volumes of default/db at its next retry, up to 2m2s later");
   });
 
-  test("has them in its report", () => {
+  test("is in the report", () => {
     const [action] = plan.actions;
     if (action === undefined) throw new Error("nothing planned");
     const seen = diagnosed();
@@ -252,14 +252,14 @@ describe("follow-ups", () => {
   test.each<readonly [string, KnownPod, boolean]>([
     ["a crash-looping pod with a controller", SIDECAR, true],
     ["a bare pod", bare, false],
-    ["one with unghost.dev/ignore", { ...SIDECAR, ignored: true }, false],
-    ["one that is being deleted", { ...SIDECAR, terminating: true }, false],
-    ["one by kubelet's word alone", { ...WELL, waiting: ["CrashLoopBackOff"] }, true],
-    ["one that ended with an error and was started again a moment ago", crashed(false, 20), true],
-    ["one that ended with an error and runs since", crashed(false, 3600), false],
-    ["one that never crashed", WELL, false],
-    ["one that crashes for another reason", { ...SIDECAR, csi: { dirs: [], registers: false } }, false],
-    ["a static pod's mirror", { ...SIDECAR, objectUid: "mirror" }, false],
+    ["a pod with unghost.dev/ignore", { ...SIDECAR, ignored: true }, false],
+    ["a pod that is being deleted", { ...SIDECAR, terminating: true }, false],
+    ["a pod known only from kubelet", { ...WELL, waiting: ["CrashLoopBackOff"] }, true],
+    ["a pod that ended with an error and was restarted a moment ago", crashed(false, 20), true],
+    ["a pod that ended with an error and runs since", crashed(false, 3600), false],
+    ["a pod that never crashed", WELL, false],
+    ["a pod that crashes for another reason", { ...SIDECAR, csi: { dirs: [], registers: false } }, false],
+    ["a mirror pod of a static pod", { ...SIDECAR, objectUid: "mirror" }, false],
   ])("%s is restarted: %o", (_what, one, isKicked) => {
     const steps = diagnosed({ pods: [one] }).findings[0]?.followUps;
 
@@ -272,12 +272,12 @@ describe("follow-ups", () => {
   const ran = (state: "running" | "exited") => containerOf("s", { sandboxId: DOWN.id, state });
 
   test.each<readonly [string, KnownPod, NonNullable<Parts["sidecar"]>, boolean]>([
-    ["went down with the node", WELL, { sandboxes: [DOWN] }, true],
-    ["has a sandbox again in which nothing runs", WELL, { sandboxes: [READY], containers: [ran("exited")] }, true],
+    ["died with the node", WELL, { sandboxes: [DOWN] }, true],
+    ["has a new sandbox without a running container", WELL, { sandboxes: [READY], containers: [ran("exited")] }, true],
     ["runs", WELL, { sandboxes: [READY], containers: [ran("running")] }, false],
     ["is about to start", WELL, { sandboxes: [READY] }, false],
     ["is a Job's pod", { ...WELL, controller: "Job" }, { sandboxes: [DOWN] }, false],
-  ])("a pod that the API shows as up and that %s is restarted if it crashes: %o", (_what, one, sidecar, isPlanned) => {
+  ])("a pod that is up in the API and that %s is restarted if it crashes: %o", (_what, one, sidecar, isPlanned) => {
     const [finding] = diagnosed({ pods: [one], sidecar }).findings.filter(({ followUps }) => followUps !== undefined);
 
     const kicks = finding?.followUps?.filter(({ kind }) => kind === "kick-pod");
@@ -285,7 +285,7 @@ describe("follow-ups", () => {
     expect(finding?.blocks.some((block) => block.startsWith("pod default/sidecar: is down"))).toBe(isPlanned);
   });
 
-  test("at most ten are restarted", () => {
+  test("restarts at most ten pods", () => {
     const many = Array.from({ length: 30 }, (_, index) => ({ ...SIDECAR, ...pod(`s-${index}`, `s-${index}`) }));
 
     expect(diagnosed({ pods: many }).findings[0]?.followUps).toHaveLength(11);
@@ -294,8 +294,8 @@ describe("follow-ups", () => {
   test.each<readonly [string, boolean, boolean, number]>([
     ["with a kubelet", true, false, 2],
     ["--no-kick", true, true, 0],
-    ["no kubelet that would bring the plugin back", false, false, 0],
-  ])("the plan has them: %s", (_what, kubelet, noKick, count) => {
+    ["without a kubelet that would restart the plugin", false, false, 0],
+  ])("are in the plan: %s", (_what, kubelet, noKick, count) => {
     const { actions } = planHealing(diagnosed({ kubelet }), { ...AT_ONCE, allDead: false, cap: 10, noKick });
 
     expect(actions.map(({ rank, followUps = [] }) => [rank, followUps.length])).toEqual([["csi-node-plugin", count]]);

@@ -26,12 +26,12 @@ const ghost: NodeParts = {
   addresses: [addressOf("a", "10.88.0.2")],
 };
 
-describe("the verdict", () => {
-  test("is healthy where nothing is wrong and everything was read", () => {
+describe("verdict", () => {
+  test("is healthy when nothing is wrong and everything was read", () => {
     expect(diagnosed({ sandboxes: [sandboxOf("a", { state: "ready" })] }).verdict).toBe("healthy");
   });
 
-  test("is ghosts as soon as one thing is wrong, whatever could not be read", () => {
+  test("is ghosts as soon as there is one finding, whatever could not be read", () => {
     expect(diagnosed(ghost).verdict).toBe("ghosts");
     expect(diagnose(snapshotOf(ghost, { netns: failed("no") }), AT_ONCE).verdict).toBe("ghosts");
   });
@@ -47,7 +47,7 @@ describe("the verdict", () => {
     expect(diagnose({ ...snapshot, cni }, AT_ONCE).verdict).toBe("unknown");
   });
 
-  test("is unknown where it is unknown how a dead sandbox ended, and that one is left alone", () => {
+  test("is unknown when the end of a dead sandbox is unknown, and that sandbox is kept", () => {
     const dead = { sandboxes: [sandboxOf("a")], containers: [containerOf("a", { endUnread: true })] };
     const { verdict, kept } = diagnosed(dead);
 
@@ -55,7 +55,7 @@ describe("the verdict", () => {
     expect(diagnosed({ ...dead, containers: [containerOf("a", { exit: FINISHED })] }).verdict).toBe("healthy");
   });
 
-  test("does not need logs, nor what an ordinary node has not", () => {
+  test("does not depend on logs, nor on sources that an ordinary node does not have", () => {
     const { cni } = snapshotOf();
     const without = { logs: failed<never>("no"), containerd: absent<never>("CRI-O"), netns: absent<never>("none") };
 
@@ -65,14 +65,14 @@ describe("the verdict", () => {
   });
 });
 
-describe("one cause, one finding", () => {
-  test("a sandbox with several things broken is named by the first that explains it", () => {
+describe("one finding per cause", () => {
+  test("a sandbox with several faults gets the first class that explains it", () => {
     const { findings } = diagnosed({ ...ghost, multus: [scratchOf("a", "empty")] });
 
     expect(findings.map(({ id }) => id)).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
   });
 
-  test("what removal fails on comes before that it died in a crash", () => {
+  test("a failing removal takes precedence over a crash", () => {
     expect(named(diagnosed(ghost))).toEqual([`libcni-result-cache-corrupt/${idOf("a")}`]);
     expect(named(diagnosed({ ...ghost, results: [resultOf("a")] }))).toEqual([`dead-after-crash/${idOf("a")}`]);
   });
@@ -82,7 +82,7 @@ describe("one cause, one finding", () => {
   });
 });
 
-describe("what was asked for", () => {
+describe("class filters", () => {
   test.each([
     ["only this class", { only: ["libcni-result-cache-corrupt"] }, true],
     ["only another class", { only: ["shim-leak"] }, false],
@@ -98,8 +98,8 @@ describe("what was asked for", () => {
   });
 });
 
-describe("what is kept", () => {
-  test("says why, for each NotReady sandbox that is no finding", () => {
+describe("kept sandboxes", () => {
+  test("have a reason, for each NotReady sandbox that is not a finding", () => {
     const { kept, findings, dead } = diagnosed({
       sandboxes: [sandboxOf("a"), sandboxOf("b"), sandboxOf("c", { labels: { "unghost.dev/ignore": "true" } })],
       records: [recordOf("a"), recordOf("b"), recordOf("c")],
@@ -117,7 +117,7 @@ describe("what is kept", () => {
     expect(dead.map(({ sandbox }) => sandbox.id)).toEqual([idOf("a"), idOf("b")]);
   });
 
-  test("never holds what is a finding", () => {
+  test("never include a finding", () => {
     const { kept, findings } = diagnosed({ ...ghost, sandboxes: [sandboxOf("a"), sandboxOf("b")] });
 
     const found = new Set(findings.map(({ subject }) => ("sandboxId" in subject ? subject.sandboxId : undefined)));

@@ -32,14 +32,14 @@ function factsWith(events: readonly PodEvent[]): readonly string[] {
 }
 
 describe("events as evidence", () => {
-  test("what the cluster says of the pod is quoted, and nothing in it reaches a terminal", () => {
+  test("events of the pod are quoted, without control characters", () => {
     const [fact = ""] = factsWith([EVENT]);
 
     expect(fact).toMatch(/^event FailedKillPod, 12 times: no/);
     expect(fact).not.toContain("\u001b");
   });
 
-  test("what it says of a namesake elsewhere or of others is not", () => {
+  test("events of a pod of the same name elsewhere, or of other pods, are not quoted", () => {
     expect(
       factsWith([
         { ...EVENT, namespace: "other" },
@@ -48,7 +48,7 @@ describe("events as evidence", () => {
     ).toEqual([]);
   });
 
-  test("two are quoted, however many there are", () => {
+  test("at most two are quoted", () => {
     expect(
       factsWith(["FailedMount", "FailedAttachVolume", "FailedKillPod"].map((reason) => ({ ...EVENT, reason }))),
     ).toHaveLength(2);

@@ -31,12 +31,12 @@ function stopFailed(digit: string, cause: string): string {
 /** Dead, with its network still up: something keeps it from being taken down. */
 const stuck: NodeParts = { sandboxes: [sandboxOf("a")], records: [recordOf("a")], results: [resultOf("a")] };
 
-describe("a dead sandbox that nothing but the log explains", () => {
+describe("a dead sandbox that only the log explains", () => {
   test.each([
     ["calico-unauthorized", UNAUTHORIZED],
     ["cni-daemon-socket-down", SOCKET_DOWN],
     ["multus-lossy-conflist", LOSSY],
-  ])("is named %s, with the line as evidence", (expected, cause) => {
+  ])("gets the class %s, with the line as evidence", (expected, cause) => {
     const { findings } = diagnosed({ ...stuck, logLines: ["noise", delErrorLine("a", cause), "more noise"] });
 
     expect(findings.map(({ id }) => id)).toEqual([`${expected}/${idOf("a")}`]);
@@ -46,13 +46,13 @@ describe("a dead sandbox that nothing but the log explains", () => {
     });
   });
 
-  test("is named by its newest line", () => {
+  test("is classified by its newest line", () => {
     const logLines = [delErrorLine("a", UNAUTHORIZED), delErrorLine("a", SOCKET_DOWN)];
 
     expect(named(diagnosed({ ...stuck, logLines }))).toEqual([`cni-daemon-socket-down/${idOf("a")}`]);
   });
 
-  test("is named by the newest line of all logs, in whatever order they were read", () => {
+  test("is classified by the newest line of all logs, in any order of reading", () => {
     const kubelet = klog(60, stopFailed("a", LOSSY));
     const released = containerdLine(30, "info", `TearDown network for sandbox "${idOf("a")}" successfully`);
     const multusSkippedDelegates = { ...stuck, results: [], addresses: [addressOf("a", "10.88.0.2")] };
@@ -66,7 +66,7 @@ describe("a dead sandbox that nothing but the log explains", () => {
     expect(named(again)).toEqual([`multus-lossy-conflist/${idOf("a")}`]);
   });
 
-  test("is named even where it is kept on purpose: it cannot be taken down", () => {
+  test("is a finding even when it is kept on purpose, because its teardown fails", () => {
     const containers = [containerOf("a", { exit: FINISHED })];
 
     expect(named(diagnosed({ ...stuck, containers, logLines: [delErrorLine("a", UNAUTHORIZED)] }))).toEqual([
@@ -76,19 +76,19 @@ describe("a dead sandbox that nothing but the log explains", () => {
 
   test.each<readonly [string, NodeParts]>([
     ["a line about another sandbox", { logLines: [delErrorLine("b", UNAUTHORIZED)] }],
-    ["a line that names no cause", { logLines: [delErrorLine("a", "something went wrong")] }],
-    ["a file that is long repaired", { logLines: [delErrorLine("a", CORRUPT)] }],
+    ["a line without a known cause", { logLines: [delErrorLine("a", "something went wrong")] }],
+    ["a file that was repaired since", { logLines: [delErrorLine("a", CORRUPT)] }],
   ])("is not explained by %s", (_, parts) => {
     expect(named(diagnosed({ ...stuck, ...parts }))).toEqual([`dead-after-crash/${idOf("a")}`]);
   });
 
-  test("is no finding once its network is down", () => {
+  test("is not a finding once its network is down", () => {
     expect(named(diagnosed({ ...stuck, results: [], logLines: [delErrorLine("a", UNAUTHORIZED)] }))).toEqual([]);
   });
 });
 
 describe("a finding that the snapshot explains", () => {
-  test("takes the newest line about its sandbox as further evidence, and keeps its class", () => {
+  test("gets the newest line about its sandbox as more evidence, and keeps its class", () => {
     const logLines = [delErrorLine("a", CORRUPT), delErrorLine("b", UNAUTHORIZED)];
     const { findings } = diagnosed({ ...stuck, results: [resultOf("a", "empty")], logLines });
 
@@ -97,13 +97,13 @@ describe("a finding that the snapshot explains", () => {
     expect(findings[0]?.evidence.at(-1)?.fact).toContain("decoding version");
   });
 
-  test("takes no line that says nothing", () => {
+  test("gets no line without a known cause", () => {
     const { findings } = diagnosed({ ...stuck, logLines: [`level=info msg="StopPodSandbox for ${idOf("a")}"`] });
 
     expect(findings.flatMap(({ evidence }) => evidence).map(({ source }) => source)).not.toContain("logs");
   });
 
-  test("quotes a line without what could command a terminal, and not forever", () => {
+  test("quotes a line without control characters, with a length limit", () => {
     const line = delErrorLine("a", `${UNAUTHORIZED}\u001b[2J${"x".repeat(5000)}`);
     const { findings } = diagnosed({ ...stuck, logLines: [line] });
 
@@ -113,7 +113,7 @@ describe("a finding that the snapshot explains", () => {
   });
 });
 
-test("a flood of lines about one sandbox names it all the same", () => {
+test("a flood of lines about one sandbox still classifies it", () => {
   const line = delErrorLine("a", UNAUTHORIZED);
   const flood = Array.from({ length: 20_000 }, () => line);
 

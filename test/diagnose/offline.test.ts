@@ -100,11 +100,11 @@ describe("two records of one sandbox name", () => {
   });
 
   test.each<readonly [string, OfflineFacts["processes"], RegExp]>([
-    ["none lives", read(processes()), /nothing of any of them lives/],
+    ["none is alive", read(processes()), /nothing of any of them lives/],
     ["one has a shim", read(processes({ shims: ["one"] })), /one of them lives and must stay/],
     ["one has a process", read(processes({ cgroups: ["two"] })), /one of them lives and must stay/],
     [
-      "both live",
+      "both are alive",
       read(processes({ shims: ["one"], cgroups: ["two"] })),
       /2 of them live: choose manually which one stays/,
     ],
@@ -113,12 +113,12 @@ describe("two records of one sandbox name", () => {
     expect(diagnoseOffline(facts(pair, { processes: given }))[0]?.summary).toMatch(expected);
   });
 
-  test("count only where both reserve it: not from the sandbox store, and not the two stores of one id", () => {
+  test("count only when both reserve the name: not from the sandbox store, and not the two stores of one id", () => {
     const given = facts({ records: [sandbox("one")], sandboxes: [stored("one", NAME), stored("half", NAME)] });
     expect(idsOf(given)).toEqual([RETURNING]);
   });
 
-  test("without metadata, or of no kind, are none", () => {
+  test("without metadata, or of unknown kind, do not count", () => {
     const bare = { createdAt: CREATED, labels: {} };
     const records = [
       { ...bare, id: "one", kind: "sandbox" },
@@ -132,7 +132,7 @@ describe("two records of one sandbox name", () => {
 describe("two records of one container name", () => {
   const records = [container("one", "main_web_default_uid_0"), container("two", "main_web_default_uid_0")];
 
-  test("are a finding of their own", () => {
+  test("are a separate finding", () => {
     const [finding, ...others] = diagnoseOffline(
       facts({ records }, { processes: read(processes({ cgroups: ["two"] })) }),
     );
@@ -148,7 +148,7 @@ describe("two records of one container name", () => {
     ["both", ["one", "two"], 1],
     ["one", ["one"], 0],
     ["neither", [], 0],
-  ])("count only where they can be loaded: %s has its directory", (_, dirs, expected) => {
+  ])("count only when they can be loaded: %s has its directory", (_, dirs, expected) => {
     expect(diagnoseOffline(facts({ records, containerDirs: new Set(dirs) }))).toHaveLength(expected);
   });
 });
@@ -172,20 +172,20 @@ describe("a stored sandbox without metadata", () => {
     if (severity === "warning") expect(found?.summary).toContain("which version will be started is not known");
   });
 
-  test("is passed over where a container record of its id is read first", () => {
+  test("is skipped when a container record of its id is read first", () => {
     expect(idsOf(facts({ records: [sandbox("half")], sandboxes: [stored("half")] }))).not.toContain(ID);
   });
 });
 
-test("many duplicates are counted, the living named first", () => {
+test("many duplicates are counted, those of live sandboxes listed first", () => {
   const records = Array.from({ length: 94 }, (_, index) => sandbox(`id-${index}`));
   const [finding] = diagnoseOffline(facts({ records }, { processes: read(processes({ shims: ["id-93"] })) }));
   expect(finding?.evidence[0]?.fact).toMatch(/^id-93, .* its shim is alive/);
   expect(finding?.evidence.at(-1)?.fact).toBe("and 84 more");
 });
 
-describe("a file that does not check out", () => {
-  test("is a critical finding with the places, and its other findings stay", () => {
+describe("a file with a failed consistency check", () => {
+  test("is a critical finding with the offsets, and its other findings stay", () => {
     const damage = Array.from({ length: 12 }, (_, page) => ({ page, reason: "is of kind unknown" }));
     const found = diagnoseOffline(facts({ damage, records: [sandbox("one"), sandbox("two")] }));
     expect(found[0]).toMatchObject({ id: `bolt-corruption/${PATH}`, severity: "critical" });
@@ -194,40 +194,40 @@ describe("a file that does not check out", () => {
     expect(found[1]?.class).toBe("recover-duplicate-sandbox-name");
   });
 
-  test("and has no bytes is reported with what that means", () => {
+  test("that is empty is reported with the consequence", () => {
     const found = diagnoseOffline(facts({ isEmpty: true }));
     expect(found).toMatchObject([{ class: "bolt-corruption", severity: "warning", blocks: [] }]);
   });
 });
 
-describe("what comes back", () => {
+describe("sandboxes that come back after the start", () => {
   const many = Array.from({ length: 12 }, (_, index) => sandbox(`id-${index}`, `pod-${index}_default_uid_0`, false));
 
-  test("is one finding with a count and names", () => {
+  test("are one finding with a count and names", () => {
     const found = diagnoseOffline(facts({ records: many }));
     expect(found).toMatchObject([{ id: RETURNING, severity: "warning" }]);
     expect(found[0]?.summary).toMatch(/^12 stored sandboxes are dead/);
     expect(found[0]?.evidence[0]?.fact).toMatch(/default\/pod-0, default\/pod-1, .* and 2 more$/);
   });
 
-  test("is nothing of what lives, and nothing that was taken down in order", () => {
+  test("do not include live sandboxes and orderly ended ones", () => {
     const records = [sandbox("alive", "a_default_uid_0"), sandbox("done", "b_default_uid_0")];
     expect(idsOf(facts({ records }, { processes: read(processes({ shims: ["alive"] })) }))).toEqual([]);
   });
 
-  test("is what still holds its network", () => {
+  test("include those that still hold a network", () => {
     const cni = { results: read([resultFile("one")]), hostLocal: read([]) };
     const found = diagnoseOffline(facts({ records: [sandbox("one")] }, { cni }));
     expect(found[0]?.evidence.at(-1)?.fact).toBe("1 of them still hold an address or a cached result");
   });
 
-  test("is not guessed where processes could not be read", () => {
+  test("are not guessed when processes could not be read", () => {
     expect(idsOf(facts({ records: many }, { processes: failed("no /proc") }))).toEqual([]);
   });
 });
 
 test.each([absent<MetadataFile>("there is none"), failed<MetadataFile>("is busy")])(
-  "a file that was not read ($status) is no finding",
+  "a file that was not read ($status) is not a finding",
   (metadata) => {
     expect(diagnoseOffline(facts({}, { metadata }))).toEqual([]);
   },

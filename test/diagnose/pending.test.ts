@@ -57,7 +57,7 @@ describe("a creation in flight", () => {
     ]);
   });
 
-  test("makes the node degraded once it runs for longer than kubelet waits, also where no report was read", () => {
+  test("makes the node degraded once it exceeds kubelet's timeout, even without a report", () => {
     const within = diagnosed(creating("a", 235), PATIENT);
     const beyond = diagnosed(creating("a", 245), PATIENT);
 
@@ -80,7 +80,7 @@ describe("a creation in flight", () => {
     });
   });
 
-  test("is a finding thirty seconds after its caller gave up", () => {
+  test("is a finding thirty seconds after its caller timed out", () => {
     const before = diagnosed(creating("a", 265, [timedOut("a", 25)]), PATIENT);
     const after = diagnosed(creating("a", 275, [timedOut("a", 35)]), PATIENT);
 
@@ -98,20 +98,20 @@ describe("a creation in flight", () => {
     expect(named(found)).toEqual([`sandbox-name-held-by-inflight-run/${idOf("a")}`]);
   });
 
-  test("is judged by --inflight-grace alone where that is set", () => {
+  test("is judged by --inflight-grace alone when that is set", () => {
     const policy = { ...PATIENT, inflightGraceMs: 1_800_000, abandonedGraceMs: 1_800_000 };
 
     expect(named(diagnosed(creating("a", 500, [timedOut("a", 200)]), policy))).toEqual([]);
   });
 
-  test("is not blamed for a timeout of the attempt before it within its first minute", () => {
+  test("is not blamed in its first minute for a timeout of the previous attempt", () => {
     const found = diagnosed(creating("a", 20, [timedOut("a", 25)]), PATIENT);
 
     expect([found.verdict, named(found)]).toEqual(["degraded", []]);
     expect(found.pending).toMatchObject([{ reason: "creation-retrying" }]);
   });
 
-  test("counts the time its pod has waited over several attempts", () => {
+  test("includes the time that its pod waited over several attempts", () => {
     const rounds = [timedOut("a", 760), timedOut("a", 510), timedOut("a", 260)];
 
     expect(named(diagnosed(creating("a", 90, rounds.slice(1)), PATIENT))).toEqual([]);
@@ -127,7 +127,7 @@ describe("a creation in flight", () => {
   });
 });
 
-describe("a creation that failed", () => {
+describe("a failed creation", () => {
   const known = { pods: ["a"] } satisfies NodeParts;
 
   test("makes the node degraded while kubelet still wants the pod", () => {
@@ -142,29 +142,29 @@ describe("a creation that failed", () => {
       "the pod runs",
       { ...known, sandboxes: [sandboxOf("c", { uid: "a", state: "ready" })], logLines: [timedOut("a", 60)] },
     ],
-    ["it was long ago", { ...known, logLines: [timedOut("a", 900)] }],
+    ["it is old", { ...known, logLines: [timedOut("a", 900)] }],
     ["it is unknown whether the pod is wanted", { logLines: [timedOut("a", 60)] }],
-  ] satisfies [string, NodeParts][])("is history where %s", (_, parts) => {
+  ] satisfies [string, NodeParts][])("is ignored when %s", (_, parts) => {
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
     expect([verdict, pending]).toEqual(["healthy", []]);
   });
 
-  test("counts by an event of the cluster as well", () => {
+  test("also counts from an event of the cluster", () => {
     const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes: cluster("FailedCreatePodSandBox") }), PATIENT);
 
     expect(verdict).toBe("degraded");
     expect(pending).toMatchObject([{ reason: "creation-failing", reported: [{ by: "kubernetes", count: 7 }] }]);
   });
 
-  test("is history by an event with a date ahead of the clock: it is from before that was set back", () => {
+  test("is ignored when the event is dated after now, because it is from before the clock was set back", () => {
     const kubernetes = cluster("FailedCreatePodSandBox", ago(-7200));
     const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes }), PATIENT);
 
     expect([verdict, pending]).toEqual(["healthy", []]);
   });
 
-  test("is pending and not degraded where the pod waits for a volume", () => {
+  test("is pending and not degraded when the pod waits for a volume", () => {
     const { verdict, pending } = diagnose(snapshotOf({}, { kubernetes: cluster("FailedMount") }), PATIENT);
 
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["healthy", ["creation-waiting"]]);
@@ -186,7 +186,7 @@ function cluster(reason: string, at = ago(30)): Kubernetes {
 }
 
 describe("a removal", () => {
-  test("that kubelet reports as failing is pending and not kept as well", () => {
+  test("that kubelet reports as failing is pending and not also kept", () => {
     const { pending, kept } = diagnosed({ sandboxes: [sandboxOf("a")], logLines: [stopTimedOut("a", 30)] }, PATIENT);
 
     expect(pending.map(({ reason }) => reason)).toEqual(["removal-failing"]);
@@ -207,7 +207,7 @@ describe("a removal", () => {
     expect([verdict, pending.map(({ reason }) => reason)]).toEqual(["healthy", ["removal-in-flight"]]);
   });
 
-  test("makes the node degraded once it runs for longer than kubelet waits, also where no report was read", () => {
+  test("makes the node degraded once it exceeds kubelet's timeout, even without a report", () => {
     const parts = { sandboxes: [sandboxOf("a")], plugins: [pluginFor("a", "DEL", 125)] };
     const { verdict, pending } = diagnosed(parts, PATIENT);
 
@@ -231,7 +231,7 @@ describe("a removal", () => {
     });
   });
 
-  test("that failed is not over because the network of another sandbox was released", () => {
+  test("that failed is not over when the network of another sandbox was released", () => {
     const released = containerdLine(10, "info", `TearDown network for sandbox "${idOf("b")}" successfully`);
     const parts = { sandboxes: [sandboxOf("a")], logLines: [released, stopTimedOut("a", 30)] };
 

@@ -33,13 +33,13 @@ describe("targets", () => {
     ["a pod by its bare name", ["web-1"], [], ["web-1"]],
     ["two pods", ["shop/web-0", "data/db-0"], [], ["db-0", "web-0"]],
     ["a sandbox id", [idOf("b")], [], ["web-1"]],
-    ["the beginning of one", ["bbbbbb"], [], ["web-1"]],
+    ["a prefix of a sandbox id", ["bbbbbb"], [], ["web-1"]],
     ["a finding id", [`dead-after-crash/${idOf("c")}`], [], ["db-0"]],
     ["a namespace", [], ["shop"], ["web-0", "web-1"]],
     ["a pod within a namespace", ["web-0"], ["shop"], ["web-0"]],
-    ["a finding that is gone by now", [`dead-after-crash/${idOf("d")}`], [], []],
-    ["a namespace that has nothing here", [], ["elsewhere"], []],
-  ])("are narrowed to %s", (_, targets, namespaces, names) => {
+    ["a finding that is gone now", [`dead-after-crash/${idOf("d")}`], [], []],
+    ["a namespace without findings", [], ["elsewhere"], []],
+  ])("select %s", (_, targets, namespaces, names) => {
     const { diagnosis, problems } = selected(targets, namespaces);
 
     expect(problems).toEqual([]);
@@ -51,15 +51,15 @@ describe("targets", () => {
   });
 
   test.each([
-    ["a pod that is not here", "shop/web-9", "unknown-target"],
+    ["an unknown pod", "shop/web-9", "unknown-target"],
     ["a pod of another namespace", "data/web-0", "unknown-target"],
-    ["too little of an id", "aaa", "unknown-target"],
+    ["a prefix that is too short", "aaa", "unknown-target"],
     ["a class without a subject", "dead-after-crash", "unknown-target"],
-  ])("that name nothing are a problem: %s", (_, target, code) => {
+  ])("without a match are an error: %s", (_, target, code) => {
     expect(selected([target]).problems).toEqual([{ code, target }]);
   });
 
-  test("that name two things are a problem", () => {
+  test("with two matches are an error", () => {
     const whole = deadNode();
     const twins = { ...whole, findings: whole.findings.map(inNamespace("other")) };
 
@@ -68,7 +68,7 @@ describe("targets", () => {
     ]);
   });
 
-  test("bound even a sweep of everything dead, and restarts of other pods", () => {
+  test("limit --all-dead and restarts of other pods, too", () => {
     const whole = deadNode();
     const restarting = { ...whole, findings: whole.findings.map(restartingOthers) };
     const { targets } = resolveTargets({ targets: ["shop/web-0"], namespaces: [] }, restarting);
@@ -79,7 +79,7 @@ describe("targets", () => {
     expect(plan.actions.flatMap(({ followUps = [] }) => followUps)).toEqual([]);
   });
 
-  test("show what blocks a named pod without being about it, and leave it out of what is healed", () => {
+  test("show what blocks a named pod, and leave it out of the heal", () => {
     const whole = deadNode();
     const [first] = whole.findings;
     if (first === undefined) throw new Error("there are three");

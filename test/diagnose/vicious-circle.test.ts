@@ -44,15 +44,15 @@ describe("crash loops", () => {
     ["once in its life", [started("a", 1, 4), started("a", 0, 7)], false],
     ["not for an hour", [started("a", 9, 3600), started("a", 8, 3603)], false],
     ["once a day", [started("a", 9, 4), started("a", 8, 86_404)], false],
-    ["by a clock that ran backwards", [started("a", 9, 40), started("a", 8, 4)], false],
+    ["with a clock that ran backwards", [started("a", 9, 40), started("a", 8, 4)], false],
     ["in the future", [started("a", 9, -40), started("a", 8, 4)], false],
     ["at an unknown pace", [started("a", 9, 4)], false],
-    ["every half minute, with one start in between forgotten", [started("a", 9, 4), started("a", 7, 64)], true],
+    ["every half minute, with one start in between missing", [started("a", 9, 4), started("a", 7, 64)], true],
   ])("a container that restarts %s", (_, containers, isLoop) => {
     expect(crashLoops(view({ sandboxes: [ready("a")], containers }))).toHaveLength(isLoop ? 1 : 0);
   });
 
-  test("a container that only boots have started again is none", () => {
+  test("a container that was restarted only by boots is not a loop", () => {
     const boot = read({ id: "boot", uptimeSeconds: 40, startedAt: ago(40) });
     const byBoots = [started("a", 6, 30), started("a", 5, 66)];
     const alone = [started("a", 8, 10), started("a", 7, 20), started("a", 5, 66)];
@@ -67,7 +67,7 @@ describe("crash loops", () => {
     expect(loops(alone)).toHaveLength(1);
   });
 
-  test("counts since boot what was started since then", () => {
+  test("counts the restarts since boot", () => {
     const before = started("a", 20, UPTIME_SECONDS + 60);
     const containers = [started("a", 27, 4), started("a", 26, 7)];
 
@@ -78,13 +78,13 @@ describe("crash loops", () => {
     expect(fresh).toMatchObject({ everySeconds: 3, lastSecondsAgo: 4, container: "main" });
   });
 
-  test("containers of one name in two pods are two", () => {
+  test("containers of one name in two pods are two loops", () => {
     const containers = [started("a", 7, 4), started("b", 6, 7)];
 
     expect(crashLoops(view({ sandboxes: [ready("a"), ready("b")], containers }))).toEqual([]);
   });
 
-  test("a sandbox that is made over and over is one, too", () => {
+  test("a sandbox that is re-created repeatedly is a loop", () => {
     const sandboxes = [
       sandboxOf("a", { uid: "u", attempt: 5, createdSecondsAgo: 5 }),
       sandboxOf("b", { uid: "u", attempt: 4, createdSecondsAgo: 9 }),
@@ -113,7 +113,7 @@ describe("a vicious circle", () => {
   const containers = [started("a", 7, 4), started("a", 6, 6), started("b", 9, 4), started("b", 8, 7)];
   const looping: NodeParts = { sandboxes: [ready("a"), ready("b"), ready("d")], containers };
 
-  test("is one finding that points to its cause, with pace, pods and the count since boot", () => {
+  test("is one finding that points to its cause, with interval, pods and the count since boot", () => {
     const [circle, ...others] = viciousCircles([cause], view(looping));
 
     expect(others).toEqual([]);
@@ -129,7 +129,7 @@ describe("a vicious circle", () => {
 
   test.each<readonly [string, Partial<Finding>]>([
     [
-      "blocks other pods, and only words name this one",
+      "blocks other pods, and only names this one in a text",
       {
         blocks: ["pod default/pod-a"],
         blockedPods: [
@@ -138,8 +138,8 @@ describe("a vicious circle", () => {
         ],
       },
     ],
-    ["is about what was left behind and blocks nothing", { class: "leftover-container" }],
-  ])("a finding that %s drives nothing", (_, parts) => {
+    ["is a leak and blocks nothing", { class: "leftover-container" }],
+  ])("a finding that %s is not a cause", (_, parts) => {
     expect(viciousCircles([{ ...cause, ...parts }], view(looping))).toEqual([]);
   });
 
@@ -149,7 +149,7 @@ describe("a vicious circle", () => {
     expect(viciousCircles([cause, second], view(looping))).toHaveLength(1);
   });
 
-  test("the kernel's problems are reported with it, and are no finding alone", () => {
+  test("kernel problems are reported with it, and are not a finding alone", () => {
     const last = { text: "rcu: INFO: rcu_sched self-detected stall on CPU", secondsAfterBoot: 7 };
     const none = { count: 0 };
     const facts: KernelFacts = { stalls: { count: 3, last }, hungTasks: none, netdeviceWaits: none, sinceBoot: true };
@@ -162,7 +162,7 @@ describe("a vicious circle", () => {
     expect(viciousCircles([], view(looping, { kernel: read(facts) }))).toEqual([]);
   });
 
-  test("a sandbox that a broken cache makes kubelet make again again and again", () => {
+  test("a sandbox that kubelet re-creates because of a broken cache", () => {
     const sandboxes = [
       sandboxOf("a", { uid: "u", attempt: 5, createdSecondsAgo: 5 }),
       sandboxOf("b", { uid: "u", attempt: 4, createdSecondsAgo: 9 }),

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import * as distributions from "../../src/distributions/index.ts";
 
-describe("what is asked of all distributions", () => {
-  test("sockets are probed embedded runtimes first, each once", () => {
+describe("all distributions", () => {
+  test("sockets are probed with embedded runtimes first, each once", () => {
     expect(distributions.SOCKETS).toEqual([
       "/run/k3s/containerd/containerd.sock",
       "/run/k0s/containerd.sock",
@@ -15,7 +15,7 @@ describe("what is asked of all distributions", () => {
     ]);
   });
 
-  test("credentials of a kubelet that runs for itself come before those of an embedded one", () => {
+  test("credentials of a separate kubelet come before those of an embedded one", () => {
     expect(distributions.KUBELET_KUBECONFIGS).toEqual([
       "/etc/kubernetes/kubelet.conf",
       "/etc/kubernetes/kubeconfig-kubelet",
@@ -26,7 +26,7 @@ describe("what is asked of all distributions", () => {
     ]);
   });
 
-  test("the roots of containerd end with that of a plain one", () => {
+  test("the roots of containerd end with the default one", () => {
     expect(distributions.CONTAINERD_ROOTS).toEqual([
       "/var/lib/rancher/k3s/agent/containerd",
       "/var/lib/rancher/rke2/agent/containerd",
@@ -36,7 +36,7 @@ describe("what is asked of all distributions", () => {
     ]);
   });
 
-  test("a containerd is borrowed from those that bring one", () => {
+  test("the temporary containerd comes from distributions that ship one", () => {
     expect(distributions.OWN_CONTAINERDS.map(({ name, binary, config }) => [name, binary, config])).toEqual([
       [
         "k3s",
@@ -49,7 +49,7 @@ describe("what is asked of all distributions", () => {
     ]);
   });
 
-  test("k3s and kubelite have a kubelet inside", () => {
+  test("k3s and kubelite embed a kubelet", () => {
     expect(Object.fromEntries(distributions.EMBEDDED_KUBELETS)).toEqual({
       "k3s-server": "/run/k3s/containerd/containerd.sock",
       "k3s-agent": "/run/k3s/containerd/containerd.sock",
@@ -59,8 +59,8 @@ describe("what is asked of all distributions", () => {
   });
 });
 
-describe("what is behind a socket", () => {
-  test("of k3s and rke2 is what both say together", () => {
+describe("runtime behind a socket", () => {
+  test("of k3s and rke2 follows from process and socket together", () => {
     expect(distributions.placesAt("/run/k3s/containerd/containerd.sock")).toEqual({
       names: ["k3s", "rke2"],
       cniConfDir: "/var/lib/rancher/k3s/agent/etc/cni/net.d",
@@ -82,7 +82,7 @@ describe("what is behind a socket", () => {
     ["/var/run/crio/crio.sock", "/var/lib/kubelet", ["crio", "kubelet"]],
     ["/run/cri-dockerd.sock", "/var/lib/kubelet", ["docker", "cri-docker", "kubelet"]],
     ["/srv/my.sock", "/var/lib/kubelet", ["containerd", "kubelet"]],
-  ])("%s is found by where it lies", (socket, kubeletRoot, units) => {
+  ])("%s is identified by its path", (socket, kubeletRoot, units) => {
     expect(distributions.placesAt(socket)).toMatchObject({ kubeletRoot, units });
   });
 });
@@ -90,7 +90,7 @@ describe("what is behind a socket", () => {
 /** Class files explain to people where things are; that is prose. */
 const CODE = globSync("src/**/*.ts").filter((file) => !/^src\/(distributions|classes)\//.test(file));
 
-test("no other code names the directories of a distribution", () => {
+test("no other code contains the directories of a distribution", () => {
   const naming = CODE.filter((file) => {
     const code = readFileSync(file, "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");
     return /"[^"\n]*(?:\/rancher\/|\/lib\/k0s|\/etc\/k0s|\/snap\/microk8s|\/etc\/crio)/.test(code);

@@ -12,7 +12,7 @@ interface Role {
   }[];
 }
 
-test("doctor asks for exactly what deploy/rbac grants", () => {
+test("doctor checks exactly what deploy/rbac grants", () => {
   const files = ["agent.yaml", "healing.yaml"].map((file) => readFileSync(`deploy/rbac/${file}`, "utf8"));
   const objects = files.flatMap((text) => parseAllDocuments(text)).map((document) => document.toJS() as Role);
 

@@ -46,7 +46,7 @@ function startAgent(args: readonly string[]): {
 }
 
 describe("the configuration of the executable", () => {
-  test("knows time zones, and prints itself as a configuration file again", async () => {
+  test("supports time zones, and prints itself as a valid configuration file", async () => {
     const window = "{days: [mon], from: 22:00, to: 6:00, timeZone: Europe/Berlin}";
     const { path } = configFile(`agent:\n  maintenanceWindows: [${window}]\n`);
 
@@ -62,7 +62,7 @@ describe("the configuration of the executable", () => {
   test.each([
     ["checked", ["config", "--check"]],
     ["shown", ["config"]],
-  ])("a wrong one that is to be %s ends with 64 and every mistake", async (_, args) => {
+  ])("an invalid one that is to be %s exits 64 with every error", async (_, args) => {
     const { path } = configFile(
       "agent:\n  maintenanceWindows: [{from: 1:00, to: 2:00, timeZone: Mars/Base}]\n  cap: 0\n",
     );
@@ -74,7 +74,7 @@ describe("the configuration of the executable", () => {
     expect(stderr).toMatch(/:3:3: agent\.cap: expected .*, got 0/);
   });
 
-  test("a part that only the agent reads is not passed over by a scan", async () => {
+  test("a scan also validates the part that only the agent reads", async () => {
     const node = await simulatedNode();
     const { path } = configFile("agent: {scanEvry: 1m}\n");
 
@@ -85,7 +85,7 @@ describe("the configuration of the executable", () => {
   });
 });
 
-test("an agent that runs takes over a new policy, and keeps the old one while the file is wrong", async () => {
+test("a running agent applies a new policy, and keeps the old one while the file is invalid", async () => {
   const node = await simulatedNode();
   const config = configFile("agent: {observeOnly: true}\n");
   const agent = startAgent(["--config", config.path, ...node.where]);

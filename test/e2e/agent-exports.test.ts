@@ -12,8 +12,8 @@ interface State {
   }[];
 }
 
-describe("what the agent exports", { timeout: GUARD_MS * 4 }, () => {
-  test("warns that everybody may read it, offers to undo only what can be undone, and why it has become blind", async () => {
+describe("agent exporters", { timeout: GUARD_MS * 4 }, () => {
+  test("warn that the network can read them, offer undo only where possible, and report why a source is unreadable", async () => {
     const node = await simulatedNode();
     node.addSandboxes(3, { state: "half-made" });
     const flags = ["--no-kube", "--listen", "0.0.0.0:0", "--scan-every", "100ms"];
@@ -43,7 +43,7 @@ describe("what the agent exports", { timeout: GUARD_MS * 4 }, () => {
     expect(await get("/readyz")).toContain(String(blind["problem"]));
   });
 
-  test("does not warn on loopback", async () => {
+  test("do not warn on loopback", async () => {
     const node = await simulatedNode();
     const agent = startAgent(["--no-kube", "--listen", "127.0.0.1:0", ...node.where]);
     const { address } = await agent.logged("listening");

@@ -22,7 +22,7 @@ const BREAKER_MS = 240_000;
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/unghost/leases";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a fleet", { timeout: HANG_GUARD_MS }, () => {
-  test("touches nothing while most of the fleet is ill at once, says so everywhere, and heals when it is not", async () => {
+  test("touches nothing while most of the fleet is newly unhealthy, reports it everywhere, and heals afterwards", async () => {
     const { node, pod } = await nodeInCluster();
     const others = Array.from({ length: 9 }, (_, index) => `other-${index}`);
     const report = async (unhealthy: number): Promise<void> => {
@@ -55,7 +55,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a fleet", { timeout: H
     expect(existsSync(node.path(cacheFile))).toBe(false);
   });
 
-  test("waits with what others feel while as many nodes as may heal are doing so", async () => {
+  test("waits with disruptive actions while all heal slots are taken", async () => {
     const { node } = await nodeInCluster();
     const slots = ["0", "1", "2"].map((number) => `unghost-heal-${number}`);
     const hold = (name: string, holder: object): Promise<void> =>

@@ -24,7 +24,7 @@ import { unghostIn } from "./healed-node.ts";
 import { GUARD_MS } from "./unghost.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout: HANG_GUARD_MS }, () => {
-  test("shows a ghost as condition and events, clears it after healing, and leaves nothing behind", async () => {
+  test("publishes a ghost as condition and events, clears it after the heal, and leaves nothing behind", async () => {
     const { node, pod } = await nodeInCluster();
     const first = await startAgent(node, "observe");
     const healthy = await condition(node, "NoGhostSandboxes");
@@ -70,7 +70,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     expect([uninstalled.code, conditionsOf(node).map(({ type }) => type)]).toEqual([0, ["Ready"]]);
   });
 
-  test("touches nothing on a node that is paused, and heals when it is not any more", async () => {
+  test("touches nothing on a paused node, and heals when it is resumed", async () => {
     const { node, pod } = await nodeInCluster();
     await kubeletReports(node, node.hostname, { annotations: { "unghost.dev/paused": "true" } });
     await startAgent(node, "heal");
@@ -108,7 +108,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent in a cluster", { timeout:
     expect(ghostsOf(node)).toMatchObject({ status: "False" });
   });
 
-  test("a crowded cluster costs a scan three requests at most, and little memory", async () => {
+  test("sends at most three requests per scan in a crowded cluster, and uses little memory", async () => {
     const { node, pod } = await nodeInCluster();
     await crowd(node);
     await haunt(node, pod);

@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     ]);
   });
 
-  eachRuntime("heals a pod whose cache was cut short under it when its stop fails", async (runtime) => {
+  eachRuntime("heals a pod whose cache was truncated when its stop fails", async (runtime) => {
     const node = await start({ runtime });
     const agent = agentOf(rootOf(node).path);
     const beside = await company(node);
@@ -84,7 +84,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     expect(await agent.stop()).toBe(0);
   });
 
-  eachRuntime("outlives a runtime that is killed and comes back, and leaves running pods alone", async (runtime) => {
+  eachRuntime("survives a killed and restarted runtime, and does not touch running pods", async (runtime) => {
     const node = await start({ runtime });
     const agent = startAgent([...BY_TRIGGERS_ALONE, "--host-root", rootOf(node).path, "--log-level", "debug"]);
     const answers = (): number => agent.lines.filter(({ from }) => from === "runtime answers").length;
@@ -107,7 +107,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the agent on a real node", { timeou
     expect(await agent.stop()).toBe(0);
   });
 
-  eachRuntime("as a service of the node it finishes after its own kill -9 what it had started", async (runtime) => {
+  eachRuntime("as a service it completes an action after its own kill -9", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 20, { name: "pod" });
     await node.powerCut();

@@ -67,7 +67,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     return seen;
   }
 
-  test("shows verdict, blocked pods, evidence, standing, heals and the day, with no complaint and no stranger asked", async () => {
+  test("shows verdict, blocked pods, evidence, status, heals and the day, without errors and without other hosts", async () => {
     const state = ghostState([sighting()], { runs: [healRun()], timeline: eventfulDay(Date.now()) });
     const { address } = await serve(state);
     const { page, complaints, strangers } = await visited(address);
@@ -104,7 +104,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(complaints).toEqual([]);
   });
 
-  test("shows hostile names as the text they are", async () => {
+  test("shows hostile names as text", async () => {
     const name = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
     const { address } = await serve(ghostState([sighting({ pod: name, class: name })], { node: name }));
     const { page, complaints } = await visited(address);
@@ -114,7 +114,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(complaints).toEqual([]);
   });
 
-  test("follows the state without a reload, and keeps open what was opened", async () => {
+  test("follows the state without a reload, and keeps opened sections open", async () => {
     const { address, store } = await serve(healthyState());
     const { page } = await visited(address);
     await page.getByRole("heading", { name: "Healthy" }).waitFor();
@@ -131,7 +131,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(await isSameDocument()).toBe(true);
   });
 
-  test("shows that the agent is gone, and reconnects when it is back", async () => {
+  test("shows that the agent is down, and reconnects when it is back", async () => {
     const first = await serve(healthyState());
     const { page, complaints } = await visited(first.address);
     await page.getByText("live", { exact: true }).waitFor();
@@ -147,7 +147,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect([await isSameDocument(), complaints]).toEqual([true, []]);
   });
 
-  test("loads itself again, once, when the agent has another version", async () => {
+  test("reloads once when the agent has another version", async () => {
     const { address, store } = await serve(healthyState());
     const { page } = await visited(address);
     await page.getByRole("heading", { name: "Healthy" }).waitFor();
@@ -183,7 +183,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(await elements()).toBeLessThan(1000);
   });
 
-  test("is under 100 kB in all, also after a day", async () => {
+  test("is under 100 kB in total, also after a day", async () => {
     const { address } = await serve(healthyState({ timeline: eventfulDay(Date.now()), runs: [healRun()] }));
     const { page } = await visited(address);
     const firstMessage = await (await fetch(`${address}/api/state`)).text();
@@ -247,7 +247,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
   });
 
-  test.each(moods)("cuts nothing off on a phone when %s", async (_mood, state) => {
+  test.each(moods)("fits on a phone when %s", async (_mood, state) => {
     const { address } = await serve(state);
     const { page } = await visited(address, { isMobile: true, viewport: { width: 320, height: 740 } });
     await page.getByText("Hour by hour").waitFor();
@@ -262,7 +262,7 @@ describe.skipIf(!found.available)(`the status page in a browser${skipped}`, () =
     }
   });
 
-  test("a blind node has no numbers, no ghosts ruled out and an unknown day", async () => {
+  test("a node without a verdict has no numbers, no ruled out ghosts and an unknown day", async () => {
     const { address } = await serve(blind);
     const { page } = await visited(address);
     await page.getByText("Hour by hour").click();

@@ -76,7 +76,7 @@ async function bestOf(times: number, measure: () => Promise<number>): Promise<nu
 }
 
 describe.skipIf(reason !== undefined)(title, { timeout: HANG_GUARD_MS }, () => {
-  test("shows a ghost appear and be healed, through a restart, without a reload", async () => {
+  test("shows a ghost appear and be healed, across a restart, without a reload", async () => {
     if (!found.available) return;
     const node = await start();
     const pod = await runPod(node, { name: "web" });

@@ -4,8 +4,8 @@ import { UNGHOST } from "./unghost.ts";
 
 const GUARD_MS = 600_000;
 
-describe("the agent on an evil day", { timeout: GUARD_MS }, () => {
-  test("heals every one of 200 random faults and ends in good order", async () => {
+describe("the agent under random faults", { timeout: GUARD_MS }, () => {
+  test("heals every one of 200 random faults and stops in order", async () => {
     const { complaints, rounds } = await soak({ unghost: UNGHOST, faults: 200, seed: 7 });
 
     expect(complaints).toEqual([]);

@@ -67,7 +67,7 @@ async function killInTheMiddle(agent: RunningAgent, node: Node, id: string, atte
 }
 
 describe("an agent that is killed", { timeout: GUARD_MS * 2 }, () => {
-  test("in the middle of each healing gives up in the end, although no process saw one to its end", async () => {
+  test("during each heal gives up in the end, although no process recorded an end", async () => {
     const node = await simulatedNode();
     const [id = ""] = node.addSandboxes(1, { state: "dead" });
     node.script({ hangs: [id] });
@@ -83,7 +83,7 @@ describe("an agent that is killed", { timeout: GUARD_MS * 2 }, () => {
     expect(await third.stop()).toBe(0);
   });
 
-  test("in the middle of a healing finishes it when it is back, and the attempt is not forgotten", async () => {
+  test("during a heal completes it after its restart, and counts the attempt", async () => {
     const node = await simulatedNode();
     const [id = ""] = node.addSandboxes(1, { state: "dead" });
     node.script({ hangs: [id] });
@@ -135,7 +135,7 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
     expect([attemptsOf(second), await second.stop()]).toEqual([0, 0]);
   });
 
-  test("starts again where its file is damaged, and reports that", async () => {
+  test("is reset when its file is damaged, and that is reported", async () => {
     const node = await givenUp();
     writeFileSync(attemptsFile(node), "{");
 
@@ -149,7 +149,7 @@ describe("a spent budget", { timeout: GUARD_MS * 2 }, () => {
   });
 });
 
-test("sandboxes of a clock that was wrong: what runs is left alone, what is dead is healed", {
+test("after a wrong clock, running sandboxes are not touched and dead ones are healed", {
   timeout: GUARD_MS,
 }, async () => {
   const node = await simulatedNode();
@@ -184,8 +184,8 @@ function fakeJournalctl(): { readonly bin: string; readonly speak: () => void } 
   return { bin: dir.path, speak: () => writeFileSync(go, "") };
 }
 
-describe("the journal", { timeout: GUARD_MS }, () => {
-  test("is followed: a line in it makes the agent scan and heal, with no other sign", async () => {
+describe("journald", { timeout: GUARD_MS }, () => {
+  test("is followed: a line makes the agent scan and heal, without another hint", async () => {
     const node = await simulatedNode();
     for (const place of ["run/systemd/journal", "var/log/journal"])
       mkdirSync(join(node.root, place), { recursive: true });
@@ -207,7 +207,7 @@ describe("the journal", { timeout: GUARD_MS }, () => {
     expect([await agent.stop(), agent.stderr()]).toEqual([0, ""]);
   });
 
-  test("is done without where there is none, in one line", async () => {
+  test("is optional: its absence is logged in one line", async () => {
     const node = await simulatedNode();
     const agent = startAgent([...BY_TRIGGERS_ALONE, ...node.where]);
 
@@ -224,7 +224,7 @@ const FULL_STATE_DIR = `
   true`;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a full disk", { timeout: HANG_GUARD_MS }, () => {
-  test("under the state directory: it scans and reports on, changes nothing, logs that once, and heals when there is space", async () => {
+  test("under the state directory: the agent scans and reports, changes nothing, logs it once, and heals when there is space", async () => {
     const node = await start();
     const pod = await runPod(node, { name: "ghost", containers: [{ name: "main" }] });
     await node.powerCut();

@@ -34,8 +34,8 @@ async function expectOrderlyEnd(agent: RunningAgent): Promise<void> {
   expect(agent.stderr()).toBe("");
 }
 
-describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
-  test("waits while another run holds the lock, says so once, and heals afterwards", async () => {
+describe("the agent with errors around it", { timeout: GUARD_MS * 2 }, () => {
+  test("waits while another run holds the lock, logs it once, and heals afterwards", async () => {
     const node = await simulatedNode();
     const session = await openHealSession({
       stateDir: join(node.root, "var/lib/unghost"),
@@ -62,7 +62,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("without a usable state directory it changes nothing, shows why, and goes on scanning", async () => {
+  test("without a usable state directory changes nothing, reports why, and continues to scan", async () => {
     const node = await simulatedNode();
     const stateDir = join(node.root, "var/lib/unghost");
     mkdirSync(join(node.root, "var/lib"), { recursive: true });
@@ -81,7 +81,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     rmSync(stateDir);
   });
 
-  test("a runtime that is mute, starting, gone and back again ends nothing", async () => {
+  test("continues when the runtime is silent, starting, gone and back", async () => {
     const node = await simulatedNode();
     node.addSandboxes(5, { state: "ready" });
     const agent = startAgent([...QUIET, ...node.where, "--scan-every", "100ms", "--timeout", "200ms"]);
@@ -100,7 +100,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("takes a changed configuration at once, and keeps the one before where the new one is wrong", async () => {
+  test("applies a changed configuration at once, and keeps the previous one when the new one is invalid", async () => {
     const node = await simulatedNode();
     const dir = tempDir();
     onTestFinished(() => dir.remove());
@@ -138,7 +138,7 @@ describe("an agent in trouble", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("wrong settings are wrong usage, before anything is started", async () => {
+  test("invalid settings are a usage error before anything is started", async () => {
     const { code, stderr } = await unghost(["agent", "--scan-every", "often"]);
 
     expect([code, stderr]).toEqual([64, expect.stringContaining("--scan-every")]);

@@ -40,41 +40,47 @@ async function listed(node: LabNode): Promise<number> {
   return (await node.cri.listPodSandbox(undefined, CALL)).length;
 }
 
-describe.skipIf(missing !== "")(`the borrowed containerd${missing}`, { timeout: HANG_GUARD_MS }, () => {
-  test.each(["1.6", "2.3"] as const)("is the one that the unit starts, whatever PATH says (%s)", async (runtime) => {
-    const node = await afterPowerCut(runtime);
-    const [own, other] = runtime === "1.6" ? [older, newer] : [newer, older];
-    await unitStarts(node, own);
+describe.skipIf(missing !== "")(`temporary containerd${missing}`, { timeout: HANG_GUARD_MS }, () => {
+  test.each(["1.6", "2.3"] as const)(
+    "is the one that the unit starts, whatever PATH contains (%s)",
+    async (runtime) => {
+      const node = await afterPowerCut(runtime);
+      const [own, other] = runtime === "1.6" ? [older, newer] : [newer, older];
+      await unitStarts(node, own);
 
-    const { report, stdout } = await boot(node, other);
+      const { report, stdout } = await boot(node, other);
 
-    expect(report).toMatchObject({ outcome: "healed", healed: PODS, reason: "no ghosts are left" });
-    expect(stdout).toContain(`${PODS} healed`);
-    await node.startRuntime();
-    expect(await listed(node)).toBe(0);
-  });
+      expect(report).toMatchObject({ outcome: "healed", healed: PODS, reason: "no ghosts are left" });
+      expect(stdout).toContain(`${PODS} healed`);
+      await node.startRuntime();
+      expect(await listed(node)).toBe(0);
+    },
+  );
 
   test.each([
     ["the unit", true],
     ["PATH, where there is no unit,", false],
-  ])("is none when %s leads to one that is older than the records; boot --after heals", async (_who, hasUnit) => {
-    const node = await afterPowerCut("2.3");
-    if (hasUnit) await unitStarts(node, older);
+  ])(
+    "is not started when %s leads to one that is older than the records; boot --after heals",
+    async (_who, hasUnit) => {
+      const node = await afterPowerCut("2.3");
+      if (hasUnit) await unitStarts(node, older);
 
-    const before = await boot(node, older);
+      const before = await boot(node, older);
 
-    expect(before.report).toMatchObject({ outcome: "failed", healed: 0 });
-    expect(before.report.reason).toMatch(/no containerd was borrowed: .* 2\.0 or later .*boot --after/);
-    expect(before.stdout).not.toContain("no ghosts are left");
-    await node.startRuntime();
-    expect(await listed(node)).toBe(PODS);
-    const after = await boot(node, older, "--after");
-    expect(after.report).toMatchObject({ outcome: "healed", healed: PODS });
-    expect(await listed(node)).toBe(0);
-    expect(JSON.parse(readFileSync(node.path("/var/lib/unghost/runtime.json"), "utf8")).version).toContain("2.3");
-  });
+      expect(before.report).toMatchObject({ outcome: "failed", healed: 0 });
+      expect(before.report.reason).toMatch(/no containerd was borrowed: .* 2\.0 or later .*boot --after/);
+      expect(before.stdout).not.toContain("no ghosts are left");
+      await node.startRuntime();
+      expect(await listed(node)).toBe(PODS);
+      const after = await boot(node, older, "--after");
+      expect(after.report).toMatchObject({ outcome: "healed", healed: PODS });
+      expect(await listed(node)).toBe(0);
+      expect(JSON.parse(readFileSync(node.path("/var/lib/unghost/runtime.json"), "utf8")).version).toContain("2.3");
+    },
+  );
 
-  test("reads the relative imports of the node's configuration, on several lines", async () => {
+  test("reads relative imports of the node's configuration, over several lines", async () => {
     const node = await afterPowerCut("2.3");
     await unitStarts(node, newer);
     const config = readFileSync(node.path(CONFIG), "utf8");
@@ -89,7 +95,7 @@ describe.skipIf(missing !== "")(`the borrowed containerd${missing}`, { timeout: 
     expect(report).toMatchObject({ outcome: "healed", healed: PODS });
   });
 
-  test("is none when an older one than ran last is started, though the records do not show it", async () => {
+  test("is not started when it is older than the last one, though the records do not show it", async () => {
     const node = await afterPowerCut("1.6");
     await node.writeFile("/var/lib/unghost/runtime.json", '{"name":"containerd","version":"v1.7.2"}');
     await node.check(["chmod", "0700", "/var/lib/unghost"]);

@@ -24,29 +24,26 @@ async function processNames(of: LabNode): Promise<readonly string[]> {
 }
 
 describe("boot before the runtime starts", () => {
-  eachRuntime(
-    "heals what died in the power cut, and the runtime that starts then lists none of it",
-    async (runtime) => {
-      const node = await start({ runtime });
-      await runPods(node, 20);
-      await finishedPod(node);
-      await node.powerCut();
-      await node.powerOn({ runtime: false });
+  eachRuntime("heals what died in the power cut, and the starting runtime lists none of it", async (runtime) => {
+    const node = await start({ runtime });
+    await runPods(node, 20);
+    await finishedPod(node);
+    await node.powerCut();
+    await node.powerOn({ runtime: false });
 
-      const { code, stdout } = await boot(node, ...CONFIG);
+    const { code, stdout } = await boot(node, ...CONFIG);
 
-      expect(stdout).toContain("20 healed");
-      expect(code).toBe(0);
-      expect(await processNames(node)).not.toContain("containerd");
-      expect(readdirSync(node.livePath("/run/unghost"))).not.toContain("borrowed");
-      await node.startRuntime();
-      const listed = await node.cri.listPodSandbox(undefined, CALL);
-      expect(listed.map(({ metadata }) => metadata?.name)).toEqual(["finished"]);
-      expect(readdirSync(node.path("/var/lib/cni/networks/cbr0")).filter((name) => name.startsWith("10."))).toEqual([]);
-    },
-  );
+    expect(stdout).toContain("20 healed");
+    expect(code).toBe(0);
+    expect(await processNames(node)).not.toContain("containerd");
+    expect(readdirSync(node.livePath("/run/unghost"))).not.toContain("borrowed");
+    await node.startRuntime();
+    const listed = await node.cri.listPodSandbox(undefined, CALL);
+    expect(listed.map(({ metadata }) => metadata?.name)).toEqual(["finished"]);
+    expect(readdirSync(node.path("/var/lib/cni/networks/cbr0")).filter((name) => name.startsWith("10."))).toEqual([]);
+  });
 
-  eachRuntime("changes nothing while pods are alive, once and again", async (runtime) => {
+  eachRuntime("changes nothing while pods are running, also the second time", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "alive" });
     await node.stopRuntime();
@@ -127,7 +124,7 @@ describe("boot before containerd 1.6 starts", () => {
     return started;
   }
 
-  test("treats a corrupt cache on the way", async () => {
+  test("heals a corrupt cache before the runtime starts", async () => {
     const on = await nodeWithGhosts();
 
     await boot(on, ...CONFIG);
@@ -153,7 +150,7 @@ describe("boot before containerd 1.6 starts", () => {
     expect(stdout).not.toContain("sleep 1000");
   });
 
-  test("lets the node start when the metadata file is damaged, and --strict says so", async () => {
+  test("lets the node start when the metadata file is damaged, and --strict reports it", async () => {
     const on = await nodeWithGhosts();
     await on.writeFile("/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db", "not a database");
 
@@ -164,7 +161,7 @@ describe("boot before containerd 1.6 starts", () => {
     expect(bootReport(on).outcome).toBe("failed");
   });
 
-  test("names the searched paths when there is no containerd to borrow", async () => {
+  test("lists the searched paths when there is no containerd to start", async () => {
     const on = await nodeWithGhosts();
 
     const { code, stdout } = await boot(on, "--containerd-bin", "/nowhere/containerd");
@@ -184,7 +181,7 @@ describe("boot before containerd 1.6 starts", () => {
     expect(forced.stdout).toContain("no ghosts are left");
   });
 
-  test("works on a full disk's terms: nothing is touched without a journal, and the node starts", async () => {
+  test("on a full disk touches nothing, because there is no journal, and lets the node start", async () => {
     const on = await nodeWithGhosts();
     await on.check(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", "/var/lib/unghost"]);
     await on.exec(["sh", "-c", "cat /dev/zero >/var/lib/unghost/fill"]);
@@ -215,7 +212,7 @@ describe("boot --after", () => {
     expect(code).toBe(0);
   });
 
-  test("gives up at its deadline when no runtime comes", async () => {
+  test("times out when no runtime starts", async () => {
     const node = await start({ runtime: "1.6" });
     await node.stopRuntime();
 
@@ -225,7 +222,7 @@ describe("boot --after", () => {
     expect(code).toBe(0);
   });
 
-  eachRuntime("gives up at its deadline when the runtime takes every call and answers none", async (runtime) => {
+  eachRuntime("times out when the runtime accepts every call and answers none", async (runtime) => {
     const node = await start({ runtime });
     await node.check(["pkill", "-STOP", "-x", "containerd"]);
 
@@ -238,7 +235,7 @@ describe("boot --after", () => {
 });
 
 describe("boot --repair", () => {
-  eachRuntime("makes a runtime start that refuses to because of two records of one name", async (runtime) => {
+  eachRuntime("makes a runtime start that fails because of two records of one name", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 3);
     const [twin] = pods;
@@ -301,11 +298,11 @@ async function filesOf(node: LabNode): Promise<readonly string[]> {
     .toSorted();
 }
 
-describe("boot beside files that are not root's alone", () => {
+describe("boot with files that users other than root may change", () => {
   test.each([
     ["the configuration", "chown 1001:127 /etc/containerd", "chown root: /etc/containerd"],
     ["the records", "chmod o+w /var/lib/containerd", "chmod go-w /var/lib/containerd"],
-  ])("starts no containerd over %s of somebody else's, and names the remedy", async (_what, spoil, remedy) => {
+  ])("starts no containerd with %s of another user, and names the remedy", async (_what, spoil, remedy) => {
     const node = await start();
     await runPod(node, { name: "ghost" });
     await node.powerCut();

@@ -14,8 +14,8 @@ const SHIM = "/var/claims/containerd-shim-runc-v2";
 const inEnvironment = (id: string) => `CNI_COMMAND=DEL CNI_CONTAINERID=${id} CNI_IFNAME=eth0 CNI_NETNS=/run/netns/x`;
 const asShim = (id: string) => `${SHIM} -namespace k8s.io -id ${id} -address /run/containerd/containerd.sock`;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("what a process says of itself", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("CNI's variables do not make a plugin: nothing is killed for them", async (runtime) => {
+describe.skipIf(NO_REAL_NODE !== undefined)("forged processes", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("a process with CNI's variables is not killed as a plugin", async (runtime) => {
     const node = await start({ runtime });
     const web = await runPod(node, { name: "web" });
     const stopped = await runPod(node, { name: "stopped" });
@@ -41,7 +41,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what a process says of itself", { t
     await expectAlive(node, { ready: [web, inPod], kept: [stopped] });
   });
 
-  eachRuntime("neither a shim's name nor a cgroup of its own making makes a ghost count as alive", async (runtime) => {
+  eachRuntime("neither a shim's name nor its own cgroup makes a ghost count as alive", async (runtime) => {
     const node = await start({ runtime });
     const ghosts = [];
     for (const name of ["env", "user", "pod", "cgroup"]) ghosts.push(await runPod(node, { name }));

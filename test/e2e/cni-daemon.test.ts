@@ -27,7 +27,7 @@ async function scanAsIs(node: LabNode): Promise<NodeReport> {
 }
 
 describe.skipIf(!HAS_MULTUS)(`the daemon of a network plugin${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("that hangs is the one finding, and no call that waits for it is ended", async (runtime) => {
+  eachRuntime("that hangs is the only finding, and no call that waits for it is ended", async (runtime) => {
     const node = await start({ runtime });
     await useThickMultus(node);
     const running = await runMultusPod(node, { name: "runs", containers: [{ name: "main" }] });

@@ -38,9 +38,9 @@ async function wedged(node: LabNode): Promise<readonly HungAdd[]> {
   return hung;
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)("a wedged CNI lock", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a blocked CNI lock", { timeout: HANG_GUARD_MS }, () => {
   // containerd 1.6.20 holds no lock while a plugin runs: with hung ADDs and a new configuration its Status answers.
-  test("is one finding that names the plugins, and healing makes Status answer (containerd 2.3)", async () => {
+  test("is one finding that names the plugins, and heal makes Status answer (containerd 2.3)", async () => {
     const node = await start({ runtime: "2.3" });
     const beside = await company(node);
     const hung = await wedged(node);

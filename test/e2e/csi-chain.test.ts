@@ -27,7 +27,7 @@ const IGNORED = { annotations: { "unghost.dev/ignore": "true" } };
 
 describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { timeout: HANG_GUARD_MS }, () => {
   test.each([
-    ["in kubelet's usual directory", undefined],
+    ["in kubelet's default directory", undefined],
     ["in the directory that --root-dir names", "/opt/kubelet-root"],
   ])("is one finding, healed in order, and only the right pods are restarted: %s", async (_, kubeletRoot) => {
     const node = await start();
@@ -77,7 +77,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("one ghost on a CSI node plugin", { 
     expect(isInApi(node, podAddress(sidecar))).toBe(true);
   });
 
-  test("the agent restarts the pods that crashed for want of it, once the socket is served again, also those that the API shows as running", async () => {
+  test("the agent restarts the pods that crashed because of it, once the socket is served, also those that the API shows as running", async () => {
     const node = await start();
     const driver = csiDriver();
     const { ghost, sidecar, others } = await brokenStorage(node, driver);

@@ -67,7 +67,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout
     ["SIGINT", "2. The power goes"],
     ["SIGTERM", "4. The runtime starts"],
     ["SIGHUP", "5. What unghost sees"],
-  ] as const)("%s at “%s” ends it clean", async (signal, scene) => {
+  ] as const)("%s at “%s” ends it and leaves nothing behind", async (signal, scene) => {
     const demo = startDemo();
     await until(`the demo got to ${scene}`, GUARD_MS, () => demo.printed().includes(scene) || undefined);
 
@@ -78,7 +78,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the demo on a real node", { timeout
     expect(await leftForGood(demo.pid)).toEqual([]);
   });
 
-  test("without an executable it says so, and leaves nothing behind", async () => {
+  test("reports a missing executable, and leaves nothing behind", async () => {
     const demo = startDemo({ UNGHOST_BIN: "/nowhere/unghost" });
     await demo.ended;
 
@@ -102,7 +102,7 @@ describe("the demo without root", () => {
     return dir.join(name);
   }
 
-  test("runs on the simulated node, says so, and leaves nothing behind", async () => {
+  test("runs on the simulated node, reports it, and leaves nothing behind", async () => {
     const TMPDIR = tempFor("tmp");
 
     const demo = startDemo({ TMPDIR }, uid);
@@ -117,7 +117,7 @@ describe("the demo without root", () => {
     expect(readdirSync(TMPDIR)).toEqual([]);
   });
 
-  test("is clean after Ctrl-C, too", async () => {
+  test("leaves nothing behind after Ctrl-C", async () => {
     const TMPDIR = tempFor("tmp");
     const demo = startDemo({ TMPDIR }, uid);
     await until("the demo has started", GUARD_MS, () => demo.printed().includes("A node at work") || undefined);

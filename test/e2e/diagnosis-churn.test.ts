@@ -8,7 +8,7 @@ const SCANS = 20;
 const WORKERS = 3;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan of a busy node", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("finds nothing wrong while pods come and go", async (runtime) => {
+  eachRuntime("is healthy while pods are created and deleted", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const done = new AbortController();

@@ -12,7 +12,7 @@ import { company, expectUntouched, kubeletKnows, named, runKubelet, scan, WITH_K
 const containers = [{ name: "main" }];
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("names what died with the machine, and what its disk lost", async (runtime) => {
+  eachRuntime("reports what died with the machine, and what its disk lost", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
     const bare = await runPod(node, { name: "bare" });
@@ -59,7 +59,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     for (const { sandboxId } of [dead, bare]) expect(since(later, sandboxId)).toBe(since(report, sandboxId));
   });
 
-  eachRuntime("waits for a live kubelet to recover what died, and says so", async (runtime) => {
+  eachRuntime("waits for a running kubelet to recover dead sandboxes, and reports it", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
     await node.powerCut();
@@ -77,7 +77,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     expectUntouched(late, beside);
   });
 
-  eachRuntime("names a creation that the runtime did not live to finish", async (runtime) => {
+  eachRuntime("reports a creation that the runtime did not complete before it died", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -89,7 +89,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names the attempt that a clock step makes kubelet ask for again", async (runtime) => {
+  eachRuntime("reports the attempt that kubelet requests again because of a clock step", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const first = await runPod(node, { name: "web", uid: "one", attempt: 0 });
@@ -104,7 +104,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan after a crash", { timeout: HAN
     expectUntouched(report, beside);
   });
 
-  eachRuntime("finds nothing wrong after an ordinary restart of the runtime", async (runtime) => {
+  eachRuntime("is healthy after an ordinary restart of the runtime", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const stopped = await runPod(node, { name: "stopped" });

@@ -9,7 +9,7 @@ import { runPod } from "../../lab/pods.ts";
 import { eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/real-node.ts";
 import { AT_ONCE, company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
 
-describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with leaks", { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("finds nothing on a healthy node", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
@@ -34,7 +34,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names cache files of sandboxes that are gone, each once", async (runtime) => {
+  eachRuntime("reports cache files of sandboxes that are gone, each once", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -49,7 +49,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names network namespaces without an owner, mounted or not", async (runtime) => {
+  eachRuntime("reports network namespaces without an owner, mounted or not", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -63,7 +63,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expect(named(young)).toEqual([]);
   });
 
-  eachRuntime("names a shim that the runtime has forgotten, and nothing it leaves behind as well", async (runtime) => {
+  eachRuntime("reports a shim without a record, and nothing else that it leaves", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -75,7 +75,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names a lease of a sandbox that is gone", async (runtime) => {
+  eachRuntime("reports a lease of a sandbox that is gone", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -86,7 +86,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names the record that doubles a name, not the pod that owns it", async (runtime) => {
+  eachRuntime("reports the record that duplicates a name, not the pod that owns it", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const pod = await runPod(node, { name: "web" });
@@ -98,7 +98,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node that leaks", { timeo
     expectUntouched(report, { ...beside, ready: [...beside.ready, pod] });
   });
 
-  eachRuntime("names a running container that no pod owns, where kubelet can be asked", async (runtime) => {
+  eachRuntime("reports a running container without a pod, when kubelet can be read", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     kubeletKnows(node, ...beside.ready, ...beside.kept);

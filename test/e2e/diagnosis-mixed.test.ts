@@ -15,10 +15,10 @@ import { AT_ONCE, expectUntouched, named, scan } from "./scanned-node.ts";
 const containers = [{ name: "main" }];
 
 describe.skipIf(NO_REAL_NODE !== undefined)(
-  "scan of a node with everything at once",
+  "scan of a node with many faults at once",
   { timeout: HANG_GUARD_MS },
   () => {
-    eachRuntime("names 15 ghosts of 8 classes, and none of 30 that run and 10 that are kept", async (runtime) => {
+    eachRuntime("reports 15 ghosts of 8 classes, and none of 30 running and 10 kept pods", async (runtime) => {
       const node = await start({ runtime });
       const dead = await runPods(node, 3, { name: "dead", containers });
       const emptied = await runPods(node, 2, { name: "emptied" });

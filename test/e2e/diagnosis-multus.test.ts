@@ -6,7 +6,7 @@ import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
 import { company, expectUntouched, kubeletKnows, named, scan, WITH_KUBELET } from "./scanned-node.ts";
 
 describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("names the cache that a power cut emptied", async (runtime) => {
+  eachRuntime("reports the cache that a power cut emptied", async (runtime) => {
     const node = await start({ runtime });
     const { emptied, dead, ready, kept } = await multusPowerCut(node);
 
@@ -17,7 +17,7 @@ describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { tim
     expectUntouched(report, { ready, kept });
   });
 
-  eachRuntime("names the cache that is gone while the pod is still known", async (runtime) => {
+  eachRuntime("reports a missing cache while the pod still exists", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     await useMultus(node);
@@ -37,7 +37,7 @@ describe.skipIf(!HAS_MULTUS)(`scan of a node with multus${WHY_NO_MULTUS}`, { tim
     expect(deadlock === undefined).toBe(runtime === "2.3");
   });
 
-  eachRuntime("names what the log says once nothing knows the pod any more", async (runtime) => {
+  eachRuntime("reports the class from the log once the pod is gone everywhere", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     kubeletKnows(node, ...beside.ready, ...beside.kept);

@@ -12,7 +12,7 @@ import { AT_ONCE, company, expectUntouched, named, scan } from "./scanned-node.t
 const SHORT_CALL = { timeoutMs: 1000 };
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken network", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("names the creation that holds a name, once it is older than the grace", async (runtime) => {
+  eachRuntime("reports the creation that holds a name, after the grace period", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -30,7 +30,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(old, beside);
   });
 
-  eachRuntime("names the removal that does not end, once it is older than the grace", async (runtime) => {
+  eachRuntime("reports a hung removal, after the grace period", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const pod = await runPod(node, { name: "web" });
@@ -43,7 +43,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(old, beside);
   });
 
-  eachRuntime("names the cached result that makes a stop fail", async (runtime) => {
+  eachRuntime("reports the cached result that makes a stop fail", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const pod = await runPod(node, { name: "web", containers: [{ name: "main" }] });
@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names a creation that failed and could not be undone", async (runtime) => {
+  eachRuntime("reports a failed creation that could not be rolled back", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -74,7 +74,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names the plugin that is missing, and not what it keeps from being created", async (runtime) => {
+  eachRuntime("reports the missing plugin, and not the pods that it blocks", async (runtime) => {
     const node = await start({ runtime, cni: chainedNetwork() });
     const beside = await company(node);
 
@@ -87,7 +87,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names the network that is missing, and not what it keeps from being created", async (runtime) => {
+  eachRuntime("reports the missing network, and not the pods that it blocks", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
 
@@ -99,7 +99,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a node with a broken networ
     expectUntouched(report, beside);
   });
 
-  eachRuntime("names from the runtime's log what nothing else shows", async (runtime) => {
+  eachRuntime("reports the class from the runtime's log when there is no other sign", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const down = await runPod(node, { name: "down" });

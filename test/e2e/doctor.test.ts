@@ -82,7 +82,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
       expect((await node.exec([UNGHOST, "history"])).stdout).toContain("10.88.200.7");
     });
 
-    test("each capability is needed: doctor names the one that was taken away, and what needs it is not done", async () => {
+    test("each capability is needed: doctor names the missing one, and what needs it is not done", async () => {
       const node = await start();
       for (const { name, neededFor } of CAPABILITIES) {
         const drop = `--bounding-set=-${name.toLowerCase()}`;
@@ -108,7 +108,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   },
 );
 
-test("doctor without rights: everything that cannot be read is named with what to do", {
+test("doctor without rights lists everything that cannot be read with the next step", {
   timeout: HANG_GUARD_MS,
 }, async () => {
   const node = await simulatedNode();

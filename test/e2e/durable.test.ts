@@ -26,7 +26,7 @@ const AGENT = ["agent", "--no-kube", "--listen", "", "--scan-every", "24h", "--l
 describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: HANG_GUARD_MS }, () => {
   const cuts = describe.skipIf(noDisk !== undefined);
   cuts(`in a power cut${noDisk === undefined ? "" : `: skipped, ${noDisk}`}`, () => {
-    eachRuntime("are torn without the keeper, and whole with the agent", async (runtime) => {
+    eachRuntime("are torn without the keeper, and complete with the agent", async (runtime) => {
       const node = await start({ runtime, disk: "ext4" });
       await cutWithPods(node, "without");
       expect(tornFiles(node)).not.toEqual([]);
@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
       },
     );
 
-    test("are whole with unghost keep", async () => {
+    test("are complete with unghost keep", async () => {
       const node = await start({ disk: "ext4" });
       await keeping(node, ["keep", "-v"]);
 
@@ -72,7 +72,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("files of CNI plugins", { timeout: H
     });
   });
 
-  test("are found again after the kernel's queue overflowed, beside links, FIFOs and directories that come again", async () => {
+  test("are found again after an overflow of the inotify queue, beside links, FIFOs and re-created directories", async () => {
     const node = await start();
     // In memory, where 20,000 syncs take no time: what counts is that none is missed.
     const keeper = await keeping(node, ["keep", "-v", "--cni-cache-dir", "/run/cni"]);

@@ -94,7 +94,7 @@ describe.each(BUILDS)("state of build %s", (build) => {
     expect((await historyOf(root)).entries.filter(({ undoable }) => undoable)).toEqual([]);
   });
 
-  test("an agent settles what that build left open, and keeps its budgets and its timeline", async () => {
+  test("an agent closes what that build left open, and keeps its budgets and its timeline", async () => {
     const node = await simulatedNode();
     const state = placeState(build, node.root);
 
@@ -151,7 +151,7 @@ describe("state of a newer version", () => {
     return place;
   }
 
-  test("history reports the lines that it cannot read, and reads all others", async () => {
+  test("history reports unreadable lines, and reads all others", async () => {
     const { root } = newerState();
 
     const { entries, problems } = await historyOf(root);

@@ -107,11 +107,11 @@ async function scan(root: string, flags: readonly string[] = ["--no-kube"]): Pro
   return { report: JSON.parse(out) as NodeReport, peakKb };
 }
 
-describe("an answer that never ends", { timeout: GUARD_MS * 4 }, () => {
+describe("an endless answer", { timeout: GUARD_MS * 4 }, () => {
   test.each<readonly [string, string, Answers]>([
     ["a stream of records", "containerd", { ListStream: (stream) => flood(stream, record) }],
     ["a list of sandboxes", "cri", { ListPodSandbox: (stream) => flood(stream, sandboxes) }],
-  ])("of the runtime is given up: %s", async (_, source, answers) => {
+  ])("of the runtime is aborted: %s", async (_, source, answers) => {
     const ordinary = await scan((await simulatedNode()).root);
 
     const { report, peakKb } = await scan(await nodeWith(answers));
@@ -121,7 +121,7 @@ describe("an answer that never ends", { timeout: GUARD_MS * 4 }, () => {
     expect(peakKb).toBeLessThan(ordinary.peakKb * MOST_TIMES_ORDINARY);
   });
 
-  test("of the API server is given up", async () => {
+  test("of the API server is aborted", async () => {
     const node = await simulatedNode();
     const ordinary = await scan(node.root);
     const server = createServer((_request, response) => {

@@ -30,7 +30,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   "in another pid namespace than the node's",
   { timeout: HANG_GUARD_MS },
   () => {
-    eachRuntime("no process is signalled, and scan and heal say why", async (runtime) => {
+    eachRuntime("no process is signalled, and scan and heal report why", async (runtime) => {
       const node = await start({ runtime });
       const hung = await hungAdd(node, { name: "web" });
       const where = ["--host-root", "/mnt", "--no-kube", "--min-age", "0s", "--inflight-grace", "0s", "-o", "json"];

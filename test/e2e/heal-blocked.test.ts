@@ -13,8 +13,8 @@ import { company } from "./scanned-node.ts";
 
 const NANOSECONDS = 1_000_000_000n;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("ends the hung ADD that holds a name, once it is older than the grace", async (runtime) => {
+describe.skipIf(NO_REAL_NODE !== undefined)("heal of blocked names", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("ends the hung ADD that holds a name, after the grace period", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const hung = await hungAdd(node, { name: "web" });
@@ -34,7 +34,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectAlive(node, beside);
   });
 
-  eachRuntime("ends the DEL that does not end, and then removes its sandbox", async (runtime) => {
+  eachRuntime("ends a hung DEL, and then removes its sandbox", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const pod = await runPod(node, { name: "web" });
@@ -50,7 +50,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectAlive(node, beside);
   });
 
-  test("removes what a failed creation left, as soon as its plugin works again (containerd 1.6)", async () => {
+  test("removes a failed creation as soon as its plugin works again (containerd 1.6)", async () => {
     const node = await start({ runtime: "1.6" });
     const beside = await company(node);
     const ref = podRef({ name: "web" });
@@ -70,7 +70,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectAlive(node, beside);
   });
 
-  eachRuntime("removes what a runtime that died had only started to create", async (runtime) => {
+  eachRuntime("removes a sandbox whose creation the runtime did not complete before it died", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const ref = podRef({ name: "web" });
@@ -83,7 +83,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectAlive(node, beside);
   });
 
-  eachRuntime("removes the attempts that a stepped clock puts in the way, oldest first", async (runtime) => {
+  eachRuntime("removes the attempts that block after a clock step, oldest first", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const uid = "stepped";
@@ -112,7 +112,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of names that are blocked", { 
     await expectGone(node, second, third);
   });
 
-  eachRuntime("leaves stepped attempts alone while the clock cannot be right", async (runtime) => {
+  eachRuntime("skips such attempts while the clock cannot be right", async (runtime) => {
     const node = await start({ runtime });
     const later = await runPod(node, { name: "web", uid: "one", attempt: 1 });
     const sooner = await runPod(node, { name: "web", uid: "one", attempt: 0 });

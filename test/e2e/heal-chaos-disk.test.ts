@@ -9,7 +9,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal without room for its journal",
     ["too small", "size=1m", "is full or nearly so"],
     ["read-only", "size=32m,ro", "read-only"],
     ["without inodes", "size=32m,nr_inodes=3", "no inode is left|ENOSPC|no space"],
-  ])("refuses before it touches anything: a file system that is %s", async (_name, options, words) => {
+  ])("refuses before any change: a file system that is %s", async (_name, options, words) => {
     const node = await start();
     const pod = await runPod(node, { name: "ghost" });
     await node.powerCut();

@@ -29,7 +29,7 @@ function orphans(node: LabNode, count: number): void {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal among hostile files", { timeout: HANG_GUARD_MS }, () => {
-  test("moves twenty thousand orphans in one run, and leaves files that only resemble one", async () => {
+  test("moves 20,000 orphaned files in one run, and leaves similar files", async () => {
     const node = await start();
     const beside = await company(node);
     const before = cniFiles(node).length;
@@ -55,7 +55,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal among hostile files", { timeou
     await expectAlive(node, beside);
   });
 
-  test.each(KINDS)("refuses to have a %s read by the runtime in place of a dead sandbox's cache", async (kind) => {
+  test.each(KINDS)("refuses a %s in place of a dead sandbox's cache before the runtime reads it", async (kind) => {
     const node = await start();
     const ghost = await runPod(node, { name: "ghost" });
     const other = await runPod(node, { name: "other" });

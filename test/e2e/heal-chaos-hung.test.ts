@@ -36,7 +36,7 @@ async function mend(node: LabNode, pods: readonly LabPod[]): Promise<void> {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal of sandboxes whose DEL hangs", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("takes the others away while five hang, and ends in order when it is interrupted", async (runtime) => {
+  eachRuntime("removes the others while five hang, and ends in order when it is interrupted", async (runtime) => {
     const node = await start({ runtime });
     const pods = await ghosts(node, 30, 5);
     const beside = await company(node);
@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of sandboxes whose DEL hangs",
     await gone(node, pods);
   });
 
-  test("takes the others away although more hang than may be under way at a time", async () => {
+  test("removes the others although more hang than the concurrency limit", async () => {
     const node = await start();
     const pods = await ghosts(node, 16, 6);
 

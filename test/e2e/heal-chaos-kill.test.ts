@@ -30,8 +30,8 @@ async function expectNothingLost(node: LabNode, pods: readonly LabPod[]): Promis
   expect(await openEntries(node)).toEqual([]);
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)("heal that is ended half way", { timeout: HANG_GUARD_MS }, () => {
-  test(`loses nothing to ${KILLS} kill -9, and the next heal finishes`, async () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("an interrupted heal", { timeout: HANG_GUARD_MS }, () => {
+  test(`loses nothing after ${KILLS} kill -9, and the next heal completes`, async () => {
     const random = seeded(Date.now());
     const node = await start();
     const pods = await corruptSandboxes(node, "ghost");
@@ -51,7 +51,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal that is ended half way", { tim
     await expectGone(node, ...pods);
   });
 
-  test("loses nothing to power cuts, and the next heal finishes", async () => {
+  test("loses nothing after power cuts, and the next heal completes", async () => {
     const random = seeded(Date.now());
     const node = await start();
     const pods = await corruptSandboxes(node, "ghost");

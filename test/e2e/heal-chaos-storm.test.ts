@@ -16,7 +16,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)(
   "heal while the network's daemon is down",
   { timeout: HANG_GUARD_MS },
   () => {
-    eachRuntime("stops feeding the plugin, names the daemon, and carries on with the rest", async (runtime) => {
+    eachRuntime("stops calling the plugin, names the daemon, and continues with the rest", async (runtime) => {
       const node = await start({ runtime });
       const pods = await runPods(node, GHOSTS, { name: "ghost" });
       const order = `echo "$CNI_CONTAINERID" >>${CALLS}\n${refusal(DAEMON_DOWN)}`;

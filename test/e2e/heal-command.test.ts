@@ -15,7 +15,7 @@ function flat(output: string): string {
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_GUARD_MS }, () => {
-  test("changes nothing without consent, and says how to give it", async () => {
+  test("changes nothing without consent, and prints how to give it", async () => {
     const node = await deadNode(3);
     const disk = () => treeOf(node.path("/var/lib/cni"));
     const before = [await listedIds(node), disk()];
@@ -40,7 +40,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect(treeOf(node.path("/var/lib/unghost"))).toEqual(new Map());
   });
 
-  test("asks once on a terminal, and shows what happens there", async () => {
+  test("asks once on a terminal, and shows the progress", async () => {
     const node = await deadNode(3);
 
     const no = await onTerminal(node, "n\n", ["heal", ...AT_ONCE]);
@@ -60,7 +60,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect(seen).not.toContain("unghost undo");
   });
 
-  test("heals only what is asked for, and leaves what is not", async () => {
+  test("heals only the requested classes", async () => {
     const node = await start();
     const lease = await leakedLease(node);
     const cache = await orphanedCache(node);
@@ -74,7 +74,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect(there()).toEqual([false, false]);
   });
 
-  test("touches only what is named, and refuses a name that names nothing", async () => {
+  test("touches only the named targets, and refuses an unknown one", async () => {
     const node = await deadNode(3);
     const names = async () =>
       (await node.cri.listPodSandbox(undefined, CALL)).map(({ metadata }) => metadata?.name).toSorted();
@@ -119,7 +119,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect([here.code, await names()]).toEqual([0, []]);
   });
 
-  test("reports by its exit code what it could not do", async () => {
+  test("reports failures by its exit code", async () => {
     const node = await start();
 
     expect((await unghostIn(node, ["heal", "--only", "no-such-class"])).code).toBe(64);
@@ -129,7 +129,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the heal command", { timeout: HANG_
     expect([blind.code, reportOf(blind).verdict]).toEqual([2, "unknown"]);
   });
 
-  test("lets two runs at once do the work together once", async () => {
+  test("two concurrent runs do the work once", async () => {
     const node = await start();
     const pods = await runPods(node, 12, { name: "dead" });
     await node.powerCut();

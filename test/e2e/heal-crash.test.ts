@@ -18,7 +18,7 @@ import {
 import { company } from "./scanned-node.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("removes all that died with it and saves the logs, and nothing else", async (runtime) => {
+  eachRuntime("removes everything that died with it and saves the logs, and nothing else", async (runtime) => {
     const node = await start({ runtime });
     const bare = await runPods(node, 40, { name: "bare" });
     const words = ["sh", "-c", 'echo "written by $0"; sleep 1000000000', "main"];
@@ -69,7 +69,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal after a power cut", { timeout:
     expect([undone.code, readFileSync(node.path(halfPath), "latin1")]).toEqual([0, half]);
   });
 
-  eachRuntime("sweeps finished pods, too, when asked for everything dead, and saves their logs", async (runtime) => {
+  eachRuntime("removes finished pods with --all-dead, and saves their logs", async (runtime) => {
     const node = await start({ runtime });
     const done = await finishedPod(node, { name: "finished" });
     const ignored = await finishedPod(node, { name: "ignored", annotations: { "unghost.dev/ignore": "true" } });

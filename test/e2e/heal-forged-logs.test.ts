@@ -14,7 +14,7 @@ const PATIENT = ["--min-age", "1h"] as const;
 const quoted = JSON.stringify;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("a log line about a sandbox", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("moves nothing where a pod chose its text, and counts where kubelet reports it", async (runtime) => {
+  eachRuntime("has no effect when a pod wrote it, and counts when kubelet reports it", async (runtime) => {
     const node = await start({ runtime });
     const victim = await runPod(node, { name: "victim", containers: [{ name: "main" }] });
     await node.powerCut();

@@ -11,8 +11,8 @@ const containers = [{ name: "main" }];
 const restarted = [{ name: "main", attempt: 1 }];
 const WITH_KUBELET = ["--min-age", "0s"] as const;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("takes the first rung that heals, and no further", async (runtime) => {
+describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a running kubelet", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("takes the first rung that heals, and no further one", async (runtime) => {
     const node = await start({ runtime });
     await useFlannel(node);
     const again = await runPod(node, { name: "again", uid: "again", containers });
@@ -57,7 +57,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
     await expectGone(node, bare, forgotten);
   });
 
-  eachRuntime("leaves it the records without an API server, and calls that healed", async (runtime) => {
+  eachRuntime("leaves the records to kubelet without an API server, and reports healed", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
     const done = await finishedPod(node, { name: "done" });
@@ -72,7 +72,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal beside a kubelet that is alive
     expect(cniFiles(node).join("\n")).not.toContain(dead.sandboxId);
   });
 
-  eachRuntime("leaves what a kubelet that has just started may be recovering", async (runtime) => {
+  eachRuntime("skips sandboxes that a recently started kubelet may be recovering", async (runtime) => {
     const node = await start({ runtime });
     const dead = await runPod(node, { name: "dead", containers });
     await node.powerCut();

@@ -16,7 +16,7 @@ import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE, start } from "../lab/re
 import { AT_ONCE, cniFiles, expectAlive, heal, healAll, isQuarantined, treeOf, unghostIn } from "./healed-node.ts";
 import { company } from "./scanned-node.ts";
 
-describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node with leaks", { timeout: HANG_GUARD_MS }, () => {
   eachRuntime("releases addresses, files, namespaces and leases without an owner", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
@@ -74,7 +74,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     await expectAlive(node, { ready: [pod], kept: [] });
   });
 
-  eachRuntime("ends a leaked shim only when asked for by name", async (runtime) => {
+  eachRuntime("ends a leaked shim only when requested by name", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     const leak = await leakedShim(node);
@@ -93,7 +93,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("heal of a node that leaks", { timeo
     await expectAlive(node, beside);
   });
 
-  eachRuntime("leaves manual findings alone and prints their steps", async (runtime) => {
+  eachRuntime("skips manual findings and prints their steps", async (runtime) => {
     const node = await start({ runtime, cni: chainedNetwork() });
     const pod = await runPod(node, { name: "web" });
     const duplicate = await duplicateRecord(node, pod);

@@ -20,7 +20,7 @@ async function linkLog(node: LabNode, pod: LabPod, linkTo = (log: string) => log
 }
 
 describe.skipIf(NO_REAL_NODE !== undefined)("heal of a pod whose log is a link", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("saves what root's link leads to, and removes nothing whose log it may not read", async (runtime) => {
+  eachRuntime("saves the target of root's link, and removes nothing whose log it may not read", async (runtime) => {
     const node = await start({ runtime });
     const containers = [{ name: "main" }];
     const linked = await runPod(node, { name: "linked", containers });

@@ -8,7 +8,7 @@ import { HAS_MULTUS, multusPowerCut, WHY_NO_MULTUS } from "./multus-node.ts";
 import { company, kubeletKnows, scan, WITH_KUBELET } from "./scanned-node.ts";
 
 describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("ends the deadlock of a delegate that refuses every DEL", async (runtime) => {
+  eachRuntime("resolves the deadlock of a delegate that fails every DEL", async (runtime) => {
     const node = await start({ runtime });
     const beside = await company(node);
     await useMultus(node);
@@ -24,7 +24,7 @@ describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { tim
     await expectAlive(node, beside);
   });
 
-  eachRuntime("gives back what delegates held when the cache was lost to a power cut", async (runtime) => {
+  eachRuntime("releases what delegates held when the cache was lost in a power cut", async (runtime) => {
     const node = await start({ runtime });
     const { emptied, dead, ready, kept } = await multusPowerCut(node);
 
@@ -36,7 +36,7 @@ describe.skipIf(!HAS_MULTUS)(`heal of a node with multus${WHY_NO_MULTUS}`, { tim
     await expectAlive(node, { ready, kept });
   });
 
-  eachRuntime("stops, and does not remove, what Kubernetes still knows", async (runtime) => {
+  eachRuntime("stops, and does not remove, a sandbox whose pod still exists", async (runtime) => {
     const node = await start({ runtime });
     await useMultus(node);
     const consumed = await consumedMultusCache(node, { name: "consumed", containers: [{ name: "main" }] });

@@ -39,11 +39,11 @@ function joinCgroupOf(id: string, below = ""): string {
   `;
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a forged environment", () => {
   test.each<readonly [string, number | undefined]>([
     ["of root", undefined],
     ["of an ordinary user", UNPRIVILEGED],
-  ])("a process %s that carries a plugin's environment is not found and not ended", async (_who, user) => {
+  ])("a process %s with a plugin's environment is neither found nor ended", async (_who, user) => {
     const node = await start();
     const dead = await finishedPod(node, { name: "done" });
     const pids = [
@@ -57,7 +57,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () =>
     expect(pids.filter((pid) => !existsSync(node.livePath(`/proc/${pid}`)))).toEqual([]);
   });
 
-  test("nor is one in the cgroup of a Ready pod, whose id it carries", async () => {
+  test("a process in the cgroup of a Ready pod, with its id, is neither found nor ended", async () => {
     const node = await start();
     const pod = await runPod(node, { name: "busy" });
     const pid = await pretendPlugin(node, pod.sandboxId, joinCgroupOf(pod.sandboxId));
@@ -94,11 +94,11 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an environment is not proof", () =>
   });
 });
 
-describe.skipIf(NO_REAL_NODE !== undefined)("a name is not proof", () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a forged name", () => {
   test.each<readonly [string, number | undefined, string]>([
     ["of an ordinary user", UNPRIVILEGED, "/run/containerd/containerd.sock"],
     ["that names another containerd", undefined, "/run/other/containerd.sock"],
-  ])("a process %s that calls itself the shim of a ghost does not keep it alive", async (_what, user, address) => {
+  ])("a process %s named like the shim of a ghost does not keep it alive", async (_what, user, address) => {
     const node = await start();
     const pod = await runPod(node, { name: "ghost", containers: [{ name: "main" }] });
     await node.powerCut();
@@ -114,7 +114,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a name is not proof", () => {
     expect(named(await scan(node, AT_ONCE))).toEqual([expect.stringContaining(pod.sandboxId)]);
   });
 
-  test("a group that a pod makes below its own, named after a ghost, does not keep it alive", async () => {
+  test("a cgroup below a pod's own, named after a ghost, does not keep it alive", async () => {
     const node = await start();
     const ghost = await runPod(node, { name: "ghost", containers: [{ name: "main" }] });
     await node.powerCut();

@@ -30,8 +30,8 @@ async function nodeWithoutApi(): Promise<LabNode> {
   return node;
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet", () => {
-  test("of an ordinary user is sent nothing, whatever token its kubeconfig names", async () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a process named kubelet", () => {
+  test("of an ordinary user gets no token, whatever its kubeconfig names", async () => {
     const node = await nodeWithoutApi();
     const tokenFile = await writeSecret(node, SECRET);
     await node.check(["tee", "/tmp/evil.conf"], { stdin: kubeconfigWithToken(tokenFile), user: UNPRIVILEGED });
@@ -46,7 +46,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
     expect(kubelet.sent()).toEqual([]);
   });
 
-  test("of an ordinary user is not sent the agent's own token when the API is down", async () => {
+  test("of an ordinary user does not get the agent's own token when the API is down", async () => {
     const node = await nodeWithoutApi();
     const identity = selfSigned("evil");
     await writeSecret(node, `${SERVICE_ACCOUNT}/token`);
@@ -59,7 +59,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
     expect(problemsOf(report)).toEqual([expect.stringMatching(/^kubernetes: .*cannot be reached/)]);
   });
 
-  test("is sent a token when it is root's and its certificate is the one on the node's disk", async () => {
+  test("gets a token when it runs as root and has the certificate on the node's disk", async () => {
     const node = await nodeWithoutApi();
     const identity = selfSigned("n1");
     const tokenFile = await writeSecret(node, SECRET);
@@ -76,26 +76,23 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
   test.each<readonly [string, (node: LabNode) => Promise<unknown>]>([
     ["another one", (node) => node.writeFile("/var/lib/kubelet/pki/kubelet.crt", selfSigned("n1").cert)],
     ["none", () => Promise.resolve()],
-  ])(
-    "is sent no token over a certificate that cannot be verified: on the node's disk is %s",
-    async (_what, prepare) => {
-      const node = await nodeWithoutApi();
-      await prepare(node);
-      const tokenFile = await writeSecret(node, SECRET);
-      await node.writeFile("/etc/kubernetes/kubelet.conf", kubeconfigWithToken(tokenFile));
-      const kubeconfig = "/etc/kubernetes/kubelet.conf";
-      const kubelet = await runKubeletStandIn(node, { user: 0, kubeconfig, identity: selfSigned("n1") });
+  ])("gets no token when its certificate cannot be verified: on the node's disk is %s", async (_what, prepare) => {
+    const node = await nodeWithoutApi();
+    await prepare(node);
+    const tokenFile = await writeSecret(node, SECRET);
+    await node.writeFile("/etc/kubernetes/kubelet.conf", kubeconfigWithToken(tokenFile));
+    const kubeconfig = "/etc/kubernetes/kubelet.conf";
+    const kubelet = await runKubeletStandIn(node, { user: 0, kubeconfig, identity: selfSigned("n1") });
 
-      const report = await scanned(node);
+    const report = await scanned(node);
 
-      expect(kubelet.sent()).toEqual(["/pods None"]);
-      expect(problemsOf(report).join()).toMatch(
-        /was not sent the token .* certificate could not be verified .*kubelet\.crt/,
-      );
-    },
-  );
+    expect(kubelet.sent()).toEqual(["/pods None"]);
+    expect(problemsOf(report).join()).toMatch(
+      /was not sent the token .* certificate could not be verified .*kubelet\.crt/,
+    );
+  });
 
-  test("does not choose among two runtimes, and heal runs nothing of its", async () => {
+  test("does not decide between two runtimes, and heal runs none of its plugins", async () => {
     const node = await start();
     await leakedLease(node);
     await runSimulatedRuntime(node, { user: 0, socket: "/run/crio/crio.sock", cniBinDir: "/opt/cni/bin" });
@@ -126,10 +123,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a process that calls itself kubelet
   });
 });
 
-describe.skipIf(NO_REAL_NODE !== undefined)("what is not root's alone", () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("files that users other than root may change", () => {
   const EVIL = "unix:///tmp/evil/evil.sock";
 
-  test("refuses a runtime socket, however it is named", async () => {
+  test("a runtime socket is refused, however it is named", async () => {
     const node = await start();
     await runSimulatedRuntime(node, { user: UNPRIVILEGED, socket: "/tmp/evil/evil.sock", cniBinDir: "/opt/cni/bin" });
 
@@ -148,14 +145,10 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what is not root's alone", () => {
   });
 
   test.each([
-    ["the directory belongs to somebody else", "chown 1001:127 /opt/cni/bin", "chown root: /opt/cni/bin"],
+    ["the directory belongs to another user", "chown 1001:127 /opt/cni/bin", "chown root: /opt/cni/bin"],
     ["the directory can be written by a group", "chmod g+w /opt/cni", "chmod go-w /opt/cni"],
-    [
-      "a plugin belongs to somebody else",
-      "chown -h 1001:127 /opt/cni/bin/bridge",
-      "chown -h root: /opt/cni/bin/bridge",
-    ],
-  ])("no CNI plugin is run where %s, and the remedy is named", async (_what, spoil, remedy) => {
+    ["a plugin belongs to another user", "chown -h 1001:127 /opt/cni/bin/bridge", "chown -h root: /opt/cni/bin/bridge"],
+  ])("no CNI plugin is run when %s, and the remedy is printed", async (_what, spoil, remedy) => {
     const node = await start();
     const lease = await leakedLease(node);
     await node.check(["sh", "-c", spoil]);
@@ -170,7 +163,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what is not root's alone", () => {
     expect(existsSync(node.path(lease.path ?? ""))).toBe(false);
   });
 
-  test("a CNI configuration of somebody else's is not read", async () => {
+  test("a CNI configuration of another user is not read", async () => {
     const node = await start();
     await node.check(["chown", "1001:127", "/etc/cni/net.d"]);
 

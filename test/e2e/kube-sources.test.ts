@@ -31,151 +31,143 @@ interface Twenty {
   readonly blocked: readonly LabPod[];
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)(
-  "what Kubernetes says of dead sandboxes",
-  { timeout: HANG_GUARD_MS },
-  () => {
-    eachRuntime("of twenty, exactly the twelve that are proven stuck are healed", async (runtime) => {
-      const node = await start({ runtime });
-      const twenty = await twentyDead(node);
-      expect(await listedIds(node)).toHaveLength(20);
+describe.skipIf(NO_REAL_NODE !== undefined)("dead sandboxes and the Kubernetes API", { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("heals exactly the twelve of twenty that are proven stuck", async (runtime) => {
+    const node = await start({ runtime });
+    const twenty = await twentyDead(node);
+    expect(await listedIds(node)).toHaveLength(20);
 
-      const { code, report } = await heal(node, WITH_API);
+    const { code, report } = await heal(node, WITH_API);
 
-      const stuck = [...twenty.recreated, ...twenty.gone, ...twenty.blocked];
-      expect([code, report.kubernetes, report.remaining]).toEqual([0, { source: "api" }, []]);
-      expect(report.actions?.map(({ finding, outcome }) => [finding.split("/")[1], outcome]).toSorted()).toEqual(
-        stuck.map(({ sandboxId }) => [sandboxId, "healed"]).toSorted(),
+    const stuck = [...twenty.recreated, ...twenty.gone, ...twenty.blocked];
+    expect([code, report.kubernetes, report.remaining]).toEqual([0, { source: "api" }, []]);
+    expect(report.actions?.map(({ finding, outcome }) => [finding.split("/")[1], outcome]).toSorted()).toEqual(
+      stuck.map(({ sandboxId }) => [sandboxId, "healed"]).toSorted(),
+    );
+    await expectAlive(node, { ready: [], kept: [...twenty.finished, ...twenty.static] });
+    const left = cniFiles(node).join("\n");
+    for (const { sandboxId } of twenty.blocked) expect(left).not.toContain(sandboxId);
+    const second = await heal(node, WITH_API);
+    expect([second.code, second.report.actions]).toEqual([0, []]);
+    await expectGone(node, ...twenty.recreated, ...twenty.gone);
+  });
+
+  test("an unavailable API limits the actions, and never costs a finished or static pod", async () => {
+    const node = await start();
+    const twenty = await twentyDead(node);
+    const kept = { ready: [], kept: [...twenty.finished, ...twenty.static] };
+    const restartAs = async (identity: StubIdentity): Promise<void> => {
+      await setApiMood(node, "well");
+      if (identity === "expired") await stopStubApi(node);
+      await startStubApi(node, identity);
+    };
+    const troubles: readonly (readonly [string, () => Promise<void>, RegExp])[] = [
+      ["answers 500", () => setApiMood(node, "500"), /answered 500/],
+      ["refuses the token", () => setApiMood(node, "401"), /answered 401/],
+      ["hangs", () => setApiMood(node, "hang"), /did not answer in time/],
+      ["asks for patience without end", () => setApiMood(node, "429"), /answered 429/],
+      ["breaks off", () => setApiMood(node, "cut"), /broke off|cannot be reached/],
+      ["is not there", () => stopStubApi(node), /cannot be reached/],
+      ["has a certificate of the future, or this clock is behind", () => restartAs("not-yet-valid"), /not yet valid/i],
+      ["has a certificate of the past", () => restartAs("expired"), /expired/i],
+    ];
+    for (const [, begin, error] of troubles) {
+      await begin();
+      const scanned = reportOf(
+        await unghostIn(node, ["scan", "--timeout", "3s", "-o", "json", "--kubeconfig", STUB_KUBECONFIG]),
       );
-      await expectAlive(node, { ready: [], kept: [...twenty.finished, ...twenty.static] });
-      const left = cniFiles(node).join("\n");
-      for (const { sandboxId } of twenty.blocked) expect(left).not.toContain(sandboxId);
-      const second = await heal(node, WITH_API);
-      expect([second.code, second.report.actions]).toEqual([0, []]);
-      await expectGone(node, ...twenty.recreated, ...twenty.gone);
-    });
+      expect(scanned.kubernetes).toEqual({ source: "none", error: expect.stringMatching(error) });
+      const planned = reportOf(
+        await unghostIn(node, ["heal", "--dry-run", "--timeout", "3s", "-o", "json", ...WITH_API]),
+      );
+      const meant = planned.actions?.map(({ finding }) => finding.split("/")[1]);
+      for (const { sandboxId } of kept.kept) expect(meant).not.toContain(sandboxId);
+    }
+    kubeletKnows(node, ...twenty.finished, ...twenty.blocked);
+    const { report } = await heal(node, WITH_API);
 
-    test("an API that cannot be asked narrows what is done, and never costs a finished or static pod", async () => {
-      const node = await start();
-      const twenty = await twentyDead(node);
-      const kept = { ready: [], kept: [...twenty.finished, ...twenty.static] };
-      const restartAs = async (identity: StubIdentity): Promise<void> => {
-        await setApiMood(node, "well");
-        if (identity === "expired") await stopStubApi(node);
-        await startStubApi(node, identity);
-      };
-      const troubles: readonly (readonly [string, () => Promise<void>, RegExp])[] = [
-        ["answers 500", () => setApiMood(node, "500"), /answered 500/],
-        ["refuses the token", () => setApiMood(node, "401"), /answered 401/],
-        ["hangs", () => setApiMood(node, "hang"), /did not answer in time/],
-        ["asks for patience without end", () => setApiMood(node, "429"), /answered 429/],
-        ["breaks off", () => setApiMood(node, "cut"), /broke off|cannot be reached/],
-        ["is not there", () => stopStubApi(node), /cannot be reached/],
-        [
-          "has a certificate of the future, or this clock is behind",
-          () => restartAs("not-yet-valid"),
-          /not yet valid/i,
-        ],
-        ["has a certificate of the past", () => restartAs("expired"), /expired/i],
-      ];
-      for (const [, begin, error] of troubles) {
-        await begin();
-        const scanned = reportOf(
-          await unghostIn(node, ["scan", "--timeout", "3s", "-o", "json", "--kubeconfig", STUB_KUBECONFIG]),
-        );
-        expect(scanned.kubernetes).toEqual({ source: "none", error: expect.stringMatching(error) });
-        const planned = reportOf(
-          await unghostIn(node, ["heal", "--dry-run", "--timeout", "3s", "-o", "json", ...WITH_API]),
-        );
-        const meant = planned.actions?.map(({ finding }) => finding.split("/")[1]);
-        for (const { sandboxId } of kept.kept) expect(meant).not.toContain(sandboxId);
-      }
-      kubeletKnows(node, ...twenty.finished, ...twenty.blocked);
-      const { report } = await heal(node, WITH_API);
+    expect(report.kubernetes.source).toBe("kubelet");
+    await expectAlive(node, kept);
+    const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
+    for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
+    // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
+    const lost = [...twenty.recreated, ...twenty.gone].filter((_, index) => index % 2 === 1);
+    expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
+  });
 
-      expect(report.kubernetes.source).toBe("kubelet");
-      await expectAlive(node, kept);
-      const touched = report.actions?.map(({ finding }) => finding.split("/")[1]) ?? [];
-      for (const { sandboxId } of kept.kept) expect(touched).not.toContain(sandboxId);
-      // Kubelet's directories prove a pod gone that died with the node, and not one that ended in order.
-      const lost = [...twenty.recreated, ...twenty.gone].filter((_, index) => index % 2 === 1);
-      expect(touched.toSorted()).toEqual([...lost, ...twenty.blocked].map(({ sandboxId }) => sandboxId).toSorted());
-    });
+  test("a hanging API does not delay the runtime, and is reported", async () => {
+    const node = await start();
+    await startStubApi(node);
+    await setApiMood(node, "hang");
+    const leaked = await leakedLease(node);
+    const flags = ["--timeout", "2s", ...WITH_API];
 
-    test("an API that hangs takes no time from the runtime, and its silence is reported", async () => {
-      const node = await start();
-      await startStubApi(node);
-      await setApiMood(node, "hang");
-      const leaked = await leakedLease(node);
-      const flags = ["--timeout", "2s", ...WITH_API];
+    const scanned = reportOf(await unghostIn(node, ["scan", "-o", "json", ...flags]));
+    const planned = await unghostIn(node, ["heal", "--dry-run", ...flags]);
+    const healed = await unghostIn(node, ["heal", "--yes", ...flags]);
 
-      const scanned = reportOf(await unghostIn(node, ["scan", "-o", "json", ...flags]));
-      const planned = await unghostIn(node, ["heal", "--dry-run", ...flags]);
-      const healed = await unghostIn(node, ["heal", "--yes", ...flags]);
+    expect(scanned.problems.map(({ source }) => source)).toEqual(["kubernetes"]);
+    expect(scanned.findings.map(({ subject }) => subject.path)).toEqual([leaked.path]);
+    for (const { stdout } of [planned, healed]) expect(stdout).toMatch(/kubernetes: .*did not answer in\s+time/);
+    expect(cniFiles(node).join("\n")).not.toContain(leaked.sandboxId);
+  });
 
-      expect(scanned.problems.map(({ source }) => source)).toEqual(["kubernetes"]);
-      expect(scanned.findings.map(({ subject }) => subject.path)).toEqual([leaked.path]);
-      for (const { stdout } of [planned, healed]) expect(stdout).toMatch(/kubernetes: .*did not answer in\s+time/);
-      expect(cniFiles(node).join("\n")).not.toContain(leaked.sandboxId);
-    });
+  test("a scan sends only necessary requests", async () => {
+    const node = await start();
+    await startStubApi(node);
+    const pod = await runPod(node, { name: "busy", containers });
+    await apiKnows(node, pod.ref);
+    await askedOfApi(node);
+    const scan = ["scan", "-o", "json", "--timeout", "30s", ...WITH_API];
 
-    test("a scan asks for no more than it needs", async () => {
-      const node = await start();
-      await startStubApi(node);
-      const pod = await runPod(node, { name: "busy", containers });
-      await apiKnows(node, pod.ref);
-      await askedOfApi(node);
-      const scan = ["scan", "-o", "json", "--timeout", "30s", ...WITH_API];
+    expect(reportOf(await unghostIn(node, scan)).verdict).toBe("healthy");
+    expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["nodes", "pods", "volumeattachments"]);
 
-      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("healthy");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual(["nodes", "pods", "volumeattachments"]);
+    await finishedPod(node, { name: "deleted" });
+    expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
+    expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
+      "namespaces",
+      "nodes",
+      "pods",
+      "volumeattachments",
+    ]);
 
-      await finishedPod(node, { name: "deleted" });
-      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
-        "namespaces",
-        "nodes",
-        "pods",
-        "volumeattachments",
-      ]);
+    await apiKnows(node, podRef({ name: "waits" }), { status: { phase: "Pending" } });
+    expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
+    expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
+      "events",
+      "namespaces",
+      "nodes",
+      "pods",
+      "volumeattachments",
+    ]);
+  });
 
-      await apiKnows(node, podRef({ name: "waits" }), { status: { phase: "Pending" } });
-      expect(reportOf(await unghostIn(node, scan)).verdict).toBe("ghosts");
-      expect((await askedOfApi(node)).map(resource).toSorted()).toEqual([
-        "events",
-        "namespaces",
-        "nodes",
-        "pods",
-        "volumeattachments",
-      ]);
-    });
+  test("a crowded cluster costs no more requests than a small one, and little memory", async () => {
+    const node = await start();
+    await startStubApi(node);
+    await crowd(node);
+    await finishedPod(node, { name: "deleted" });
+    await askedOfApi(node);
+    const command = [UNGHOST, "scan", "-o", "json", "--timeout", "60s", ...WITH_API];
 
-    test("a crowded cluster costs no more requests than a small one, and little memory", async () => {
-      const node = await start();
-      await startStubApi(node);
-      await crowd(node);
-      await finishedPod(node, { name: "deleted" });
-      await askedOfApi(node);
-      const command = [UNGHOST, "scan", "-o", "json", "--timeout", "60s", ...WITH_API];
+    const inside = join(import.meta.dirname, "../../bench/inside.ts");
+    const measured = await node.check([process.execPath, inside, "1", JSON.stringify({ scan: command })]);
 
-      const inside = join(import.meta.dirname, "../../bench/inside.ts");
-      const measured = await node.check([process.execPath, inside, "1", JSON.stringify({ scan: command })]);
-
-      const { scan }: { readonly scan: { readonly peakMb: number } } = JSON.parse(measured);
-      expect(scan.peakMb).toBeGreaterThan(10);
-      expect(scan.peakMb).toBeLessThan(100);
-      // Twice, for it was run once to warm up.
-      const asked = Map.groupBy((await askedOfApi(node)).map(resource), (one) => one);
-      expect([...asked].map(([name, requests]) => [name, requests.length]).toSorted()).toEqual([
-        ["events", 2],
-        ["namespaces", 2],
-        ["nodes", 2],
-        ["pods", 2],
-        ["volumeattachments", 2],
-      ]);
-    });
-  },
-);
+    const { scan }: { readonly scan: { readonly peakMb: number } } = JSON.parse(measured);
+    expect(scan.peakMb).toBeGreaterThan(10);
+    expect(scan.peakMb).toBeLessThan(100);
+    // Twice, for it was run once to warm up.
+    const asked = Map.groupBy((await askedOfApi(node)).map(resource), (one) => one);
+    expect([...asked].map(([name, requests]) => [name, requests.length]).toSorted()).toEqual([
+      ["events", 2],
+      ["namespaces", 2],
+      ["nodes", 2],
+      ["pods", 2],
+      ["volumeattachments", 2],
+    ]);
+  });
+});
 
 /** As kubelet complains of a pod that cannot be made. */
 function resource(request: string): string {

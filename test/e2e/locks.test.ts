@@ -14,7 +14,7 @@ import { reportOf, simulatedNode, UNGHOST, unghost } from "./unghost.ts";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const QUIET = ["--no-kube", "--listen", ""] as const;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("run lock", { timeout: HANG_GUARD_MS }, () => {
   test("is free at once when its holder vanishes with its pid namespace", async () => {
     const node = await start();
     await leaseWithStuckPlugin(node, "ignores SIGTERM", "10.88.200.1");
@@ -53,7 +53,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the lock of a run", { timeout: HANG
 });
 
 describe("a second agent on the node", { timeout: HANG_GUARD_MS }, () => {
-  test("refuses with exit code 3 and names the first, whatever its state directory; a killed one blocks nothing", async () => {
+  test("refuses with exit code 3 and names the first, with any state directory; a killed one blocks nothing", async () => {
     const node = await simulatedNode();
     // The agent's engine has no foreign functions: a child takes the lock for it, and needs no flock(1) for that.
     const first = startAgent([...QUIET, ...node.where], { PATH: "/nowhere" });

@@ -23,8 +23,8 @@ async function daemonFinding(node: LabNode): Promise<NodeReport["findings"][numb
   );
 }
 
-describe.skipIf(!HAS_MULTUS)(`a multus daemon that does no work${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("is one finding with its pid and the pods that wait, stopped or gone", async (runtime) => {
+describe.skipIf(!HAS_MULTUS)(`a hung multus daemon${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
+  eachRuntime("is one finding with its pid and the waiting pods, stopped or gone", async (runtime) => {
     const node = await start({ runtime });
     await useThickMultus(node);
     await runMultusPod(node, { name: "runs" });

@@ -12,7 +12,7 @@ import { AT_ONCE, expectAlive, expectGone, heal } from "./healed-node.ts";
 import { HAS_MULTUS, WHY_NO_MULTUS } from "./multus-node.ts";
 
 describe.skipIf(!HAS_MULTUS)(`below the daemon of thick multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("a delegate whose DEL hangs is ended, although the runtime has not started it", async (runtime) => {
+  eachRuntime("a delegate whose DEL hangs is ended, although the runtime did not start it", async (runtime) => {
     const node = await start({ runtime });
     await useThickMultus(node);
     const running = await runMultusPod(node, { name: "runs" });

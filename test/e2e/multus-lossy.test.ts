@@ -12,7 +12,7 @@ import {
 const PODS = 6;
 
 describe.skipIf(!HAS_MULTUS)(`multus that strips delegates${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("heal brings all pods back after a power cut beside a live kubelet", async (runtime) => {
+  eachRuntime("heal restores all pods after a power cut beside a running kubelet", async (runtime) => {
     const node = await start({ runtime });
     const pods = await powerCutUnderThinMultus(node, PODS);
 

@@ -14,7 +14,7 @@ const PODS = 6;
 const NOW = ["--no-kube", "--min-age", "0s", "--inflight-grace", "0s"];
 
 describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("heal removes what a containerd killed in mid-ADD left half-made", async (runtime) => {
+  eachRuntime("heal removes incomplete sandboxes of a containerd killed during ADD", async (runtime) => {
     const node = await start({ runtime });
     await useThickMultus(node);
     const running = await runMultusPod(node, { name: "runs", containers: [{ name: "main" }] });
@@ -31,7 +31,7 @@ describe.skipIf(!HAS_MULTUS)(`a node with thick multus${WHY_NO_MULTUS}`, { timeo
     await expectAlive(node, { ready: [running], kept: [] });
   });
 
-  eachRuntime("heal calls the DEL that never reached a delegate before it moves the record of it", async (runtime) => {
+  eachRuntime("heal calls the DEL that never reached a delegate before it moves its record", async (runtime) => {
     const node = await start({ runtime });
     await useThickMultus(node);
     const pod = await runMultusPod(node, { name: "pod" });

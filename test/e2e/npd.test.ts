@@ -65,7 +65,7 @@ function onlyRule(): Rule {
   return rule;
 }
 
-test("the configuration is one that node-problem-detector takes", () => {
+test("node-problem-detector accepts the configuration", () => {
   const { pluginConfig, conditions } = CONFIG;
   const rule = onlyRule();
 
@@ -77,7 +77,7 @@ test("the configuration is one that node-problem-detector takes", () => {
   expect([rule.type, rule.condition, basename(rule.path)]).toEqual(["permanent", "GhostSandboxes", "unghost"]);
 });
 
-test("one line is for a runtime that is up: with --offline it is wrong usage", async () => {
+test("--one-line needs a running runtime: with --offline it is a usage error", async () => {
   const { code, stdout, stderr } = await unghost(["scan", "--one-line", "--offline"]);
 
   expect([code, stdout]).toEqual([64, ""]);

@@ -25,7 +25,7 @@ const ROOT = "/var/lib/containerd";
 const FILE = `${ROOT}/io.containerd.metadata.v1.bolt/meta.db`;
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("reads offline what containerd reported before it was stopped", async (runtime) => {
+  eachRuntime("contains offline what containerd reported before it was stopped", async (runtime) => {
     const node = await start({ runtime });
     await company(node);
     const reported = await everythingReported(node);
@@ -39,7 +39,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect(containerNames(file)).toEqual(["job_done_default_done_0", "main_busy_default_busy_0"]);
   });
 
-  eachRuntime("reads the same while containerd runs, and after a power cut", async (runtime) => {
+  eachRuntime("is the same while containerd runs, and after a power cut", async (runtime) => {
     const node = await start({ runtime });
     await company(node);
     const reported = await everythingReported(node);
@@ -53,7 +53,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect([after.mtimeMs, after.size]).toEqual([before.mtimeMs, before.size]);
   });
 
-  eachRuntime("is read in one piece while pods come and go", async (runtime) => {
+  eachRuntime("is read consistently while pods are created and deleted", async (runtime) => {
     const node = await start({ runtime });
     await runPods(node, 4, { name: "first" });
     let isBusy = true;
@@ -74,7 +74,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect(kinds).toContain("read");
   });
 
-  eachRuntime("with 500 sandboxes is read whole", async (runtime) => {
+  eachRuntime("with 500 sandboxes is read completely", async (runtime) => {
     const node = await start({ runtime });
     await manyRecords(node, 500);
     const reported = await everythingReported(node);
@@ -87,32 +87,35 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect(named(await facts(node))).toEqual([`dead-after-crash/${node.path(FILE)}`]);
   });
 
-  eachRuntime("shows the duplicate name that containerd dies of, and which record lives", async (runtime) => {
-    const node = await start({ runtime });
-    const pod = await runPod(node, { name: "web" });
-    const duplicate = await duplicateRecord(node, pod);
+  eachRuntime(
+    "shows the duplicate name that prevents containerd's start, and which record is alive",
+    async (runtime) => {
+      const node = await start({ runtime });
+      const pod = await runPod(node, { name: "web" });
+      const duplicate = await duplicateRecord(node, pod);
 
-    await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
-    const alive = diagnoseOffline(await facts(node));
-    await node.powerCut();
-    const dead = diagnoseOffline(await facts(node));
+      await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
+      const alive = diagnoseOffline(await facts(node));
+      await node.powerCut();
+      const dead = diagnoseOffline(await facts(node));
 
-    expect(alive).toMatchObject([
-      {
-        id: `recover-duplicate-sandbox-name/${pod.reservedName}`,
-        severity: "critical",
-        summary: expect.stringContaining("one of them lives and must stay"),
-      },
-    ]);
-    const evidence = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
-    // Seen from outside the node's pid namespace its shim is another machine's; the cgroup shows the process all the same.
-    expect(evidence.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/runs in its cgroup/);
-    expect(evidence.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
-    expect(dead.map(({ class: name }) => name)).toEqual(["recover-duplicate-sandbox-name", "dead-after-crash"]);
-    expect(dead[0]?.summary).toContain("nothing of any of them lives");
-  });
+      expect(alive).toMatchObject([
+        {
+          id: `recover-duplicate-sandbox-name/${pod.reservedName}`,
+          severity: "critical",
+          summary: expect.stringContaining("one of them lives and must stay"),
+        },
+      ]);
+      const evidence = alive[0]?.evidence.map(({ fact }) => fact) ?? [];
+      // Seen from outside the node's pid namespace its shim is another machine's; the cgroup shows the process all the same.
+      expect(evidence.find((fact) => fact.startsWith(pod.sandboxId))).toMatch(/runs in its cgroup/);
+      expect(evidence.find((fact) => fact.startsWith(duplicate.sandboxId ?? "none"))).toMatch(/no shim and no process/);
+      expect(dead.map(({ class: name }) => name)).toEqual(["recover-duplicate-sandbox-name", "dead-after-crash"]);
+      expect(dead[0]?.summary).toContain("nothing of any of them lives");
+    },
+  );
 
-  eachRuntime("shows what comes back after a power cut, without those that finished in order", async (runtime) => {
+  eachRuntime("shows what comes back after a power cut, without orderly finished pods", async (runtime) => {
     const node = await start({ runtime });
     const { ready } = await company(node);
     expect(diagnoseOffline(await facts(node))).toEqual([]);
@@ -128,7 +131,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     expect(listed).toEqual(expect.arrayContaining([...ready]));
   });
 
-  eachRuntime("shows the duplicate container name that containerd dies of", async (runtime) => {
+  eachRuntime("shows the duplicate container name that prevents containerd's start", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web", uid: "web", containers: [{ name: "main" }] });
     const [original = ""] = pod.containerIds;
@@ -149,24 +152,27 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve container name/);
   });
 
-  test.skipIf(!containerd2.available)("of 2.3 may hold a namesake or half a sandbox in its sandbox store", async () => {
-    const node = await start({ runtime: "2.3" });
-    await interruptedRun(node, { name: "web", uid: "one" });
-    const pod = await runPod(node, { name: "web", uid: "one" });
-    const half = "f".repeat(64);
-    await storeWithoutMetadata(node, half);
-    await node.stopRuntime();
+  test.skipIf(!containerd2.available)(
+    "of 2.3 may contain a duplicate name or an incomplete sandbox in its sandbox store",
+    async () => {
+      const node = await start({ runtime: "2.3" });
+      await interruptedRun(node, { name: "web", uid: "one" });
+      const pod = await runPod(node, { name: "web", uid: "one" });
+      const half = "f".repeat(64);
+      await storeWithoutMetadata(node, half);
+      await node.stopRuntime();
 
-    const file = read(node);
-    expect(file.sandboxes.filter(({ sandbox }) => sandbox?.name === pod.reservedName)).toHaveLength(2);
-    const comesBack = `dead-after-crash/${node.path(FILE)}`;
-    expect(named(await facts(node))).toEqual([`recover-missing-metadata/${half}`, comesBack]);
-    expect(named({ ...(await facts(node)), containerdVersion: "2.3.0" })).toEqual([comesBack]);
-    await node.startRuntime();
-    expect(read(node).sandboxes.map(({ id }) => id)).not.toContain(half);
-  });
+      const file = read(node);
+      expect(file.sandboxes.filter(({ sandbox }) => sandbox?.name === pod.reservedName)).toHaveLength(2);
+      const comesBack = `dead-after-crash/${node.path(FILE)}`;
+      expect(named(await facts(node))).toEqual([`recover-missing-metadata/${half}`, comesBack]);
+      expect(named({ ...(await facts(node)), containerdVersion: "2.3.0" })).toEqual([comesBack]);
+      await node.startRuntime();
+      expect(read(node).sandboxes.map(({ id }) => id)).not.toContain(half);
+    },
+  );
 
-  eachRuntime("damaged or cut off anywhere is a finding or harmless, never an exception", async (runtime) => {
+  eachRuntime("damaged or truncated anywhere is a finding or harmless, never an exception", async (runtime) => {
     const node = await start({ runtime });
     await company(node);
     await node.stopRuntime();
@@ -197,28 +203,25 @@ describe.skipIf(NO_REAL_NODE !== undefined)("the database of a real containerd",
     await expect(node.startRuntime()).rejects.toThrow(/ended right after its start/);
   });
 
-  eachRuntime(
-    "with one torn meta page is sound, without a byte begins again, and containerd agrees",
-    async (runtime) => {
-      const node = await start({ runtime });
-      await company(node);
-      await node.stopRuntime();
-      const before = readFileSync(node.path(FILE));
-      const newer = before.readBigUInt64LE(64) > before.readBigUInt64LE(4096 + 64) ? 0 : 4096;
-      const torn = Buffer.from(before).fill(0xff, newer + 40, newer + 80);
-      await node.writeFile(FILE, torn);
+  eachRuntime("with one torn meta page is valid, an empty one is re-created, like in containerd", async (runtime) => {
+    const node = await start({ runtime });
+    await company(node);
+    await node.stopRuntime();
+    const before = readFileSync(node.path(FILE));
+    const newer = before.readBigUInt64LE(64) > before.readBigUInt64LE(4096 + 64) ? 0 : 4096;
+    const torn = Buffer.from(before).fill(0xff, newer + 40, newer + 80);
+    await node.writeFile(FILE, torn);
 
-      expect(read(node).damage).toEqual([]);
-      await node.startRuntime();
-      expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(4);
+    expect(read(node).damage).toEqual([]);
+    await node.startRuntime();
+    expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(4);
 
-      await node.stopRuntime();
-      await node.writeFile(FILE, "");
-      expect(diagnoseOffline(await facts(node))).toMatchObject([{ class: "bolt-corruption", severity: "warning" }]);
-      await node.startRuntime();
-      expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
-    },
-  );
+    await node.stopRuntime();
+    await node.writeFile(FILE, "");
+    expect(diagnoseOffline(await facts(node))).toMatchObject([{ class: "bolt-corruption", severity: "warning" }]);
+    await node.startRuntime();
+    expect(await node.cri.listPodSandbox(undefined, CALL)).toEqual([]);
+  });
 });
 
 /** Pods that run, one of them on the node's own network, and one that has finished in order. */

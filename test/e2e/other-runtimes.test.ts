@@ -41,7 +41,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("beside another runtime", { timeout:
     expect([existsSync(node.livePath(`/proc/${other.shimPid}`)), existsSync(node.path(LEASE))]).toEqual([true, true]);
   });
 
-  test("a node inside the node, with its socket under the same name: its shims are its own", async () => {
+  test("a node inside the node, with its socket at the same path: its shims belong to it", async () => {
     const node = await start();
     const nested = await runOtherContainerd(node, { containerId, isolated: true });
 
@@ -52,7 +52,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("beside another runtime", { timeout:
     expect(existsSync(node.livePath(`/proc/${nested.shimPid}`))).toBe(true);
   });
 
-  test("Docker's containers do not keep boot from healing what died in a power cut", async () => {
+  test("Docker's containers do not prevent boot from healing what died in a power cut", async () => {
     const node = await start();
     const ghost = await runPod(node, { name: "ghost" });
     await node.powerCut();

@@ -94,7 +94,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("what is not yet a finding", { timeo
     expect(report.kept.map(({ reason }) => reason).join()).not.toMatch(/finished/);
   });
 
-  eachRuntime("a removal that hangs is pending with the plugin it waits for", async (runtime) => {
+  eachRuntime("a hung removal is pending with the plugin it waits for", async (runtime) => {
     const node = await start({ runtime });
     const { ready } = await company(node);
     const [pod] = ready;

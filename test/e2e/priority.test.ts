@@ -22,12 +22,12 @@ async function priorityOf(command: readonly string[]): Promise<number> {
 }
 
 describe.runIf(canRaise)("priority of a process", { timeout: GUARD_MS }, () => {
-  test("of the keeper and the agent is above the default: a busy node does not delay syncs", async () => {
+  test("of the keeper and the agent is above the default, so that a busy node does not delay syncs", async () => {
     expect(await priorityOf([UNGHOST, "keep"])).toBe(-10);
     expect(await priorityOf([UNGHOST, "agent", "--no-kube", "--listen", ""])).toBe(-10);
   });
 
-  test("of the agent stays as somebody else chose it", async () => {
+  test("of the agent is kept when it was set by someone else", async () => {
     expect(await priorityOf(["nice", "-n", "5", UNGHOST, "keep"])).toBe(5);
   });
 });

@@ -12,7 +12,7 @@ const SCANS = 10;
 const GHOSTS = ["a", "b", "c", "d"] as const;
 
 describe.skipIf(!HAS_MULTUS)(`a storm of retries${WHY_NO_MULTUS}`, { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("finds and heals every ghost, though plugins are at work on them", async (runtime) => {
+  eachRuntime("finds and heals every ghost although plugins work on them", async (runtime) => {
     const node = await start({ runtime });
     await useMultus(node);
     const ghosts: MultusGhost[] = [];

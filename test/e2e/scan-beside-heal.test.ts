@@ -11,7 +11,7 @@ import { startHeal } from "./running-heal.ts";
 import { AT_ONCE, named, scan } from "./scanned-node.ts";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("scan beside a heal", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("names what is being healed as before; what a killed heal left is named as found", async (runtime) => {
+  eachRuntime("reports findings being healed as before; after a killed heal as found", async (runtime) => {
     const node = await start({ runtime });
     const pods = await runPods(node, 3, { name: "ghost", containers: [{ name: "main" }] });
     await node.powerCut();

@@ -26,7 +26,7 @@ function withoutSince({ since: _since, ...finding }: ReportedFinding): ReportedF
 }
 
 describe("formats", () => {
-  test("YAML says the same as JSON", async () => {
+  test("YAML has the same content as JSON", async () => {
     const node = await crashedNode();
 
     const json = await unghost(["scan", "-o", "json", ...node.where]);
@@ -41,7 +41,7 @@ describe("formats", () => {
     expect(report.findings.every(({ since }) => since !== undefined)).toBe(true);
   });
 
-  test("only the classes asked for are findings; what others explain is left alone", async () => {
+  test("only the requested classes are findings", async () => {
     const node = await crashedNode();
 
     const ran = await unghost(["scan", "-o", "json", ...node.where, "--skip", "dead-after-crash"]);
@@ -53,7 +53,7 @@ describe("formats", () => {
 });
 
 describe("the table", () => {
-  test("has the verdict, one line a ghost, what is kept and the next command, in at most 10 lines", async () => {
+  test("has the verdict, one line per ghost, kept sandboxes and the next command, in at most 10 lines", async () => {
     const node = await crashedNode();
 
     const { code, stdout } = await unghost(["scan", "--node", "edge-7", ...node.where]);
@@ -66,7 +66,7 @@ describe("the table", () => {
     expect(stdout).toMatch(/1 kept on purpose \(finished pod\)\. +Next: unghost heal --dry-run/);
   });
 
-  test("shows what blocks, why, and the evidence with -v", async () => {
+  test("shows what is blocked, why, and the evidence with -v", async () => {
     const node = await crashedNode();
 
     const { stdout } = await unghost(["scan", "-v", ...node.where]);
@@ -85,7 +85,7 @@ describe("the table", () => {
     expect(places).toEqual(places.toSorted((one, other) => one - other));
   });
 
-  test("is grouped where 500 ghosts would fill the screen, and whole with --all", async () => {
+  test("is grouped for 500 ghosts, and complete with --all", async () => {
     const node = await simulatedNode();
     node.addSandboxes(500, { state: "ready" });
     await node.powerCut();
@@ -104,7 +104,7 @@ describe("the table", () => {
     expect([grouped.code, all.code, names.code]).toEqual([1, 1, 1]);
   });
 
-  test("is nothing with -q but the exit code, and what could not be read", async () => {
+  test("is empty with -q except for what could not be read", async () => {
     const node = await crashedNode();
 
     const ghosts = await unghost(["scan", "-q", ...node.where]);
@@ -115,7 +115,7 @@ describe("the table", () => {
     expect(unknown.stderr).toContain("Could not read\n  cri: ");
   });
 
-  test("is appended again with --watch where it has changed", async () => {
+  test("is appended with --watch when it has changed", async () => {
     const node = await crashedNode();
     const lines: string[] = [];
     const watching = spawn(UNGHOST, ["scan", "--watch", "--interval", "200ms", ...node.where], {
@@ -157,7 +157,7 @@ describe("the table", () => {
     expect(ran.stdout.includes(ESCAPE)).toBe(coloured);
   });
 
-  test.each([[40], [60], [200]])("fits a terminal of %i columns, whole words apart", async (columns) => {
+  test.each([[40], [60], [200]])("fits a terminal of %i columns, without breaking words", async (columns) => {
     const node = await crashedNode();
 
     const { stdout } = await unghost(["scan", ...node.where], { env: { COLUMNS: String(columns) } });
@@ -168,8 +168,8 @@ describe("the table", () => {
   });
 });
 
-describe("hostile surroundings", () => {
-  test("names of others never reach the terminal as they are", async () => {
+describe("hostile names", () => {
+  test("are escaped on the terminal", async () => {
     const node = await simulatedNode();
     const name = "a\u001b[2J\u009b31m\u202e\u{e0041}\r\nHEALTHY\u007f";
     const cri = openCri(node.socket);
@@ -189,7 +189,7 @@ describe("hostile surroundings", () => {
     expect(parse(yaml.stdout)).toMatchObject({ findings: report.findings.map(withoutSince) });
   });
 
-  test("odd file names are reported and skipped, and hide no ghost", async () => {
+  test("of files are reported and skipped, and hide no ghost", async () => {
     const node = await crashedNode();
     const results = join(node.root, "var/lib/cni/results");
     writeFileSync(Buffer.concat([Buffer.from(`${results}/not-utf8-`), Buffer.from([0xff, 0xfe])]), "{}");
@@ -205,7 +205,7 @@ describe("hostile surroundings", () => {
     expect(problemsOf(report).filter((text) => text.startsWith("cni results:"))).toHaveLength(4);
   });
 
-  test("20,000 orphaned cache files are counted, not a flood", async () => {
+  test("of 20,000 orphaned cache files are counted, not listed", async () => {
     const node = await simulatedNode();
     for (let index = 0; index < 20_000; index++) {
       const id = randomBytes(32).toString("hex");

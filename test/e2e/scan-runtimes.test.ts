@@ -45,8 +45,8 @@ async function scanned(node: { readonly where: readonly string[] }, env: Record<
   return { code: ran.code, report: reportOf(ran) };
 }
 
-describe("a runtime that is none", () => {
-  test("a plain file is named as such", async () => {
+describe("an invalid runtime socket", () => {
+  test("a regular file is reported as such", async () => {
     const node = await simulatedNode();
     write(node, "/run/plain", "");
 
@@ -58,7 +58,7 @@ describe("a runtime that is none", () => {
     ]);
   });
 
-  test.each([["json"], ["table"]])("one that accepts and never answers is given up in time (%s)", async (output) => {
+  test.each([["json"], ["table"]])("one that accepts and never answers times out (%s)", async (output) => {
     const node = await simulatedNode();
     const mute = await listenRaw(join(node.root, "run/mute.sock"), () => undefined);
     onTestFinished(() => mute.close());
@@ -74,7 +74,7 @@ describe("a runtime that is none", () => {
     );
   });
 
-  test("one that accepts calls and never answers is given up in time", async () => {
+  test("one that accepts calls and never answers times out", async () => {
     const node = await simulatedNode();
     node.script({ mode: "mute" });
     onTestFinished(() => node.script({ mode: "serving" }));
@@ -88,7 +88,7 @@ describe("a runtime that is none", () => {
     ]);
   });
 
-  test("one that does not speak gRPC is named as such", async () => {
+  test("one that does not speak gRPC is reported as such", async () => {
     const node = await simulatedNode();
     const other = await listenRaw(join(node.root, "run/http.sock"), (socket) => socket.end("HTTP/1.1 200 OK\r\n\r\n"));
     onTestFinished(() => other.close());
@@ -108,7 +108,7 @@ describe("a runtime that is none", () => {
 });
 
 describe("two runtimes that answer", () => {
-  test("and nothing that decides: both are listed, exit 2", async () => {
+  test("without a deciding setting: both are listed, exit 2", async () => {
     const node = await simulatedNode();
     await secondRuntime(node, CRIO);
 
@@ -124,7 +124,7 @@ describe("two runtimes that answer", () => {
   test.each<[string, (node: SimulatedNode) => void]>([
     ["/etc/crictl.yaml", (node) => write(node, "/etc/crictl.yaml", `runtime-endpoint: "unix://${CRIO}"\ntimeout: 2\n`)],
     [
-      "the flags that kubeadm wrote for kubelet",
+      "kubeadm's flags for kubelet",
       (node) =>
         write(
           node,
@@ -146,7 +146,7 @@ describe("two runtimes that answer", () => {
       (node) => runProcess(node, 200, ["/usr/bin/kubelet", `--container-runtime-endpoint=unix:///var${CRIO}`]),
     ],
     [
-      "the configuration file that the running kubelet was given",
+      "the configuration file of the running kubelet",
       (node) => {
         write(node, "/etc/kubelet.yaml", `containerRuntimeEndpoint: "unix://${CRIO}"\n`);
         runProcess(node, 200, ["/usr/bin/kubelet", "--config", "/etc/kubelet.yaml"]);
@@ -163,7 +163,7 @@ describe("two runtimes that answer", () => {
     expect(code).toBe(0);
   });
 
-  test("a running k3s decides for its own", async () => {
+  test("a running k3s decides for its own runtime", async () => {
     const node = await simulatedNode();
     await secondRuntime(node, "/run/k3s/containerd/containerd.sock");
     runProcess(node, 200, ["/usr/local/bin/k3s-server", "server"]);
@@ -185,7 +185,7 @@ describe("two runtimes that answer", () => {
   });
 });
 
-describe("who is heard first", () => {
+describe("endpoint precedence", () => {
   test("flag, then environment, then crictl's file, then kubelet", async () => {
     const node = await simulatedNode();
     await secondRuntime(node, CRIO);
@@ -204,7 +204,7 @@ describe("who is heard first", () => {
     expect(reportOf(flagged).runtime.endpoint).toBe(containerd);
   });
 
-  test("an endpoint that crictl's file leaves empty says nothing", async () => {
+  test("an empty endpoint in crictl's file is ignored", async () => {
     const node = await startSimulatedNode();
     onTestFinished(() => node.close());
     write(node, "/etc/crictl.yaml", 'runtime-endpoint: ""\nimage-endpoint: unix:///run/image.sock\ntimeout: 0\n');

@@ -77,7 +77,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     expect(reportOf(ran).runtime).toMatchObject({ name: "containerd", endpoint: `unix://${CONTAINERD_SOCKET}` });
   });
 
-  test("without a runtime exits with 2 and names the searched sockets", async () => {
+  test("without a runtime exits 2 and lists the searched sockets", async () => {
     const node = await start();
     await node.stopRuntime();
 
@@ -92,7 +92,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     ]);
   });
 
-  test("with a socket that a dead runtime left behind reports connection refused", async () => {
+  test("with a stale socket of a dead runtime reports connection refused", async () => {
     const node = await start();
     await node.killRuntime();
 
@@ -104,7 +104,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     ]);
   });
 
-  test("by a user without root ends with 2 and says to run it as root", async () => {
+  test("by a user without root exits 2 and asks for root", async () => {
     const node = await start();
     await runPods(node, 1);
 
@@ -115,7 +115,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     expect(problems).toContainEqual(expect.stringMatching(/^cri: no permission to reach .* \| Run unghost as root/));
   });
 
-  test("with a directory that may not be read ends with 2, names it and the next step", async () => {
+  test("with an unreadable directory exits 2, with the path and the next step", async () => {
     const node = await start();
     await runPods(node, 1);
     await node.check(["sh", "-c", `chmod 711 /run/containerd; chmod 666 ${CONTAINERD_SOCKET}`]);
@@ -132,7 +132,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("scan of a real node", { timeout: HA
     );
   });
 
-  test("never calls a node healthy while a source that decides is missing", async () => {
+  test("never reports healthy while a deciding source is missing", async () => {
     const node = await start();
     rmSync(node.path("/var/lib/cni/results"), { recursive: true, force: true });
     await node.writeFile("/var/lib/cni/results", "a file where a directory belongs");

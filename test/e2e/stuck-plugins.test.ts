@@ -41,8 +41,8 @@ function isDaemon(stat: string): boolean {
   return pid === group && pid === session && stat.includes("(sh)") && !stat.includes("(stuck");
 }
 
-describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { timeout: HANG_GUARD_MS }, () => {
-  test("heal ends, releases the addresses another way, and leaves no plugin behind", async () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("with hung plugins", { timeout: HANG_GUARD_MS }, () => {
+  test("heal ends, releases the addresses in another way, and leaves no plugin behind", async () => {
     const node = await start();
     await stuckLeases(node);
     await leakedLease(node, "10.88.200.100");
@@ -55,7 +55,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { ti
     await until("no plugin lives", GUARD_MS, async () => ((await livePlugins(node)).length === 0 ? true : undefined));
   });
 
-  test.each(["before", "after"] as const)("boot %s the runtime is gone at its deadline", async (mode) => {
+  test.each(["before", "after"] as const)("boot %s the runtime ends at its deadline", async (mode) => {
     const node = await start();
     await runPods(node, 2);
     await node.powerCut();
@@ -85,7 +85,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { ti
     expect(stdout.split("\n")).not.toContain("containerd");
   });
 
-  test("boot that cannot run its own timers any more is killed by its watchdog", async () => {
+  test("boot whose event loop is blocked is killed by its watchdog", async () => {
     const node = await start();
     await stuckLeases(node);
     const command = `${UNGHOST} boot --after --no-kube --deadline 5s; echo "exit code $?"`;
@@ -104,7 +104,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("with plugins that do not end", { ti
     expect([timedOut, stdout]).toEqual([false, expect.stringContaining(`exit code ${KILLED}`)]);
   });
 
-  test("the agent goes on to heal what appears later", async () => {
+  test("the agent still heals what appears later", async () => {
     const node = await start();
     await stuckLeases(node);
     const config = "agent:\n  defaults:\n    minAge: 0s\n";

@@ -10,7 +10,7 @@ import { AT_ONCE, readyPods, scan } from "./scanned-node.ts";
 
 const LOOP = { name: "loop", uid: "loop" } as const;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("a loop that a ghost drives", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("a crash loop caused by a ghost", { timeout: HANG_GUARD_MS }, () => {
   // Newer ones forgive an empty cache: there it drives nothing.
   test("is reported beside its cause, and ends with it (containerd 1.6)", async () => {
     const node = await start({ runtime: "1.6" });

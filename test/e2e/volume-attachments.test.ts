@@ -17,7 +17,7 @@ import { named, scan } from "./scanned-node.ts";
 const WITH_API = ["--kubeconfig", STUB_KUBECONFIG] as const;
 const BY_NAME = [...WITH_API, "--only", "volume-attachment-stuck"] as const;
 
-describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { timeout: HANG_GUARD_MS }, () => {
+describe.skipIf(NO_REAL_NODE !== undefined)("unattached volumes", { timeout: HANG_GUARD_MS }, () => {
   test("are found with reason, pod and attacher, and deleted only when named explicitly", async () => {
     const { node, stuck, busy } = await nodeWithStuckVolume();
     const id = `volume-attachment-stuck/${stuck.name}`;
@@ -47,7 +47,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
     ]);
   });
 
-  test("are not healed where the cluster makes the attachment again and the attacher fails again", async () => {
+  test("are not healed when the cluster creates the attachment again and the attacher fails again", async () => {
     const { node, stuck } = await nodeWithStuckVolume();
     play((stop) => runAttacher(node, stuck, stop, "fails"));
 
@@ -60,7 +60,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
     expect([code, report.remaining, uidInApi(node, stuck)]).toEqual([1, [id], "second"]);
   });
 
-  test("that wait to be detached are found with no pod left that uses them, and nothing is done to them", async () => {
+  test("that wait to be detached are found without a pod that uses them, and are not touched", async () => {
     const node = await start();
     await startStubApi(node);
     await undetachedVolume(node);
@@ -77,7 +77,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("volumes that are not attached", { t
     expect([code, after.actions]).toEqual([1, [expect.objectContaining({ outcome: "skipped", action: "none" })]]);
   });
 
-  test("stay when somebody else's finalizer is on them, or a pod elsewhere uses the volume", async () => {
+  test("stay when they have a finalizer of another component, or a pod on another node uses the volume", async () => {
     const { node, stuck } = await nodeWithStuckVolume(["external-attacher/driver-lab-example", "example.com/keep"]);
     play((stop) => runAttacher(node, stuck, stop));
 

@@ -13,7 +13,7 @@ const BY_NAME = ["--kubeconfig", STUB_KUBECONFIG, "--only", "volume-attachment-s
 const HANDLE = "vol-1";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("an attachment whose volume is in use", { timeout: HANG_GUARD_MS }, () => {
-  test("stays where a pod runs on another PersistentVolume of the same storage", async () => {
+  test("stays when a pod uses another PersistentVolume of the same storage", async () => {
     const { node, stuck } = await nodeWithAttachment();
     const busy = await runPod(node, { name: "on-twin", containers: [{ name: "main" }] });
     await twinOf(node, "pvc-twin", "twin");
@@ -31,7 +31,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an attachment whose volume is in us
     await expectAlive(node, { ready: [busy], kept: [] });
   });
 
-  test("stays while a container keeps a mount that the node has detached, and goes when it has ended", async () => {
+  test("stays while a container keeps a mount that the node has detached, and is deleted after its end", async () => {
     const { node, stuck } = await nodeWithAttachment();
     const ref = podRef({ name: "writer" });
     const dir = `/var/lib/kubelet/pods/${ref.uid}/volumes/kubernetes.io~csi/${stuck.volume}`;
@@ -61,7 +61,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an attachment whose volume is in us
     expect(uidInApi(node, stuck)).toBe("second");
   });
 
-  test("stays while a process outside of any pod has it mounted in a namespace of its own", async () => {
+  test("stays while a process outside of any pod has it mounted in its own namespace", async () => {
     const { node, stuck } = await nodeWithAttachment();
     const dir = `/opt/former-kubelet/pods/u1/volumes/kubernetes.io~csi/${stuck.volume}/mount`;
     const ready = "/run/lab-mounted";
@@ -72,7 +72,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("an attachment whose volume is in us
     await expectRefused(node, stuck, "mounted");
   });
 
-  test("stays where kubelet's records cannot be read", async () => {
+  test("stays when kubelet's records cannot be read", async () => {
     const { node, stuck } = await nodeWithAttachment();
     await node.writeFile("/var/lib/kubelet/pods/u1/volumes/kubernetes.io~csi/other/vol_data.json", '{"driverName"');
 

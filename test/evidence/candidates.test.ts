@@ -32,8 +32,8 @@ function alive(sign: SignOfLife): object {
   return { code: "alive", liveness: { found: [sign] } };
 }
 
-describe("which sandboxes may be ghosts", () => {
-  test("one that is NotReady and of which nothing lives, with the proof of it", () => {
+describe("candidates", () => {
+  test("include a NotReady sandbox without a sign of life, with the proof", () => {
     const { candidates, kept } = sorted({ sandboxes: [dead], containers: [containerOf("a", { exit: LOST })] });
 
     expect(kept).toEqual([]);
@@ -41,7 +41,7 @@ describe("which sandboxes may be ghosts", () => {
     expect(candidates[0]?.evidence.map(({ source }) => source)).toEqual(["cri", "processes", "containerd"]);
   });
 
-  test("never one that is Ready, without a reason", () => {
+  test("never include a Ready one, without a reason", () => {
     expect(sorted({ sandboxes: [sandboxOf("a", { state: "ready" })] })).toEqual({ candidates: [], kept: [] });
   });
 
@@ -58,8 +58,8 @@ describe("which sandboxes may be ghosts", () => {
     ],
     ["its shim lives", { shims: [shimOf("a")] }, alive({ sign: "shim", pid: 700 })],
     ["a process is in its cgroup", { processesOf: { [idOf("a")]: [42] } }, alive({ sign: "process", pid: 42 })],
-    ["a plugin is at work on it", { plugins: [pluginFor("a", "DEL", 5)] }, { code: "network-teardown-in-flight" }],
-  ])("not one of which %s", (_, parts, reason) => {
+    ["a plugin works on it", { plugins: [pluginFor("a", "DEL", 5)] }, { code: "network-teardown-in-flight" }],
+  ])("do not include one when %s", (_, parts, reason) => {
     const { candidates, kept } = sorted({ ...parts, sandboxes: [dead] });
 
     expect(candidates).toEqual([]);
@@ -76,39 +76,39 @@ describe("which sandboxes may be ghosts", () => {
   const atWork = { sandboxes: [dead], plugins: [pluginFor("a", "DEL", 5)] };
 
   test.each<readonly [string, NodeParts]>([
-    ["a log says that its removal failed before", { logLines: [delErrorLine("a", "no")] }],
+    ["a log contains that its removal failed before", { logLines: [delErrorLine("a", "no")] }],
     ["DEL cannot read its result", { results: [resultOf("a", "empty")], runtimeVersion: "1.6.20" }],
-    ["multus cannot read its notes", { multus: [scratchOf("a", "corrupt")] }],
-  ])("also one at which a plugin works again, where %s", (_, parts) => {
+    ["multus cannot read its cache", { multus: [scratchOf("a", "corrupt")] }],
+  ])("include one that a plugin works on again, when %s", (_, parts) => {
     expect(sorted({ ...atWork, ...parts })).toMatchObject({ candidates: [{ sandbox: { id: dead.id } }], kept: [] });
   });
 
   test.each<readonly [string, NodeParts]>([
-    ["the log speaks of another", { logLines: [delErrorLine("b", "no")] }],
+    ["the log is about another sandbox", { logLines: [delErrorLine("b", "no")] }],
     ["the runtime reports that its network is released", { logLines: [RELEASED] }],
     ["the runtime reports that its creation failed", { logLines: [CREATION_FAILED] }],
     ["its files are in order", { results: [resultOf("a")], multus: [scratchOf("a")], runtimeVersion: "1.6.20" }],
-    ["its runtime does without the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
-  ])("not one at which a plugin works, where %s", (_, parts) => {
+    ["its runtime does not need the result", { results: [resultOf("a", "empty")], runtimeVersion: "2.3.4" }],
+  ])("do not include one that a plugin works on, when %s", (_, parts) => {
     const { candidates, kept } = sorted({ ...atWork, ...parts });
     expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-teardown-in-flight" } }]]);
   });
 
-  test("not one that is being created, without a report of its removal", () => {
+  test("do not include one that is being created, without a report of its removal", () => {
     const parts = { plugins: [pluginFor("a", "ADD", 5)], logLines: [delErrorLine("a", "no")] };
     const { candidates, kept } = sorted({ ...atWork, ...parts });
 
     expect([candidates, kept]).toMatchObject([[], [{ reason: { code: "network-setup-in-flight" } }]]);
   });
 
-  test.each(["processes", "containerd"] as const)("none while the %s could not be read", (source) => {
+  test.each(["processes", "containerd"] as const)("are empty while the %s could not be read", (source) => {
     const { candidates, kept } = sorted({ sandboxes: [dead] }, { [source]: failed("no") });
 
     expect(candidates).toEqual([]);
     expect(kept).toMatchObject([{ reason: { code: "not-proven-dead" } }]);
   });
 
-  test.each(["labels", "annotations"] as const)("none that %s opt out", (where) => {
+  test.each(["labels", "annotations"] as const)("do not include one that %s opt out", (where) => {
     const optedOut = sandboxOf("a", { [where]: { "unghost.dev/ignore": "true" } });
 
     expect(sorted({ sandboxes: [optedOut] })).toMatchObject({
@@ -117,7 +117,7 @@ describe("which sandboxes may be ghosts", () => {
     });
   });
 
-  test("a stopped task is no sign of life", () => {
+  test("a stopped task is not a sign of life", () => {
     const { candidates } = sorted({
       sandboxes: [dead],
       records: [recordOf("a")],
@@ -127,7 +127,7 @@ describe("which sandboxes may be ghosts", () => {
     expect(candidates).toHaveLength(1);
   });
 
-  test("a process in the cgroup of an exited container is one: heal would refuse to touch the sandbox, too", () => {
+  test("a process in the cgroup of an exited container is a sign of life, as in heal", () => {
     const container = containerOf("a", { exit: FINISHED });
     const parts = { sandboxes: [dead], containers: [container], processesOf: { [container.id]: [43] } };
 

@@ -25,7 +25,7 @@ function viewWith(kubernetes: Kubernetes, sandbox: Sandbox) {
   return viewOf(snapshotOf({ sandboxes: [sandbox] }, { kubernetes }), PATIENT);
 }
 
-describe("what is marked in the cluster", () => {
+describe("opt-outs in the cluster", () => {
   test.each<[string, Partial<Holds>, Partial<KnownPod>, boolean]>([
     ["nothing", {}, {}, false],
     ["the pod", {}, { ignored: true }, true],

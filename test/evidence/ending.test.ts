@@ -11,15 +11,15 @@ function aboutOneWith(...containers: readonly Container[]) {
   return viewOf(snapshotOf({ containers }), PATIENT).about(idOf("a"));
 }
 
-describe("how a container ended", () => {
+describe("end of a container", () => {
   test.each<readonly [string, Partial<Container>, "in order" | "lost" | "unknown"]>([
     ["on its own", { exit: FINISHED }, "in order"],
     ["by a signal", { exit: KILLED }, "in order"],
     ["with 255 of its own", { exit: { ...KILLED, exitCode: 255 } }, "in order"],
     ["while containerd was away", { exit: LOST }, "lost"],
     ["while CRI-O was away", { exit: LOST_BY_CRIO }, "lost"],
-    ["in a state that the runtime does not know", { state: "unknown" }, "lost"],
-    ["with an exit that could not be read", {}, "unknown"],
+    ["in a state that the runtime does not report", { state: "unknown" }, "lost"],
+    ["with an unreadable exit", {}, "unknown"],
     ["not at all: it was never started", { state: "created", exit: FINISHED }, "unknown"],
   ])("%s", (_, parts, ending) => {
     const container = containerOf("a", parts);
@@ -29,10 +29,10 @@ describe("how a container ended", () => {
   });
 
   test.each<readonly [string, readonly Container[]]>([
-    ["there is none", []],
+    ["there is no container", []],
     ["one of two was lost", [containerOf("a", { exit: FINISHED }), containerOf("a", { exit: LOST_BY_CRIO })]],
     ["one of two could not be read", [containerOf("a", { exit: FINISHED }), containerOf("a")]],
-  ])("a pod has not ended in order where %s", (_, containers) => {
+  ])("a pod has not ended orderly when %s", (_, containers) => {
     expect(endedInOrder(aboutOneWith(...containers))).toBe(false);
   });
 });

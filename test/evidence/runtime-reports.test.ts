@@ -147,21 +147,21 @@ function stepsWith(line: string): readonly string[] {
 }
 
 describe("a held name", () => {
-  test.each(GENUINE)("is believed as %s reports it", (_, line) => {
+  test.each(GENUINE)("is accepted as %s reports it", (_, line) => {
     const view = viewOf(snapshotOf({ ...kept, logLines: [line] }), AT_ONCE);
 
     expect([...namesHeldInLogs(view)]).toEqual([[ID, NAME]]);
     expect(stepsWith(line)).toContain("remove-sandbox");
   });
 
-  test.each(FORGED)("is not believed as %s", (_, line) => {
+  test.each(FORGED)("is not accepted as %s", (_, line) => {
     const view = viewOf(snapshotOf({ ...kept, logLines: [line] }), AT_ONCE);
 
     expect([...namesHeldInLogs(view)]).toEqual([]);
     expect(stepsWith(line)).not.toContain("remove-sandbox");
   });
 
-  test("is not believed of a sandbox whose name nothing knows", () => {
+  test("is not accepted for a sandbox of unknown name", () => {
     const view = viewOf(snapshotOf({ logLines: [genuine] }), AT_ONCE);
 
     expect([...namesHeldInLogs(view)]).toEqual([]);
@@ -214,7 +214,7 @@ describe("a report about a sandbox", () => {
       "its pod worker",
       `${KLOG} pod_workers.go:9] "Error syncing pod, skipping" err=${q(`failed to "KillPodSandbox" for "a" with KillPodSandboxError: ${q(RPC + DEL)}`)}`,
     ],
-  ])("says that %s failed, as %s writes it", (operation, _, line) => {
+  ])("contains that %s failed, in the format of %s", (operation, _, line) => {
     expect(read(line)).toMatchObject({ kind: "failed", operation, sandboxId: ID });
   });
 
@@ -229,12 +229,12 @@ describe("a report about a sandbox", () => {
     ["a probe that quotes one", `${KLOG} p.go:1] "Probe failed" err=${q(delErrorLine("a", "no"))}`],
     ["an exec that quotes one", `${TIME} level=error msg="ExecSync for \\"x\\" failed" error=${q(DEL)}`],
     [
-      "an id that only the plugin's text names",
+      "an id that is only in the plugin's text",
       `${KLOG} log.go:32] "RunPodSandbox from runtime service failed" err=${q(`${RPC}x: ${DEL}`)}`,
     ],
-    ["success of no level", `${TIME} level=error msg=${q(`x TearDown network for sandbox "${ID}" successfully`)}`],
-    ["a line of the prototype", `${KLOG} log.go:32] "constructor" err=${q(RPC + DEL)}`],
-  ])("is not %s", (_, line) => {
+    ["success without a level", `${TIME} level=error msg=${q(`x TearDown network for sandbox "${ID}" successfully`)}`],
+    ["a line with a prototype key", `${KLOG} log.go:32] "constructor" err=${q(RPC + DEL)}`],
+  ])("is not parsed from %s", (_, line) => {
     expect(read(line)?.kind === "failed" ? read(line) : {}).not.toHaveProperty("sandboxId");
   });
 });

@@ -5,7 +5,7 @@ import { recognise } from "../../src/explain/recognise.ts";
 import { corpus, negatives, positives } from "./corpus.ts";
 
 describe("the corpus", () => {
-  test("is large enough to mean something", () => {
+  test("has enough lines", () => {
     expect(corpus.length).toBeGreaterThanOrEqual(250);
     expect(negatives.length).toBeGreaterThanOrEqual(60);
   });
@@ -20,22 +20,22 @@ describe("the corpus", () => {
     },
   );
 
-  test.each(negatives.map((one) => one.line))("is no ghost: %s", (line) => {
+  test.each(negatives.map((one) => one.line))("is not a ghost: %s", (line) => {
     expect(recognise(line)).toEqual([]);
   });
 
-  test("the log filter lets every line through that a signature would match", () => {
+  test("the log filter passes every line that a signature would match", () => {
     for (const { line } of positives) expect(couldConcernSandboxes(line), line).toBe(true);
   });
 
-  test("candidates that one line cannot separate each say what would decide", () => {
+  test("ambiguous classes of one line each describe what would decide", () => {
     for (const { line, also } of positives) {
       if (also === undefined) continue;
       for (const match of recognise(line)) expect(match.decides, line).toBeTruthy();
     }
   });
 
-  test("all ordinary lines together are still no ghost", () => {
+  test("all ordinary lines together are not a ghost", () => {
     expect(explainText(negatives.map((one) => one.line).join("\n\n"))).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ const lock = (pod: string) =>
 const corrupt =
   'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
 
-test("records of one class are one group, the most frequent first, with the pods concerned", () => {
+test("records of one class are one group, the most frequent first, with their pods", () => {
   const groups = groupsOf([corrupt, lock("a"), lock("b"), lock("a")].join("\n\n"));
 
   expect(groups.map(({ class: id, count }) => [id, count])).toEqual([
@@ -17,14 +17,14 @@ test("records of one class are one group, the most frequent first, with the pods
   expect(groups[0]?.pods.map((pod) => pod.name)).toEqual(["a", "b"]);
 });
 
-test("a group names what else its lines could be, and what would decide", () => {
+test("a group lists alternative classes, and what would decide", () => {
   const [group] = groupsOf(lock("a"));
 
   expect(group?.alternatives).toContain("clock-step-sandbox-attempt-reuse");
   expect(group?.decides).toMatch(/holder/);
 });
 
-test("no records, no groups", () => {
+test("no records give no groups", () => {
   expect(groupsOf("")).toEqual([]);
 });
 

@@ -14,8 +14,8 @@ const anyLine = fc.oneof(
     .map((parts) => parts.join("")),
 );
 
-describe("whatever is thrown at it", () => {
-  test("nothing makes it throw, and every answer is a class of the catalogue", () => {
+describe("explain on arbitrary input", () => {
+  test("never throws, and returns only classes of the catalogue", () => {
     fc.assert(
       fc.property(anyLine, (line) => {
         for (const match of recognise(line)) {
@@ -27,7 +27,7 @@ describe("whatever is thrown at it", () => {
     );
   });
 
-  test("several lines at once never throw either", () => {
+  test("never throws for several lines", () => {
     fc.assert(
       fc.property(fc.array(anyLine, { maxLength: 30 }), (lines) => {
         explainText(lines.join("\n"));
@@ -36,7 +36,7 @@ describe("whatever is thrown at it", () => {
     );
   });
 
-  test("normal text stays as it is when it is made normal again", () => {
+  test("normalisation is idempotent", () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9 :=_.,/-]{0,200}$/), (line) => {
         expect(normalise(normalise(line))).toBe(normalise(line));
@@ -44,7 +44,7 @@ describe("whatever is thrown at it", () => {
     );
   });
 
-  test("a signature is found wherever in a long line it stands", () => {
+  test("finds a signature anywhere in a long line", () => {
     const cause =
       'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
     fc.assert(
@@ -86,7 +86,7 @@ const HOSTILE: readonly string[] = [
   "x",
 ];
 
-describe("time grows no faster than the line", () => {
+describe("time is linear in the length of", () => {
   test.each(HOSTILE)(
     "a megabyte of %j",
     (fragment) => {
@@ -104,7 +104,7 @@ describe("time grows no faster than the line", () => {
   );
 
   test.each(HOSTILE)(
-    "searches the subject in %j",
+    "searches the subject in linear time in %j",
     (fragment) => {
       const part = normalise(fragment.repeat(Math.ceil(1_024 / fragment.length)));
       cheapest(() => subjectOf(part), 3);
@@ -117,13 +117,13 @@ describe("time grows no faster than the line", () => {
     60_000,
   );
 
-  test("a hundred thousand ordinary lines in a row", () => {
+  test("a hundred thousand ordinary lines", () => {
     const text = 'I1115 03:22:07.1 811 kubelet.go:1] "SyncLoop" pod="a/b"\n'.repeat(100_000);
 
     expect(explainText(text)).toEqual([]);
   }, 60_000);
 
-  test("a megabyte without a single line break that begins like a record", () => {
+  test("a megabyte without a line break that starts like a record", () => {
     expect(explainText(`E1115 03:22:07.1 ${"x".repeat(1_048_576)}`)).toEqual([]);
   }, 60_000);
 });

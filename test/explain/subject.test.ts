@@ -44,7 +44,7 @@ describe("the subject of a line", () => {
     ],
     ["multus", `Multus: [shop/web-0/${UID}]: error getting pod`, { pod: { ...named, uid: UID } }],
     ["a result file", `/var/lib/cni/results/cbr0-${ID}-eth0`, { sandboxId: ID }],
-    ["an elided line", 'failed to reserve sandbox name "xxx": name "xxx" is reserved for "abc…"', {}],
+    ["a truncated line", 'failed to reserve sandbox name "xxx": name "xxx" is reserved for "abc…"', {}],
     ["nothing", "the weather is fine", {}],
   ])("%s", (_, line, expected) => {
     expect(subjectOf(normalise(line))).toEqual(expected);

@@ -40,7 +40,7 @@ describe.each(Object.entries(ENVELOPES))("%s", (_, variant) => {
     }
   });
 
-  test("ordinary trouble stays ordinary", () => {
+  test("ordinary errors stay unmatched", () => {
     for (const { line } of negatives) expect(recognise(variant(line)), variant(line)).toEqual([]);
   });
 });
@@ -48,7 +48,7 @@ describe.each(Object.entries(ENVELOPES))("%s", (_, variant) => {
 describe("several physical lines", () => {
   const frame = (line: string) => `E1115 03:22:07.1 811 x.go:1] ${line}`;
 
-  test.each([60, 80, 100, 132])("a record that a terminal broke at %i columns is one record", (width) => {
+  test.each([60, 80, 100, 132])("a record wrapped by a terminal at %i columns is one record", (width) => {
     for (const { line, expect: expected } of proseLike) {
       const records = explainText(brokenAt(frame(line), width).join("\n"));
 
@@ -59,7 +59,7 @@ describe("several physical lines", () => {
     }
   });
 
-  test("a record broken at words, its breaks eaten, is one record", () => {
+  test("a record wrapped at words, without its line breaks, is one record", () => {
     for (const { line, expect: expected } of proseLike) {
       const records = explainText(brokenAtWords(frame(line), 80).join("\n"));
 
@@ -70,13 +70,13 @@ describe("several physical lines", () => {
     }
   });
 
-  test("records one after the other stay apart", () => {
+  test("consecutive records stay separate", () => {
     const text = proseLike.map(({ line }) => frame(line)).join("\n");
 
     expect(explainText(text).map((record) => record[0]?.class)).toEqual(proseLike.map((one) => one.expect));
   });
 
-  test("a message broken by hand is one record, its cause first", () => {
+  test("a manually wrapped message is one record, its cause first", () => {
     const text = [
       'Warning  FailedKillPod  (x74 over 19m)  kubelet  error killing pod: failed to "KillPodSandbox"',
       'for "3f8e6c1a" with KillPodSandboxError:',
@@ -87,7 +87,7 @@ describe("several physical lines", () => {
     expect(explainText(text).map((record) => record[0]?.class)).toEqual(["chained-plugin-binary-missing"]);
   });
 
-  test("bare messages one after the other stay apart", () => {
+  test("consecutive bare messages stay separate", () => {
     const message =
       'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
 
@@ -95,7 +95,7 @@ describe("several physical lines", () => {
   });
 });
 
-test("a line cut by the length limit of events is recognised when its cause lies before the cut", () => {
+test("a line truncated by the length limit of events is recognised when its cause is before the cut", () => {
   const cause =
     'failed to get network "cbr0" cached result: decoding version from network config: unexpected end of JSON input';
   for (const front of [100, 500, 900]) {

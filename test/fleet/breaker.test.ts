@@ -20,8 +20,8 @@ function fleet(size: number, unhealthy: number, turnedMinutesAgo = 2): readonly 
   return Array.from({ length: size }, (_, index) => (index < unhealthy ? ill(turnedMinutesAgo) : WELL));
 }
 
-describe("what counts", () => {
-  test("nodes with a stale report do not, whatever it was", () => {
+describe("breaker input", () => {
+  test("ignores nodes with a stale report", () => {
     expect(countReports([WELL, ill(2), ill(2, 16), { ...WELL, heartbeatAt: minutesAgo(600) }], NOW)).toEqual({
       reporting: 2,
       ill: 1,
@@ -29,11 +29,11 @@ describe("what counts", () => {
     });
   });
 
-  test("nodes that have been ill for long are ill, and did not turn so now", () => {
+  test("counts long unhealthy nodes as unhealthy, but not as newly unhealthy", () => {
     expect(countReports([ill(11), ill(9), WELL], NOW)).toEqual({ reporting: 3, ill: 2, turnedIll: 1 });
   });
 
-  test("a node whose clock is a few minutes ahead still counts", () => {
+  test("counts a node whose clock is a few minutes ahead", () => {
     expect(countReports([ill(-3, -3)], NOW)).toEqual({ reporting: 1, ill: 1, turnedIll: 1 });
   });
 });
@@ -61,27 +61,27 @@ describe.each<readonly [size: number, unhealthy: number, open: boolean]>([
   });
 });
 
-test("nodes that fell ill one by one over days do not open it", () => {
+test("does not open for nodes that became unhealthy one by one over days", () => {
   const reports = Array.from({ length: 10 }, (_, index) => ill(60 * (index + 1)));
 
   expect(decideBreaker(CLOSED, countReports(reports, NOW), LIMITS, NOW).open).toBe(false);
 });
 
-describe("once open", () => {
-  test("it stays so, with the words of its beginning, while more than half as many are freshly ill", () => {
+describe("an open breaker", () => {
+  test("stays open with its first message while more than half as many are newly unhealthy", () => {
     expect(decideBreaker(OPEN, countReports(fleet(10, 2), NOW), LIMITS, NOW)).toBe(OPEN);
   });
 
-  test("it closes when less than half of the share is ill", () => {
+  test("closes when less than half of the share is unhealthy", () => {
     expect(decideBreaker(OPEN, countReports(fleet(10, 1), NOW), LIMITS, NOW)).toEqual(CLOSED);
     expect(decideBreaker(OPEN, countReports(fleet(1000, 149), NOW), LIMITS, NOW)).toEqual(CLOSED);
   });
 
-  test("it closes when no more nodes fell ill for a while, though they still are", () => {
+  test("closes when no more nodes became unhealthy for a while, although they still are", () => {
     expect(decideBreaker(OPEN, countReports(fleet(10, 10, 11), NOW), LIMITS, NOW)).toEqual(CLOSED);
   });
 
-  test("it closes when no node reports any more", () => {
+  test("closes when no node reports any more", () => {
     expect(decideBreaker(OPEN, countReports([], NOW), LIMITS, NOW)).toEqual(CLOSED);
   });
 });
@@ -96,7 +96,7 @@ describe("for every fleet and every threshold", () => {
     breakerLeast: fc.integer({ min: 1, max: 50 }),
   });
 
-  test("what opens it also keeps it open", () => {
+  test("a breaker that opens also stays open for the same input", () => {
     fc.assert(
       fc.property(counts, limits, (now, limit) => {
         fc.pre(decideBreaker(CLOSED, now, limit, NOW).open);
@@ -105,7 +105,7 @@ describe("for every fleet and every threshold", () => {
     );
   });
 
-  test("it never opens for fewer than the least number, nor for less than the share", () => {
+  test("it never opens for fewer than the minimum number, nor for less than the share", () => {
     fc.assert(
       fc.property(counts, limits, (now, limit) => {
         fc.pre(decideBreaker(CLOSED, now, limit, NOW).open);
@@ -115,7 +115,7 @@ describe("for every fleet and every threshold", () => {
     );
   });
 
-  test("it always closes in a fleet that is well", () => {
+  test("it always closes in a healthy fleet", () => {
     fc.assert(
       fc.property(counts, limits, ({ reporting }, limit) => {
         expect(decideBreaker(OPEN, { reporting, ill: 0, turnedIll: 0 }, limit, NOW)).toEqual(CLOSED);

@@ -55,8 +55,8 @@ function scene(): Scene {
   };
 }
 
-describe("a node that wants to act", () => {
-  test("may, where no other node does, and holds a slot until it has finished", async () => {
+describe("a node that requests to act", () => {
+  test("is allowed when no other node acts, and holds a slot until it has finished", async () => {
     const { gate, fleet } = scene();
     fleet(10, 1);
     const [one, other] = [gate("n0"), gate("n1")];
@@ -69,7 +69,7 @@ describe("a node that wants to act", () => {
     expect(await other.ask([ENDING])).toMatchObject({ kind: "go" });
   });
 
-  test("learns which of its actions need not wait for a slot", async () => {
+  test("gets the list of actions that need no slot", async () => {
     const { gate } = scene();
     await gate("n0").ask([ENDING]);
 
@@ -83,14 +83,14 @@ describe("a node that wants to act", () => {
     });
   });
 
-  test("takes no slot for what disrupts no pod", async () => {
+  test("takes no slot for actions that disrupt no pod", async () => {
     const { gate, cluster } = scene();
 
     expect(await gate("n0").ask([QUARANTINE])).toMatchObject({ kind: "go" });
     expect(cluster.requests.filter((request) => request.includes("unghost-heal"))).toEqual([]);
   });
 
-  test("asks nothing where it has nothing to do", async () => {
+  test("sends no request without actions", async () => {
     const { gate, cluster } = scene();
 
     expect(await gate("n0").ask([])).toMatchObject({ kind: "go" });
@@ -98,8 +98,8 @@ describe("a node that wants to act", () => {
   });
 });
 
-describe("when much of the fleet turns ill at once", () => {
-  test("no node acts, not even on what disrupts no pod, and the answer has the reason", async () => {
+describe("when much of the fleet becomes unhealthy at once", () => {
+  test("no node acts, not even without disruption, and the answer has the reason", async () => {
     const { gate, fleet, warnings, turns } = scene();
     fleet(10, 6);
     const one = gate("n0");
@@ -115,7 +115,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("the breaker closes on its own when they are well again, though this node asks no more", async () => {
+  test("the breaker closes on its own when they are healthy again, even without a request of this node", async () => {
     const { gate, fleet, turns, time } = scene();
     fleet(10, 6);
     const one = gate("n0");
@@ -129,7 +129,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(await one.ask([QUARANTINE])).toMatchObject({ kind: "go" });
   });
 
-  test("the breaker closes when no more fall ill, and those that are get healed a few at a time", async () => {
+  test("the breaker closes when no more become unhealthy, and the others are healed a few at a time", async () => {
     const { gate, fleet, time } = scene();
     fleet(10, 6);
     const [one, other] = [gate("n0"), gate("n1")];
@@ -144,7 +144,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(await other.ask([ENDING])).toMatchObject({ kind: "wait", reason: "slots" });
   });
 
-  test("a hundred nodes with an open breaker ask little while it is open", async () => {
+  test("a hundred nodes with an open breaker send few requests while it is open", async () => {
     const { gate, fleet, time, cluster } = scene();
     fleet(100, 60);
     const all = Array.from({ length: 100 }, (_, index) => gate(`n${index}`));
@@ -161,7 +161,7 @@ describe("when much of the fleet turns ill at once", () => {
     expect(cluster.requests.length).toBeLessThan(100 * 6);
   });
 
-  test("an API that is gone meanwhile keeps the breaker open for a while, and not forever", async () => {
+  test("an API outage keeps the breaker open for a while, and not forever", async () => {
     const { gate, fleet, time, cluster } = scene();
     fleet(10, 6);
     const one = gate("n0");
@@ -177,7 +177,7 @@ describe("when much of the fleet turns ill at once", () => {
   });
 });
 
-describe("an API that is of no help lets a node heal", () => {
+describe("a node heals with an API server", () => {
   const troubles: Readonly<Record<string, KubeError>> = {
     down: new KubeError("unreachable", "connection refused"),
     forbidding: new KubeError("forbidden", "may not get leases"),
@@ -187,7 +187,7 @@ describe("an API that is of no help lets a node heal", () => {
     "talking nonsense": new KubeError("unreadable", "not JSON"),
   };
 
-  test.each(Object.entries(troubles))("one that is %s, which is logged once", async (_name, error) => {
+  test.each(Object.entries(troubles))("that is %s, which is logged once", async (_name, error) => {
     const { gate, cluster, warnings, time } = scene();
     cluster.before = (request) => {
       if (!request.startsWith("GET") || error.kind !== "not-found") throw error;
@@ -202,7 +202,7 @@ describe("an API that is of no help lets a node heal", () => {
     expect(warnings).toEqual([`fleet limits unavailable; healing continues without them: ${error.message}`]);
   });
 
-  test("one that hangs costs two seconds once, and then nothing for a while", async () => {
+  test("that hangs, after two seconds once, then without a delay for a while", async () => {
     const { gate, cluster, time } = scene();
     cluster.before = () => new Promise(() => undefined);
     const one = gate("n0");
@@ -216,14 +216,14 @@ describe("an API that is of no help lets a node heal", () => {
     expect(time.clock() - startedMs).toBe(10_000);
   });
 
-  test("one that there are no credentials for", async () => {
+  test("without credentials", async () => {
     const { gate, warnings } = scene();
 
     expect(await gate("n0", () => Promise.resolve(undefined)).ask([ENDING])).toMatchObject({ kind: "go" });
     expect(warnings).toEqual([expect.stringContaining("no credentials")]);
   });
 
-  test("one where somebody else is always faster means waiting, not acting", async () => {
+  test("but waits when another node always wins the slot", async () => {
     const { gate, cluster, time } = scene();
     cluster.before = (request) => {
       if (/^(POST|PUT) /.test(request)) throw new KubeError("conflict", "modified");
@@ -235,7 +235,7 @@ describe("an API that is of no help lets a node heal", () => {
     expect(await asking).toMatchObject({ kind: "wait", reason: "slots" });
   });
 
-  test("one that came back is asked again", async () => {
+  test("that came back, after asking it again", async () => {
     const { gate, cluster, time } = scene();
     const [one, other] = [gate("n0"), gate("n1")];
     cluster.before = () => {

@@ -15,8 +15,8 @@ function listsIn({ requests }: MemoryCluster): readonly string[] {
   return requests.filter((request) => request.startsWith("GET /api/v1/nodes?"));
 }
 
-describe("how the fleet is", () => {
-  test("is read from the nodes' conditions; nodes without one do not count", async () => {
+describe("fleet counts", () => {
+  test("are read from the nodes' conditions; nodes without one do not count", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "True" });
@@ -27,7 +27,7 @@ describe("how the fleet is", () => {
     expect(await countsFor("n1", cluster, time)).toEqual({ reporting: 3, ill: 1, turnedIll: 1 });
   });
 
-  test("is counted by one of a thousand nodes that all want to know, a page at a time", async () => {
+  test("are computed by one of a thousand nodes, page by page", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     for (let index = 0; index < 1000; index++) putNode(cluster, time, `n${index}`, { status: "True" });
@@ -44,7 +44,7 @@ describe("how the fleet is", () => {
     expect(listsIn(cluster)[0]).toContain("limit=100");
   });
 
-  test("is counted again when the last count is old", async () => {
+  test("are computed again when they are old", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "False" });
@@ -56,7 +56,7 @@ describe("how the fleet is", () => {
     expect(await countsFor("n2", cluster, time)).toMatchObject({ ill: 1 });
   });
 
-  test("is counted by the next node when the one that announced it has died", async () => {
+  test("are computed by the next node when the one that started has died", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "True" });
@@ -72,7 +72,7 @@ describe("how the fleet is", () => {
     expect(await countsFor("n1", cluster, time)).toMatchObject({ ill: 1 });
   });
 
-  test("that somebody overwrote with something else is counted again", async () => {
+  test("are computed again when they were overwritten with something else", async () => {
     const cluster = memoryCluster();
     const time = virtualTime();
     putNode(cluster, time, "n1", { status: "True" });

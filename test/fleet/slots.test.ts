@@ -48,7 +48,7 @@ async function got(taking: ReturnType<Slots["take"]>) {
 }
 
 describe("a slot", () => {
-  test("is a Lease that names its holder, with times as the API wants them", async () => {
+  test("is a Lease with its holder, and times in the format of the API", async () => {
     const { take, slotsOf, cluster } = fleetOf();
 
     const { name } = await got(take(slotsOf("n1")));
@@ -63,7 +63,7 @@ describe("a slot", () => {
     });
   });
 
-  test("is refused to others while it is held, however long that takes", async () => {
+  test("is refused to others while it is held, however long", async () => {
     const { take, slotsOf, time } = fleetOf();
     const other = slotsOf("n2");
     await got(take(slotsOf("n1")));
@@ -74,7 +74,7 @@ describe("a slot", () => {
     }
   });
 
-  test("goes to the next at once when it is given back", async () => {
+  test("goes to the next node at once when it is released", async () => {
     const { take, slotsOf } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
 
@@ -83,7 +83,7 @@ describe("a slot", () => {
     expect(await take(slotsOf("n2"))).toMatchObject({ kind: "held" });
   });
 
-  test("of a dead holder is free when nothing was heard of it for its duration, whatever the wall clocks say", async () => {
+  test("of a dead holder is free when it was not renewed for its duration, whatever the wall clocks show", async () => {
     const { take, slotsOf, time, cluster } = fleetOf();
     const deaf = { ...time.timing(), sleep: () => new Promise<void>(() => undefined) };
     await got(take(slotsOf("dead", deaf)));
@@ -100,7 +100,7 @@ describe("a slot", () => {
     });
   });
 
-  test("of a node whose agent was killed is taken up by its next agent without waiting", async () => {
+  test("of a node whose agent was killed is taken over by its next agent without waiting", async () => {
     const { take, slotsOf, time } = fleetOf();
     const deaf = { ...time.timing(), sleep: () => new Promise<void>(() => undefined) };
     await got(take(slotsOf("n1", deaf)));
@@ -108,7 +108,7 @@ describe("a slot", () => {
     expect(await take(slotsOf("n1"))).toMatchObject({ kind: "held" });
   });
 
-  test("is still one's own after a write whose answer got lost", async () => {
+  test("is still held after a write whose answer got lost", async () => {
     const { take, slotsOf, cluster, time, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     const mine = cluster.store.get(`${LEASES}/unghost-heal-0`);
@@ -122,7 +122,7 @@ describe("a slot", () => {
     expect(await take(slotsOf("n2"))).toMatchObject({ kind: "held" });
   });
 
-  test("that was given to another is not given back over its head", async () => {
+  test("that another node took over is not released", async () => {
     const { take, slotsOf, cluster, time, warnings } = fleetOf();
     const slot = await got(take(slotsOf("n1")));
     const mine = cluster.store.get(`${LEASES}/unghost-heal-0`);
@@ -205,7 +205,7 @@ async function simulate(
   return { mostAtOnce, healed };
 }
 
-test("of twenty nodes never more heal concurrently than there are slots, whichever node dies and whatever their clocks", async () => {
+test("twenty nodes never heal concurrently with more than the slots, whichever node dies and whatever their clocks", async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
       const { mostAtOnce, healed } = await simulate(chanceFrom(seed));

@@ -71,7 +71,7 @@ const layouts = [
 
 for (const { name, cachesUnder, runs } of layouts) {
   describe.runIf(runs)(`kill -9 ${name}`, () => {
-    test(`${KILLS} times at random moments loses nothing`, { timeout: 240_000 }, async () => {
+    test(`loses nothing when killed ${KILLS} times at random moments`, { timeout: 240_000 }, async () => {
       const root = mkdtempSync(join(tmpdir(), "unghost-kill-"));
       const caches = mkdtempSync(join(cachesUnder, "unghost-kill-"));
       const stateDir = join(root, "state");

@@ -64,7 +64,7 @@ describe("runPipeline", () => {
     expect(started[0]?.snapshot).toBe(scans[0]?.snapshot);
   });
 
-  test("scans and plans again after it settled what an earlier run left open", async () => {
+  test("scans and plans again after it closed journal entries of an earlier run", async () => {
     const other = valueOf(await openHealSession(sessionOf(stateDir)));
     await other.journal.begin({ ...WHY, action: STOP });
     await other.close();
@@ -73,7 +73,7 @@ describe("runPipeline", () => {
     expect(started[0]).not.toBe(shown);
   });
 
-  test("changes nothing when another run holds the lock and it may not wait", async () => {
+  test("changes nothing when another run holds the lock and waiting is off", async () => {
     const other = valueOf(await openHealSession(sessionOf(stateDir)));
     const { result, started } = await run(planned(), { session: { ...sessionOf(stateDir), lockWaitMs: 0 } });
     await other.close();

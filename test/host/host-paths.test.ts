@@ -30,7 +30,7 @@ describe("hostPath", () => {
 });
 
 describe("resolveOnHost", () => {
-  test("resolves absolute links on the way inside the root, not in our own file system", () => {
+  test("resolves absolute links inside the root, not in our own file system", () => {
     const root = tempDir();
     mkdirSync(`${root}/run/netns`, { recursive: true });
     mkdirSync(`${root}/var`);
@@ -39,7 +39,7 @@ describe("resolveOnHost", () => {
     expect(resolveOnHost(root, "/var/run/netns", "keep")).toBe(`${root}/run/netns`);
   });
 
-  test("keeps a last link for the caller to refuse, or follows it, relative ones and chains included", () => {
+  test("keeps a last link for the caller to refuse, or follows it, including relative ones and chains", () => {
     const root = tempDir();
     mkdirSync(`${root}/snap/conf`, { recursive: true });
     mkdirSync(`${root}/etc/cni`, { recursive: true });
@@ -50,7 +50,7 @@ describe("resolveOnHost", () => {
     expect(resolveOnHost(root, "/etc/cni/net.d", "follow")).toBe(`${root}/snap/conf`);
   });
 
-  test("a link that climbs stays inside, and a loop ends", () => {
+  test("keeps a link with .. inside the root, and ends on a loop", () => {
     const root = tempDir();
     symlinkSync("../../../../../../etc", `${root}/climb`);
     symlinkSync("loop", `${root}/loop`);
@@ -59,7 +59,7 @@ describe("resolveOnHost", () => {
     expect(resolveOnHost(root, "/loop/x", "follow")).toContain(root);
   });
 
-  test("paths that are not there come back as they are", () => {
+  test("returns missing paths unchanged", () => {
     const root = tempDir();
 
     expect(resolveOnHost(root, "/no/such/dir", "follow")).toBe(`${root}/no/such/dir`);

@@ -20,10 +20,10 @@ const facts = (identities: Readonly<Record<string, Identity>>, more: Partial<Roo
 test.each<[string, RootFacts, string]>([
   ["a pod with the node at /host", POD, "/host"],
   ["a container without Kubernetes' environment", facts({}, { isPod: false }), "/host"],
-  ["a pod that may not see process 1's root", facts({ "/host/proc/1/root": "denied" }), "/host"],
+  ["a pod that may not read process 1's root", facts({ "/host/proc/1/root": "denied" }), "/host"],
   ["a host where /host is unreadable", facts({ "/host/proc/1/root": "denied" }, { isPod: false }), "/"],
   ["a host without /host", facts({ "/host": "missing" }), "/"],
-  ["a host with a rescue system at /host, procfs and all", facts({ "/host/proc/1/root": "1:1" }), "/"],
+  ["a host with a rescue system at /host, including procfs", facts({ "/host/proc/1/root": "1:1" }), "/"],
   ["/host is the root directory itself", facts({ "/host": "1:1" }), "/"],
   ["/host has no procfs", facts({}, { isProcfs: () => false }), "/"],
 ])("%s", (_, seen, root) => {

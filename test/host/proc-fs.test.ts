@@ -12,18 +12,15 @@ function fileWith(text: string): string {
   return dir.join("file");
 }
 
-test("a file of any length is read whole, as long as it is asked for", () => {
+test("reads a file of any length completely, up to the limit", () => {
   expect(readProcFile(fileWith(LONG), 16 * 1024 * 1024)).toEqual({ kind: "content", text: LONG });
 });
 
-test.each([1, 1000, 128 * 1024, 128 * 1024 + 1, 300_000])(
-  "no more than %i bytes are read where no more are wanted",
-  (most) => {
-    expect(readProcFile(fileWith(LONG), most)).toEqual({ kind: "content", text: LONG.slice(0, most) });
-  },
-);
+test.each([1, 1000, 128 * 1024, 128 * 1024 + 1, 300_000])("reads at most %i bytes on request", (most) => {
+  expect(readProcFile(fileWith(LONG), most)).toEqual({ kind: "content", text: LONG.slice(0, most) });
+});
 
-test("an empty one is empty, and one that is not there is gone", () => {
+test("an empty file is empty, and a missing one is gone", () => {
   expect(readProcFile(fileWith(""))).toEqual({ kind: "content", text: "" });
   expect(readProcFile("/proc/self/nowhere")).toEqual({ kind: "gone" });
 });

@@ -8,7 +8,7 @@ import { errorLabel } from "../../src/host/system-error.ts";
 import { asUnprivileged, fill, isRoot, makePipe, makeSparse, tempDir, writeRawName } from "../snapshot/temp-dir.ts";
 
 describe("listDirectory", () => {
-  test("distinguishes files, directories, links and pipes and follows none", () => {
+  test("distinguishes files, directories, links and FIFOs and follows none", () => {
     const dir = fill(tempDir(), { file: "x" });
     mkdirSync(`${dir}/directory`);
     symlinkSync("/etc/passwd", `${dir}/link`);
@@ -26,7 +26,7 @@ describe("listDirectory", () => {
     });
   });
 
-  test("names with line breaks are listed; names that are not UTF-8 are set aside, printable", () => {
+  test("lists names with line breaks; returns names that are not UTF-8 separately, escaped", () => {
     const dir = fill(tempDir(), { "line\nbreak": "x" });
     writeRawName(dir, [0x61, 0xff, 0x62]);
 
@@ -37,7 +37,7 @@ describe("listDirectory", () => {
     });
   });
 
-  test("a directory that is a link, a file or a pipe is refused, one that is missing is absent", () => {
+  test("refuses a directory that is a link, a file or a FIFO; a missing one is absent", () => {
     const dir = fill(tempDir(), { file: "x" });
     symlinkSync(dir, `${dir}/link`);
     makePipe(`${dir}/pipe`);
@@ -49,14 +49,14 @@ describe("listDirectory", () => {
     expect(listDirectory(`${dir}/file/below`).kind).not.toBe("listed");
   });
 
-  test("more entries than the limit are refused, as many are not", () => {
+  test("refuses more entries than the limit", () => {
     const dir = fill(tempDir(), { a: "", b: "", c: "" });
 
     expect(listDirectory(dir, 2)).toMatchObject({ kind: "refused", reason: "holds more than 2 entries" });
     expect(listDirectory(dir, 3).kind).toBe("listed");
   });
 
-  test.runIf(isRoot)("a directory that may not be read says so and what to do", async () => {
+  test.runIf(isRoot)("reports permission denied with the next step", async () => {
     const dir = tempDir();
     mkdirSync(`${dir}/secret`, { mode: 0o700 });
 
@@ -67,7 +67,7 @@ describe("listDirectory", () => {
 });
 
 describe("readRegularFile", () => {
-  test("reads text, and the size is what was read", () => {
+  test("returns the text with its size", () => {
     const dir = fill(tempDir(), { file: "zażółć", empty: "" });
 
     expect(readRegularFile(`${dir}/file`)).toMatchObject({ kind: "content", text: "zażółć", size: 10 });
@@ -81,14 +81,14 @@ describe("readRegularFile", () => {
     expect(readRegularFile(`${dir}/file`)).toMatchObject({ kind: "content", text });
   });
 
-  test("does not follow a link to a precious file", () => {
+  test("does not follow a link", () => {
     const dir = tempDir();
     symlinkSync("/etc/passwd", `${dir}/link`);
 
     expect(readRegularFile(`${dir}/link`)).toEqual({ kind: "notRegular", reason: "is a symlink" });
   });
 
-  test("does not wait for a pipe, read a directory, connect to a socket or open a device", async () => {
+  test("does not block on a FIFO, read a directory, connect to a socket or open a device", async () => {
     const dir = tempDir();
     makePipe(`${dir}/pipe`);
     const server = createServer();
@@ -108,18 +108,18 @@ describe("readRegularFile", () => {
     expect(readRegularFile(`${dir}/sparse`)).toMatchObject({ kind: "closed", size: 2 ** 31 });
   });
 
-  test.runIf(isRoot)("a file that may not be read is closed, and its size is known", async () => {
+  test.runIf(isRoot)("closes an unreadable file, and returns its size", async () => {
     const dir = fill(tempDir(), { secret: "x" });
     chmodSync(`${dir}/secret`, 0);
 
     expect(await asUnprivileged(() => readRegularFile(`${dir}/secret`))).toMatchObject({ kind: "closed", size: 1 });
   });
 
-  test("a file that is missing is gone", () => {
+  test("returns gone for a missing file", () => {
     expect(readRegularFile(`${tempDir()}/missing`)).toEqual({ kind: "gone" });
   });
 
-  test("bytes that are not UTF-8 do not throw", () => {
+  test("does not throw for bytes that are not UTF-8", () => {
     const dir = tempDir();
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
@@ -142,7 +142,7 @@ describe("printable", () => {
     expect(printable(name)).toBe(shown);
   });
 
-  test("nothing is left that a terminal would obey", () => {
+  test("leaves no control characters", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (name) => {
         expect(printable(name)).not.toMatch(/\p{Cc}/u);
@@ -151,7 +151,7 @@ describe("printable", () => {
   });
 });
 
-test("errorCode names anything that can be thrown", () => {
+test("errorCode accepts any thrown value", () => {
   expect(errorLabel(Object.assign(new Error("x"), { code: "EIO" }))).toBe("EIO");
   expect(errorLabel(new TypeError("x"))).toBe("TypeError");
   expect(errorLabel("x")).toBe("unknown error");

@@ -13,11 +13,11 @@ function node(): string {
 }
 
 describe("a path is trusted", () => {
-  test("when it and all above it are root's alone", () => {
+  test("when it and all its parents are writable by root only", () => {
     expect(provePath(node(), "/opt/cni/bin/bridge")).toEqual({ kind: "trusted" });
   });
 
-  test("through links of root's, absolute ones too, which lead inside the node", () => {
+  test("through links of root, including absolute ones, which are resolved inside the node", () => {
     const root = node();
     symlinkSync("/opt/cni/bin", `${root}/var/lib/bin`);
     symlinkSync("../lib/bin/bridge", `${root}/var/lib/up`);
@@ -26,7 +26,7 @@ describe("a path is trusted", () => {
     expect(provePath(root, "/var/lib/up")).toEqual({ kind: "trusted" });
   });
 
-  test("below a sticky directory, where others cannot replace what is root's", () => {
+  test("below a sticky directory, where other users cannot replace root's entries", () => {
     const root = fill(tempDir(), { "tmp/own/x": "" });
     chmodSync(`${root}/tmp`, 0o1777);
 
@@ -43,7 +43,7 @@ describe("a path is trusted", () => {
     expect(provePath(root, "/runtime.sock")).toEqual({ kind: "trusted" });
   });
 
-  test("through another process's root directory, where links start from there", () => {
+  test("through another process's root directory, where its links start", () => {
     const root = node();
     symlinkSync("/opt/cni/bin", `${root}/var/lib/bin`);
 
@@ -59,18 +59,18 @@ describe("a path is trusted", () => {
   });
 });
 
-test("nothing there is missing, not refused", () => {
+test("a missing path is missing, not refused", () => {
   expect(provePath(node(), "/opt/cni/other/x")).toEqual({ kind: "missing" });
   expect(provePath(tempDir(), "/none")).toEqual({ kind: "missing" });
 });
 
-describe.runIf(isRoot)("a path is refused, with the entry at fault and the remedy", () => {
+describe.runIf(isRoot)("a path is refused, with the offending entry and the remedy", () => {
   test.each([
     ["the file", "/opt/cni/bin/bridge"],
     ["its directory", "/opt/cni/bin"],
     ["a directory far above", "/opt"],
     ["the root directory", "/"],
-  ])("when somebody else owns %s", (_what, foreign) => {
+  ])("when another user owns %s", (_what, foreign) => {
     const root = node();
     chownSync(`${root}${foreign}`, 1001, 127);
 
@@ -97,14 +97,14 @@ describe.runIf(isRoot)("a path is refused, with the entry at fault and the remed
     });
   });
 
-  test("when a sticky bit stands on the file itself", () => {
+  test("when the sticky bit is on the file itself", () => {
     const root = node();
     chmodSync(`${root}/opt/cni/bin/bridge`, 0o1777);
 
     expect(provePath(root, "/opt/cni/bin/bridge")).toMatchObject({ code: "writable-by-others" });
   });
 
-  test("when a link on the way is somebody else's, wherever it leads", () => {
+  test("when a link on the way belongs to another user, wherever it leads", () => {
     const root = node();
     mkdirSync(`${root}/tmp`);
     chmodSync(`${root}/tmp`, 0o1777);
@@ -114,7 +114,7 @@ describe.runIf(isRoot)("a path is refused, with the entry at fault and the remed
     expect(provePath(root, "/tmp/bin/bridge")).toMatchObject({ path: "/tmp/bin", next: expect.stringContaining("-h") });
   });
 
-  test("when a link of root's leads to what is somebody else's", () => {
+  test("when a link of root leads to another user's file", () => {
     const root = node();
     fill(root, { "home/eve/bin/bridge": "x" });
     chownSync(`${root}/home/eve`, 1001, 127);
@@ -123,7 +123,7 @@ describe.runIf(isRoot)("a path is refused, with the entry at fault and the remed
     expect(provePath(root, "/opt/cni/evil/bridge")).toMatchObject({ path: "/home/eve" });
   });
 
-  test("when links go round in circles", () => {
+  test("when links form a loop", () => {
     const root = tempDir();
     symlinkSync("b", `${root}/a`);
     symlinkSync("a", `${root}/b`);
@@ -131,7 +131,7 @@ describe.runIf(isRoot)("a path is refused, with the entry at fault and the remed
     expect(provePath(root, "/a")).toMatchObject({ kind: "refused", code: "link-loop" });
   });
 
-  test("with a name that cannot command a terminal", () => {
+  test("with control characters escaped", () => {
     const root = tempDir();
     writeFileSync(`${root}/x\u001b[2J`, "");
     chownSync(`${root}/x\u001b[2J`, 1001, 127);

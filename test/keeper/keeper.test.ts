@@ -41,7 +41,7 @@ function keep(dir: string, options: Partial<KeeperOptions> = {}): Kept {
 }
 
 describe("the keeper", () => {
-  test("syncs what is young at its start, and what is written, replaced and renamed later", async () => {
+  test("syncs recent files at its start, and files written, replaced and renamed later", async () => {
     const dir = scratchDir();
     mkdirSync(join(dir, "networks/cbr0"), { recursive: true });
     writeFileSync(join(dir, "networks/cbr0/10.88.0.2"), "before");
@@ -58,7 +58,7 @@ describe("the keeper", () => {
     expect(keeper.state().filesSynced).toBeGreaterThanOrEqual(3);
   });
 
-  test("notices a new network's directory with the first file that is already in it", async () => {
+  test("notices the directory of a new network with the first file in it", async () => {
     const { dir, keeper, wasSynced } = keep(scratchDir());
     await keeper.started;
 
@@ -68,7 +68,7 @@ describe("the keeper", () => {
     await wasSynced("networks/new/10.0.0.1");
   });
 
-  test("goes on after a directory was removed and made again", async () => {
+  test("continues after a directory was removed and created again", async () => {
     const dir = scratchDir();
     mkdirSync(join(dir, "results"));
     const { keeper, wasSynced } = keep(dir);
@@ -84,7 +84,7 @@ describe("the keeper", () => {
     }
   });
 
-  test("finds what was written in a directory whose watch is dead and does not tell so", async () => {
+  test("finds files in a directory whose watch silently died", async () => {
     const dir = scratchDir();
     const watch = (): DirectoryWatch => ({ refresh: () => ({ fresh: [], unwatched: [] }), close: () => undefined });
     const { keeper, wasSynced } = keep(dir, { watch });
@@ -127,7 +127,7 @@ describe("the keeper", () => {
     await until("it is synced twice", GUARD_MS, () => calls >= 2 || undefined);
   });
 
-  test("never touches what a link leads to", async () => {
+  test("never touches the target of a link", async () => {
     const outside = scratchDir();
     const dir = scratchDir();
     symlinkSync(outside, join(dir, "results"));
@@ -143,7 +143,7 @@ describe("the keeper", () => {
     expect(keeper.state().directories).toBe(1);
   });
 
-  test("ends at once while the disk hangs, and says meanwhile how long it has waited", async () => {
+  test("ends at once while the disk hangs, and reports how long it has waited", async () => {
     const dir = scratchDir();
     const { promise, resolve } = Promise.withResolvers<void>();
     onTestFinished(() => resolve());
@@ -184,7 +184,7 @@ describe("the keeper", () => {
     await until("the file waits", GUARD_MS, () => keeper.state().waiting > 1 || undefined);
   });
 
-  test("reports a disk that refuses, and takes it back when it no longer does", async () => {
+  test("reports a failing disk, and its recovery", async () => {
     const dir = scratchDir();
     let code: string | undefined = "EIO";
     const reported: (readonly unknown[])[] = [];
@@ -207,7 +207,7 @@ describe("the keeper", () => {
     expect(reported).toEqual([[{ kind: "unsynced", dir, code: "EIO" }], []]);
   });
 
-  test("works through more files than it notices one by one", async () => {
+  test("handles more files than it can watch individually", async () => {
     const dir = scratchDir();
     const synced = new Set<string>();
     const { keeper } = keep(dir, {
@@ -226,7 +226,7 @@ describe("the keeper", () => {
   });
 
   test.skipIf(process.getuid?.() !== 0)(
-    "sweeps a directory of another mount namespace (needs root), and does not sync it all again and again",
+    "sweeps a directory of another mount namespace (needs root), without syncing it repeatedly",
     async () => {
       const holder = spawn("unshare", ["--mount", "sh", "-c", "mount -t tmpfs lab /mnt && echo mounted && exec cat"], {
         stdio: ["pipe", "pipe", "inherit"],

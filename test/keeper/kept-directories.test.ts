@@ -5,7 +5,7 @@ import { directoryFinder } from "../../src/keeper/kept-directories.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("directoryFinder", () => {
-  test("finds directories down to the depth, and follows no link", () => {
+  test("finds directories down to the maximum depth, and follows no link", () => {
     const path = scratchDir();
     mkdirSync(join(path, "networks/cbr0/deeper"), { recursive: true });
     mkdirSync(join(path, "results"));
@@ -20,7 +20,7 @@ describe("directoryFinder", () => {
     expect([[...changedAtMs.keys()].toSorted(), hasMore]).toEqual([expected.toSorted(), false]);
   });
 
-  test("notices directories that come and go, also in one that had not changed for long", () => {
+  test("notices created and removed directories, also in one without changes for long", () => {
     const path = scratchDir();
     mkdirSync(join(path, "networks/old"), { recursive: true });
     const longAgo = Date.now() / 1000 - 3600;
@@ -34,7 +34,7 @@ describe("directoryFinder", () => {
     expect(count()).toBe(4);
   });
 
-  test("stops at the most that may be watched, and says so", () => {
+  test("stops at the limit of watches, and reports it", () => {
     const path = scratchDir();
     for (let count = 0; count < 20; count++) mkdirSync(join(path, `network-${count}`));
 

@@ -5,7 +5,7 @@ import { pluginRoots, rootsInConfig } from "../../src/keeper/plugin-roots.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("rootsInConfig", () => {
-  test("finds data directories of plugins, address managers and delegates", () => {
+  test("finds data directories of plugins, IPAM and delegates", () => {
     const config = {
       name: "multus",
       plugins: [
@@ -57,13 +57,13 @@ describe("pluginRoots", () => {
     return roots().map(({ path }) => path.slice(hostRoot.length));
   }
 
-  test("reads the configurations of the known places, and of the one that the runtime names", () => {
+  test("reads the configurations at the default paths, and at the runtime's", () => {
     expect(rootsOn(hostWith("etc/cni/net.d", 0o644))).toEqual(["/var/lib/cni", "/srv/ips"]);
     expect(rootsOn(hostWith("opt/my/net.d", 0o644))).toEqual(["/var/lib/cni"]);
     expect(rootsOn(hostWith("opt/my/net.d", 0o644), "/opt/my/net.d")).toEqual(["/var/lib/cni", "/srv/ips"]);
   });
 
-  test("takes no word from a configuration that others can write", () => {
+  test("ignores a configuration that other users can write", () => {
     expect(rootsOn(hostWith("etc/cni/net.d", 0o666))).toEqual(["/var/lib/cni"]);
   });
 });

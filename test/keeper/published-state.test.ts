@@ -23,8 +23,8 @@ function publish(root: string): { close(): void } {
 }
 
 // What doctor trusts has to be root's.
-describe.skipIf(process.getuid?.() !== 0)("the state of a keeper (needs root)", () => {
-  test("is read by others while it runs, and not after its end", () => {
+describe.skipIf(process.getuid?.() !== 0)("keeper state file (needs root)", () => {
+  test("is read by others while the keeper runs, and not after its end", () => {
     const root = scratchDir();
     expect(publishedKeeper(root)).toBeUndefined();
 
@@ -35,7 +35,7 @@ describe.skipIf(process.getuid?.() !== 0)("the state of a keeper (needs root)", 
     expect(publishedKeeper(root)).toBeUndefined();
   });
 
-  test("is not believed when it is old, incomplete, or others can write it", () => {
+  test("is ignored when it is old, incomplete, or writable by others", () => {
     const root = scratchDir();
     publish(root);
     const file = join(root, "run/unghost/keeper.json");
@@ -61,7 +61,7 @@ describe.skipIf(process.getuid?.() !== 0)("the state of a keeper (needs root)", 
     expect(readdirSync(join(root, "run/unghost"))).toEqual([]);
   });
 
-  test("replaces a link in its place, and leaves alone what the link names", () => {
+  test("replaces a link at its path, and does not touch the link's target", () => {
     const root = scratchDir();
     const outside = join(scratchDir(), "outside");
     mkdirSync(join(root, "run/unghost"), { recursive: true, mode: 0o700 });

@@ -6,7 +6,7 @@ import { startWriteback } from "../../src/keeper/start-writeback.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("startWriteback", () => {
-  test("changes no file, follows no link, waits for no FIFO, and passes over what is gone", async () => {
+  test("changes no file, follows no link, does not block on a FIFO, and skips missing files", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "lease"), "id");
     symlinkSync(scratchDir(), join(dir, "link"));

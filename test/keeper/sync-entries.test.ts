@@ -6,7 +6,7 @@ import { syncEntries } from "../../src/keeper/sync-entries.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("syncEntries", () => {
-  test("syncs regular files and names directories", async () => {
+  test("syncs regular files and returns directories", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "lease"), "id");
     writeFileSync(join(dir, "empty"), "");
@@ -17,7 +17,7 @@ describe("syncEntries", () => {
     expect([synced.toSorted(), directories, failed, isGone]).toEqual([["empty", "lease"], ["network"], [], false]);
   });
 
-  test("follows no link, waits for no FIFO, and passes over what is gone", async () => {
+  test("follows no link, does not block on a FIFO, and skips missing files", async () => {
     const dir = scratchDir();
     const outside = join(scratchDir(), "outside");
     writeFileSync(outside, "secret");
@@ -36,7 +36,7 @@ describe("syncEntries", () => {
     expect([synced, directories, failed]).toEqual([[], [], []]);
   });
 
-  test("passes over a file that no plugin could have written", async () => {
+  test("skips a file that no plugin could have written", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "huge"), "");
     truncateSync(join(dir, "huge"), 1024 ** 3);
@@ -44,7 +44,7 @@ describe("syncEntries", () => {
     expect((await syncEntries(dir, ["huge"])).synced).toEqual([]);
   });
 
-  test("takes a directory that is gone, or a link in its place, for gone", async () => {
+  test("treats a missing directory, or a link at its path, as gone", async () => {
     const dir = scratchDir();
     symlinkSync(scratchDir(), join(dir, "results"));
     writeFileSync(join(dir, "file"), "");

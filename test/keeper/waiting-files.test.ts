@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { waitingFiles } from "../../src/keeper/waiting-files.ts";
 
 describe("waitingFiles", () => {
-  test("takes what was noticed before what a sweep found, and each file once", () => {
+  test("returns noticed files before those of a sweep, and each file once", () => {
     const waiting = waitingFiles();
     waiting.addSwept("/networks", ["a", "b"]);
     waiting.notice("/results", "c");
@@ -16,7 +16,7 @@ describe("waitingFiles", () => {
     expect([waiting.size, waiting.take(9).size]).toEqual([0, 0]);
   });
 
-  test("refuses more than it may hold, for a sweep to find them again", () => {
+  test("refuses more than its limit, for a later sweep", () => {
     const waiting = waitingFiles(2);
 
     expect(["a", "b", "c"].map((name) => waiting.notice("/results", name))).toEqual([true, true, false]);

@@ -26,7 +26,7 @@ function recordingQueue(first: Promise<void>) {
 }
 
 describe("writebackQueue", () => {
-  test("starts each noticed file once, and what is noticed meanwhile afterwards", async () => {
+  test("starts each noticed file once, and files noticed meanwhile afterwards", async () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
 
@@ -61,7 +61,7 @@ describe("writebackQueue", () => {
     expect(waits[1]).toBeGreaterThanOrEqual(3 * (slowMs - 1));
   });
 
-  test("reports that a directory was among them", async () => {
+  test("reports when a directory was among them", async () => {
     const { queue, directories } = recordingQueue(Promise.resolve());
 
     queue.notice("/networks", "directory");
@@ -69,7 +69,7 @@ describe("writebackQueue", () => {
     await until("it is reported", GUARD_MS, () => directories() === 1 || undefined);
   });
 
-  test("holds no more than it has to while the disk hangs", async () => {
+  test("has a limit while the disk hangs", async () => {
     const first = Promise.withResolvers<void>();
     const { queue, started, hasStarted } = recordingQueue(first.promise);
     queue.notice("/results", "first");

@@ -5,7 +5,7 @@ import { youngFiles } from "../../src/keeper/young-files.ts";
 import { scratchDir } from "./scratch-dir.ts";
 
 describe("youngFiles", () => {
-  test("lists files that changed within a minute, and none that is a link or a directory", async () => {
+  test("lists files that changed within a minute, without links and directories", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "young"), "");
     mkdirSync(join(dir, "network"));
@@ -15,7 +15,7 @@ describe("youngFiles", () => {
     expect(await youngFiles(dir, Date.now() + 60_000)).toEqual({ kind: "listed", names: [] });
   });
 
-  test("counts a file from the future as young", async () => {
+  test("treats a file from the future as recent", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "ahead"), "");
     const nextYear = Date.now() / 1000 + 365 * 86_400;
@@ -24,7 +24,7 @@ describe("youngFiles", () => {
     expect(await youngFiles(dir, Date.now() + 60_000)).toEqual({ kind: "listed", names: ["ahead"] });
   });
 
-  test("goes through 20,000 files and lets others have their turn meanwhile", async () => {
+  test("reads 20,000 files without blocking the event loop", async () => {
     const dir = scratchDir();
     for (let count = 0; count < 20_000; count++) writeFileSync(join(dir, `10.88.${count >> 8}.${count & 255}`), "");
     let turns = 0;
@@ -37,7 +37,7 @@ describe("youngFiles", () => {
     expect(turns).toBeGreaterThan(0);
   });
 
-  test("says why a directory cannot be listed, and finds nothing in one that is gone", async () => {
+  test("reports why a directory cannot be listed, and finds nothing in a missing one", async () => {
     const dir = scratchDir();
     writeFileSync(join(dir, "file"), "");
 

@@ -73,7 +73,7 @@ function watching(attachments: Attachment[]) {
 }
 
 describe("the attachments of a node in a small cluster", () => {
-  test("are listed at first, then every few minutes, and each time while something waits", async () => {
+  test("are listed at first, then every few minutes, and on each scan while something waits", async () => {
     const { names, takeRequests, pass } = watching([...many(499), named("a", { deletionTimestamp: DELETED })]);
 
     expect(await names()).toHaveLength(1);
@@ -99,7 +99,7 @@ describe("the attachments of a node in a small cluster", () => {
 });
 
 describe("the attachments of a node in a large cluster", () => {
-  test("no scan reads the whole list more often than its length allows, whatever waits", async () => {
+  test("limits full lists by their length, whatever waits", async () => {
     const { names, takeRequests, pass } = watching(many(20_000));
 
     for (let minute = 0; minute < 24 * 60; minute++) {
@@ -116,7 +116,7 @@ describe("the attachments of a node in a large cluster", () => {
   test.each<readonly [string, Partial<AttachmentQuestion>]>([
     ["a volume that a pod waits for", { isAwaited: true, volumes: { attached: [], inUse: [volume("a")] } }],
     ["a volume that is not in use any more", { volumes: { attached: [volume("a")], inUse: [] } }],
-  ])("%s is asked for by name", async (_what, question) => {
+  ])("%s is requested by name", async (_what, question) => {
     const { names, takeRequests, attachments } = watching(many(20_000));
     await names();
     takeRequests();
@@ -126,7 +126,7 @@ describe("the attachments of a node in a large cluster", () => {
     expect(takeRequests()).toEqual([`${PATH}/${attachmentName("a", "driver.example", "n1")}`]);
   });
 
-  test("one that was taken off the node's list is followed until it is gone", async () => {
+  test("an attachment that left the node's list is followed until it is gone", async () => {
     const attached = { attached: [volume("a")], inUse: [volume("a")] };
     const hanging = named("a", { deletionTimestamp: DELETED, status: { attached: true } });
     const { names, takeRequests, attachments } = watching([...many(20_000), hanging]);
@@ -141,7 +141,7 @@ describe("the attachments of a node in a large cluster", () => {
     expect(takeRequests()).toEqual([]);
   });
 
-  test("one whose deletion hangs while it is in use is found by the next list", async () => {
+  test("an attachment whose deletion hangs while in use is found by the next list", async () => {
     const hanging = named("a", { deletionTimestamp: DELETED, status: { attached: true } });
     const { names, pass } = watching([...many(20_000), hanging]);
     const inUse = { volumes: { attached: [volume("a")], inUse: [volume("a")] } };
@@ -151,7 +151,7 @@ describe("the attachments of a node in a large cluster", () => {
     expect(await names(inUse)).toEqual([hanging.metadata.name]);
   });
 
-  test("many that wait are asked for in turns", async () => {
+  test("many waiting attachments are requested in turns", async () => {
     const handles = Array.from({ length: 9 }, (_, index) => `v${index}`);
     const waiting = handles.map((handle) => named(handle, { status: { attached: false } }));
     const { names, takeRequests, attachments } = watching(many(20_000));
@@ -165,7 +165,7 @@ describe("the attachments of a node in a large cluster", () => {
   });
 });
 
-test("a single scan reads all pages, keeps those of its node, and knows where else their volumes are", async () => {
+test("a single scan reads all pages, keeps those of its node, and knows where else their volumes are attached", async () => {
   const elsewhere = attachmentObject({ name: "csi-x", node: "n2", volume: "pv-a", status: { attached: true } });
   const { api, takeRequests } = cluster([named("a"), ...many(1200), elsewhere]);
 

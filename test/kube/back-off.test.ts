@@ -6,27 +6,27 @@ afterEach(() => vi.restoreAllMocks());
 test.each([
   ["at least", 0, [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]],
   ["at most", 0.9999999, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]],
-])("a server is left alone for %s this long after each failure in a row", (_, chance, waits) => {
+])("the back-off after consecutive failures is %s", (_, chance, waits) => {
   vi.spyOn(Math, "random").mockReturnValue(chance);
 
   expect(waits.map((_wait, failures) => Math.round(watchBackOffMs(failures)))).toEqual(waits);
   expect(Math.round(watchBackOffMs(1000))).toBe(waits.at(-1));
 });
 
-test("clients that failed together do not come back together", () => {
+test("adds jitter, so that clients do not retry at the same time", () => {
   expect(new Set(Array.from({ length: 20 }, () => watchBackOffMs(3))).size).toBeGreaterThan(1);
 });
 
-test("a Retry-After is waited for in full before the back-off", () => {
+test("waits for Retry-After in full before the back-off", () => {
   vi.spyOn(Math, "random").mockReturnValue(0);
   expect(watchBackOffMs(0, { kind: "busy", retryAfterSeconds: 7 })).toBe(7250);
 });
 
-describe("what is published", () => {
+describe("back-off of publishing", () => {
   const busy = { kind: "busy", retryAfterSeconds: 0 } as const;
   const forbidden = { kind: "forbidden", retryAfterSeconds: 0 } as const;
 
-  test("waits longer after each failure in a row, and not at all after a success", () => {
+  test("grows with each consecutive failure, and is reset by a success", () => {
     const backOff = publishBackOff(() => 0);
 
     expect([busy, busy, undefined, busy].map(backOff)).toEqual([5000, 10_000, 0, 5000]);
@@ -34,7 +34,7 @@ describe("what is published", () => {
     expect(publishBackOff(() => 0)({ ...busy, retryAfterSeconds: 60 })).toBe(65_000);
   });
 
-  test("waits much longer where it is forbidden time after time, and not for a server that has just started", () => {
+  test("is much longer after repeated 403 answers, but not for a server that has just started", () => {
     const backOff = publishBackOff(() => 0);
     const afterOutage = [busy, busy, busy, busy, forbidden, forbidden, forbidden, forbidden, forbidden].map(backOff);
 

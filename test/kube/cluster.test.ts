@@ -13,8 +13,8 @@ function podsOf(...pods: readonly ReturnType<typeof podObject>[]): Readonly<Reco
   return { [PODS]: () => ({ body: listOf(pods) }) };
 }
 
-describe("over TLS", () => {
-  test("a client certificate is shown, and a kubelet's own says what the node is called", async () => {
+describe("TLS", () => {
+  test("sends a client certificate, and reads the node name from a kubelet's certificate", async () => {
     const stub = await rig.serveWith(ordinary, serving);
     const user = { "client-certificate-data": base64(kubelet.cert), "client-key-data": base64(kubelet.key) };
 
@@ -25,7 +25,7 @@ describe("over TLS", () => {
     expect(stub.asked.map(({ path }) => path)).not.toContain(NAMESPACES);
   });
 
-  test("a token is sent", async () => {
+  test("sends a token", async () => {
     const stub = await rig.serveWith(ordinary, serving);
 
     await rig.askFacts();
@@ -33,7 +33,7 @@ describe("over TLS", () => {
     expect(new Set(stub.asked.map(({ authorization }) => authorization))).toEqual(new Set(["Bearer secret"]));
   });
 
-  test("a server without a trusted certificate gets no token", async () => {
+  test("sends no token to a server without a trusted certificate", async () => {
     const stub = await rig.serveWith(ordinary, serving);
 
     const answer = await rig.ask({ trust: rig.ca.issue("/CN=stranger").cert });
@@ -45,7 +45,7 @@ describe("over TLS", () => {
     expect(stub.asked).toEqual([]);
   });
 
-  test("a server with another's certificate gets no token", async () => {
+  test("sends no token to a server with the certificate of another host", async () => {
     const stub = await rig.serveWith(ordinary, rig.ca.issue("/CN=other", { san: "DNS:other.lab" }));
 
     expect(await rig.ask()).toMatchObject({ kind: "failed", reason: expect.stringContaining("cannot be reached") });
@@ -53,8 +53,8 @@ describe("over TLS", () => {
   });
 });
 
-describe("the pods of the node", () => {
-  test("are asked for by node, from the server's cache", async () => {
+describe("pods of the node", () => {
+  test("are requested by node, from the server's cache", async () => {
     const stub = await rig.serve();
 
     await rig.askFacts({ node: "N1" });
@@ -93,7 +93,7 @@ describe("the pods of the node", () => {
     ]);
   });
 
-  test("that are static carry their manifest's hash, as their sandboxes do", async () => {
+  test("that are static carry their manifest's hash, like their sandboxes", async () => {
     const hash = "0a1b2c3d4e5f60718293a4b5c6d7e8f9";
     const annotations = {
       "kubernetes.io/config.hash": hash,
@@ -107,7 +107,7 @@ describe("the pods of the node", () => {
     expect(facts.pods.map(({ uid }) => uid)).toEqual([hash]);
   });
 
-  test("of other nodes are left out, even where the server did not do so", async () => {
+  test("of other nodes are left out, even when the server returns them", async () => {
     await rig.serve(podsOf(podObject({ name: "a", uid: "a" }), podObject({ name: "b", uid: "b", node: "n2" })));
 
     const facts = await rig.askFacts();
@@ -115,7 +115,7 @@ describe("the pods of the node", () => {
     expect(facts.pods.map(({ name }) => name)).toEqual(["a"]);
   });
 
-  test("come page by page", async () => {
+  test("are read page by page", async () => {
     const page = (asked: Asked): Reply => {
       const at = Number(asked.query.get("continue") ?? "0");
       const pods = [podObject({ name: `p${at}`, uid: `u${at}` })];
@@ -146,20 +146,20 @@ describe("the pods of the node", () => {
     expect(facts.pods.map(({ uid }) => uid)).toEqual(["u0", "u1"]);
   });
 
-  test("that never end are given up", async () => {
+  test("with endless pages are aborted", async () => {
     await rig.serve({ [PODS]: () => ({ body: listOf([], "again") }) });
 
     expect(await rig.ask()).toMatchObject({ kind: "failed", reason: expect.stringContaining("does not end") });
   });
 
-  test("may be none at all", async () => {
+  test("may be an empty list", async () => {
     await rig.serve({ [PODS]: () => ({ body: { kind: "PodList", metadata: {}, items: null } }) });
 
     expect((await rig.askFacts()).pods).toEqual([]);
   });
 });
 
-describe("what people wrote on node and namespaces", () => {
+describe("annotations and labels on node and namespaces", () => {
   test.each([
     ["nothing", {}, { paused: false, ignored: false }],
     ["paused", { annotations: { "unghost.dev/paused": "" } }, { paused: true, ignored: false }],
@@ -172,7 +172,7 @@ describe("what people wrote on node and namespaces", () => {
     expect((await rig.askFacts()).node).toMatchObject(expected);
   });
 
-  test("ignored namespaces are known, and asked for without their contents", async () => {
+  test("ignored namespaces are returned, and requested as metadata only", async () => {
     const names = listOf([
       { metadata: { name: "default" } },
       { metadata: { name: "lab", labels: { "unghost.dev/ignore": "true" } } },
@@ -184,7 +184,7 @@ describe("what people wrote on node and namespaces", () => {
     expect(stub.asked.find(({ path }) => path === NAMESPACES)?.accept).toContain("PartialObjectMetadataList");
   });
 
-  test("reports what may not be read", async () => {
+  test("reports what is forbidden", async () => {
     const forbidden = (): Reply => statusOf(403, "may not");
     await rig.serve({ [NAMESPACES]: forbidden, [NODE]: forbidden });
 
@@ -198,8 +198,8 @@ describe("what people wrote on node and namespaces", () => {
   });
 });
 
-describe("an empty list", () => {
-  test("is believed of a node that the cluster has", async () => {
+describe("an empty list of pods", () => {
+  test("is trusted when the cluster has the node", async () => {
     await rig.serve(podsOf());
 
     expect((await rig.askFacts()).pods).toEqual([]);
@@ -220,7 +220,7 @@ describe("an empty list", () => {
   });
 });
 
-test("a server may live below a path", async () => {
+test("a server URL may have a path", async () => {
   const stub = await rig.serveWith((asked) =>
     ordinary({ ...asked, path: asked.path.replace("/k8s/clusters/c-1", "") }),
   );
@@ -231,10 +231,10 @@ test("a server may live below a path", async () => {
   expect(stub.asked.every(({ path }) => path.startsWith("/k8s/clusters/c-1/api"))).toBe(true);
 });
 
-describe("a token is kept back where the server is not verified", () => {
+describe("no token is sent when the server is not verified", () => {
   test.each([
     ["over plain HTTP", undefined, {}],
-    ["where the verification is switched off", "tls", { "insecure-skip-tls-verify": true }],
+    ["with verification disabled", "tls", { "insecure-skip-tls-verify": true }],
   ] as const)("%s", async (_what, tls, cluster) => {
     const stub = await rig.serveWith(() => statusOf(401, "Unauthorized"), tls && serving);
 

@@ -31,24 +31,24 @@ function csiNode(...drivers: readonly string[]): Reply {
   return { body: { metadata: { name: "n1" }, spec: { drivers: drivers.map((name) => ({ name, nodeID: "n1" })) } } };
 }
 
-describe("a CSI node plugin that does not show by what it mounts", () => {
+describe("a CSI node plugin that is not identified by its mounts", () => {
   const unclear = pod("unclear", "DaemonSet", [SOCKET_DIR, "/var/lib/kubelet"]);
   const sidecar = pod("sidecar", "ReplicaSet", [SOCKET_DIR]);
 
-  test("is known by its driver, which the node's CSINode has", async () => {
+  test("is identified by its driver in the node's CSINode", async () => {
     expect(await plugins([unclear, sidecar], csiNode("d.example"))).toMatchObject({ plugins: ["unclear"], gaps: [] });
   });
 
   test.each<readonly [string, Reply]>([
     ["has other drivers", csiNode("other.example")],
-    ["has none yet", { body: { metadata: { name: "n1" }, spec: { drivers: null } } }],
+    ["has no drivers yet", { body: { metadata: { name: "n1" }, spec: { drivers: null } } }],
     ["does not exist", statusOf(404, "not found")],
-    ["may not be read", statusOf(403, "no")],
-  ])("stays unknown where the CSINode %s", async (_what, drivers) => {
+    ["is forbidden", statusOf(403, "no")],
+  ])("stays unknown when the CSINode %s", async (_what, drivers) => {
     expect(await plugins([unclear], drivers)).toEqual({ plugins: [], gaps: [], wasAsked: true });
   });
 
-  test("is not somebody else's driver: the pod that registers it is its plugin", async () => {
+  test("is not identified by another plugin's driver: the pod that registers it is its plugin", async () => {
     const plugin = pod("plugin", "DaemonSet", [SOCKET_DIR, REGISTRY]);
 
     expect(await plugins([plugin, unclear], csiNode("d.example"))).toMatchObject({
@@ -57,7 +57,7 @@ describe("a CSI node plugin that does not show by what it mounts", () => {
     });
   });
 
-  test("is not read while nothing is dead", async () => {
+  test("does not cause a request while nothing is dead", async () => {
     expect(await plugins([unclear], csiNode("d.example"), false)).toMatchObject({ plugins: [], wasAsked: false });
   });
 });

@@ -29,8 +29,8 @@ async function serve(code: number): Promise<{ readonly api: Api; readonly asked:
   return { api, asked };
 }
 
-describe("deleting in the cluster", () => {
-  test.each([200, 202])("names the object and its version; %i is a yes", async (code) => {
+describe("delete requests", () => {
+  test.each([200, 202])("contain the object and its version; %i means deleted", async (code) => {
     const { api, asked } = await serve(code);
 
     await deleteAttachment(api, MEANT);
@@ -46,7 +46,7 @@ describe("deleting in the cluster", () => {
     [403, "forbidden"],
     [404, "not-found"],
     [500, "busy"],
-  ])("%i is a no, and is not asked twice", async (code, kind) => {
+  ])("%i means refused, and is not retried", async (code, kind) => {
     const { api, asked } = await serve(code);
 
     await expect(deleteAttachment(api, MEANT)).rejects.toMatchObject({

@@ -34,7 +34,7 @@ describe("events", () => {
     expect(Number(asked?.query.get("limit"))).toBeLessThanOrEqual(500);
   });
 
-  test("that may not be read are no gap: nothing is decided by them", async () => {
+  test("that are forbidden are not a gap, because nothing depends on them", async () => {
     await rig.serve({ ...pods, [EVENTS]: () => statusOf(403, "forbidden") });
 
     const facts = await rig.askFacts();
@@ -43,12 +43,12 @@ describe("events", () => {
   });
 });
 
-describe("what is asked", () => {
+describe("requests", () => {
   test.each<readonly [string, boolean, string, readonly string[]]>([
     ["nothing is wrong", false, "Running", [NODE, PODS, ATTACHMENTS]],
     ["something is dead", true, "Running", [NAMESPACES, NODE, PODS, ATTACHMENTS]],
     ["a pod waits", false, "Pending", [EVENTS, NAMESPACES, NODE, PODS, ATTACHMENTS]],
-  ])("where %s", async (_what, hasDeadSandboxes, phase, wanted) => {
+  ])("when %s", async (_what, hasDeadSandboxes, phase, wanted) => {
     const list = listOf([podObject({ name: "web-1", uid: "1", phase })]);
     const stub = await rig.serve({ [PODS]: () => ({ body: list }), [EVENTS]: () => ({ body: listOf([]) }) });
 
@@ -58,7 +58,7 @@ describe("what is asked", () => {
   });
 });
 
-describe("a pod's part in storage", () => {
+describe("storage role of a pod", () => {
   const hostPath = (path: string) => ({ name: "v", hostPath: { path } });
   const DIR = "/var/lib/kubelet/plugins/d.example";
   const registry = "/var/lib/kubelet/plugins_registry/";
@@ -66,7 +66,7 @@ describe("a pod's part in storage", () => {
   test.each<readonly [string, readonly string[], readonly string[], object | undefined]>([
     ["a node plugin by its registry", [`${DIR}/`, registry], ["driver"], { dirs: [DIR], registers: true }],
     ["a node plugin by its registrar", [DIR], ["driver", "node-driver-registrar"], { dirs: [DIR], registers: true }],
-    ["a sidecar of its own", [DIR], ["csi-attacher"], { dirs: [DIR], registers: false }],
+    ["a sidecar of the driver", [DIR], ["csi-attacher"], { dirs: [DIR], registers: false }],
     ["kubelet's own directory", ["/var/lib/kubelet/plugins/kubernetes.io"], ["c"], undefined],
     ["a device plugin", [registry], ["c"], undefined],
     ["an ordinary pod", [], ["c"], undefined],
@@ -77,7 +77,7 @@ describe("a pod's part in storage", () => {
     expect(podState({ ...pod, spec, status: {} }).csi).toEqual(csi);
   });
 
-  test("its controller, its restarts and why it waits", () => {
+  test("returns its controller, its restarts and why it waits", () => {
     const pod = podObject({ name: "p", uid: "1" });
     const ownerReferences = [{ kind: "Node" }, { kind: "ReplicaSet", controller: true }];
     const containerStatuses = [

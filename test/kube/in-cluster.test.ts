@@ -16,7 +16,7 @@ test.each([
   ["10.96.0.1", "https://10.96.0.1"],
   ["fd00::1", "https://[fd00::1]"],
   ["kubernetes.default.svc", "https://kubernetes.default.svc"],
-])("a pod reaches its API server at %s", (host, origin) => {
+])("uses the API server %s in a pod", (host, origin) => {
   expect(inClusterAccess(host, "443", readText)).toMatchObject({
     server: new URL(origin),
     token: "abc",
@@ -28,6 +28,6 @@ test("reports an invalid port", () => {
   expect(() => inClusterAccess("10.96.0.1", "tcp://x", readText)).toThrow(/make no address/);
 });
 
-test("a missing file is named", () => {
+test("names a missing file", () => {
   expect(() => inClusterAccess("10.96.0.1", "443", () => ({ kind: "missing" }))).toThrow(/ca\.crt is missing/);
 });

@@ -42,8 +42,8 @@ function config({ cluster = {}, user = {}, rest = {} }: Parts = {}): string {
   });
 }
 
-describe("what is read of a kubeconfig", () => {
-  test("certificates may be embedded", async () => {
+describe("a kubeconfig", () => {
+  test("may have embedded certificates", async () => {
     const text = config({
       cluster: { "certificate-authority-data": base64(ca.cert) },
       user: { "client-certificate-data": base64(admin.cert), "client-key-data": base64(admin.key) },
@@ -57,7 +57,7 @@ describe("what is read of a kubeconfig", () => {
     expect(access.certificate?.expiresAt.getTime()).toBeGreaterThan(Date.now());
   });
 
-  test("certificates may be files, named from the kubeconfig's own folder; one file may hold both", async () => {
+  test("may name certificate files relative to its own directory; one file may contain both", async () => {
     const text = `
 apiVersion: v1
 kind: Config
@@ -92,16 +92,16 @@ users:
 
   test.each([
     ["a token", { token: "abc" }, {}, "abc"],
-    ["a token file, which is the one that gets renewed", { token: "old", tokenFile: "/t" }, { "/t": "new\n" }, "new"],
+    ["a token file, which is the one that is renewed", { token: "old", tokenFile: "/t" }, { "/t": "new\n" }, "new"],
     ["neither", {}, {}, undefined],
     ["an empty token", { token: "" }, {}, undefined],
-  ])("it may have %s", async (_what, user, files, token) => {
+  ])("may have %s", async (_what, user, files, token) => {
     const access = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ user }), ...files }));
 
     expect(access.token).toBe(token);
   });
 
-  test("verification may be switched off, and another server name expected", async () => {
+  test("may disable verification, and expect another server name", async () => {
     const cluster = { "insecure-skip-tls-verify": true, "tls-server-name": "api.lab" };
 
     const { tls } = await kubeconfigAccess(PATH, filesOf({ [PATH]: config({ cluster }) }));
@@ -110,25 +110,25 @@ users:
   });
 });
 
-describe("a kubeconfig that cannot be used says why", () => {
+describe("an unusable kubeconfig reports the reason", () => {
   const cert = { "client-certificate-data": base64(admin.cert), "client-key-data": base64(admin.key) };
   test.each<[string, string | FileText | undefined, RegExp]>([
     ["a missing file", undefined, /there is no kubeconfig \/etc\/kubernetes\/kubelet\.conf/],
-    ["a file that may not be read", { kind: "refused", reason: "could not be read (EACCES)" }, /EACCES/],
+    ["an unreadable file", { kind: "refused", reason: "could not be read (EACCES)" }, /EACCES/],
     ["an empty file", "", /is no kubeconfig/],
     ["a list", "- a\n- b\n", /names no current-context/],
     ["broken YAML", "a: [1\nb: }", /is not YAML: .* at line \d/],
-    ["binary rubbish", "\u0000\u0001\u0002", /cannot be used/],
+    ["binary data", "\u0000\u0001\u0002", /cannot be used/],
     ["a torn file", config().slice(0, 120), /cannot be used/],
     ["no current-context", config({ rest: { "current-context": "" } }), /names no current-context/],
-    ["a context that is not there", config({ rest: { contexts: null } }), /"here" is not among its contexts/],
-    ["a cluster that is not there", config({ rest: { clusters: [] } }), /no cluster "lab"/],
-    ["a user that is not there", config({ rest: { users: [] } }), /no user "me"/],
-    ["clusters of a wrong kind", config({ rest: { clusters: "lab" } }), /at clusters, expected/],
+    ["a context that does not exist", config({ rest: { contexts: null } }), /"here" is not among its contexts/],
+    ["a cluster that does not exist", config({ rest: { clusters: [] } }), /no cluster "lab"/],
+    ["a user that does not exist", config({ rest: { users: [] } }), /no user "me"/],
+    ["clusters of a wrong type", config({ rest: { clusters: "lab" } }), /at clusters, expected/],
     ["no server", config({ cluster: { server: null } }), /has no server/],
-    ["a server that is no address", config({ cluster: { server: "ftp://x" } }), /"ftp:\/\/x" is no http\(s\) address/],
+    ["an invalid server address", config({ cluster: { server: "ftp://x" } }), /"ftp:\/\/x" is no http\(s\) address/],
     [
-      "a program for credentials",
+      "an exec credential plugin",
       config({ user: { exec: { command: "aws" } } }),
       /the program "aws" \(exec\), which unghost does not run/,
     ],
@@ -154,20 +154,20 @@ describe("a kubeconfig that cannot be used says why", () => {
       config({ user: { ...cert, "client-certificate-data": "" } }),
       /key without its certificate/,
     ],
-    ["data that is no PEM", config({ user: { ...cert, "client-key-data": "!!" } }), /client-key-data is no PEM/],
+    ["data that is not PEM", config({ user: { ...cert, "client-key-data": "!!" } }), /client-key-data is no PEM/],
     [
-      "a file that is no PEM",
+      "a file that is not PEM",
       config({ cluster: { "certificate-authority": PATH } }),
       /certificate-authority .* holds no PEM/,
     ],
     [
-      "a certificate file that is missing",
+      "a missing certificate file",
       config({ cluster: { "certificate-authority": "x.crt" } }),
       /\/etc\/kubernetes\/x\.crt is missing/,
     ],
-    ["a token file that is missing", config({ user: { tokenFile: "/t" } }), /tokenFile \/t is missing/],
+    ["a missing token file", config({ user: { tokenFile: "/t" } }), /tokenFile \/t is missing/],
     [
-      "a PEM that is no certificate",
+      "a PEM that is not a certificate",
       config({
         user: {
           ...cert,

@@ -36,9 +36,9 @@ function crowded(store: Store): void {
   }
 }
 
-describe("110 pods that wait and 5,000 events", () => {
+describe("110 waiting pods and 5,000 events", () => {
   test.each([
-    ["that was just heard of", TRUSTING],
+    ["that was just heard from", TRUSTING],
     ["that has been silent", { ...TRUSTING, silentWhileUnhealthyMs: 0 }],
   ])("cost three requests per scan after the first, with a cluster %s", async (_what, trust) => {
     const rig = await mirrorRig({ fill: crowded, trust });
@@ -62,7 +62,7 @@ describe("110 pods that wait and 5,000 events", () => {
     }
   });
 
-  test("leave a long-running process below 100 MB", { timeout: HANG_GUARD_MS }, async () => {
+  test("keep a long-running process below 100 MB", { timeout: HANG_GUARD_MS }, async () => {
     const rig = await mirrorRig({ fill: crowded });
     const program = join(import.meta.dirname, "fixtures/mirror-process.ts");
     const engine = join(import.meta.dirname, "../../node_modules/.bin/bun");

@@ -13,7 +13,7 @@ function watchesOf(requests: readonly string[], resource: string): readonly stri
 }
 
 describe("a mirror of the cluster", () => {
-  test("lists this node's pods once, from the server's cache, and then costs nothing while all is well", async () => {
+  test("lists this node's pods once, from the server's cache, and sends no requests while all is well", async () => {
     const rig = await mirrorRig();
 
     const facts = await rig.facts();
@@ -31,7 +31,7 @@ describe("a mirror of the cluster", () => {
     expect(rig.takeRequests()).toEqual([]);
   });
 
-  test("follows pods, the node's marks and the namespaces' marks, and says when something has changed", async () => {
+  test("follows pods and the annotations of node and namespaces, and notifies of changes", async () => {
     const rig = await mirrorRig();
     await rig.facts(true);
     const before = rig.changes();
@@ -53,7 +53,7 @@ describe("a mirror of the cluster", () => {
     expect(rig.changes() - before).toBe(4);
   });
 
-  test("does not call what is of no interest a change", async () => {
+  test("does not notify of irrelevant changes", async () => {
     const rig = await mirrorRig();
     await rig.facts();
     const before = rig.changes();
@@ -67,7 +67,7 @@ describe("a mirror of the cluster", () => {
     expect(rig.changes() - before).toBe(1);
   });
 
-  test("knows nothing of other nodes' pods", async () => {
+  test("ignores pods of other nodes", async () => {
     const rig = await mirrorRig();
     await rig.facts();
 
@@ -78,7 +78,7 @@ describe("a mirror of the cluster", () => {
     expect((await rig.facts()).pods.map(({ name }) => name).toSorted()).toEqual(["here", "web-1"]);
   });
 
-  test("asks for nothing that a kubelet's credentials may not read", async () => {
+  test("sends no request that a kubelet's credentials forbid", async () => {
     const { makeAuthority } = await import("../../lab/stub-api/certificates.ts");
     const { tempDir } = await import("../snapshot/temp-dir.ts");
     const { cert, key } = makeAuthority(tempDir(), "cluster").issue("/O=system:nodes/CN=system:node:n1");
@@ -105,8 +105,8 @@ describe("a mirror of the cluster", () => {
   });
 });
 
-describe("a watch that breaks", () => {
-  test("is taken up where it broke, and nothing of what happened meanwhile is missed", async () => {
+describe("a broken watch", () => {
+  test("is resumed where it broke, without missing an event", async () => {
     const rig = await mirrorRig();
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "pods")).toHaveLength(1), waiting);
@@ -124,7 +124,7 @@ describe("a watch that breaks", () => {
     expect(watchesOf(rig.api.requests, "pods").at(-1)).toContain(`resourceVersion=${version}&`);
   });
 
-  test("is started again with a list when its past is gone", async () => {
+  test("is started again with a list after 410 Gone", async () => {
     const rig = await mirrorRig();
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "pods")).toHaveLength(1), waiting);
@@ -138,7 +138,7 @@ describe("a watch that breaks", () => {
     expect(listsOf(rig.api.requests, "pods")).toHaveLength(2);
   });
 
-  test("is listed again at once when a server that was down for long has forgotten its past", async () => {
+  test("is listed again at once when a server that was down for long answers 410", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
     rig.setMood("500");
@@ -158,7 +158,7 @@ describe("a watch that breaks", () => {
     expect(performance.now() - backAt).toBeLessThan(lastWaitMs);
   });
 
-  test("notifies when it is back, since its data may be trusted again", async () => {
+  test("notifies when it is back, because its data is current again", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
     rig.setMood("500");
@@ -172,7 +172,7 @@ describe("a watch that breaks", () => {
     expect(rig.changes()).toBeGreaterThan(before);
   });
 
-  test("comes back with the credentials as they are by then", async () => {
+  test("is resumed with the current credentials", async () => {
     const rig = await mirrorRig();
     await rig.facts();
 
@@ -183,7 +183,7 @@ describe("a watch that breaks", () => {
     await rig.until((pods) => pods.length === 2);
   });
 
-  test("waits for credentials that are renewed only later", async () => {
+  test("waits for credentials that are renewed later", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
 
@@ -195,7 +195,7 @@ describe("a watch that breaks", () => {
     await rig.until((pods) => pods.length === 1);
   });
 
-  test.each(["429", "500"] as const)("leaves a server that answers %s alone for longer each time", async (mood) => {
+  test.each(["429", "500"] as const)("backs off longer each time from a server that answers %s", async (mood) => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 } });
     await rig.facts();
     rig.takeRequests();
@@ -213,8 +213,8 @@ describe("a watch that breaks", () => {
   });
 });
 
-describe("truth that may be stale", () => {
-  test("is used for as long as a watch may take to come back, and not longer", async () => {
+describe("stale data", () => {
+  test("is used as long as a watch may take to reconnect, and no longer", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 3_000 } });
     await rig.facts();
 
@@ -224,7 +224,7 @@ describe("truth that may be stale", () => {
     await vi.waitFor(async () => expect(await rig.failure()).toMatch(/cannot be reached/), waiting);
   });
 
-  test("is not used once the server has forgotten what it was the sequel of", async () => {
+  test("is not used once the server has lost the version that it continues", async () => {
     const rig = await mirrorRig({ trust: TRUSTING });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "pods")).toHaveLength(1), waiting);
@@ -245,7 +245,7 @@ describe("truth that may be stale", () => {
     expect(await rig.failure()).toMatch(/did not answer in time|has not been listed yet/);
   });
 
-  test("is not waited for when a server that is starting takes its time with the first list", async () => {
+  test("is not waited for when a starting server is slow with the first list", async () => {
     const rig = await mirrorRig({ timeoutMs: HANG_GUARD_MS, mood: "hang" });
 
     const startedAt = performance.now();
@@ -254,7 +254,7 @@ describe("truth that may be stale", () => {
     expect(performance.now() - startedAt).toBeLessThan(HANG_GUARD_MS / 2);
   });
 
-  test("is confirmed where something is dead and the watch has been silent", async () => {
+  test("is confirmed when something is dead and the watch has been silent", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 } });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
@@ -267,7 +267,7 @@ describe("truth that may be stale", () => {
     expect(more).toEqual([]);
   });
 
-  test("is confirmed where the watch has been silent for very long", async () => {
+  test("is confirmed when the watch has been silent for very long", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentMs: 0 } });
     await rig.facts();
     await vi.waitFor(() => expect(watchesOf(rig.api.requests, "namespaces")).toHaveLength(1), waiting);
@@ -278,7 +278,7 @@ describe("truth that may be stale", () => {
     expect(rig.takeRequests()).toEqual([expect.stringContaining("NotOlderThan")]);
   });
 
-  test("is not used for long when the server takes no watch any more", async () => {
+  test("is not used for long when the server refuses watches", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, brokenMs: 0 }, timeoutMs: 500 });
     await rig.facts();
 
@@ -288,7 +288,7 @@ describe("truth that may be stale", () => {
     await vi.waitFor(async () => expect(await rig.failure()).toMatch(/did not answer in time/), waiting);
   });
 
-  test("is not used where something is dead and a silent server does not confirm it", async () => {
+  test("is not used when something is dead and a silent server does not confirm it", async () => {
     const rig = await mirrorRig({ trust: { ...TRUSTING, silentWhileUnhealthyMs: 0 }, timeoutMs: 500 });
     await rig.facts();
 
@@ -312,7 +312,7 @@ describe("truth that may be stale", () => {
     expect(rig.takeRequests()).toHaveLength(1);
   });
 
-  test("of a node that the cluster does not have calls no pod gone", async () => {
+  test("of a node that the cluster does not have declares no pod gone", async () => {
     const rig = await mirrorRig({
       fill: (store) => {
         store.remove("/api/v1/nodes/n1");

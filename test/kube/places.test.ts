@@ -16,9 +16,9 @@ interface Case {
 }
 
 test.each<Case>([
-  { title: "nothing is nothing", found: undefined },
+  { title: "no credentials without any source", found: undefined },
   {
-    title: "what was asked for comes first, there or not",
+    title: "the requested one comes first, existing or not",
     kubeconfig: "/k",
     env: IN_POD,
     own: [TOKEN],
@@ -26,14 +26,14 @@ test.each<Case>([
     found: { kind: "kubeconfig", path: "/k" },
   },
   {
-    title: "then what the pod was given",
+    title: "then the ServiceAccount of the pod",
     env: IN_POD,
     own: [TOKEN],
     host: [KUBELET],
     found: { kind: "service-account", host: "10.96.0.1", port: "6443" },
   },
   {
-    title: "a pod that was given no ServiceAccount has the one named default, and kubelet's own come first",
+    title: "kubelet's come before the ServiceAccount named default, for a pod without its own",
     env: IN_POD,
     own: [TOKEN],
     host: [KUBELET],
@@ -41,22 +41,22 @@ test.each<Case>([
     found: { kind: "kubelet", path: KUBELET },
   },
   {
-    title: "the ServiceAccount named default is better than nothing",
+    title: "the ServiceAccount named default is the last resort",
     env: IN_POD,
     own: [TOKEN],
     account: "system:serviceaccount:shop:default",
     found: { kind: "service-account", host: "10.96.0.1", port: "6443" },
   },
   {
-    title: "a pod without a token has nothing to show",
+    title: "a pod without a token has no credentials",
     env: IN_POD,
     host: [KUBELET],
     found: { kind: "kubelet", path: KUBELET },
   },
-  { title: "a token outside a pod leads nowhere", own: [TOKEN], found: undefined },
-  { title: "then what kubelet itself uses", host: [KUBELET], found: { kind: "kubelet", path: KUBELET } },
-  { title: "kubelet's is searched on the host, not here", own: [KUBELET], found: undefined },
-  { title: "KUBECONFIG may be another cluster's", env: { KUBECONFIG: "/k" }, own: ["/k"], found: undefined },
+  { title: "a token outside a pod is not used", own: [TOKEN], found: undefined },
+  { title: "then kubelet's own", host: [KUBELET], found: { kind: "kubelet", path: KUBELET } },
+  { title: "kubelet's are searched on the host, not in the container", own: [KUBELET], found: undefined },
+  { title: "KUBECONFIG may be for another cluster", env: { KUBECONFIG: "/k" }, own: ["/k"], found: undefined },
 ])("$title", ({ kubeconfig, env = {}, own = [], host = [], account = "system:serviceaccount:a:b", found }) => {
   const isThere = (path: string): boolean => own.includes(path);
   const isOnHost = (path: string): boolean => host.includes(path);

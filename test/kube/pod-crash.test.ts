@@ -8,9 +8,9 @@ const ERROR = { terminated: { exitCode: 1, reason: "Error", finishedAt: AT } };
 const OK = { terminated: { exitCode: 0, reason: "Completed", finishedAt: AT } };
 const RUNNING = { running: { startedAt: AT } };
 
-describe("how a pod's containers crash", () => {
+describe("crash state of a pod's containers", () => {
   test.each<readonly [string, object, Crash | undefined]>([
-    ["one that runs", { containerStatuses: [{ restartCount: 0, state: RUNNING }] }, undefined],
+    ["a running container", { containerStatuses: [{ restartCount: 0, state: RUNNING }] }, undefined],
     [
       "kubelet backs off",
       {
@@ -19,12 +19,12 @@ describe("how a pod's containers crash", () => {
       { down: true, endedAt: new Date(AT) },
     ],
     [
-      "kubelet 1.36 shows how it ended instead",
+      "kubelet 1.36 shows the last exit instead",
       { containerStatuses: [{ restartCount: 4, state: ERROR, lastState: ERROR }] },
       { down: true, endedAt: new Date(AT) },
     ],
     [
-      "it was started again",
+      "it was restarted",
       { containerStatuses: [{ restartCount: 4, state: RUNNING, lastState: ERROR }] },
       { down: false, endedAt: new Date(AT) },
     ],
@@ -33,13 +33,13 @@ describe("how a pod's containers crash", () => {
       { initContainerStatuses: [{ restartCount: 4, state: ERROR }], containerStatuses: [{ state: RUNNING }] },
       { down: true, endedAt: new Date(AT) },
     ],
-    ["an init container succeeded at last", { initContainerStatuses: [{ state: OK, lastState: ERROR }] }, undefined],
-    ["a job has failed for good", { phase: "Failed", containerStatuses: [{ state: ERROR }] }, undefined],
     [
-      "it was restarted in order",
-      { containerStatuses: [{ restartCount: 1, state: RUNNING, lastState: OK }] },
+      "an init container that succeeded in the end",
+      { initContainerStatuses: [{ state: OK, lastState: ERROR }] },
       undefined,
     ],
+    ["a job that failed permanently", { phase: "Failed", containerStatuses: [{ state: ERROR }] }, undefined],
+    ["an orderly restart", { containerStatuses: [{ restartCount: 1, state: RUNNING, lastState: OK }] }, undefined],
   ])("%s", (_, status, crash) => {
     const metadata = { name: "p", namespace: "n", uid: "u" };
     const pod = v.parse(PodSchema, { metadata, status: { phase: "Running", ...status } });

@@ -9,7 +9,7 @@ describe("the stage of a pod", () => {
   test.each<readonly [string, object | undefined, PodStage]>([
     ["no status", undefined, "active"],
     ["no phase", {}, "active"],
-    ["nothing started yet", { phase: "Pending", containerStatuses: [WAITING] }, "waiting"],
+    ["not started yet", { phase: "Pending", containerStatuses: [WAITING] }, "waiting"],
     ["an init container runs", { phase: "Pending", initContainerStatuses: [RUNNING] }, "active"],
     ["an init container has run", { phase: "Pending", initContainerStatuses: [ENDED] }, "active"],
     [

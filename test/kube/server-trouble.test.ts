@@ -7,8 +7,8 @@ const rig = makeRig();
 afterEach(() => rig.stop());
 afterAll(() => rig.remove());
 
-describe("a server in trouble", () => {
-  test.each([429, 500, 503])("that answers %i once is asked again", async (status) => {
+describe("a failing server", () => {
+  test.each([429, 500, 503])("that answers %i once is retried", async (status) => {
     let times = 0;
     const troubled = (): Reply => {
       times += 1;
@@ -20,7 +20,7 @@ describe("a server in trouble", () => {
     expect(times).toBe(2);
   });
 
-  test.each([429, 500])("that goes on answering %i is left in peace", async (status) => {
+  test.each([429, 500])("that continues to answer %i is not retried further", async (status) => {
     const stub = await rig.serve({ [PODS]: () => statusOf(status, "etcd is gone") });
 
     const answer = await rig.ask();
@@ -32,7 +32,7 @@ describe("a server in trouble", () => {
     expect(stub.asked.filter(({ path }) => path === PODS)).toHaveLength(2);
   });
 
-  test("that asks for more patience than there is time is not waited for", async () => {
+  test("with a Retry-After beyond the timeout is not waited for", async () => {
     const later: Reply = { status: 429, headers: { "retry-after": "3600" }, body: "" };
     const stub = await rig.serve({ [PODS]: () => later });
 
@@ -43,7 +43,7 @@ describe("a server in trouble", () => {
   test.each([
     [401, "Unauthorized"],
     [403, 'pods is forbidden: User "x" cannot list'],
-  ])("that answers %i is quoted, not asked again", async (status, message) => {
+  ])("that answers %i is quoted, not retried", async (status, message) => {
     const stub = await rig.serve({ [PODS]: () => statusOf(status, message) });
 
     const answer = await rig.ask();
@@ -57,7 +57,7 @@ describe("a server in trouble", () => {
 
   test.each<[string, Reply, RegExp]>([
     ["something else than JSON", { body: "<html>" }, /not JSON/],
-    ["half of its JSON", { body: '{"items":[{"metadata"' }, /not JSON/],
+    ["truncated JSON", { body: '{"items":[{"metadata"' }, /not JSON/],
     ["something else than a list", { body: { kind: "Pod" } }, /has no list structure/],
     ["pods without a uid", { body: listOf([{ metadata: { name: "x", namespace: "y" } }]) }, /has no list structure/],
     [
@@ -81,13 +81,13 @@ describe("a server in trouble", () => {
       { status: 302, headers: { location: "https://login.lab" }, body: "" },
       /answered 302/,
     ],
-  ])("that answers with %s is not believed", async (_what, reply, expected) => {
+  ])("that answers with %s is not trusted", async (_what, reply, expected) => {
     await rig.serve({ [PODS]: () => reply });
 
     expect(await rig.ask()).toMatchObject({ kind: "failed", reason: expect.stringMatching(expected) });
   });
 
-  test("that answers with more than fits is cut off", async () => {
+  test("that sends more than the limit is disconnected", async () => {
     const flood = (response: ServerResponse): void => {
       response.writeHead(200);
       const pour = (): void => {
@@ -112,7 +112,7 @@ describe("a server in trouble", () => {
         response.write("{");
       },
     ],
-  ])("that %s is given up at the deadline", async (_what, reply) => {
+  ])("that %s times out", async (_what, reply) => {
     await rig.serve({ [PODS]: () => reply });
 
     expect(await rig.ask({ timeoutMs: 300 })).toMatchObject({
@@ -121,7 +121,7 @@ describe("a server in trouble", () => {
     });
   });
 
-  test("that is not there is named", async () => {
+  test("that is unreachable is named", async () => {
     const gone = await rig.serve();
     await gone.close();
 

@@ -27,7 +27,7 @@ const lease = (holderIdentity: string, metadata: object = {}) => ({
 });
 
 describe("a lease", () => {
-  test("is made once, and replaced by a client that has its last version", async () => {
+  test("is created once, and replaced by a client with its latest version", async () => {
     const { api } = await start();
 
     const made = await api.create(LEASES, lease("a"));
@@ -43,7 +43,7 @@ describe("a lease", () => {
     expect(await api.get(`${LEASES}/slot-0`)).toEqual(taken);
   });
 
-  test("must say which version it replaces", async () => {
+  test("requires the version that is replaced", async () => {
     const { api } = await start();
     await api.create(LEASES, lease("a"));
 
@@ -64,7 +64,7 @@ describe("a lease", () => {
   });
 });
 
-describe("what is written is asked once", () => {
+describe("writes are not retried", () => {
   const writes: readonly (readonly [string, (api: Api) => Promise<unknown>])[] = [
     ["create", (api) => api.create(LEASES, lease("a"))],
     ["replace", (api) => api.replace(`${LEASES}/slot-0`, lease("a"))],
@@ -80,10 +80,10 @@ describe("what is written is asked once", () => {
   });
 });
 
-describe("a node's status", () => {
+describe("node status", () => {
   const condition = (status: string) => ({ type: "GhostSandboxes", status, reason: "r", message: "m" });
 
-  test("keeps its other conditions when one is written strategically", async () => {
+  test("keeps its other conditions with a strategic merge patch", async () => {
     const { api, store } = await start();
     const ready = { type: "Ready", status: "True" };
     store.put("/api/v1/nodes/n1", { ...nodeObject(), status: { conditions: [ready] } });
@@ -122,7 +122,7 @@ describe("a node's status", () => {
     });
   });
 
-  test("of a version that is past is a conflict", async () => {
+  test("with an old version is a conflict", async () => {
     const { api, store } = await start();
     store.put("/api/v1/nodes/n1", nodeObject());
 
@@ -136,7 +136,7 @@ describe("a node's status", () => {
 describe("an event", () => {
   const about = (involvedObject: object) => ({ metadata: { generateName: "n1." }, involvedObject, reason: "R" });
 
-  test("lives in the namespace of what it is about, and a node's in default", async () => {
+  test("must be in the namespace of its object, and a node's in default", async () => {
     const { api } = await start();
     const node = { kind: "Node", name: "n1" };
 
@@ -161,7 +161,7 @@ describe("lists", () => {
     ["app in (web,db),tier", ["b", "c"]],
     ["app notin (web)", ["c", "d"]],
     ["!app", ["d"]],
-  ])("by the labels %s", async (labelSelector, expected) => {
+  ])("can be selected by the labels %s", async (labelSelector, expected) => {
     const { api, store } = await start();
     const labels = { a: { app: "web" }, b: { app: "web", tier: "1" }, c: { app: "db", tier: "2" }, d: {} };
     for (const [name, own] of Object.entries(labels)) {
@@ -173,7 +173,7 @@ describe("lists", () => {
     expect(names(await api.get(`/api/v1/pods?${query.toString()}`))).toEqual(expected);
   });
 
-  test("by a field that cannot be selected by are refused", async () => {
+  test("by an unsupported field are refused", async () => {
     const { api } = await start();
 
     await expect(api.get("/apis/storage.k8s.io/v1/csinodes?fieldSelector=spec.drivers%3Dx")).rejects.toThrow(
@@ -181,7 +181,7 @@ describe("lists", () => {
     );
   });
 
-  test("come in pages, unless they come from the cache; and a page of a forgotten past is gone", async () => {
+  test("are paginated, unless they come from the cache; an expired page is 410", async () => {
     const { api, store } = await start();
     for (const name of ["a", "b", "c"]) {
       store.put(`/api/v1/namespaces/default/pods/${name}`, podObject({ name, uid: name }));
@@ -210,7 +210,7 @@ describe("watches", () => {
   const pod = (name: string, phase: string) => podObject({ name, uid: name, phase });
   const path = (name: string): string => `/api/v1/namespaces/default/pods/${name}`;
 
-  test("begin after the version that is named, and show what begins and ceases to fit", async () => {
+  test("start after the given version, and show objects that start or stop to match", async () => {
     const { api, store } = await start();
     store.put(path("a"), pod("a", "Running"));
     const from = store.version();
@@ -241,7 +241,7 @@ describe("watches", () => {
     });
   });
 
-  test("from a forgotten past end with 410", async () => {
+  test("from an expired version end with 410", async () => {
     const { api, store } = await start();
     const from = store.version();
     store.compact();
@@ -251,13 +251,13 @@ describe("watches", () => {
     expect(events).toMatchObject([{ type: "ERROR", object: { code: 410, reason: "Expired" } }]);
   });
 
-  test("end when their time is over", async () => {
+  test("end at their timeout", async () => {
     const { api } = await start();
 
     expect(await some(api, "/api/v1/pods?timeoutSeconds=1", 1)).toEqual([]);
   });
 
-  test("that are refused say why", async () => {
+  test("that are refused return the reason", async () => {
     const { api } = await start({ token: () => "another" });
 
     await expect(some(api, "/api/v1/pods", 1)).rejects.toMatchObject({ kind: "unauthorized" });

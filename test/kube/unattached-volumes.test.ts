@@ -25,7 +25,7 @@ function withVolumes(items: readonly unknown[], phase = "Pending"): Readonly<Rec
 }
 
 describe("volumes that a node waits for", () => {
-  test("those of this node alone, with claim, attacher and where else they are", async () => {
+  test("are those of this node, with claim, attacher and where else they are attached", async () => {
     const elsewhere = attachmentObject({ name: "csi-3", node: "n2", status: { attached: true } });
     const attached = attachmentObject({ name: "csi-2", status: { attached: true } });
     const error = { message: "volume is in use", time: "2026-11-15T03:25:00Z" };
@@ -51,13 +51,13 @@ describe("volumes that a node waits for", () => {
     ]);
   });
 
-  test("one that no attacher has processed has no status, and is not attached", async () => {
+  test("that no attacher has processed have no status, and are not attached", async () => {
     await rig.serve(withVolumes([attachmentObject({ status: undefined })]));
 
     expect((await rig.askFacts()).unattached).toHaveLength(1);
   });
 
-  test("one that is still attached and whose deletion hangs is read without any pod that waits", async () => {
+  test("that are attached and whose deletion hangs are read without a waiting pod", async () => {
     const deleted = attachmentObject({ deletionTimestamp: "2026-11-15T03:25:00Z", status: { attached: true } });
     await rig.serve(withVolumes([deleted, attachmentObject({ name: "csi-2", status: { attached: true } })], "Running"));
 
@@ -66,7 +66,7 @@ describe("volumes that a node waits for", () => {
     ]);
   });
 
-  test("the attacher's lease is found by the name that the sidecar gives it", async () => {
+  test("have the attacher's lease by the name that the sidecar gives it", async () => {
     const { asked } = await rig.serve(withVolumes([attachmentObject({})]));
 
     await rig.askFacts();
@@ -78,7 +78,7 @@ describe("volumes that a node waits for", () => {
 
   test.each<readonly [string, string, Reply, RegExp]>([
     ["attachments", ATTACHMENTS, statusOf(403, "no"), /which volumes wait to be attached is not known/],
-  ])("%s that may not be listed are a gap", async (_what, path, reply, gap) => {
+  ])("%s that are forbidden are a gap", async (_what, path, reply, gap) => {
     await rig.serve({ ...withVolumes([]), [path]: () => reply });
 
     const { gaps, unattached } = await rig.askFacts();
@@ -87,7 +87,7 @@ describe("volumes that a node waits for", () => {
     expect(gaps.join()).toMatch(gap);
   });
 
-  test("reports a volume and a lease that may not be read as unknown", async () => {
+  test("report a volume and a lease that are forbidden as unknown", async () => {
     const no = (): Reply => statusOf(403, "no");
     await rig.serve({ ...withVolumes([attachmentObject({})]), [`${VOLUMES}/${VOLUME}`]: no, [LEASES]: no });
 
@@ -99,7 +99,7 @@ describe("volumes that a node waits for", () => {
     ]);
   });
 
-  test("a server without a storage API has none", async () => {
+  test("are none on a server without a storage API", async () => {
     await rig.serve({ ...withVolumes([]), [ATTACHMENTS]: () => statusOf(404, "no") });
 
     expect(await rig.askFacts()).toMatchObject({ unattached: [], gaps: [] });

@@ -28,18 +28,18 @@ test("events are the same however the stream is cut into chunks, even within a c
   );
 });
 
-test("a line that was cut off at the end is no event", async () => {
+test("a truncated last line is not an event", async () => {
   expect(await eventsIn([Buffer.from('{"type":"ADDED","object":{}}\n{"type":"MOD')])).toHaveLength(1);
 });
 
 test.each([
   ["something else than JSON", "<html>\n"],
-  ["JSON that is no event", '{"type":"SHRUNK","object":{}}\n'],
+  ["JSON that is not an event", '{"type":"SHRUNK","object":{}}\n'],
 ])("%s ends the watch", async (_what, text) => {
   await expect(eventsIn([Buffer.from(text)])).rejects.toMatchObject({ kind: "unreadable" });
 });
 
-test("a line without an end is given up", async () => {
+test("a line without an end is aborted", async () => {
   const chunks = Array.from({ length: 20 }, () => Buffer.from("x".repeat(100)));
 
   await expect(eventsIn(chunks, 1000)).rejects.toMatchObject({

@@ -60,7 +60,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     );
   });
 
-  eachRuntime("a hanging DEL outlasts its caller", async (runtime) => {
+  eachRuntime("a hung DEL outlives its caller", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
 
@@ -70,7 +70,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     expect(pluginOf(node, "DEL", "web")).toMatchObject({ sandboxId: pod.sandboxId });
   });
 
-  eachRuntime("a refused DEL blocks removal until it is accepted", async (runtime) => {
+  eachRuntime("a failing DEL blocks removal until it succeeds", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web" });
 
@@ -81,7 +81,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     expect(await removal(node, pod.sandboxId)).toBe("removed");
   });
 
-  eachRuntime("a failed roll-back leaves a sandbox of zero time on 1.6 and none on 2.3", async (runtime) => {
+  eachRuntime("a failed rollback leaves a sandbox of zero time on 1.6 and none on 2.3", async (runtime) => {
     const node = await start({ runtime });
 
     const ghost = await failedRollback(node, { name: "web" });
@@ -91,7 +91,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     else expect([ghost, listed]).toEqual([undefined, []]);
   });
 
-  eachRuntime("an interrupted run comes back NotReady, with zero time on 2.3", async (runtime) => {
+  eachRuntime("an interrupted RunPodSandbox comes back NotReady, with zero time on 2.3", async (runtime) => {
     const node = await start({ runtime });
 
     const ghost = await interruptedRun(node, { name: "web" });
@@ -101,7 +101,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     expect(sandbox?.createdAt === ZERO_TIME).toBe(runtime === "2.3");
   });
 
-  eachRuntime("a stepped clock turns the order of two attempts around", async (runtime) => {
+  eachRuntime("a clock step reverses the order of two attempts", async (runtime) => {
     const node = await start({ runtime });
     const first = await runPod(node, { name: "web", uid: "one", attempt: 0 });
     await node.cri.stopPodSandbox(first.sandboxId, CALL);
@@ -126,7 +126,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     await expect(node.restartRuntime()).rejects.toThrow(/failed to reserve sandbox name/);
   });
 
-  eachRuntime("a leaked shim lives on without a record and leaks nothing else", async (runtime) => {
+  eachRuntime("a leaked shim runs without a record and leaks nothing else", async (runtime) => {
     const node = await start({ runtime });
 
     const leak = await leakedShim(node);
@@ -160,7 +160,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
     await expect(runPod(node, { name: "next" })).rejects.toThrow(/cni/);
   });
 
-  test("files and leases of unknown sandboxes have the form of real ones", async () => {
+  test("files and leases of unknown sandboxes have the format of real ones", async () => {
     const node = await start();
     const pod = await runPod(node, { name: "web" });
 
@@ -186,7 +186,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("faults of a real node", { timeout: 
   });
 
   test.skipIf(!multus.available)(
-    "multus: the deadlock, the consumed cache and the cache lost to a power cut",
+    "multus: the deadlock, the consumed cache and the cache lost in a power cut",
     async () => {
       const node = await start();
       await useMultus(node);

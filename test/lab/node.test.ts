@@ -34,7 +34,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect(await exitOf(node, finished.containerIds[0])).toEqual([0, "Completed"]);
   });
 
-  eachRuntime("lets pods live on when only the runtime is killed", async (runtime) => {
+  eachRuntime("keeps pods running when only the runtime is killed", async (runtime) => {
     const node = await start({ runtime });
     const pod = await runPod(node, { name: "web", containers: [{ name: "main" }] });
     const boot = await bootId(node);
@@ -83,7 +83,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     await until("no zombie is left", 60_000, async () => ((await zombies()) === "" ? true : undefined));
   });
 
-  test("runs commands with input, environment, another user and a deadline", async () => {
+  test("runs commands with input, environment, another user and a timeout", async () => {
     const node = await start();
 
     expect((await node.exec(["cat"], { stdin: "hello" })).stdout).toBe("hello");
@@ -94,7 +94,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect((await node.check(["sh", "-c", "cat /proc/[0-9]*/comm"])).split("\n")).not.toContain("sleep");
   });
 
-  test("stands beside another one with the same addresses and names", async () => {
+  test("runs beside another one with the same addresses and names", async () => {
     const [one, two] = await Promise.all([start(), start()]);
     const spec = { name: "twin", uid: "11111111-2222-4333-8444-555555555555" };
     await Promise.all([runPod(one, spec), runPod(two, spec)]);
@@ -105,7 +105,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect(readdirSync(two.path("/var/lib/cni/networks/cbr0"))).toContain("10.88.0.2");
   });
 
-  test("leaves the machine as it was", async () => {
+  test("leaves the machine unchanged", async () => {
     const before = machine();
     const node = await start();
     await runPods(node, 2, { containers: [{ name: "main" }] });
@@ -121,7 +121,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect(init === undefined ? undefined : identify(init)).toBeUndefined();
   });
 
-  test("goes with an owner that is asked to end", async () => {
+  test("ends with an owner that is stopped", async () => {
     const orphan = await ownedByAnother();
 
     process.kill(orphan.owner, "SIGTERM");
@@ -132,7 +132,7 @@ describe.skipIf(NO_REAL_NODE !== undefined)("a real lab node", { timeout: HANG_G
     expect(cgroupsOf(orphan.id)).toEqual([]);
   });
 
-  test("dies with an owner that is killed, and the sweep removes what it left", async () => {
+  test("dies with an owner that is killed, and the sweep removes its leftovers", async () => {
     const orphan = await ownedByAnother();
     expect(cgroupsOf(orphan.id)).not.toEqual([]);
 

@@ -39,7 +39,7 @@ async function expectNothingLeft(pid: number): Promise<void> {
   expect(leftBehind(pid)).toEqual([]);
 }
 
-test.each(Object.keys(BROKEN_NODES))("the list of faults names %s", (name) => {
+test.each(Object.keys(BROKEN_NODES))("the list of faults contains %s", (name) => {
   for (const args of [[], ["--fault", "list"], ["--fault", ""]]) {
     expect(shellOptions(args)).toEqual({ print: expect.stringContaining(`  ${name} `), code: 0 });
   }
@@ -56,7 +56,7 @@ test.each([
 });
 
 describe.skipIf(NO_REAL_NODE !== undefined)("make lab", { timeout: HANG_GUARD_MS }, () => {
-  test("runs a command on the broken node, ends with its exit code and leaves nothing behind", async () => {
+  test("runs a command on the broken node, returns its exit code and leaves nothing behind", async () => {
     const network = machineNetwork();
 
     const command = "unghost scan --no-kube --min-age 0s -o name; exit 7";

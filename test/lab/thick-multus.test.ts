@@ -24,7 +24,7 @@ const multus = NO_REAL_NODE === undefined ? await ensureMultus() : { available: 
 const why = multus.available ? "" : `: skipped, ${multus.reason}`;
 
 describe.skipIf(!multus.available)(`thick multus in the lab${why}`, { timeout: HANG_GUARD_MS }, () => {
-  test("a stopped daemon holds up every creation, and ends them all once it goes on", async () => {
+  test("a stopped daemon blocks every creation, and completes them once it continues", async () => {
     const node = await start();
     await useThickMultus(node);
     await limitMultusCpu(node, 500);
@@ -42,7 +42,7 @@ describe.skipIf(!multus.available)(`thick multus in the lab${why}`, { timeout: H
     expect(await node.cri.listPodSandbox(undefined, CALL)).toHaveLength(4);
   });
 
-  test("without its daemon the shim answers DEL with success and asks no delegate", async () => {
+  test("without its daemon the shim answers DEL with success and calls no delegate", async () => {
     const node = await start();
     await useThickMultus(node);
     const pod = await runMultusPod(node, { name: "pod" });

@@ -12,7 +12,7 @@ import { CALL, eachRuntime, HANG_GUARD_MS, NO_REAL_NODE } from "./real-node.ts";
 const BLIND = "/bin/true";
 
 describe.skipIf(NO_REAL_NODE !== undefined)("the watch over verdicts", { timeout: HANG_GUARD_MS }, () => {
-  eachRuntime("refuses a healthy verdict while a pod waits that kubelet has given up", async (runtime) => {
+  eachRuntime("refuses a healthy verdict while a pod waits after kubelet's timeout", async (runtime) => {
     const node = await startNode({ runtime, watch: watchVerdicts(BLIND) });
     try {
       await runKubelet(node);

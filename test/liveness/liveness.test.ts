@@ -80,7 +80,7 @@ describe("one sign of life is enough for a sandbox to be alive", () => {
   });
 });
 
-test("all signs that were found are listed, also when others could not be read", () => {
+test("all found signs are listed, even when others could not be read", () => {
   const cri = sandboxWith({ isReady: true, isRunning: true });
   expect(livenessOf(cri, { tasks: failed("no answer"), processes: failed("no /proc") })).toEqual({
     state: "alive",
@@ -101,7 +101,7 @@ test.each<readonly [Task["status"], string]>([
   expect(liveness({ tasks: [{ containerId: ID, pid: 9, status }] }).state).toBe(state);
 });
 
-test("a live task of a container counts although the sandbox's own is stopped", () => {
+test("a live task of a container counts although the sandbox's own task is stopped", () => {
   const tasks = [
     { containerId: ID, pid: 8, status: "stopped" },
     { containerId: CONTAINER, pid: 9, status: "running" },
@@ -114,7 +114,7 @@ test("signs of life of another sandbox do not count", () => {
   expect(liveness({ tasks, shims: [OTHER], processesOf: { [OTHER]: [42] } }).state).toBe("dead");
 });
 
-describe("a sign that could not be read leaves death unproven", () => {
+describe('a sign that could not be read makes the result "not proven dead"', () => {
   const unread = failed<never>("could not be read");
 
   test.each<readonly [string, SandboxSigns, NodeSigns, readonly string[], string]>([
@@ -140,7 +140,7 @@ describe("a sign that could not be read leaves death unproven", () => {
       "the process table could not be read, so a shim or pause may still live",
     ],
     [
-      "processes that were not read",
+      "processes that could not be read",
       sandboxWith(),
       { ...nodeWith(), processes: absent("not asked") },
       ["shim", "process"],
@@ -153,7 +153,7 @@ describe("a sign that could not be read leaves death unproven", () => {
   });
 });
 
-test("a runtime without tasks is not asked for them", () => {
+test("tasks are not read on a runtime without tasks", () => {
   const node = { ...nodeWith(), tasks: absent<never>("CRI-O has none") };
   expect(livenessOf(sandboxWith(), node)).toEqual({
     state: "dead",

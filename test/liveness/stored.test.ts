@@ -26,28 +26,28 @@ test("a stored sandbox without any process is dead; only processes are checked",
   });
 });
 
-test("its own shim keeps it alive", () => {
+test("a stored sandbox with a shim is alive", () => {
   expect(livenessOfStored(ID, { records: [] }, processes({ shims: [shimOf("a")] })).state).toBe("alive");
 });
 
-test("a process of one of its containers keeps it alive", () => {
+test("a stored sandbox with a process of one of its containers is alive", () => {
   const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
   expect(livenessOfStored(ID, { records: records(ID) }, inCgroup).state).toBe("alive");
 });
 
-test("a process of another sandbox's container does not", () => {
+test("a process of another sandbox's container does not count", () => {
   const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
   expect(livenessOfStored(ID, { records: records(idOf("b")) }, inCgroup).state).toBe("dead");
 });
 
-test("it is not proven dead without the process table", () => {
+test("a stored sandbox is not proven dead without the process table", () => {
   expect(livenessOfStored(ID, { records: [] }, failed("no /proc"))).toMatchObject({
     state: "unproven",
     unread: ["shim", "process"],
   });
 });
 
-test("a record whose metadata could not be decoded belongs to no sandbox", () => {
+test("a record with undecodable metadata belongs to no sandbox", () => {
   const undecoded: StoredContainer = { id: CONTAINER, kind: "container", createdAt: undefined, labels: {} };
   const inCgroup = processes({ byContainer: new Map([[CONTAINER, [42]]]) });
   expect(livenessOfStored(ID, { records: [undecoded] }, inCgroup).state).toBe("dead");

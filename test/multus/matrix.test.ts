@@ -25,7 +25,7 @@ function delsUnderWay(node: LabNode): number {
 
 describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`multus on containerd %s${WHY_NO_MULTUS}`, (runtime) => {
   test.each(["4.2.3", "4.3.0"] as const)(
-    "thick %s: heals what a containerd killed in mid-ADD left",
+    "thick %s: heal removes incomplete sandboxes after containerd was killed during ADD",
     async (version) => {
       const node = await start({ runtime });
       await useThickMultus(node, version);
@@ -40,7 +40,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`multus on containerd %s${WHY_NO_MUL
     },
   );
 
-  test("thick: heal sends a wedged daemon two DELs and no more", async () => {
+  test("thick: heal sends a hung daemon two DELs and no more", async () => {
     const node = await start({ runtime });
     await useThickMultus(node);
     for (let index = 0; index < PODS; index += 1) await runMultusPod(node, { name: `pod-${index}` });
@@ -60,7 +60,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`multus on containerd %s${WHY_NO_MUL
     expect(most).toBeLessThanOrEqual(2);
   });
 
-  test("thin: heal brings all pods back after a power cut beside a live kubelet", async () => {
+  test("thin: heal restores all pods after a power cut beside a running kubelet", async () => {
     const node = await start({ runtime });
     const pods = await powerCutUnderThinMultus(node, PODS);
 
@@ -71,7 +71,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`multus on containerd %s${WHY_NO_MUL
     await expectKubeletCanRemove(node, pods);
   });
 
-  test("thin: the agent alone brings all pods back after a power cut", async () => {
+  test("thin: the agent alone restores all pods after a power cut", async () => {
     const node = await start({ runtime });
     const pods = await powerCutUnderThinMultus(node, PODS);
 

@@ -57,7 +57,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`on containerd %s${WHY_NO_MULTUS}`, 
       return { node, running };
     }
 
-    test("a delegate's daemon that hangs, or is gone, is named with every pod that it blocks", async () => {
+    test("reports a delegate's daemon that hangs, or is gone, with every pod that it blocks", async () => {
       const { node, running } = await nodeWithPod();
       const { refs, answered } = await stuckPods(node, running);
 
@@ -83,7 +83,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`on containerd %s${WHY_NO_MULTUS}`, 
 
     // containerd 1.6.20 holds no lock while a plugin runs, and the same is a daemon that hangs.
     const wedges = runtime !== "1.6";
-    test("ADDs that hang while the configuration is rewritten wedge the lock of containerd 2", async () => {
+    test("reports and heals the CNI lock of containerd 2, held by hung ADDs while the configuration is rewritten", async () => {
       const { node, running } = await nodeWithPod();
       const { refs } = await stuckPods(node, running);
       await rewriteNetworkConf(node);
@@ -98,7 +98,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`on containerd %s${WHY_NO_MULTUS}`, 
       await expectAlive(node, { ready: [running], kept: [] });
     });
 
-    test("what a containerd killed in mid-ADD left is healed, and the pods can start", async () => {
+    test("heals the sandboxes of a containerd killed during ADD, and the pods can start", async () => {
       const { node, running } = await nodeWithPod();
       const { refs } = await killRuntimeMidAdd(node, PODS);
       kubeletKnows(node, running, ...refs.map((ref) => ({ ref })));
@@ -111,7 +111,7 @@ describe.skipIf(!HAS_MULTUS).each(RUNTIMES)(`on containerd %s${WHY_NO_MULTUS}`, 
     });
   });
 
-  test("a thick daemon that its CPU limit starves is named with its limit, and is not restarted", async () => {
+  test("reports a thick daemon that is throttled by its CPU limit, and does not restart it", async () => {
     const node = await start({ runtime });
     await useThickMultus(node);
     const running = await runMultusPod(node, { name: "runs", containers: [{ name: "main" }] });

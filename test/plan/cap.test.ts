@@ -16,8 +16,8 @@ function lanes(actions: readonly PlannedAction[]): readonly string[] {
   return actions.map(({ lane }) => lane);
 }
 
-describe("the cap on one run", () => {
-  test("keeps the first N, in order", () => {
+describe("cap per run", () => {
+  test("keeps the first N actions, in order", () => {
     const { actions, overCap } = capped([action("a", REMOVE), action("b", MOVE, REMOVE), action("c", REMOVE)], 2);
     expect([lanes(actions), lanes(overCap)]).toEqual([["a", "b"], ["c"]]);
   });

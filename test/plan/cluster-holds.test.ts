@@ -40,7 +40,7 @@ function planWith(holds: Partial<Holds>, ignored = false) {
 }
 
 test.each<[string, Partial<Holds>, boolean, number]>([
-  ["nothing is marked", {}, false, 2],
+  ["no annotation is set", {}, false, 2],
   ["the node is paused", { paused: true }, false, 0],
   ["the node is ignored", { node: true }, false, 0],
   ["the pods' namespace is ignored", { namespaces: ["default"] }, false, 0],
@@ -49,7 +49,7 @@ test.each<[string, Partial<Holds>, boolean, number]>([
   expect(planWith(holds, ignored).actions).toHaveLength(actions);
 });
 
-test("a paused node's plan leaves everything alone as paused", () => {
+test("plans no action on a paused node, with the reason paused", () => {
   const { leftAlone } = planWith({ paused: true });
 
   expect(leftAlone.map(({ reason }) => reason.code)).toEqual(["paused", "paused"]);

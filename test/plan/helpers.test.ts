@@ -34,7 +34,7 @@ function nanoseconds(ms: number): bigint {
   return BigInt(ms) * 1_000_000n;
 }
 
-describe("doubt about the clock", () => {
+describe("clock doubt", () => {
   function doubt(sandboxes: readonly SandboxParts[], observedAt = NOW) {
     const made = sandboxes.map((parts, index) => sandboxOf(String(index), parts));
     return doubtAboutClock(view({ sandboxes: made }, { observedAt }));
@@ -45,11 +45,11 @@ describe("doubt about the clock", () => {
     ["all sandboxes are older", [{ createdSecondsAgo: 1 }, { createdSecondsAgo: 9 }]],
     ["one is dated a moment after now", [{ createdAt: nanoseconds(NOW.getTime() + 5000) }]],
     ["one was never created", [{ createdAt: ZERO_TIME }]],
-  ])("there is none when %s", (_, sandboxes) => {
+  ])("none when %s", (_, sandboxes) => {
     expect(doubt(sandboxes)).toBeUndefined();
   });
 
-  test("a sandbox that is dated after now makes it", () => {
+  test("raised by a sandbox that is dated after now", () => {
     const newestSandbox = new Date(NOW.getTime() + 5001);
     const made = [{ createdSecondsAgo: 1 }, { createdAt: nanoseconds(newestSandbox.getTime()) }];
     const found = doubt(made);
@@ -60,15 +60,15 @@ describe("doubt about the clock", () => {
   test.each([
     ["2019-12-31T23:59:59.999Z", "implausible"],
     ["2020-01-01T00:00:00.000Z", undefined],
-  ])("a clock that says %s: %s", (now, kind) => {
+  ])("a clock reading %s: %s", (now, kind) => {
     const found = doubt([], new Date(now));
     expect(found?.kind).toBe(kind);
     if (found !== undefined) expect(clockDoubtInWords(found)).toContain("which is implausible");
   });
 });
 
-describe("what is swept after a removal", () => {
-  test("addresses, DEL from each record, and the files that are sound", () => {
+describe("cleanup after a removal", () => {
+  test("releases addresses, replays DEL from each record, and moves intact files", () => {
     const parts = {
       addresses: [addressOf("a", "10.88.0.9")],
       results: [{ ...resultOf("a"), hasConfig: true as const }],
@@ -93,12 +93,12 @@ describe("what is swept after a removal", () => {
     ]);
   });
 
-  test("nothing where nothing is left", () => {
+  test("is empty when nothing is left", () => {
     expect(sweepAfter(idOf("a"), view({}).about(idOf("a")))).toEqual([]);
   });
 });
 
-describe("what stands in the way of a removal", () => {
+describe("obstacles to a removal", () => {
   const NO_CURE = { cure: [] as readonly Step[] } as Finding;
 
   function obstacles(
@@ -110,7 +110,7 @@ describe("what stands in the way of a removal", () => {
     return obstaclesOf({ ...NO_CURE, cure }, sandbox, whole.about(sandbox.id), whole);
   }
 
-  test("every broken file of it, and then what its finding names", () => {
+  test("every broken file of the sandbox first, then those of the finding", () => {
     const ending: Step = { kind: "end-process", pid: 7, startedSecondsAfterBoot: 1, sandboxId: idOf("a") };
     const parts = {
       results: [resultOf("a", "empty")],
@@ -126,7 +126,7 @@ describe("what stands in the way of a removal", () => {
     ]);
   });
 
-  test("a file that its finding names is named once, at the place of the finding", () => {
+  test("a file that the finding names is listed once, at the position of the finding", () => {
     const broken = resultOf("a", "empty");
     const cure: readonly Step[] = [{ kind: "quarantine-file", path: broken.path, health: "empty" }];
     expect(obstacles({ results: [broken] }, { cure })).toEqual(cure);
@@ -134,16 +134,16 @@ describe("what stands in the way of a removal", () => {
     expect(obstacles({ results: [broken] }, { cure: other })).toHaveLength(2);
   });
 
-  test("files that are sound do not", () => {
+  test("intact files are not obstacles", () => {
     const sound = { results: [resultOf("a")], flannel: [scratchOf("a")] };
     expect(obstacles(sound)).toEqual([]);
   });
 
-  describe("a cache that thin multus has lost", () => {
+  describe("a lost cache of thin multus", () => {
     const LOST_CACHE = { conf: MULTUS, pods: ["a"], results: [resultOf("a")] };
     const marker = (dir: string) => [{ kind: "multus-marker", sandboxId: idOf("a"), dir }];
 
-    test("does, while its pod is known and its network held", () => {
+    test("is an obstacle while the pod is known and the network held", () => {
       expect(obstacles(LOST_CACHE)).toEqual(marker("/var/lib/cni/multus"));
     });
 
@@ -156,7 +156,7 @@ describe("what stands in the way of a removal", () => {
       expect(obstacles(LOST_CACHE, { sources })).toEqual(marker("/elsewhere"));
     });
 
-    test("does not when the CNI configuration was not read", () => {
+    test("is no obstacle when the CNI configuration was not read", () => {
       const { cni } = snapshotOf(LOST_CACHE);
       const sources = { cni: { ...cni, conf: absent<never>("no such directory") } };
       expect(obstacles(LOST_CACHE, { sources })).toEqual([]);
@@ -165,13 +165,13 @@ describe("what stands in the way of a removal", () => {
     test.each<readonly [string, NodeParts]>([
       ["there is no multus", { conf: {} }],
       ["multus is thick", { conf: THICK_MULTUS }],
-      ["the cache is there", { multus: [scratchOf("a")] }],
-      ["it had no network", { records: [recordOf("a", { hasCniResult: false })] }],
-      ["it is in the host's network", { records: [recordOf("a", { hostNetwork: true })] }],
-      ["its record is not known", { records: [] }],
+      ["the cache exists", { multus: [scratchOf("a")] }],
+      ["the sandbox had no network", { records: [recordOf("a", { hasCniResult: false })] }],
+      ["the sandbox is in the host network", { records: [recordOf("a", { hostNetwork: true })] }],
+      ["the record is unknown", { records: [] }],
       ["nothing of its network is held", { results: [] }],
       ["its pod is gone", { pods: ["b"] }],
-    ])("does not when %s", (_, parts) => {
+    ])("is no obstacle when %s", (_, parts) => {
       expect(obstacles({ ...LOST_CACHE, ...parts })).toEqual([]);
     });
   });
@@ -214,25 +214,25 @@ describe("pods that need a CSI driver", () => {
   test.each<readonly [string, readonly PlannedAction[], Parameters<typeof waits>[1]]>([
     ["no plugin is healed", [action("b")], undefined],
     [
-      "it mounts another driver's directory",
+      "the sandbox mounts another driver's directory",
       [plugin, action("b")],
       view(parts, { kubernetes: api(known("b", ["/x"])) }),
     ],
-    ["its mounts are unknown", [plugin, action("b")], view(parts, { kubernetes: { source: "none" } })],
-    ["it is another pod that mounts it", [plugin, action("b")], view(parts, { kubernetes: api(known("c", [DIR])) })],
+    ["the mounts are unknown", [plugin, action("b")], view(parts, { kubernetes: { source: "none" } })],
+    ["another pod mounts the directory", [plugin, action("b")], view(parts, { kubernetes: api(known("c", [DIR])) })],
     [
-      "no kubelet would bring the plugin back",
+      "no kubelet would restart the plugin",
       [plugin, action("b")],
       view({ sandboxes: parts.sandboxes }, { kubernetes: api(known("b", [DIR])) }),
     ],
-    ["it is no sandbox", [plugin, action("b", { subject: { type: "node" } })], undefined],
-    ["its sandbox is not listed", [plugin, action("c")], undefined],
-    ["it is another plugin", [plugin, action("b", { missingSockets: ["/other.sock"] })], undefined],
+    ["the subject is not a sandbox", [plugin, action("b", { subject: { type: "node" } })], undefined],
+    ["the sandbox is not listed", [plugin, action("c")], undefined],
+    ["the plugin is another one", [plugin, action("b", { missingSockets: ["/other.sock"] })], undefined],
   ])("do not wait when %s", (_, actions, whole) => {
     expect(waits(actions, whole)).toEqual(actions.map(({ steps }) => steps));
   });
 
-  test("are known by the API alone", () => {
+  test("are identified by the API alone", () => {
     const sandbox = sandboxOf("b");
     expect(csiOf(sandbox, view(parts, { kubernetes: api(known("b", [DIR])) }))).toMatchObject({ dirs: [DIR] });
     const kubelet = { source: "kubelet", pods: [known("b", [DIR])] } as const;

@@ -8,7 +8,7 @@ function rankOfPod(name: string, { namespace = "default", labels = {} } = {}): R
   return rankOf({ pod: { ...pod, name, namespace }, labels }, undefined);
 }
 
-describe("what is healed first", () => {
+describe("rank of a pod", () => {
   test.each([
     "calico-node-x",
     "canal-x",
@@ -28,7 +28,7 @@ describe("what is healed first", () => {
     "istio-cni-node-x",
     "linkerd-cni-x",
     "whereabouts-x",
-  ])("%s is an agent of the network", (name) => {
+  ])("%s is a network agent", (name) => {
     expect(rankOfPod(name)).toBe("cni-agent");
   });
 
@@ -58,16 +58,16 @@ describe("what is healed first", () => {
     ["ebs-csi-controller-x", "a controller"],
     ["csi-operator-x", "an operator"],
     ["csi-external-health-monitor-x", "a monitor"],
-  ])("%s is none: %s", (name) => {
+  ])("%s is not a CSI node plugin: %s", (name) => {
     expect(rankOfPod(name)).toBe("rest");
   });
 
-  test.each(["k8s-app", "app"])("the label %s names it as well as its own name does", (label) => {
+  test.each(["k8s-app", "app"])("the label %s identifies it like its name", (label) => {
     expect(rankOfPod("x", { labels: { [label]: "calico-node" } })).toBe("cni-agent");
     expect(rankOfPod("x", { labels: { [label]: "csi-node" } })).toBe("csi-node-plugin");
   });
 
-  test("what the pod mounts decides where the API has it", () => {
+  test("the mounts decide when the API has the pod", () => {
     const { pod } = sandboxOf("a");
     const named = { pod: { ...pod, name: "csi-node-x" }, labels: {} };
     expect(rankOf(named, { dirs: [], registers: false })).toBe("rest");
@@ -81,12 +81,12 @@ describe("what is healed first", () => {
     },
   );
 
-  test("a pod without any of these names ranks as the rest", () => {
+  test("a pod without any of these names has the lowest rank", () => {
     expect(rankOfPod("web")).toBe("rest");
   });
 });
 
-describe("the order of actions", () => {
+describe("order of actions", () => {
   function action(rank: Rank, attempt?: number) {
     const { pod } = sandboxOf("a");
     const subject =
@@ -96,7 +96,7 @@ describe("the order of actions", () => {
     return { rank, finding: { subject } as unknown as Finding };
   }
 
-  test("is by rank first, and then by attempt", () => {
+  test("by rank first, then by attempt", () => {
     const all = [
       action("rest", 1),
       action("rest", 0),

@@ -87,12 +87,12 @@ const DEAD = [candidate("a")];
 
 const lost = (digit: string) => [containerOf(digit, { exit: LOST })];
 
-describe("the ladder's facts of a sandbox", () => {
+describe("ladder facts of a sandbox", () => {
   const KNOWN = { pods: ["a"], kubeletStarted: 10 };
 
   test.each<readonly [string, NodeParts, readonly [string, string]]>([
-    ["it holds a container", { ...KNOWN, containers: lost("a") }, ["stop-sandbox", "network-releasable"]],
-    ["it holds none", KNOWN, ["remove-sandbox", "no-container"]],
+    ["it has a container", { ...KNOWN, containers: lost("a") }, ["stop-sandbox", "network-releasable"]],
+    ["it has no container", KNOWN, ["remove-sandbox", "no-container"]],
     [
       "its kubelet has just started",
       { pods: ["a"], kubeletStarted: UPTIME_SECONDS - 1, containers: lost("a") },
@@ -109,7 +109,7 @@ describe("the ladder's facts of a sandbox", () => {
       ["remove-sandbox", "died-with-node"],
     ],
     [
-      "it was made before the machine started",
+      "it was created before the boot",
       {
         sandboxes: [sandboxOf("a", { createdSecondsAgo: UPTIME_SECONDS + 60 })],
         containers: [containerOf("a", { exit: FINISHED })],
@@ -117,7 +117,7 @@ describe("the ladder's facts of a sandbox", () => {
       ["remove-sandbox", "died-with-node"],
     ],
     [
-      "it was made after the start, and its containers ended",
+      "it was created after the boot, and its containers ended",
       { containers: [containerOf("a", { exit: FINISHED })] },
       ["stop-sandbox", "network-releasable"],
     ],
@@ -126,7 +126,7 @@ describe("the ladder's facts of a sandbox", () => {
   });
 
   test.each([
-    ["its pod ended in an orderly way", FINISHED, ["left", "kept-on-purpose"]],
+    ["its pod ended orderly", FINISHED, ["left", "kept-on-purpose"]],
     ["its containers were lost", LOST, ["remove-sandbox", "attempt-reused"]],
   ])("after a clock step it is kept only when %s", (_, exit, wanted) => {
     const parts = { ...KNOWN, containers: [containerOf("a", { exit })] };
@@ -134,7 +134,7 @@ describe("the ladder's facts of a sandbox", () => {
     expect(decided({ class: clockStepSandboxAttemptReuse.id }, { parts, dead })).toEqual(wanted);
   });
 
-  test("what is kept for another reason than a clock step stays kept, however it ended", () => {
+  test("a sandbox kept for another reason than a clock step stays kept, however it ended", () => {
     const parts = { ...KNOWN, containers: lost("a") };
     expect(decided({}, { parts, dead: [candidate("a", { code: "pod-known" })] })).toEqual(["left", "kept-on-purpose"]);
   });
@@ -145,18 +145,18 @@ describe("the ladder's facts of a sandbox", () => {
   test.each<readonly [string, NodeParts, string]>([
     ["a static pod", { sandboxes: [sandboxOf("a", STATIC)] }, "control-plane-unproven"],
     [
-      "a pod of the system in the host's network",
+      "a system pod in the host network",
       { sandboxes: [system], records: [recordOf("a", { hostNetwork: true })] },
       "control-plane-unproven",
     ],
-    ["a pod of the system in a network of its own", { sandboxes: [system] }, "no-container"],
-    ["a pod of the system without a record", { sandboxes: [system], records: [] }, "no-container"],
-    ["another pod in the host's network", { records: [recordOf("a", { hostNetwork: true })] }, "no-container"],
-  ])("whether it is part of the control plane: %s", (_, parts, code) => {
+    ["a system pod with its own network", { sandboxes: [system] }, "no-container"],
+    ["a system pod without a record", { sandboxes: [system], records: [] }, "no-container"],
+    ["another pod in the host network", { records: [recordOf("a", { hostNetwork: true })] }, "no-container"],
+  ])("is part of the control plane: %s", (_, parts, code) => {
     expect(decided({}, { parts })[1]).toBe(code);
   });
 
-  describe("whether its removal fails", () => {
+  describe("its removal fails", () => {
     const dead = [candidate("a", { code: "pod-known" })];
     const failing = { ...KNOWN, containers: lost("a"), logLines: [delErrorLine("a", "no")] };
 
@@ -188,7 +188,7 @@ describe("the ladder's facts of a sandbox", () => {
   });
 });
 
-describe("a finding is left alone", () => {
+describe("a finding is skipped", () => {
   const holds = (more: object): Partial<Snapshot> => ({
     kubernetes: { source: "api", pods: [], holds: { paused: false, node: false, namespaces: [], ...more } },
   });
@@ -204,12 +204,12 @@ describe("a finding is left alone", () => {
       "opted-out",
     ],
     ["its namespace is opted out", { cure: [CURE] }, { sources: holds({ namespaces: ["default"] }) }, "opted-out"],
-    ["its record carries the mark", { cure: [CURE] }, { parts: { sandboxes: [], records: [ignored] } }, "opted-out"],
-    ["nothing can be done about it here", { untreatable: "no way", cure: [CURE] }, {}, "untreatable"],
-    ["nothing can be ended", {}, { parts: { sandboxes: [] } }, "nothing-to-end"],
-    ["it is about the node, and has no cure", { subject: { type: "node" } }, {}, "nothing-to-end"],
+    ["its record has the annotation", { cure: [CURE] }, { parts: { sandboxes: [], records: [ignored] } }, "opted-out"],
+    ["no step is possible here", { untreatable: "no way", cure: [CURE] }, {}, "untreatable"],
+    ["there is no process to end", {}, { parts: { sandboxes: [] } }, "nothing-to-end"],
+    ["it is about the node, without a remedy", { subject: { type: "node" } }, {}, "nothing-to-end"],
     [
-      "it is about a file of a listed sandbox, and has no cure",
+      "it is about a file of a listed sandbox, without a remedy",
       { subject: { type: "file", path: "/x", sandboxId: A.id } },
       {},
       "nothing-to-end",
@@ -218,7 +218,7 @@ describe("a finding is left alone", () => {
     expect(decided(finding, situation)).toEqual(["left", code]);
   });
 
-  test("with the reason why nothing can be done", () => {
+  test("with the reason why no step is possible", () => {
     expect(planFor({ untreatable: "no way" }).leftAlone[0]?.reason).toEqual({ code: "untreatable", why: "no way" });
   });
 
@@ -232,18 +232,18 @@ describe("a finding is left alone", () => {
     ["there is no consent", attended, {}, ["left", "needs-consent"]],
     ["the policy consents", attended, { consented: new Set([FINDING.class]) }, ["cure", "cure"]],
     ["the policy consents to another class", attended, { consented: new Set(["other"]) }, ["left", "needs-consent"]],
-    ["the operator names this class alone", attended, { only: [FINDING.class] }, ["cure", "cure"]],
+    ["the operator names only this class", attended, { only: [FINDING.class] }, ["cure", "cure"]],
     ["the operator names another class", attended, { only: ["other"] }, ["left", "needs-consent"]],
     ["the operator names several", attended, { only: [FINDING.class, "other"] }, ["left", "needs-consent"]],
-    ["there is nothing to consent to", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
-  ])("until somebody consents: %s", (_, finding, policy, wanted) => {
+    ["there is no action to allow", { ...attended, cure: [] }, { only: [FINDING.class] }, ["left", "needs-consent"]],
+  ])("until consent is given: %s", (_, finding, policy, wanted) => {
     expect(decided(finding, { policy })).toEqual(wanted);
   });
 
   test.each<readonly [string, readonly Step[], object]>([
-    ["and names the class that may be allowed", [CURE], { allow: FINDING.class }],
-    ["and names no class where consent would start nothing", [], {}],
-  ])("until somebody consents, %s", (_, cure, allow) => {
+    ["with the class that may be allowed", [CURE], { allow: FINDING.class }],
+    ["without a class when consent would start no action", [], {}],
+  ])("until consent is given, %s", (_, cure, allow) => {
     const { leftAlone } = planFor({ ...attended, cure });
     expect(leftAlone[0]?.reason).toEqual({ code: "needs-consent", steps: ["Check."], ...allow });
   });
@@ -253,24 +253,24 @@ describe("a sandbox that is not proven dead", () => {
   const dead: readonly Candidate[] = [];
   const ending: Step = { kind: "end-process", pid: 7, startedSecondsAfterBoot: 1, sandboxId: A.id };
 
-  test("is left alone", () => {
+  test("is skipped", () => {
     expect(decided({}, { dead })).toEqual(["left", "not-proven-dead"]);
     expect(decided({}, { dead, policy: { allDead: true } })).toEqual(["left", "not-proven-dead"]);
   });
 
-  test("is not touched itself when what hangs on it is ended", () => {
+  test("is not touched when its hung process is ended", () => {
     const { actions } = planFor({ cure: [ending] }, { dead });
     expect(actions).toMatchObject([{ steps: [ending], reason: { code: "cure" } }]);
   });
 
-  test("nor is anything ended when it is opted out", () => {
+  test("keeps its hung process when it is opted out", () => {
     const sandboxes = [sandboxOf("a", { labels: { "unghost.dev/ignore": "true" } })];
     expect(decided({ cure: [ending] }, { dead, parts: { sandboxes } })).toEqual(["left", "opted-out"]);
   });
 });
 
 describe("an action", () => {
-  test("of what is no listed sandbox is its cure, with the finding's own words as the reason", () => {
+  test("of a subject that is not a listed sandbox is its remedy, with the finding's text as the reason", () => {
     const { actions } = planFor({ subject: { type: "file", path: "/x" }, cure: [CURE] });
     expect(actions).toMatchObject([{ rank: "rest", steps: [CURE], reason: { code: "cure", summary: "it is dead" } }]);
   });
@@ -281,7 +281,7 @@ describe("an action", () => {
     ["anything else", { subject: { type: "file", path: "/x" }, cure: [CURE] }, FINDING.id],
     ["attempts after a clock step", { class: clockStepSandboxAttemptReuse.id }, A.pod.uid],
     [
-      "a sandbox after a clock step whose pod is not known",
+      "a sandbox of an unknown pod after a clock step",
       { class: clockStepSandboxAttemptReuse.id, subject: { type: "sandbox", sandboxId: A.id } },
       A.id,
     ],
@@ -290,11 +290,11 @@ describe("an action", () => {
       { class: clockStepSandboxAttemptReuse.id, subject: { type: "node" }, cure: [CURE] },
       FINDING.id,
     ],
-  ])("of %s has a lane of its own", (_, finding, lane) => {
+  ])("of %s has its own lane", (_, finding, lane) => {
     expect(planFor(finding).actions.map((action) => action.lane)).toEqual([lane]);
   });
 
-  test("of what holds a CSI driver down ranks as its plugin, whatever its name", () => {
+  test("of a pod that blocks a CSI driver ranks like its plugin, whatever its name", () => {
     expect(planFor({ missingSockets: ["/x.sock"] }).actions[0]?.rank).toBe("csi-node-plugin");
     expect(planFor({}).actions[0]?.rank).toBe("rest");
   });
@@ -302,12 +302,12 @@ describe("an action", () => {
   const alive = { parts: { pods: ["a"], kubeletStarted: 10 } };
 
   test.each<readonly [string, Partial<Finding>, Situation, readonly Step[] | undefined]>([
-    ["a kubelet brings its plugin back", { followUps: [KICK] }, alive, [KICK]],
-    ["nothing would", { followUps: [KICK] }, {}, undefined],
+    ["a kubelet restarts its plugin", { followUps: [KICK] }, alive, [KICK]],
+    ["no kubelet would", { followUps: [KICK] }, {}, undefined],
     ["--no-kick", { followUps: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
-    ["there is nothing to do", { followUps: [] }, alive, undefined],
+    ["there is no action", { followUps: [] }, alive, undefined],
     ["nothing reports it", {}, alive, undefined],
-  ])("has an aftermath only where there is one: %s", (_, finding, situation, followUps) => {
+  ])("has follow-ups only when there are some: %s", (_, finding, situation, followUps) => {
     const [action] = planFor(finding, situation).actions;
     expect(action).toBeDefined();
     expect(action?.followUps).toEqual(followUps);
@@ -315,12 +315,12 @@ describe("an action", () => {
   });
 });
 
-describe("dead sandboxes that no class complains about", () => {
+describe("dead sandboxes without a finding", () => {
   const explained: readonly Finding[] = [FINDING, { ...FINDING, subject: { type: "node" } }];
   const dead = [candidate("a"), candidate("b"), candidate("c", { code: "static-pod" })];
   const given = diagnosis(explained, { dead });
 
-  test("are swept by --all-dead, with the reason why they were kept", () => {
+  test("are removed by --all-dead, with the reason why they were kept", () => {
     const sandboxes = ["a", "b", "c"].map((digit) => sandboxOf(digit));
     const whole = diagnosis(explained, { dead, parts: { sandboxes } });
     const { actions } = planHealing(whole, { ...POLICY, allDead: true });
@@ -337,7 +337,7 @@ describe("dead sandboxes that no class complains about", () => {
     ]);
   });
 
-  test("are finished where an earlier run began, unless somebody keeps them", () => {
+  test("are removed when an earlier run started it, unless they are kept on purpose", () => {
     const started = new Set(["a", "b", "c"].map(idOf));
     expect(unfinishedFindings(given, started)).toMatchObject([
       {

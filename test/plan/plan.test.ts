@@ -54,7 +54,7 @@ const ONE_DEAD = {
 } satisfies NodeParts;
 
 describe("planHealing", () => {
-  test("takes the network's agents first, then storage, then the system, then the rest", () => {
+  test("heals network agents first, then storage, then system pods, then the rest", () => {
     const sandboxes = [
       dead("a", { name: "web-0" }),
       dead("b", { namespace: "kube-system", name: "coredns-x" }),
@@ -67,7 +67,7 @@ describe("planHealing", () => {
     expect(plan.actions.map(({ rank }) => rank)).toEqual(["cni-agent", "csi-node-plugin", "node-critical", "rest"]);
   });
 
-  test("takes the attempts that a clock step mixed up one after the other, the oldest first", () => {
+  test("heals attempts that a clock step mixed up one after the other, the oldest first", () => {
     const attempt = (digit: string, number: number, createdSecondsAgo: number): Sandbox =>
       sandboxOf(digit, { uid: "one", attempt: number, createdSecondsAgo });
     const sandboxes = [attempt("c", 2, 900_000_000), attempt("b", 1, 800_000_000), attempt("a", 0, 60)];
@@ -81,7 +81,7 @@ describe("planHealing", () => {
     expect(new Set(actions.map(({ lane }) => lane))).toEqual(new Set([podUid("one")]));
   });
 
-  test("leaves those attempts alone while a sandbox is dated after now", () => {
+  test("skips those attempts while a sandbox is dated after now", () => {
     const sandboxes = [
       sandboxOf("b", { uid: "one", attempt: 1, createdSecondsAgo: 60 }),
       sandboxOf("a", { uid: "one", attempt: 0, createdSecondsAgo: -86_400 }),
@@ -90,7 +90,7 @@ describe("planHealing", () => {
     expect(reasons(planFor({ sandboxes }))).toEqual([expect.stringContaining("set the clock")]);
   });
 
-  test("never touches more than the cap in one run, and lists the rest as over the cap", () => {
+  test("never exceeds the cap in one run, and lists the rest as over the cap", () => {
     const digits = ["a", "b", "c"];
     const parts = { sandboxes: digits.map((digit) => dead(digit)), results: digits.map((digit) => resultOf(digit)) };
 
@@ -100,12 +100,12 @@ describe("planHealing", () => {
     expect(reasons(plan)).toEqual(["over the cap of 2 for one run; heal again"]);
   });
 
-  test("is the same for the same findings", () => {
+  test("is deterministic", () => {
     expect(planFor(ONE_DEAD)).toEqual(planFor(ONE_DEAD));
   });
 });
 
-describe("how far a plan goes with a sandbox that died with the node", () => {
+describe("rung for a sandbox that died with the node", () => {
   test.each([
     ["removes it when its pod is unknown", {}, ["remove-sandbox, release-addresses, replay-del, quarantine-file"]],
     ["only stops it when its pod is known", { pods: ["a"] }, ["stop-sandbox"]],
@@ -115,17 +115,17 @@ describe("how far a plan goes with a sandbox that died with the node", () => {
       ["remove-sandbox, release-addresses, replay-del, quarantine-file"],
     ],
     [
-      "clears the way for a kubelet that is alive",
+      "removes obstacles for a running kubelet",
       { pods: ["a"], kubeletStarted: 10, results: [resultOf("a", "empty")] },
       ["quarantine-file, await-kubelet, stop-sandbox"],
     ],
     [
-      "clears every broken file out of the way, whichever made the finding",
+      "removes every broken file, whichever made the finding",
       { results: [resultOf("a", "empty")], flannel: [scratchOf("a", "corrupt", "/var/lib/cni/flannel")] },
       ["quarantine-file, quarantine-file, remove-sandbox, release-addresses"],
     ],
     [
-      "makes multus safe where its delegates are forgotten",
+      "writes the multus marker when its delegates are lost",
       { conf: MULTUS, pods: ["a"] },
       ["multus-marker, stop-sandbox"],
     ],
@@ -133,13 +133,13 @@ describe("how far a plan goes with a sandbox that died with the node", () => {
     expect(steps(planFor({ ...ONE_DEAD, ...parts }))).toEqual(expected);
   });
 
-  test("leaves alone what was stopped and whose pod is known", () => {
+  test("skips a stopped sandbox whose pod is known", () => {
     const plan = planFor({ ...ONE_DEAD, results: [], addresses: [], pods: ["a"] });
 
     expect([plan.actions, plan.leftAlone]).toEqual([[], []]);
   });
 
-  test("sweeps a finished pod only when asked to", () => {
+  test("removes a finished pod only on request", () => {
     const parts = { sandboxes: [dead("a")], containers: [containerOf("a", { exit: FINISHED })] };
 
     expect(planFor(parts).actions).toEqual([]);
@@ -148,16 +148,19 @@ describe("how far a plan goes with a sandbox that died with the node", () => {
 
   test.each([
     ["an opted-out pod", { annotations: { "unghost.dev/ignore": "true" } }],
-    ["a Ready one", { state: "ready" }],
-  ] satisfies readonly (readonly [string, Partial<Sandbox>])[])("never touches %s, whatever is asked", (_, parts) => {
-    const plan = planFor({ ...ONE_DEAD, sandboxes: [{ ...dead("a"), ...parts }] }, { allDead: true });
+    ["a Ready sandbox", { state: "ready" }],
+  ] satisfies readonly (readonly [string, Partial<Sandbox>])[])(
+    "never touches %s, whatever was requested",
+    (_, parts) => {
+      const plan = planFor({ ...ONE_DEAD, sandboxes: [{ ...dead("a"), ...parts }] }, { allDead: true });
 
-    expect(plan.actions).toEqual([]);
-  });
+      expect(plan.actions).toEqual([]);
+    },
+  );
 });
 
-describe("what a plan leaves to others", () => {
-  test("ends a hung creation past the grace, but not of a pod that is opted out", () => {
+describe("hung creations, leaked shims and manual steps", () => {
+  test("ends a hung creation after the grace period, but not of an opted-out pod", () => {
     const parts = { records: [recordOf("a")], plugins: [pluginFor("a", "ADD", 900)] };
     const ignored = { ...recordOf("a"), labels: { "unghost.dev/ignore": "true" } };
 
@@ -178,7 +181,7 @@ describe("what a plan leaves to others", () => {
     expect(planFor(parts, { only: ["shim-leak", "netns-and-veth-leak"] }).actions).toEqual([]);
   });
 
-  test("names the manual steps", () => {
+  test("lists the manual steps", () => {
     const name = { name: "web_default_uid_0" };
     const parts = {
       sandboxes: [sandboxOf("a", { state: "ready" })],
@@ -189,8 +192,8 @@ describe("what a plan leaves to others", () => {
   });
 });
 
-describe("a removal that an earlier run began", () => {
-  test("is brought to its end, though nothing else shows that the sandbox is in the way", () => {
+describe("a removal that an earlier run started", () => {
+  test("is completed, even without another finding about the sandbox", () => {
     const diagnosis = diagnosed(ONE_DEAD, POLICY);
     const quiet = { ...diagnosis, findings: [] };
     const [candidate] = diagnosis.dead;
@@ -207,11 +210,11 @@ describe("a finished pod whose stop failed", () => {
 
   test.each([
     [
-      "is stopped and keeps its record and logs, where the runtime reports it",
+      "is stopped and keeps its record and logs, when the runtime reports it",
       delErrorLine("a", killed),
       ["stop-sandbox"],
     ],
-    ["is left alone, where a log line only contains such a report", `hook: ${delErrorLine("a", killed)}`, []],
+    ["is skipped, when a log line only contains such a report", `hook: ${delErrorLine("a", killed)}`, []],
   ])("%s", (_, line, expected) => {
     const parts = { ...ONE_DEAD, containers: [containerOf("a", { exit: FINISHED })], logLines: [line] };
     const diagnosis = diagnosed(parts, POLICY);

@@ -36,7 +36,7 @@ test("the image is an OCI layout for amd64 and arm64 whose blobs have their dige
   }
 });
 
-test("the image holds the executable, its C library and licences: no shell, nothing that is set-id or writable", async () => {
+test("the image contains the executable, its C library and licences, and no shell, set-id or writable file", async () => {
   for (const platform of platforms()) {
     const { config, layers } = readBlob<{ config: Descriptor; layers: [Descriptor] }>(platform);
     const { stdout } = await runOrThrow(["tar", "-tvzf", blobPath(layers[0].digest)]);

@@ -25,7 +25,7 @@ try {
 console.log(JSON.stringify({ title, classes: failureClasses.length, schema: schema.$schema, refused, kind: typeof classesOf }));
 `;
 
-test("a project that installs the library uses it, with its types", async () => {
+test("a project can install the library and use it with its types", async () => {
   const dir = await mkdtemp(join(tmpdir(), "unghost-library-"));
   onTestFinished(() => rm(dir, { recursive: true }));
   await writeFile(join(dir, "package.json"), JSON.stringify({ name: "scratch", private: true, type: "module" }));

@@ -44,7 +44,7 @@ test("lintian has neither errors nor warnings", async () => {
   expect(await inDebian(DEB, "lintian --allow-root --no-cfg --tag-display-limit 0 /package.deb || true")).toBe("");
 });
 
-test("man page and units of the package are well-formed", async () => {
+test("man page and units of the package are valid", async () => {
   const printed = await inDebian(
     DEB,
     "dpkg -i /package.deb >/dev/null; man --warnings /usr/share/man/man1/unghost.1.gz 2>&1 >/dev/null; man -P cat unghost | head -5",
@@ -53,7 +53,7 @@ test("man page and units of the package are well-formed", async () => {
   expect(printed).not.toMatch(/warning/i);
 });
 
-test("the packages hold the man page and completions, and bash completes with theirs", async () => {
+test("the packages contain the man page and completions, and bash completes with them", async () => {
   const shared = ["/usr/share/man/man1/unghost.1.gz", "/usr/share/bash-completion/completions/unghost"];
   const files = [...shared, "/usr/share/fish/vendor_completions.d/unghost.fish"];
   const inDeb = await inDebian(

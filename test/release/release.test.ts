@@ -32,7 +32,7 @@ test("two builds of the release have the same bytes", async () => {
   }
 });
 
-test("krew manifest and Homebrew formula name the archives of this release with their sums", () => {
+test("krew manifest and Homebrew formula contain the archives of this release with their checksums", () => {
   const sums = new Map(
     [...readFileSync(join(RELEASE, "SHA256SUMS"), "utf8").matchAll(/^(\w+) {2}(.+)$/gm)].map(([, sum, file = ""]) => [
       file,
@@ -49,7 +49,7 @@ test("krew manifest and Homebrew formula name the archives of this release with 
   }
 });
 
-test("each archive holds a bill of materials and the licence of everything in it", async () => {
+test("each archive contains an SBOM and the licence of everything in it", async () => {
   const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
   onTestFinished(() => rm(dir, { recursive: true }));
   const archives = readdirSync(RELEASE).filter((name) => name.endsWith(".tar.gz"));
@@ -75,7 +75,7 @@ interface BillOfMaterials {
 /** What the program imports. */
 const BUNDLED = Object.keys(manifest.dependencies);
 
-test("the archive of this machine runs without Node", async () => {
+test("the archive for this machine runs without Node", async () => {
   const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
   onTestFinished(() => rm(dir, { recursive: true }));
   const arch = process.arch === "arm64" ? "arm64" : "amd64";

@@ -24,7 +24,7 @@ describe("columns", () => {
     expect(layOut(COLUMNS, [ROW], { width, headings: false })).toEqual([line]);
   });
 
-  test("pad by characters, whatever the style", () => {
+  test("pad by characters, with any style", () => {
     const style = (text: string) => `<${text}>`;
 
     expect(layOut(COLUMNS, [[{ text: "x", style }, ...ROW.slice(1)], ROW], { width: 99, headings: true })).toEqual([
@@ -35,7 +35,7 @@ describe("columns", () => {
   });
 });
 
-test("names sort as people count", () => {
+test("names are sorted naturally", () => {
   const names = ["b/web-10", "b/web-2", "a/web-11", "b/web-02", "b/web"];
 
   expect(names.toSorted(naturalOrder)).toEqual(["a/web-11", "b/web", "b/web-02", "b/web-2", "b/web-10"]);

@@ -10,7 +10,7 @@ const documents = fc.record({
   nested: fc.dictionary(fc.stringMatching(/^[a-z]+$/), text),
 });
 
-test("what is written is read back the same, whatever the names", async () => {
+test("written values are read back the same, with any names", async () => {
   await fc.assert(
     fc.asyncProperty(documents, async (document) => {
       expect(JSON.parse(await formatDocument(document, "json"))).toEqual({ ...document });
@@ -19,7 +19,7 @@ test("what is written is read back the same, whatever the names", async () => {
   );
 });
 
-test("no control or invisible character is written as itself", async () => {
+test("control and invisible characters are escaped", async () => {
   await fc.assert(
     fc.asyncProperty(documents, async (document) => {
       for (const format of ["json", "yaml"] as const) {

@@ -37,11 +37,11 @@ test("a healthy node is OK", () => {
 describe("ghosts", () => {
   test.each([
     [
-      "are counted by class, the most common first, and who is blocked is named",
+      "are counted by class, the most common first, with the blocked pods",
       [...many(3, "libcni-result-cache-corrupt"), ...many(8, "dead-after-crash"), found("dead-after-crash", "web-0")],
       "12 ghosts: 9 dead-after-crash, 3 libcni-result-cache-corrupt; web-0 blocked",
     ],
-    ["alone are one", [found("pod-gone", "web-0")], "1 ghost: 1 pod-gone; web-0 blocked"],
+    ["of one finding are singular", [found("pod-gone", "web-0")], "1 ghost: 1 pod-gone; web-0 blocked"],
     ["that block no pod name none", many(2, "shim-leak"), "2 ghosts: 2 shim-leak"],
     [
       "of too many classes name the first of them and count the others",
@@ -67,22 +67,22 @@ describe("a node that could not be scanned", () => {
   const unknown = (problem: string): string =>
     oneLine({ ...HEALTHY, verdict: "unknown", problems: [{ source: "cri", problem }] });
 
-  test("says what failed first, in whole words", () => {
+  test("names the first failure, in whole words", () => {
     expect(unknown("cannot reach unix:///run/containerd/containerd.sock because nothing listens on it")).toBe(
       "unknown: cri: cannot reach unix:///run/containerd/containerd.sock because",
     );
   });
 
-  test("never ends within a word, however long that is", () => {
+  test("never ends within a word, however long", () => {
     expect(unknown("x".repeat(200))).toBe("unknown: cri");
   });
 
-  test("says so even if nothing is known of why", () => {
+  test("is reported even when the reason is unknown", () => {
     expect(oneLine({ ...HEALTHY, verdict: "unknown" })).toBe("unknown: scan failed");
   });
 });
 
-describe("whatever is found", () => {
+describe("any report", () => {
   const finding = fc
     .tuple(
       fc.constantFrom(...classes.map(({ id }) => id)),
@@ -107,7 +107,7 @@ describe("whatever is found", () => {
       }),
     );
 
-  test("is one line, not empty, and short enough to need no cut", () => {
+  test("is one line, not empty, and short enough", () => {
     fc.assert(
       fc.property(anyReport, (report) => {
         const line = oneLine(report);
@@ -121,7 +121,7 @@ describe("whatever is found", () => {
     );
   });
 
-  test("a class is named whole or not at all", () => {
+  test("has class names complete or not at all", () => {
     fc.assert(
       fc.property(fc.array(finding, { minLength: 1, maxLength: 60 }), (findings) => {
         const [, named = ""] = /^\d+ ghosts?: (.*?)(?:;.*)?$/.exec(lineOf(findings)) ?? [];

@@ -43,7 +43,7 @@ const DEGRADED = {
 } satisfies NodeReport;
 
 describe("a degraded node", () => {
-  test("starts its table with what matters, and lists what is pending", () => {
+  test("starts its table with the degraded pods, and lists what is pending", () => {
     const table = renderTable(DEGRADED, { colour: false, columns: 400, verbose: false, titleOf: (id) => id });
 
     expect(table.split("\n").slice(0, 2)).toEqual([
@@ -73,7 +73,7 @@ describe("a degraded node", () => {
     });
   });
 
-  test("has a bad page", () => {
+  test("has a bad status page", () => {
     const state = readState(stateJson(freshState({ scan: scanOf({ report: DEGRADED }) })));
 
     expect(verdictOf(state)).toMatchObject({ tone: "bad", headline: "No pods start" });

@@ -37,7 +37,7 @@ function planOf(...digits: readonly string[]): Plan {
 
 const CONTEXT: PlanContext = { view: viewOf(snapshotOf(), AT_ONCE), problems: [], where: "edge-7" };
 
-describe("the plan in words", () => {
+describe("plan as a table", () => {
   test("has the columns of scan with the steps that will run, and the reason", () => {
     expect(renderPlan(planOf("a", "b"), CONTEXT, OPTIONS)).toBe(`\
 Plan: heal 2 ghosts on edge-7
@@ -77,7 +77,7 @@ dead-after-crash (2): save its logs and remove it through the runtime, then chec
     ]);
   });
 
-  test("ends with what could not be read", () => {
+  test("ends with the sources that could not be read", () => {
     const problems = [{ source: "kubernetes", problem: "no answer", next: "start it" }];
 
     expect(renderPlan(planOf(), { ...CONTEXT, problems }, OPTIONS)).toBe(

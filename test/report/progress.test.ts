@@ -46,7 +46,7 @@ healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  0.2s  $
 healed   10.88.200.1  hostlocal-ip-leak            IPs released          12s   -
 `;
 
-describe("one line a healed finding", () => {
+describe("one line per healed finding", () => {
   test.each([
     ["in a pipe", undefined, WHOLE],
     ["on 200 columns", 200, WHOLE],
@@ -97,7 +97,7 @@ healed   10.88.200.1  hostlocal-ip-leak
     expect(written).toContain("healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  1.0s  -\n");
   });
 
-  test("a failure has its reason below it, wrapped on a screen and whole in a pipe", () => {
+  test("wraps an error completely", () => {
     const reason = "StopPodSandbox: the plugin did not answer within 10s, and the sandbox is still listed";
     const failed = [{ outcome: "failed", reason, seconds: 10 }] as const;
 

@@ -27,7 +27,7 @@ const PARTS = {
   results: [resultOf("c", "empty"), resultOf("d", "empty")],
 };
 
-test("the report has a stable code beside the reason of everything that is kept, skipped or left alone", () => {
+test("the report has a stable code beside the reason of every kept, skipped or refused item", () => {
   const diagnosis = diagnosed(PARTS);
   const plan = planHealing(diagnosis, { ...AT_ONCE, allDead: false, cap: 1 });
 

@@ -12,7 +12,7 @@ const HEALED: NodeReport = {
   remaining: [],
 };
 
-describe("the summary of a healing", () => {
+describe("heal summary", () => {
   test.each<readonly [string, NodeReport, RegExp]>([
     ["all is healed", HEALED, /^HEALED {2}1 healed, nothing left on worker-1\n/],
     [
@@ -21,11 +21,11 @@ describe("the summary of a healing", () => {
       /^NOT ALL HEALED {2}1 healed, 1 finding/,
     ],
     ["something could not be read", { ...HEALED, verdict: "unknown" }, /^UNKNOWN {2}1 healed, could not determine/],
-  ])("says first that %s", (_, report, headline) => {
+  ])("starts with: %s", (_, report, headline) => {
     expect(renderSummary(report, OPTIONS)).toMatch(headline);
   });
 
-  test("offers undo only where something can be put back", () => {
+  test("offers undo only when something can be put back", () => {
     const [action] = HEALED.actions ?? [];
     if (action === undefined) throw new Error("one was made");
 
@@ -35,7 +35,7 @@ describe("the summary of a healing", () => {
     );
   });
 
-  test("names the directory of saved logs", () => {
+  test("contains the directory of saved logs", () => {
     const [action] = HEALED.actions ?? [];
     if (action === undefined) throw new Error("one was made");
     const saved = { ...action, logsSavedTo: "/var/lib/unghost/quarantine/j1" };
@@ -43,7 +43,7 @@ describe("the summary of a healing", () => {
     expect(renderSummary({ ...HEALED, actions: [saved] }, OPTIONS)).toContain("Logs: /var/lib/unghost/quarantine\n");
   });
 
-  test("names what could not be read, and says nothing of it otherwise", () => {
+  test("lists what could not be read, if anything", () => {
     expect(renderSummary({ ...HEALED, problems: [SILENT] }, OPTIONS)).toContain(
       "Could not read\n  kubernetes: the API server did not answer in time.\n",
     );

@@ -45,7 +45,7 @@ describe("the first line is the verdict", () => {
     ).toBe(line);
   });
 
-  test("that no pod can start stands above it", () => {
+  test("a blocked node is reported above it", () => {
     const podCreation = { able: "no", blockedPods: [{ namespace: "shop", name: "web-9" }] } as const;
 
     const [first, second] = renderTable(
@@ -57,7 +57,7 @@ describe("the first line is the verdict", () => {
     expect(second).toMatch(/^GHOSTS {2}1 ghost on worker-1 · 2 pods blocked/);
   });
 
-  test("ghosts, leaks and others are counted apart", () => {
+  test("counts ghosts, leaks and others separately", () => {
     const leak = { ...ghost("a"), kind: "leak" as const, blockedPods: [] };
     const other = { ...ghost("b"), kind: "other" as const, blockedPods: [] };
 
@@ -67,8 +67,8 @@ describe("the first line is the verdict", () => {
   });
 });
 
-describe("the rows", () => {
-  test("are one line a ghost, in natural order, with the next command below", () => {
+describe("table rows", () => {
+  test("are one line per ghost, in natural order, with the next command below", () => {
     const leak: ReportedFinding = {
       ...ghost("x"),
       id: "hostlocal-ip-leak-after-reboot/10.0.0.9",
@@ -95,7 +95,7 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
 `);
   });
 
-  test("name the pod that waits where the sandbox in the making has no name yet", () => {
+  test("name the waiting pod when the sandbox being created has no name yet", () => {
     const findings = [{ ...ghost("stuck"), subject: { type: "sandbox" as const, sandboxId: "a".repeat(64) } }];
 
     expect(renderTable({ ...ghosts(1), findings }, { ...PLAIN, screenColumns: 100 })).toMatch(/^crit +shop\/stuck /m);
@@ -111,7 +111,7 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
     }
   });
 
-  test("of 500 ghosts in 40 classes are grouped into at most 30 lines, and all there with --all", () => {
+  test("of 500 ghosts in 40 classes are grouped into at most 30 lines, and complete with --all", () => {
     const findings = Array.from({ length: 500 }, (_, index) => ({
       ...ghost(`web-${index}`),
       class: `class-${index % 40}`,
@@ -129,7 +129,7 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
     expect(all.match(/^crit /gm)).toHaveLength(500);
   });
 
-  test("are whole in a pipe, however long a name is", () => {
+  test("are complete in a pipe, however long a name is", () => {
     const name = "a-very-long-name-of-a-pod-".repeat(8);
     const report = { ...ghosts(1), findings: [ghost(name)] };
 
@@ -137,7 +137,7 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
     expect(renderTable(report, { ...PLAIN, screenColumns: 80 })).not.toContain(name);
   });
 
-  test("wide adds sandbox id, path and how much evidence there is; names are ids", () => {
+  test("have sandbox id, path and number of evidence lines with -o wide; -o name prints ids", () => {
     const report = ghosts(1);
 
     expect(renderTable(report, { ...PLAIN, wide: true, noHeaders: true })).toMatch(
@@ -148,7 +148,7 @@ warn  -            hostlocal-ip-leak-after-reboot  2h   3 IPs      manual
 });
 
 describe("details with -v", () => {
-  test("name for every finding what it blocks, why, the evidence, and the steps", () => {
+  test("show for every finding what it blocks, why, the evidence, and the steps", () => {
     const verbose = renderTable(ghosts(25), { ...PLAIN, verbose: true });
 
     expect(verbose).toContain(`dead-after-crash  title of dead-after-crash (25)
@@ -196,7 +196,7 @@ describe("details with -v", () => {
     expect(renderTable(report, PLAIN)).not.toContain("unghost heal");
   });
 
-  test("group what is kept by reason", () => {
+  test("group kept sandboxes by reason", () => {
     const kept = ["a", "b"].map((name) => ({
       sandboxId: "b".repeat(64),
       pod: { ...POD, name },
@@ -209,7 +209,7 @@ describe("details with -v", () => {
   });
 });
 
-test("what was kept is counted by why", () => {
+test("kept sandboxes are counted by reason", () => {
   const kept = ["pod-finished", "pod-finished", "opted-out"].map((code) => ({
     sandboxId: "b".repeat(64),
     pod: POD,
@@ -220,7 +220,7 @@ test("what was kept is counted by why", () => {
   expect(renderTable({ ...HEALTHY, kept }, PLAIN)).toContain("3 kept on purpose (2 finished pod, 1 opted out).\n");
 });
 
-test("sources that could not be read come with the next step, as sentences", () => {
+test("unreadable sources are listed with the next step, as sentences", () => {
   const problems = [{ source: "cri", problem: "no runtime socket at /run/x", next: "start the runtime" }];
 
   expect(renderTable({ ...HEALTHY, problems }, PLAIN)).toContain(
@@ -228,7 +228,7 @@ test("sources that could not be read come with the next step, as sentences", () 
   );
 });
 
-describe("fits", () => {
+describe("the table fits into", () => {
   const report: NodeReport = {
     ...ghosts(3),
     advice: ["An upgrade of the runtime ends this class of failures for good, as far as anybody knows."],
@@ -241,7 +241,7 @@ describe("fits", () => {
     }
   });
 
-  test("and breaks lines in the same places with colours", () => {
+  test("the same line breaks with colours", () => {
     const coloured = renderTable(report, { ...PLAIN, columns: 50, screenColumns: 50, colour: true });
 
     expect(coloured).not.toBe(stripVTControlCharacters(coloured));
@@ -249,7 +249,7 @@ describe("fits", () => {
   });
 });
 
-test("control characters of others stay out, wherever they come from", () => {
+test("control characters are escaped everywhere", () => {
   const evil = "\u001b[2J\u009b1m\r\nHEALTHY\u202e";
   const pod = { namespace: evil, name: evil, uid: evil, attempt: 0 };
   const finding: ReportedFinding = {

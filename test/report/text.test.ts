@@ -19,7 +19,7 @@ describe("wrap", () => {
 
   const words = fc.array(fc.stringMatching(/^[a-z]{1,12}$/), { minLength: 1, maxLength: 40 });
 
-  test("loses no word and no line is too long", () => {
+  test("loses no word, and no line is too long", () => {
     fc.assert(
       fc.property(words, fc.integer({ min: 24, max: 120 }), (list, columns) => {
         const lines = wrap(list.join(" "), columns, "    ").split("\n");
@@ -29,7 +29,7 @@ describe("wrap", () => {
     );
   });
 
-  test("colours take no room", () => {
+  test("colours take no width", () => {
     fc.assert(
       fc.property(words, fc.integer({ min: 24, max: 80 }), (list, columns) => {
         const ink = paint(true);
@@ -40,7 +40,7 @@ describe("wrap", () => {
   });
 });
 
-test("a line that is too long breaks in front of its command", () => {
+test("a line that is too long breaks before its command", () => {
   const parts = ["1 kept on purpose.", "Next: unghost heal", "Details, 12 upgrade notes: unghost scan -v"];
 
   expect(inLines(parts, 80)).toEqual(["1 kept on purpose.   Next: unghost heal", parts[2]]);
@@ -50,7 +50,7 @@ test("a line that is too long breaks in front of its command", () => {
   ]);
 });
 
-test("printable lets nothing through that a terminal would obey or hide", () => {
+test("printable escapes control and invisible characters", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
       expect(printable(text)).not.toMatch(/[\p{Cc}\p{Cf}]/u);

@@ -65,7 +65,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
     return (await cri.containerStatus(containerId, CALL)).status?.state;
   }
 
-  describe("the runtime itself", () => {
+  describe("runtime service", () => {
     test("returns its name and version", async () => {
       const version = await cri.version(CALL);
 
@@ -91,7 +91,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
   });
 
   describe("a sandbox", () => {
-    test("is listed as it was asked for", async () => {
+    test("is listed as requested", async () => {
       const before = BigInt(Date.now() - 60_000) * 1_000_000n;
       const pod = await run("web");
 
@@ -146,7 +146,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       );
     });
 
-    test("keeps its name through StopPodSandbox and gives it back with RemovePodSandbox", async () => {
+    test("keeps its name through StopPodSandbox and releases it with RemovePodSandbox", async () => {
       const pod = await run("web");
 
       await expectReserved(pod.ref, pod.id);
@@ -162,7 +162,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(again.id).not.toBe(pod.id);
     });
 
-    test("that does not exist is removed without complaint", async () => {
+    test("that does not exist is removed without an error", async () => {
       await expect(cri.removePodSandbox(UNKNOWN_ID, CALL)).resolves.toBeUndefined();
     });
 
@@ -177,7 +177,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
   });
 
   describe("a container", () => {
-    test("lives from created over running to exited", async () => {
+    test("goes from created to running to exited", async () => {
       const pod = await run("web");
       const config = { metadata: { name: "main", attempt: 2 }, image: { image: PAUSE_IMAGE } };
 
@@ -211,7 +211,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(await ids({ labelSelector: { app: "running" } })).toEqual([running]);
     });
 
-    test("holds a name of its own, and goes with its sandbox", async () => {
+    test("holds its own name, and is removed with its sandbox", async () => {
       const pod = await run("web");
       const id = await runContainer(pod);
 
@@ -226,7 +226,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
       expect(await kindOf(cri.containerStatus(id, CALL))).toBe("not-found");
     });
 
-    test("that takes its time to stop runs into our deadline, whichever clock is first", async () => {
+    test("that is slow to stop times out, whichever clock is first", async () => {
       const id = await runContainer(await run("stubborn"), "main", ["sh", "-c", "trap '' TERM; exec sleep 1000000000"]);
       const asBefore = backend.slowStops();
 
@@ -262,7 +262,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
   });
 
   describe("containerd's own records", () => {
-    test("match what CRI lists, and outlive their tasks", async () => {
+    test("match the CRI lists, and outlive their tasks", async () => {
       const pod = await run("web");
       const container = await runContainer(pod);
 
@@ -294,7 +294,7 @@ export function criContract(manners: CriManners, open: () => Promise<CriBackend>
     });
   });
 
-  test("a power cut leaves records, names and nothing that runs", { timeout: HANG_GUARD_MS }, async () => {
+  test("a power cut leaves records and names, and no running process", { timeout: HANG_GUARD_MS }, async () => {
     const pod = await run("web");
     const running = await runContainer(pod, "running");
     const orderly = await runContainer(pod, "orderly");

@@ -75,7 +75,7 @@ describe("no server", () => {
     expect(failure.next).toMatch(/^[A-Z].*\.$/);
   });
 
-  test("a runtime that is still reading its records is unreachable in its own words", async () => {
+  test("a runtime that is still loading its records is unreachable, with its own text", async () => {
     const runtime = await simulated();
     runtime.script({ mode: "starting" });
 
@@ -89,7 +89,7 @@ describe("no server", () => {
     test.each([
       ["a socket", () => dir.join("cri.sock")],
       ["a socket in a directory", () => dir.join("closed/cri.sock")],
-    ])("%s that may not be reached is named so", async (_what, place) => {
+    ])("%s without permission is reported as such", async (_what, place) => {
       const socket = place();
       chmodSync(dir.path, 0o755);
       mkdirSync(dir.join("closed"), { mode: 0o700 });
@@ -111,9 +111,9 @@ describe("no server", () => {
 
 describe("a runtime that does not answer", () => {
   test.each([
-    ["that accepts and is silent", () => raw((socket) => socket.resume())],
-    ["that takes the call and is silent", muteRuntime],
-  ])("%s ends with our deadline", async (_what, place) => {
+    ["that accepts and stays silent", () => raw((socket) => socket.resume())],
+    ["that reads the call and stays silent", muteRuntime],
+  ])("%s ends with our timeout", async (_what, place) => {
     const failure = await failureAt(await place(), { timeoutMs: 300 });
 
     expect(failure.kind).toBe("deadline");
@@ -121,7 +121,7 @@ describe("a runtime that does not answer", () => {
     expect(failure.next).toContain("--timeout");
   });
 
-  test("may be given up, before and during the call", async () => {
+  test("calls can be aborted, before and during the call", async () => {
     const socket = await muteRuntime();
     const controller = new AbortController();
 
@@ -132,13 +132,13 @@ describe("a runtime that does not answer", () => {
     expect((await failureAt(socket, { ...CALL, signal: controller.signal })).kind).toBe("cancelled");
   });
 
-  test("a deadline with a fraction is one too", async () => {
+  test("a timeout may have a fraction", async () => {
     expect((await failureAt(await muteRuntime(), { timeoutMs: 99.5 })).kind).toBe("deadline");
   });
 });
 
 describe("a runtime that goes away", () => {
-  test("in the middle of a call is unreachable, long before the deadline", async () => {
+  test("in the middle of a call is unreachable, long before the timeout", async () => {
     const runtime = await simulated();
     runtime.script({ mode: "mute" });
 
@@ -149,7 +149,7 @@ describe("a runtime that goes away", () => {
     expect(await failing).toMatchObject({ kind: "unreachable", message: expect.stringContaining("hung up") });
   });
 
-  test("and comes back answers the first call of a client that knew it before", async () => {
+  test("and comes back answers the first call of an existing client", async () => {
     const runtime = await simulated();
     const cri = openCri(runtime.socket);
     const before = await cri.version(CALL);
@@ -162,8 +162,8 @@ describe("a runtime that goes away", () => {
   });
 });
 
-describe("what the runtime says itself", () => {
-  test("is kept to the letter", async () => {
+describe("error of the runtime", () => {
+  test("is kept verbatim", async () => {
     const runtime = await simulated();
     const [id = ""] = runtime.addSandboxes(1);
     const text = 'plugin type="möbius" failed (delete): 100% of\nlines, "quoted" \\ and \t all';
@@ -182,14 +182,14 @@ describe("what the runtime says itself", () => {
   const late = { ...inTime, timedOut: true };
   const { cancelled, deadlineExceeded, notFound, resourceExhausted, unavailable, unimplemented, unknown } = GrpcStatus;
   test.each([
-    ["a time-out behind the runtime", deadlineExceeded, "stop container: deadline exceeded", inTime, "refused"],
+    ["a timeout behind the runtime", deadlineExceeded, "stop container: deadline exceeded", inTime, "refused"],
     ["the runtime's clock on our deadline", deadlineExceeded, "any", late, "deadline"],
     ["our own clock", deadlineExceeded, "", inTime, "deadline"],
     ["a stream reset on our deadline", unavailable, "", late, "deadline"],
     ["a stream reset before it", unavailable, "", inTime, "unreachable"],
     ["a runtime that cancels on its own", cancelled, "context canceled", inTime, "refused"],
     ["a runtime that cancels on our deadline", cancelled, "context canceled", late, "deadline"],
-    ["our own giving up", cancelled, "", inTime, "cancelled"],
+    ["our own abort", cancelled, "", inTime, "cancelled"],
     ["an answer too large", resourceExhausted, "grpc: trying to send message larger than max", inTime, "overflow"],
     ["a disk that is full", resourceExhausted, "no space left on device", inTime, "refused"],
     ["an unknown id", notFound, "not found", inTime, "not-found"],

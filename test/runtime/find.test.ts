@@ -48,7 +48,7 @@ function write(place: string, content: string): void {
 }
 
 describe("a configured endpoint", () => {
-  test("is taken without asking whether anybody answers there", async () => {
+  test("is used without a probe", async () => {
     expect(await find({ endpoint: "unix:///run/mine.sock" })).toEqual({
       kind: "found",
       path: "/run/mine.sock",
@@ -56,7 +56,7 @@ describe("a configured endpoint", () => {
     });
   });
 
-  test("goes flag, CONTAINER_RUNTIME_ENDPOINT, crictl's own file, /etc/crictl.yaml, kubelet's files", async () => {
+  test("precedence: flag, CONTAINER_RUNTIME_ENDPOINT, crictl's own file, /etc/crictl.yaml, kubelet's files", async () => {
     write("/own-crictl.yaml", "runtime-endpoint: unix:///run/own.sock\n");
     write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
     write("/var/lib/kubelet/kubeadm-flags.env", 'ARGS="--container-runtime-endpoint=unix:///run/kubeadm.sock --v=2"\n');
@@ -92,7 +92,7 @@ describe("a configured endpoint", () => {
     ["empty", 'runtime-endpoint: ""\nimage-endpoint: "unix:///run/b.sock"\n'],
     ["left out", "runtime-endpoint:\nimage-endpoint: unix:///run/b.sock\n"],
     ["commented out", "# runtime-endpoint: unix:///run/b.sock\n"],
-  ])("in crictl's file, %s: nothing", async (_, content) => {
+  ])("in crictl's file, %s: none", async (_, content) => {
     write("/etc/crictl.yaml", content);
 
     expect(await find()).toMatchObject({ kind: "none", message: expect.stringContaining("no socket at") });
@@ -105,8 +105,8 @@ describe("a configured endpoint", () => {
   });
 });
 
-describe("by probing", () => {
-  test("nothing there: names every place", async () => {
+describe("probing", () => {
+  test("no socket: lists every path", async () => {
     const found = await find();
 
     expect(found).toMatchObject({ kind: "none", next: expect.stringContaining("--runtime-endpoint") });
@@ -115,13 +115,13 @@ describe("by probing", () => {
     }
   });
 
-  test("one socket: taken, answering or not", async () => {
+  test("one socket: used, answering or not", async () => {
     write(CONTAINERD, "");
 
     expect(await find()).toMatchObject({ kind: "found", path: root.join(CONTAINERD) });
   });
 
-  test("two sockets, one answers: that one", async () => {
+  test("two sockets, one answers: uses that one", async () => {
     const path = await serve(CRIO);
     mkdirSync(dirname(root.join(CONTAINERD)), { recursive: true });
     const mute = await listenRaw(root.join(CONTAINERD), () => undefined);
@@ -130,7 +130,7 @@ describe("by probing", () => {
     expect(await find({ timeoutMs: 300 })).toMatchObject({ kind: "found", path });
   });
 
-  test("two sockets, none answers: says what was tried", async () => {
+  test("two sockets, none answers: lists what was tried", async () => {
     write(CONTAINERD, "");
     write(CRIO, "");
 
@@ -140,7 +140,7 @@ describe("by probing", () => {
     });
   });
 
-  test("two answer: both are named, and kubelet is asked", async () => {
+  test("two answer: lists both, and kubelet decides", async () => {
     const paths = [await serve(CONTAINERD), await serve(CRIO)];
 
     expect(await find()).toMatchObject({ kind: "ambiguous", paths });
@@ -153,7 +153,7 @@ describe("by probing", () => {
     });
   });
 
-  test("kubelet's process is not searched when it is not needed", async () => {
+  test("does not search kubelet's process when it is not needed", async () => {
     await serve(CONTAINERD);
     const runningKubelet = vi.fn(() => Promise.resolve(NO_KUBELET));
 
@@ -162,7 +162,7 @@ describe("by probing", () => {
     expect(runningKubelet).not.toHaveBeenCalled();
   });
 
-  test("two paths to one socket are one", async () => {
+  test("treats two paths to one socket as one", async () => {
     const path = await serve(CONTAINERD);
     mkdirSync(dirname(root.join(K3S)), { recursive: true });
     symlinkSync(path, root.join(K3S));
@@ -171,7 +171,7 @@ describe("by probing", () => {
   });
 });
 
-describe("what is not root's alone", () => {
+describe("paths that users other than root may change", () => {
   const doubt = { detail: "/run/x is owned by uid 1001, not by root", next: "chown root: /run/x" };
   const doubting = (...paths: readonly string[]) => ({
     doubtOf: (path: string) => (paths.includes(path) ? doubt : undefined),
@@ -185,7 +185,7 @@ describe("what is not root's alone", () => {
     });
   });
 
-  test("a file that names a socket is refused, and no other place is asked instead", async () => {
+  test("a file that names a socket is refused, without a fallback", async () => {
     write("/etc/crictl.yaml", "runtime-endpoint: unix:///run/crictl.sock\n");
     write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///run/kubelet.sock\n");
 
@@ -195,7 +195,7 @@ describe("what is not root's alone", () => {
     });
   });
 
-  test("a socket that is found by probing is not even connected to", async () => {
+  test("a socket found by probing is not connected to", async () => {
     const path = await serve(CONTAINERD);
     await serve(CRIO);
 
@@ -203,7 +203,7 @@ describe("what is not root's alone", () => {
     expect(await find(doubting(CRIO, CONTAINERD))).toMatchObject({ kind: "refused", next: doubt.next });
   });
 
-  test("names an untrusted kubelet where nothing else decides", async () => {
+  test("reports an untrusted kubelet when nothing else decides", async () => {
     await serve(CONTAINERD);
     await serve(CRIO);
     const notBelieved = ["kubelet (pid 7) runs as uid 65534, not as root"];

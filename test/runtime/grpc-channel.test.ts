@@ -35,7 +35,7 @@ function channelTo(name: string, cleanUp: () => Promise<void> | void = () => {})
   return channel;
 }
 
-describe("an answer", () => {
+describe("answer", () => {
   const peers: [string, (stream: ServerHttp2Stream) => void, object][] = [
     ["reset as cancelled", (stream) => stream.close(constants.NGHTTP2_CANCEL), { status: 14, message: "" }],
     ["reset without an error", (stream) => stream.close(), { status: 14, message: "" }],
@@ -50,7 +50,7 @@ describe("an answer", () => {
     ["with an error badly encoded", (stream) => refuse(stream, 2, "100%"), { status: 2, message: "100%" }],
   ];
 
-  test.each(peers)("%s fails as what it is, alone and in a stream", async (_what, onStream, expected) => {
+  test.each(peers)("%s fails with its kind, in a unary call and in a stream", async (_what, onStream, expected) => {
     const { channel } = await connected(onStream);
 
     const alone = await channel.unary(echo, "", BOUNDS).catch((error: unknown) => error);
@@ -60,14 +60,14 @@ describe("an answer", () => {
     expect(streamed).toMatchObject(matching(expected));
   });
 
-  test("without a message is an empty stream, and no answer to a single call", async () => {
+  test("without a message is an empty stream, and an error of a unary call", async () => {
     const { channel } = await connected((stream) => answer(stream, []));
 
     expect(await collect(channel.stream(echo, "", BOUNDS))).toEqual([]);
     await expect(channel.unary(echo, "", BOUNDS)).rejects.toMatchObject({ status: GrpcStatus.internal });
   });
 
-  test("in a stream gives its messages before it fails", async () => {
+  test("in a stream returns its messages before it fails", async () => {
     const { channel } = await connected((stream) => {
       stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": 13, "grpc-message": "too late" }));
       stream.respond(HEADERS, { waitForTrailers: true });
@@ -83,7 +83,7 @@ describe("an answer", () => {
     expect(seen).toEqual(["one", "two"]);
   });
 
-  test("in a stream may be left by its reader, and the server learns of it", async () => {
+  test("in a stream may be cancelled by its reader, and the server is notified", async () => {
     const left = Promise.withResolvers<void>();
     const { channel } = await connected((stream) => {
       stream.once("close", () => left.resolve());
@@ -109,7 +109,7 @@ describe("a connection", () => {
     expect(outcomes.map((outcome) => outcome.status)).toEqual(Array(5).fill("rejected"));
   });
 
-  test("is shared by calls, and replaced after the server has sent GOAWAY", async () => {
+  test("is shared by calls, and replaced after GOAWAY", async () => {
     const { peer, channel } = await connected((stream, headers) => {
       answer(stream, ["hello"]);
       if (headers[":path"] === "/last") stream.session?.goaway();
@@ -126,7 +126,7 @@ describe("a connection", () => {
   test.each([
     ["stays", () => {}],
     ["has sent GOAWAY and stays", (stream: ServerHttp2Stream) => stream.session?.goaway()],
-  ])("that is closed lets the process end though the server %s", async (_what, onStream) => {
+  ])("that is closed lets the process exit although the server %s", async (_what, onStream) => {
     await connected((stream) => {
       onStream(stream);
       answer(stream, [""]);
@@ -138,7 +138,7 @@ describe("a connection", () => {
     expect(JSON.parse(stdout)).toEqual({ kind: "answered" });
   });
 
-  test("is not opened for a call that was given up before", async () => {
+  test("is not opened for a call that was aborted before", async () => {
     const { peer, channel } = await connected((stream) => answer(stream, ["hello"]));
 
     const call = channel.unary(echo, "", { ...BOUNDS, signal: AbortSignal.abort() });
@@ -147,7 +147,7 @@ describe("a connection", () => {
     expect(peer.connections()).toBe(0);
   });
 
-  test("that closes ends the calls on it", async () => {
+  test("that closes ends its calls", async () => {
     const arrived = Promise.withResolvers<void>();
     const { channel } = await connected(() => arrived.resolve());
     const call = channel.unary(echo, "", BOUNDS);
@@ -160,7 +160,7 @@ describe("a connection", () => {
   });
 });
 
-describe("bounds", () => {
+describe("timeouts and signals", () => {
   test("leave no listener on the caller's signal", async () => {
     const { channel } = await connected((stream) => answer(stream, ["hello"]));
     const { signal } = new AbortController();
@@ -171,7 +171,7 @@ describe("bounds", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  test("that run out in a signal are a deadline, too", async () => {
+  test("a signal that times out is a timeout", async () => {
     const { channel } = await connected(() => {});
 
     const call = channel.unary(echo, "", { ...BOUNDS, signal: AbortSignal.timeout(20) });
@@ -179,7 +179,7 @@ describe("bounds", () => {
     await expect(call).rejects.toMatchObject({ status: GrpcStatus.deadlineExceeded });
   });
 
-  test("end a stream that goes on, with the reason", async () => {
+  test("end a running stream, with the reason", async () => {
     const { channel } = await connected((stream) => {
       stream.respond(HEADERS);
       stream.write(framed("one"));
@@ -195,7 +195,7 @@ describe("bounds", () => {
     [1500.1, "1501m"],
     [100_000_000, "100000S"],
     [Number.POSITIVE_INFINITY, "99999999S"],
-  ])("of %d ms are sent as %s", async (timeoutMs, header) => {
+  ])("a timeout of %d ms is sent as %s", async (timeoutMs, header) => {
     const asked = Promise.withResolvers<unknown>();
     const { channel } = await connected((stream, headers) => {
       asked.resolve(headers["grpc-timeout"]);

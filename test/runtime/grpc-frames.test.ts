@@ -6,8 +6,8 @@ import { GrpcStatus } from "../../src/runtime/grpc-status.ts";
 const messages = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 });
 const cuts = fc.array(fc.nat(), { maxLength: 20 });
 
-describe("messages on their way", () => {
-  test("arrive the same however they are cut", () => {
+describe("messages", () => {
+  test("are the same however they are cut into chunks", () => {
     fc.assert(
       fc.property(messages, cuts, (sent, at) => {
         const reader = new MessageReader();
@@ -20,7 +20,7 @@ describe("messages on their way", () => {
     );
   });
 
-  test("that are cut off are noticed, and those before them were given", () => {
+  test("that are truncated are detected, after those before them", () => {
     fc.assert(
       fc.property(messages, cuts, fc.uint8Array({ maxLength: 40 }), fc.nat(), (sent, at, last, kept) => {
         const cutOff = frame(last);
@@ -36,11 +36,11 @@ describe("messages on their way", () => {
   });
 });
 
-describe("a header", () => {
+describe("header", () => {
   test.each([
     ["one byte too long", MAX_MESSAGE_BYTES + 1],
-    ["of the largest length", 2 ** 32 - 1],
-  ])("that announces a message %s is refused before it arrives", (_what, length) => {
+    ["of the maximum length", 2 ** 32 - 1],
+  ])("of a message %s is refused before the message arrives", (_what, length) => {
     const reader = new MessageReader();
 
     expect(() => reader.push(header(0, length))).toThrow(
@@ -48,11 +48,11 @@ describe("a header", () => {
     );
   });
 
-  test("that announces the longest message allowed is accepted", () => {
+  test("of the longest allowed message is accepted", () => {
     expect(new MessageReader().push(header(0, MAX_MESSAGE_BYTES))).toEqual([]);
   });
 
-  test("that announces compression is refused: none was asked for", () => {
+  test("with compression is refused, because none was requested", () => {
     expect(() => new MessageReader().push(header(1, 0))).toThrow(
       expect.objectContaining({ status: GrpcStatus.internal }),
     );

@@ -37,7 +37,7 @@ function noHint(): Promise<readonly PodHint[]> {
 }
 
 describe("large answers", () => {
-  test("of more than 10 MB arrive whole in one message", async () => {
+  test("of more than 10 MB arrive in one message", async () => {
     const { runtime, cri } = await simulated();
     const blob = "x".repeat(4096);
     runtime.addSandboxes(3000, { annotations: { blob } });
@@ -49,7 +49,7 @@ describe("large answers", () => {
     expect(items.every((sandbox) => sandbox.annotations["blob"] === blob)).toBe(true);
   });
 
-  test("above what unghost accepts are read in parts instead", async () => {
+  test("above unghost's limit are read in parts", async () => {
     const { runtime, cri } = await simulated();
     runtime.script({ maxMessageBytes: 100 * MIB });
     runtime.addSandboxes(1200, { state: "ready", annotations: { blob: "x".repeat(16_384) } });
@@ -62,7 +62,7 @@ describe("large answers", () => {
     expect(new Set(items.map((sandbox) => sandbox.id)).size).toBe(2400);
   });
 
-  test("keep Go's zero time as the bigint it is", async () => {
+  test("keep Go's zero time as a bigint", async () => {
     const { runtime, cri } = await simulated();
     runtime.addSandboxes(1, { state: "half-made" });
 
@@ -103,7 +103,7 @@ describe("lists that overflow one message", () => {
     }
   });
 
-  test("that nothing can split say so, with the runtime's words", async () => {
+  test("that cannot be split fail, with the runtime's text", async () => {
     const { runtime, cri } = await simulated();
     const ids = runtime.addSandboxes(2, { state: "dead" });
     const labels = (await cri.listPodSandbox({ id: ids[0] ?? "" }, CALL))[0]?.labels ?? {};
@@ -123,14 +123,14 @@ describe("lists that overflow one message", () => {
     await expect(containers).rejects.toMatchObject({ kind: "overflow", next: expect.stringContaining("no sandbox") });
   });
 
-  test("pass on every other failure as it is", async () => {
+  test("return every other failure unchanged", async () => {
     const refusal = new RuntimeError("refused", "ListPodSandbox", "no", "");
     const cri = { listPodSandbox: () => Promise.reject(refusal) };
 
     await expect(listAllSandboxes(cri, noHint, CALL)).rejects.toBe(refusal);
   });
 
-  test("are never missed half-way through a change of state", async () => {
+  test("never miss a sandbox that changes its state meanwhile", async () => {
     const moving = fakeSandbox("moving", "a", "uid-1", PodSandboxState.SANDBOX_READY);
     const cri = fakeCri([moving, fakeSandbox("other", "a", "uid-2", PodSandboxState.SANDBOX_NOTREADY)], 1, () => {
       moving.state = PodSandboxState.SANDBOX_NOTREADY;
@@ -144,7 +144,7 @@ describe("lists that overflow one message", () => {
     ]);
   });
 
-  test("whatever the crowd, come back complete and once each, with few calls under way", async () => {
+  test("are complete and without duplicates, with few calls in flight", async () => {
     const pods = fc.array(fc.record({ namespace: fc.nat(5), uid: fc.nat(60), ready: fc.boolean() }), {
       maxLength: 120,
     });

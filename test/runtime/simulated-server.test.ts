@@ -63,7 +63,7 @@ describe("the simulated runtime's server", () => {
     cleanUps.push(() => void process.off("unhandledRejection", complain));
   });
 
-  test("answers calls side by side", async () => {
+  test("answers calls concurrently", async () => {
     const { channel } = await serving(
       unary(VersionRequest, VersionResponse, async (request) => {
         await sleep(Math.random() * 10);
@@ -75,7 +75,7 @@ describe("the simulated runtime's server", () => {
     expect(await Promise.all(texts.map((text) => channel.unary(version, text, BOUNDS)))).toEqual(texts);
   });
 
-  test("does not know what has no handler", async () => {
+  test("answers Unimplemented without a handler", async () => {
     const { channel } = await serving(unary(VersionRequest, VersionResponse, () => versionOf("")));
 
     const call = channel.unary({ ...version, path: "/test.Service/Other" }, "", BOUNDS);
@@ -84,9 +84,9 @@ describe("the simulated runtime's server", () => {
   });
 
   test.each([
-    ["of gRPC as it is", new GrpcError(7, "100 % näh\n"), { status: 7, message: "100 % näh\n" }],
-    ["of any other kind as unknown", new Error("oops"), { status: 2, message: "Error: oops" }],
-  ])("passes on a failure %s, before and after the first message", async (_what, failure, expected) => {
+    ["of gRPC unchanged", new GrpcError(7, "100 % näh\n"), { status: 7, message: "100 % näh\n" }],
+    ["of any other kind as Unknown", new Error("oops"), { status: 2, message: "Error: oops" }],
+  ])("returns an error %s, before and after the first message", async (_what, failure, expected) => {
     const { channel } = await serving(
       serverStream(VersionRequest, VersionResponse, async function* (request) {
         if (request.version === "late") yield versionOf("one");
@@ -99,7 +99,7 @@ describe("the simulated runtime's server", () => {
     }
   });
 
-  test("signals a handler that its client's deadline has passed", async () => {
+  test("notifies a handler that its client's deadline has passed", async () => {
     const { handler, aborted } = patient();
     const { channel } = await serving(handler);
 
@@ -109,7 +109,7 @@ describe("the simulated runtime's server", () => {
     await aborted;
   });
 
-  test("signals a handler that its client has left, and no other", async () => {
+  test("notifies a handler that its client disconnected, and no other", async () => {
     const { handler, started, aborted } = patient();
     const { channel } = await serving(handler);
     const controller = new AbortController();
@@ -124,7 +124,7 @@ describe("the simulated runtime's server", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("survives a client that leaves a stream faster than it can be sent", async () => {
+  test("survives a client that cancels a stream faster than it can be sent", async () => {
     const long = "x".repeat(1_000_000);
     const ended = Promise.withResolvers<void>();
     const { channel } = await serving(

@@ -50,7 +50,7 @@ describe("a sandbox whose CNI ADD hangs", () => {
     return { runtime, cri };
   }
 
-  test("holds its name while CRI lists nothing and containerd knows it", async () => {
+  test("holds its name while CRI lists nothing and containerd has it", async () => {
     const { runtime, cri } = await hung();
     const containerd = openContainerd(runtime.socket);
     cleanUps.push(() => containerd.close());
@@ -75,7 +75,7 @@ describe("a sandbox whose CNI ADD hangs", () => {
     expect((await cri.listPodSandbox(undefined, CALL)).map((sandbox) => sandbox.id)).toEqual([id]);
   });
 
-  test("comes out of a power cut visible, half-made and without its name", async () => {
+  test("is visible after a power cut, incomplete and without its name", async () => {
     const { runtime, cri } = await hung();
 
     await runtime.powerCut();
@@ -146,7 +146,7 @@ test("without containerd's services it counts as another runtime", async () => {
 });
 
 describe("the simulated node", () => {
-  test("keeps its files and gets a new boot through a power cut", async () => {
+  test("keeps its files and gets a new boot id after a power cut", async () => {
     const { runtime: node, cri } = connected(await startSimulatedNode());
     const [id = ""] = node.addSandboxes(1);
     const firstBoot = bootId(node.root);
@@ -173,7 +173,7 @@ describe("the simulated node", () => {
     });
   });
 
-  test("leaves nothing behind", async () => {
+  test("leaves no files or processes", async () => {
     const node = await startSimulatedNode();
     await node.close();
 
@@ -181,7 +181,7 @@ describe("the simulated node", () => {
   });
 });
 
-test("the program says when it is ready and ends on SIGTERM", async () => {
+test("the program reports when it is ready and ends on SIGTERM", async () => {
   const dir = tempDir();
   cleanUps.push(() => dir.remove());
   const socket = dir.join("cri.sock");

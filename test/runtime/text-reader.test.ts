@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TextReader } from "../../src/runtime/call.ts";
 
-describe("text in a message", () => {
-  test("is read as the library reads it, wherever the message lies in its buffer", () => {
+describe("strings in a message", () => {
+  test("are decoded like the library does, at any offset in the buffer", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "binary", maxLength: 200 })), fc.nat(20), (texts, offset) => {
         const writer = new BinaryWriter();
@@ -19,12 +19,12 @@ describe("text in a message", () => {
     );
   });
 
-  test("that is no UTF-8 is read with signs in its place, as the library does", () => {
+  test("with invalid UTF-8 get replacement characters, like in the library", () => {
     const bytes = new BinaryWriter().bytes(Uint8Array.of(0x61, 0xff, 0xc3, 0x62)).finish();
     expect(new TextReader(bytes).string()).toBe(new BinaryReader(bytes).string());
   });
 
-  test("that ends beyond the message is refused", () => {
+  test("that end beyond the message are refused", () => {
     expect(() => new TextReader(Uint8Array.of(5, 0x61)).string()).toThrow(RangeError);
   });
 });

@@ -4,7 +4,7 @@ import { MODULES, sourcesOf, testsOf } from "../../scripts/mutation/modules.ts";
 import { EQUIVALENT } from "../../scripts/mutation/survivors.ts";
 
 describe("the modules that are mutated", () => {
-  test.each(MODULES)("$name: every path and pattern names a file", ({ sources, except = [], tests }) => {
+  test.each(MODULES)("$name: every path and pattern matches a file", ({ sources, except = [], tests }) => {
     const unmatched = [...sources, ...except, ...tests].filter((pattern) => globSync(pattern).length === 0);
     expect(unmatched).toEqual([]);
   });
@@ -27,7 +27,7 @@ describe("the modules that are mutated", () => {
     expect(left.toSorted()).toEqual(["src/liveness/words.ts", "src/plan/plan-reason.ts"]);
   });
 
-  test("every survivor that is named is in a mutated file", () => {
+  test("every named survivor is in a mutated file", () => {
     const mutated = new Set(MODULES.flatMap(sourcesOf));
     expect(EQUIVALENT.filter(({ file }) => !mutated.has(file))).toEqual([]);
   });

@@ -42,7 +42,7 @@ async function undoableId(node: LabNode, env: Readonly<Record<string, string>>):
 const ID = "4f".repeat(32);
 const LINE = `Nov 15 03:22:07 edge-7 containerd[801]: level=error msg="StopPodSandbox for \\"${ID}\\" failed" error="failed to destroy network for sandbox \\"${ID}\\": failed to get network \\"cbr0\\" cached result: decoding version from network config: unexpected end of JSON input"`;
 
-test.each(WIDTHS)("what explain shows at %i columns, anywhere", async (columns) => {
+test.each(WIDTHS)("explain output at %i columns, on any machine", async (columns) => {
   const explained = {
     explain: ["explain", LINE],
     "explain-class": ["explain", "dead-after-crash"],
@@ -57,7 +57,7 @@ test.each(WIDTHS)("what explain shows at %i columns, anywhere", async (columns) 
 });
 
 /** test/cli/golden is what the renderer gives; this is what a terminal makes of it. */
-test.each(WIDTHS)("a terminal of %i columns shows the help of every command as it is recorded", async (columns) => {
+test.each(WIDTHS)("help of every command at %i columns is as recorded", async (columns) => {
   for (const name of ["overview", ...COMMAND_NAMES]) {
     const recorded = readFileSync(resolve(import.meta.dirname, `../cli/golden/${name}.${columns}.txt`), "utf8");
     const command = name === "overview" ? [UNGHOST, "--help"] : [UNGHOST, name, "--help"];
@@ -71,38 +71,33 @@ test.each(WIDTHS)("a terminal of %i columns shows the help of every command as i
   }
 });
 
-test.skipIf(NO_REAL_NODE !== undefined).each([3, 40])(
-  "what an operator sees on a node with %i ghosts",
-  async (ghosts) => {
-    const node = await start();
-    for (const columns of WIDTHS) {
-      await breakNode(node, ghosts);
-      const env = {
-        PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
-        UNGHOST_NODE: "edge-7",
-        UNGHOST_NO_KUBE: "true",
-        UNGHOST_MIN_AGE: "0s",
-        // In order, whichever ends first; and each width has a journal of its own.
-        UNGHOST_CONCURRENCY: "1",
-        UNGHOST_STATE_DIR: `/var/lib/unghost-${columns}`,
-      };
-      const record = async (name: string, args: readonly string[], { answers = {}, width = columns } = {}) => {
-        const screen = await terminal.show(onNode(node, [UNGHOST, ...args]), width, { env, answers });
-        const file = `golden/${ghosts}-ghosts/${name}.${width}.txt`;
-        await expect(normalised(`$ unghost ${args.join(" ")}\n${inOrder(normalised(screen))}`)).toMatchFileSnapshot(
-          file,
-        );
-      };
-      if (columns === WIDTHS[0]) await record("scan", ["scan"], { width: NARROW });
-      await record("scan", ["scan"]);
-      await record("scan-wide", ["scan", "-o", "wide"]);
-      await record("scan-pod", ["scan", "shop/web-0"]);
-      await record("heal-dry-run", ["heal", "--dry-run"]);
-      await record("heal", ["heal"], { answers: { "[y/N]": "y" } });
-      await record("scan-after", ["scan"]);
-      await record("history", ["history"]);
-      await record("history-id", ["history", await undoableId(node, env)]);
-      await record("quarantine", ["quarantine", "list"]);
-    }
-  },
-);
+test.skipIf(NO_REAL_NODE !== undefined).each([3, 40])("operator session on a node with %i ghosts", async (ghosts) => {
+  const node = await start();
+  for (const columns of WIDTHS) {
+    await breakNode(node, ghosts);
+    const env = {
+      PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+      UNGHOST_NODE: "edge-7",
+      UNGHOST_NO_KUBE: "true",
+      UNGHOST_MIN_AGE: "0s",
+      // In order, whichever ends first; and each width has a journal of its own.
+      UNGHOST_CONCURRENCY: "1",
+      UNGHOST_STATE_DIR: `/var/lib/unghost-${columns}`,
+    };
+    const record = async (name: string, args: readonly string[], { answers = {}, width = columns } = {}) => {
+      const screen = await terminal.show(onNode(node, [UNGHOST, ...args]), width, { env, answers });
+      const file = `golden/${ghosts}-ghosts/${name}.${width}.txt`;
+      await expect(normalised(`$ unghost ${args.join(" ")}\n${inOrder(normalised(screen))}`)).toMatchFileSnapshot(file);
+    };
+    if (columns === WIDTHS[0]) await record("scan", ["scan"], { width: NARROW });
+    await record("scan", ["scan"]);
+    await record("scan-wide", ["scan", "-o", "wide"]);
+    await record("scan-pod", ["scan", "shop/web-0"]);
+    await record("heal-dry-run", ["heal", "--dry-run"]);
+    await record("heal", ["heal"], { answers: { "[y/N]": "y" } });
+    await record("scan-after", ["scan"]);
+    await record("history", ["history"]);
+    await record("history-id", ["history", await undoableId(node, env)]);
+    await record("quarantine", ["quarantine", "list"]);
+  }
+});

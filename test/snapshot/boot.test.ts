@@ -5,14 +5,14 @@ import { fill, tempDir } from "./temp-dir.ts";
 const BOOT_ID = "proc/sys/kernel/random/boot_id";
 
 describe("readBoot", () => {
-  test("this machine has a boot id and has been up for a while", () => {
+  test("returns a boot id and an uptime on this machine", () => {
     expect(readBoot({ root: "/", now: new Date() })).toMatchObject({
       status: "read",
       value: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), uptimeSeconds: expect.any(Number) },
     });
   });
 
-  test("the start is the wall clock less the uptime", () => {
+  test("computes the boot time from wall clock and uptime", () => {
     const root = fill(tempDir(), { [BOOT_ID]: "abc\n", "proc/uptime": "60.50 1.00\n" });
 
     expect(readBoot({ root, now: new Date(100_000) })).toMatchObject({
@@ -20,7 +20,7 @@ describe("readBoot", () => {
     });
   });
 
-  test("where /proc/uptime is the age of a container, the clock of processes wins", () => {
+  test("uses the clock of processes when /proc/uptime is the age of a container", () => {
     const stat = "9 (unghost) S 1 1 1 0 -1 256 1 2 3 4 5 6 7 8 20 0 1 0 500000 9\n";
     const root = fill(tempDir(), { [BOOT_ID]: "abc\n", "proc/uptime": "60.50 1.00\n", "proc/self/stat": stat });
 
@@ -33,7 +33,7 @@ describe("readBoot", () => {
     ["no boot id", { "proc/uptime": "1 1" }],
     ["an empty boot id", { [BOOT_ID]: "\n", "proc/uptime": "1 1" }],
     ["no uptime", { [BOOT_ID]: "abc" }],
-    ["an uptime that is none", { [BOOT_ID]: "abc", "proc/uptime": "soon" }],
+    ["an invalid uptime", { [BOOT_ID]: "abc", "proc/uptime": "soon" }],
   ])("%s fails with the next step", (_what, files) => {
     expect(readBoot({ root: fill(tempDir(), files), now: new Date() })).toMatchObject({
       status: "failed",

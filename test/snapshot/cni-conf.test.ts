@@ -28,7 +28,7 @@ function readConf(root: string, onInvalid: "stop" | "skip" = "stop") {
 }
 
 describe("readCniConf", () => {
-  test("takes the first file by name and searches every binary, those for addresses too", async () => {
+  test("uses the first file by name and searches every binary, including IPAM", async () => {
     const root = node({ "20-other.conf": "{}", "10-flannel.conflist": FLANNEL, "05-readme.txt": "x" }, [
       "flannel",
       "host-local",
@@ -55,7 +55,7 @@ describe("readCniConf", () => {
     });
   });
 
-  test("a file that is not executable, a directory and a type with a slash are no binaries", async () => {
+  test("a file that is not executable, a directory and a type with a slash are not binaries", async () => {
     const plugins = [{ type: "plain" }, { type: "dir" }, { type: "../etc/passwd" }];
     const root = node({ "10.conflist": JSON.stringify({ name: "n", plugins }) });
     fill(root, { "bin/plain": "x" });
@@ -71,7 +71,7 @@ describe("readCniConf", () => {
     ]);
   });
 
-  test("links are followed as the runtime does: directory, file and binary, all inside the root", async () => {
+  test("follows links like the runtime: directory, file and binary, all inside the root", async () => {
     const root = fill(tempDir(), { "snap/conf/real": FLANNEL, "data/cni": "x" });
     chmodSync(`${root}/data/cni`, 0o755);
     mkdirSync(`${root}/etc`);
@@ -85,7 +85,7 @@ describe("readCniConf", () => {
     });
   });
 
-  test("multus: where it keeps its cache, and its delegates among the plugins", async () => {
+  test("returns multus' cache directory, and its delegates as plugins", async () => {
     const multus = {
       name: "multus-cni-network",
       type: "multus",
@@ -114,7 +114,7 @@ describe("readCniConf", () => {
     });
   });
 
-  test("thick multus without a word about its directory uses the usual one", async () => {
+  test("thick multus without a configured directory uses the default one", async () => {
     const shim = { name: "m", type: "multus-shim", clusterNetwork: "/host/etc/cni/net.d/10.conflist" };
     const root = node({ "00-multus.conf": JSON.stringify(shim) });
 
@@ -126,8 +126,8 @@ describe("readCniConf", () => {
   test.each([
     ["no directory", undefined, "there is no /etc/net.d"],
     ["no file", {}, "holds no network configuration"],
-    ["only others", { readme: "x" }, "holds no network configuration"],
-  ])("%s: not initialised, and says so", async (_what, files, message) => {
+    ["only other files", { readme: "x" }, "holds no network configuration"],
+  ])("%s: not initialised, with the reason", async (_what, files, message) => {
     const root = tempDir();
     if (files !== undefined) mkdirSync(`${root}/etc/net.d`, { recursive: true });
     fill(`${root}/etc/net.d`, files ?? {});
@@ -138,7 +138,7 @@ describe("readCniConf", () => {
     expect(source).toMatchObject({ reason: expect.stringContaining("not initialized") });
   });
 
-  test("containerd stops at a bad first file, CRI-O goes on to the next", async () => {
+  test("containerd stops at an invalid first file, CRI-O continues with the next", async () => {
     const root = node({ "00-bad.conflist": "{", "10-good.conflist": FLANNEL });
 
     expect(await readConf(root, "stop")).toMatchObject({
@@ -153,7 +153,7 @@ describe("readCniConf", () => {
     expect(await readConf(node({ "00.conf": "" }), "skip")).toMatchObject({ status: "failed" });
   });
 
-  test("a pipe in the place of the first file blocks nothing", async () => {
+  test("does not block on a FIFO as the first file", async () => {
     const root = node({ "10.conflist": FLANNEL });
     makePipe(`${root}/etc/net.d/00.conf`);
 
@@ -179,7 +179,7 @@ describe("parseNetworkConf", () => {
     expect(parseNetworkConf(text, isList)).toMatchObject({ problem: expect.any(String) });
   });
 
-  test("no text makes it throw", () => {
+  test("never throws", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.json()),

@@ -26,14 +26,14 @@ test.each([
   { result: RESULT, addresses: ["10.0.0.2/24"] },
   { result: { cniVersion: "1.0.0" }, addresses: undefined },
   { result: { cniVersion: "1.0.0", ips: [null, { address: 7 }, "x"] }, addresses: undefined },
-])("a result that says $result gave the addresses $addresses", ({ result, addresses }) => {
+])("reads the addresses $addresses from the result $result", ({ result, addresses }) => {
   const judged = judgeResult(cached(ID, result), { sandboxId: sandboxId(ID) });
 
   const expected = { health: "ok", hasConfig: true };
   expect(judged).toEqual(addresses === undefined ? expected : { ...expected, addresses });
 });
 
-test("a cached result without the configuration it was made with says nothing that DEL could be called with", () => {
+test("a cached result without its configuration has nothing to call DEL with", () => {
   const bare = JSON.stringify({ kind: "cniCacheV1", containerId: ID, result: RESULT });
 
   expect(judgeResult(bare, { sandboxId: sandboxId(ID) })).toEqual({ health: "ok", addresses: ["10.0.0.2/24"] });
@@ -45,7 +45,7 @@ describe("parseResultName", () => {
     [`my-net-with-dashes-${ID}-net1`, "my-net-with-dashes", "net1"],
     [`a.b_c-${ID}-eth-0.1`, "a.b_c", "eth-0.1"],
     [`${OTHER_ID}-${ID}-eth0`, OTHER_ID, "eth0"],
-  ])("takes %s apart", (name, network, interfaceName) => {
+  ])("parses %s", (name, network, interfaceName) => {
     expect(parseResultName(name)).toEqual({ network, sandboxId: ID, interfaceName });
   });
 
@@ -68,7 +68,7 @@ describe("parseResultName", () => {
     expect(parseResultName(name)).toBeUndefined();
   });
 
-  test("finds again what was put together", () => {
+  test("parses every name that it can build", () => {
     const network = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$/);
     const id = fc.stringMatching(/^[0-9a-f]{64}$/);
     const interfaceName = fc.stringMatching(/^[a-z0-9.-]{1,15}$/).filter((name) => !/^\.{1,2}$/.test(name));
@@ -90,21 +90,21 @@ describe("judgeResult", () => {
     ["a cache as libcni writes it", cached(ID), "ok"],
     ["a bare result of older libcni", JSON.stringify(RESULT), "ok"],
     ["a bare result without a version, which counts as 0.1.0", '{"ip4":{}}', "ok"],
-    ["a cut-off file", cutOff, "corrupt"],
+    ["a truncated file", cutOff, "corrupt"],
     ["a file of NULs, as XFS leaves after a power cut", "\0".repeat(900), "corrupt"],
-    ["JSON that is no object", "[]", "corrupt"],
+    ["JSON that is not an object", "[]", "corrupt"],
     ["null", "null", "corrupt"],
     ["white space", " \n", "corrupt"],
     ["a cache without result", cached(ID, null), "corrupt"],
     ["a result that is a list", cached(ID, []), "corrupt"],
     ["a version that is a number", cached(ID, { cniVersion: 1 }), "corrupt"],
-    ["a version that is none", cached(ID, { cniVersion: "new" }), "corrupt"],
-    ["the cache of a container of nerdctl", cached(`default-${ID}`), "odd"],
+    ["an invalid version", cached(ID, { cniVersion: "new" }), "corrupt"],
+    ["the cache of a nerdctl container", cached(`default-${ID}`), "odd"],
   ])("%s", (_what, text, health) => {
     expect(judgeResult(text, { sandboxId: sandboxId(ID) }).health).toBe(health);
   });
 
-  test("no text makes it throw", () => {
+  test("never throws", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (text) => void judgeResult(text, { sandboxId: sandboxId(ID) })),
     );
@@ -129,7 +129,7 @@ describe("readCniResults", () => {
     expect(source).toMatchObject({ oddities: [] });
   });
 
-  test("links, pipes, directories and strange names are passed over, each with its reason", async () => {
+  test("skips links, FIFOs, directories and unexpected names, each with its reason", async () => {
     const root = fill(tempDir(), { "cni/results/README": "x", [`cni/results/cbr0-${ID}-eth0`]: cached(ID) });
     const dir = `${root}/cni/results`;
     symlinkSync("/etc/passwd", `${dir}/link-${ID}-eth0`);
@@ -153,7 +153,7 @@ describe("readCniResults", () => {
     ]);
   });
 
-  test("a file that is far too large is odd, is not read and never corrupt", async () => {
+  test("a file that is too large is reported as odd, neither read nor corrupt", async () => {
     const root = fill(tempDir(), { "cni/results/.keep": "" });
     makeSparse(`${root}/cni/results/cbr0-${ID}-eth0`, 2 ** 31);
 
@@ -162,14 +162,14 @@ describe("readCniResults", () => {
     expect(source).toMatchObject({ status: "read", value: [{ health: "odd", size: 2 ** 31 }] });
   });
 
-  test("several caches make one list; one of them may be missing, all missing is absent", async () => {
+  test("merges several caches; one may be missing, all missing is absent", async () => {
     const root = fill(tempDir(), { [`multus/results/n-${ID}-net1`]: cached(ID) });
 
     expect(await readResults(root, "/cni", "/multus")).toMatchObject({ status: "read", value: [{ network: "n" }] });
     expect(await readResults(root, "/cni")).toEqual({ status: "absent", reason: "there is no /cni/results" });
   });
 
-  test("a directory that is a link is not entered", async () => {
+  test("does not enter a directory that is a link", async () => {
     const root = fill(tempDir(), { [`elsewhere/n-${ID}-eth0`]: "" });
     mkdirSync(`${root}/cni`);
     symlinkSync("../elsewhere", `${root}/cni/results`);
@@ -180,7 +180,7 @@ describe("readCniResults", () => {
     });
   });
 
-  test.runIf(isRoot)("without permission the source fails with a sentence and the next step", async () => {
+  test.runIf(isRoot)("fails with a message and the next step without permission", async () => {
     const root = tempDir();
     mkdirSync(`${root}/cni/results`, { recursive: true, mode: 0o700 });
 
@@ -189,7 +189,7 @@ describe("readCniResults", () => {
     expect(source).toMatchObject({ status: "failed", error: { next: "run unghost as root" } });
   });
 
-  test("20,000 files are read without holding up timers, a signal ends it, and vanishing files are no matter", async () => {
+  test("reads 20,000 files without blocking timers, stops on a signal, and ignores vanished files", async () => {
     const root = fill(tempDir(), { "cni/results/.keep": "" });
     const names = Array.from({ length: 20_000 }, (_, i) => `cbr0-${i.toString(16).padStart(64, "0")}-eth0`);
     for (const [i, name] of names.entries()) {

@@ -31,8 +31,8 @@ function factsOf(cri: CriClient) {
   return readCri(cri, Promise.resolve(undefined), () => Promise.resolve([]), CALL);
 }
 
-describe("how a container ended", () => {
-  test("a late answer costs that answer alone", async () => {
+describe("exit state of containers", () => {
+  test("a timeout loses only that container", async () => {
     const source = await factsOf(runtimeWith("main", "deadline"));
 
     if (source.status !== "read") throw new Error(source.status);
@@ -45,7 +45,7 @@ describe("how a container ended", () => {
     ]);
   });
 
-  test("a container that was removed meanwhile is no oddity", async () => {
+  test("a container that was removed meanwhile is not odd", async () => {
     const source = await factsOf(runtimeWith("main", "not-found"));
 
     if (source.status !== "read") throw new Error(source.status);
@@ -55,7 +55,7 @@ describe("how a container ended", () => {
     ]);
   });
 
-  test("a runtime that fails otherwise is not read", async () => {
+  test("another error of the runtime makes the source unread", async () => {
     await expect(factsOf(runtimeWith("main", "unreachable"))).rejects.toMatchObject({ kind: "unreachable" });
   });
 });

@@ -24,13 +24,13 @@ function dropIn(name: string, text: string): string {
 }
 
 describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)", () => {
-  test("are unknown where there is no configuration, or none that names them", () => {
+  test("are unknown without a configuration, or when none names them", () => {
     expect(readCrioCniDirs(dir.path)).toEqual({});
     write(CONFIG, '[crio.runtime]\ndefault_runtime = "crun"\n');
     expect(readCrioCniDirs(dir.path)).toEqual({});
   });
 
-  test("are those of its file, on several lines and with a slash at the end", () => {
+  test("are read from its file, over several lines and with a trailing slash", () => {
     write(
       CONFIG,
       '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\nplugin_dirs = [\n  "/var/lib/cni/bin/",\n  "/usr/libexec/cni",\n]\n',
@@ -42,7 +42,7 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
     });
   });
 
-  test("are those of the last drop-in that names them, each for itself", () => {
+  test("are those of the last drop-in that sets them, each key independently", () => {
     write(CONFIG, '[crio.network]\nnetwork_dir = "/a"\nplugin_dirs = ["/a/bin"]\n');
     dropIn("20-b.conf", 'plugin_dirs = ["/b/bin"]');
     dropIn("10-c.conf", 'network_dir = "/c"\nplugin_dirs = ["/c/bin"]');
@@ -57,10 +57,10 @@ describe.skipIf(process.getuid?.() !== 0)("CRI-O's CNI directories (needs root)"
   });
 
   test.each<readonly [string, () => void]>([
-    ["belongs to somebody else", () => chownSync(dropIn("99-x.conf", 'plugin_dirs = ["/x"]'), 65534, 65534)],
+    ["belongs to another user", () => chownSync(dropIn("99-x.conf", 'plugin_dirs = ["/x"]'), 65534, 65534)],
     ["is not TOML", () => dropIn("99-x.conf", "plugin_dirs = [")],
-    ["leads to a file of somebody else", () => linkTo("99-x.conf")],
-  ])("are unknown where one of the files %s", (_what, spoil) => {
+    ["leads to a file of another user", () => linkTo("99-x.conf")],
+  ])("are unknown when one of the files %s", (_what, spoil) => {
     write(CONFIG, '[crio.network]\nplugin_dirs = ["/a/bin"]\n');
     dropIn("10-a.conf", "");
     spoil();

@@ -46,8 +46,8 @@ function at(root: string, name: string): string {
   return `${root}${KUBELET}/plugins_registry/${name}`;
 }
 
-describe("asking who has registered with kubelet", () => {
-  test("gives driver and directory of those that answer, and the file's name of all", async () => {
+describe("drivers registered with kubelet", () => {
+  test("returns driver and directory of those that answer, and the file name of all", async () => {
     const root = tempDir();
     await registrar(at(root, "a.example-reg.sock"), { name: "a.example", endpoint: `${PLUGINS}/csi-a/csi.sock` });
     await registrar(at(root, "dev.sock"), { type: "DevicePlugin", name: "gpu", endpoint: "gpu.sock" });
@@ -65,7 +65,7 @@ describe("asking who has registered with kubelet", () => {
     ]);
   });
 
-  test("believes no socket in a directory that others may write to", async () => {
+  test("ignores sockets in a directory that other users may write", async () => {
     const root = tempDir();
     await registrar(at(root, "a.example-reg.sock"), { name: "a.example", endpoint: `${PLUGINS}/csi-a/csi.sock` });
     chmodSync(dirname(at(root, "x")), 0o777);
@@ -74,16 +74,16 @@ describe("asking who has registered with kubelet", () => {
   });
 });
 
-describe("which driver a directory belongs to", () => {
+describe("driver of a directory", () => {
   const live: Registration = { fileName: "a.example", driver: "a.example", dir: `${PLUGINS}/csi-a` };
   const down: Registration = { fileName: "b.example" };
 
   test.each<readonly [string, readonly string[], readonly Registration[], Readonly<Record<string, string>>]>([
-    ["by its own answer", ["csi-a"], [live], { "csi-a": "a.example" }],
+    ["by its answer", ["csi-a"], [live], { "csi-a": "a.example" }],
     ["by its name", ["b.example"], [down], { "b.example": "b.example" }],
-    ["because no other is left", ["csi-a", "csi-b"], [live, down], { "csi-a": "a.example", "csi-b": "b.example" }],
-    ["not where two are left", ["csi-b", "csi-c"], [down, { fileName: "c.example" }], {}],
-    ["not where a directory is left that may be an uninstalled driver's", ["csi-b", "csi-c"], [down], {}],
+    ["as the only one left", ["csi-a", "csi-b"], [live, down], { "csi-a": "a.example", "csi-b": "b.example" }],
+    ["unknown when two are left", ["csi-b", "csi-c"], [down, { fileName: "c.example" }], {}],
+    ["unknown when a directory may belong to an uninstalled driver", ["csi-b", "csi-c"], [down], {}],
   ])("%s", (_what, names, registrations, expected) => {
     const dirs = names.map((name) => `${PLUGINS}/${name}`);
 
@@ -93,7 +93,7 @@ describe("which driver a directory belongs to", () => {
   });
 });
 
-test("the socket of a plugin that is down carries its driver's name, not its directory's", async () => {
+test("the socket of a plugin that is down has its driver's name, not its directory's", async () => {
   const root = tempDir();
   await registrar(at(root, "a.example-reg.sock"), { name: "a.example", endpoint: `${PLUGINS}/csi-a/csi.sock` });
   await listen(createSilentServer(), `${root}${PLUGINS}/csi-a/csi.sock`);

@@ -34,7 +34,7 @@ function readHere() {
   return readCsi({ root, kubeletRoot: "/var/lib/kubelet", signal: AbortSignal.timeout(20_000) });
 }
 
-describe("the sockets of CSI drivers", () => {
+describe("sockets of CSI drivers", () => {
   test("are distinguished by whether a process listens", async () => {
     await listen(join(driver("listens"), "csi.sock"));
     await listen(join(driver("named"), "plugin.sock"));
@@ -54,7 +54,7 @@ describe("the sockets of CSI drivers", () => {
     ]);
   });
 
-  test("a plain file in its place is odd, and says nothing", async () => {
+  test("a regular file at the path is odd, and unknown", async () => {
     writeFileSync(join(driver("file"), "csi.sock"), "");
 
     expect(await readHere()).toMatchObject({
@@ -64,7 +64,7 @@ describe("the sockets of CSI drivers", () => {
     });
   });
 
-  test("a node without any has none", async () => {
+  test("a node without CSI drivers has none", async () => {
     expect(await readHere()).toMatchObject({ status: "absent" });
   });
 });

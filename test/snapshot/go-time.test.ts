@@ -6,7 +6,7 @@ import { Timestamp } from "../../src/runtime/gen/google/protobuf/timestamp.ts";
 import { parseGoTime } from "../../src/snapshot/metadata-records.ts";
 import { goTime } from "./metadata-tree.ts";
 
-test("a time is read to the millisecond", () => {
+test("reads a time with milliseconds", () => {
   fc.assert(
     fc.property(fc.date({ min: new Date(0), max: new Date("2200-01-01"), noInvalidDate: true }), (date) => {
       expect(parseGoTime(goTime(date))).toEqual(date);
@@ -18,14 +18,14 @@ test.each<readonly [string, readonly number[], Date | undefined]>([
   ["Go's zero time", [1, ...Array<number>(12).fill(0), 255, 255], new Date("0001-01-01T00:00:00Z")],
   ["the second version", [2, 0, 0, 0, 14, 119, 145, 247, 0, 0, 0, 0, 0, 0, 60, 7], new Date("1970-01-01T00:00:00Z")],
   ["a third version", [3, ...Array<number>(14).fill(0)], undefined],
-  ["one that is cut off", [1, 0, 0, 0], undefined],
-  ["a time beyond all dates", [1, 127, ...Array<number>(13).fill(255)], undefined],
+  ["a truncated one", [1, 0, 0, 0], undefined],
+  ["a time out of range", [1, 127, ...Array<number>(13).fill(255)], undefined],
   ["nothing", [], undefined],
 ])("%s", (_, bytes, expected) => {
   expect(parseGoTime(Uint8Array.from(bytes))).toEqual(expected);
 });
 
-test("any bytes give a valid date or none", () => {
+test("any bytes give a valid date or undefined", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 20 }), (bytes) => {
       const time = parseGoTime(bytes);
@@ -45,7 +45,7 @@ function bothWays(seconds: number, nanos: number): readonly (Date | undefined)[]
   return [Container.decode(message).createdAt, parseGoTime(stored)];
 }
 
-test("a moment is the same from the database and from a message, up to the last nanosecond", () => {
+test("the same moment is equal from the database and from a message, to the nanosecond", () => {
   const nearTheNextMillisecond = fc.nat(999).map((ms) => ms * 1_000_000 + 999_999);
   const nanos = fc.oneof(fc.nat(999_999_999), nearTheNextMillisecond);
   fc.assert(

@@ -18,13 +18,13 @@ describe("parseLease", () => {
     expect(parseLease(text)).toEqual(owner);
   });
 
-  test("no text makes it throw", () => {
+  test("never throws", () => {
     fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => void parseLease(text)));
   });
 });
 
 describe("readHostLocal", () => {
-  test("leases by network, IPv6 too; locks and last addresses are no leases", async () => {
+  test("lists leases by network, including IPv6; locks and last addresses are not leases", async () => {
     const root = fill(tempDir(), {
       "nets/cbr0/10.0.0.2": `${ID}\r\neth0`,
       "nets/cbr0/fd00::7": `${ID}\r\neth0`,
@@ -48,7 +48,7 @@ describe("readHostLocal", () => {
     expect(leases[1]).not.toHaveProperty("owner");
   });
 
-  test("whatever is no lease is named and passed over", async () => {
+  test("reports and skips every other file", async () => {
     const root = fill(tempDir(), { "nets/cbr0/10.0.0.300": "x", "nets/file": "x", "nets/bad name/10.0.0.2": "x" });
     symlinkSync("/etc/passwd", `${root}/nets/cbr0/10.0.0.4`);
     makePipe(`${root}/nets/cbr0/10.0.0.5`);
@@ -69,7 +69,7 @@ describe("readHostLocal", () => {
     ]);
   });
 
-  test("a lease with a bare line feed keeps its owner and is named as one that host-local cannot free", async () => {
+  test("a lease with a bare line feed keeps its owner, and is reported because host-local cannot free it", async () => {
     const root = fill(tempDir(), { "nets/cbr0/10.0.0.2": `${ID}\neth0` });
 
     expect(await readHostLocal({ root, dir: "/nets" })).toMatchObject({
@@ -78,7 +78,7 @@ describe("readHostLocal", () => {
     });
   });
 
-  test("no directory is absent, too many entries fail, and so does a deadline", async () => {
+  test("a missing directory is absent; too many entries and a timeout are failures", async () => {
     const root = fill(tempDir(), { "nets/cbr0/10.0.0.2": ID, "nets/cbr0/10.0.0.3": ID });
 
     expect(await readHostLocal({ root, dir: "/none" })).toMatchObject({ status: "absent" });

@@ -64,7 +64,7 @@ async function readHere(root: string, runtime: OurRuntime = RUNTIME) {
   return source.value;
 }
 
-describe("a plugin by its environment", () => {
+describe("a process with the environment of a plugin", () => {
   const environ = `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0`;
   const child = { environ, parent: RUNTIME_PID, cgroup: HOST };
   const pod = `0::/kubepods/pod1/${OTHER_ID}\n`;
@@ -84,17 +84,17 @@ describe("a plugin by its environment", () => {
 
   test.each<readonly [string, Parts]>([
     ["of an ordinary user", { ...child, uids: UNPRIVILEGED }],
-    ["of a user by a set-uid program", { ...child, uids: "1000\t0\t0\t0" }],
+    ["of a user, by a set-uid program", { ...child, uids: "1000\t0\t0\t0" }],
     ["in a pod", { ...child, cgroup: pod }],
-    ["in a pod, by root and outside of its pid namespace", { environ, cgroup: pod }],
+    ["in a pod, as root and outside of its pid namespace", { environ, cgroup: pod }],
     ["in another pid namespace", { ...child, pidNamespace: "pid:[7]" }],
-    ["root's, and without a parent", { environ, cgroup: HOST }],
-    ["without a whole id", { ...child, environ: "CNI_COMMAND=DEL\0CNI_CONTAINERID=0123\0" }],
-  ])("counts not when it is %s", async (_what, parts) => {
+    ["of root, without a parent", { environ, cgroup: HOST }],
+    ["without a complete id", { ...child, environ: "CNI_COMMAND=DEL\0CNI_CONTAINERID=0123\0" }],
+  ])("does not count when it is %s", async (_what, parts) => {
     expect((await readHere(nodeWith({ 40: parts }))).plugins).toEqual([]);
   });
 
-  test("what a runtime leaves behind in its service's group when it is restarted is still its own", async () => {
+  test("still counts when it was left in the service's cgroup by a restart of the runtime", async () => {
     const service = "0::/system.slice/containerd.service\n";
     const runtime: Parts = { comm: "containerd", cgroup: service, holds: "socket:[5]" };
     const orphan: Parts = { environ, cgroup: service };
@@ -106,7 +106,7 @@ describe("a plugin by its environment", () => {
   });
 });
 
-describe("a shim by its name", () => {
+describe("a process with the name of a shim", () => {
   const argv = ["containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", ID, "-address", SOCKET];
   const shim: Parts = { comm: "containerd-shim", argv, cgroup: HOST };
   const withArgument = (flag: string, value: string) => ({
@@ -115,8 +115,8 @@ describe("a shim by its name", () => {
   });
 
   test.each<readonly [string, Parts]>([
-    ["the runtime's", shim],
-    ["in the cgroup of what it watches over", { ...shim, cgroup: `0::/kubepods/pod1/${ID}\n` }],
+    ["of the runtime", shim],
+    ["in the cgroup of its container", { ...shim, cgroup: `0::/kubepods/pod1/${ID}\n` }],
     ["with the socket's other name", withArgument("-address", "/var/run/containerd/containerd.sock")],
   ])("counts: %s", async (_what, parts) => {
     const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
@@ -129,7 +129,7 @@ describe("a shim by its name", () => {
     ["of an ordinary user", { ...shim, uids: UNPRIVILEGED }],
     ["in a pod", { ...shim, cgroup: `0::/kubepods/pod1/${OTHER_ID}\n` }],
     ["in another pid namespace: a nested node", { ...shim, pidNamespace: "pid:[7]" }],
-  ])("is of no runtime: %s", async (_what, parts) => {
+  ])("belongs to no runtime: %s", async (_what, parts) => {
     const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
 
     expect([shims, othersIds?.has(ID) ?? false]).toEqual([[], false]);
@@ -139,16 +139,16 @@ describe("a shim by its name", () => {
     ["a second containerd", withArgument("-address", "/run/second/containerd.sock")],
     ["Docker's containerd", withArgument("-address", "/run/docker/containerd/containerd.sock")],
     ["Docker in the same containerd", withArgument("-namespace", "moby")],
-    ["one in another mount namespace, under the same name", { ...shim, mountNamespace: "mnt:[7]" }],
+    ["one in another mount namespace, with the same name", { ...shim, mountNamespace: "mnt:[7]" }],
     ["podman", { comm: "conmon", argv: ["conmon", "-c", ID, "--exit-command", "/usr/bin/podman"], cgroup: HOST }],
-  ])("is another runtime's: %s", async (_what, parts) => {
+  ])("belongs to another runtime: %s", async (_what, parts) => {
     const { shims, othersIds } = await readHere(nodeWith({ 40: parts }));
 
     expect([shims, othersIds]).toEqual([[], new Set([ID])]);
   });
 });
 
-test("conmon belongs to CRI-O, also where containerd runs beside it", async () => {
+test("conmon belongs to CRI-O, also when containerd runs beside it", async () => {
   const root = nodeWith({ 40: { comm: "conmon", argv: ["conmon", "-c", ID], cgroup: HOST } });
 
   const ofCrio = await readHere(root, { ...RUNTIME, isContainerd: false });
@@ -159,13 +159,13 @@ test("conmon belongs to CRI-O, also where containerd runs beside it", async () =
 });
 
 describe("processes in a cgroup", () => {
-  test("count for the first container on the path, not for names that it has made up below", async () => {
+  test("count for the first container on the path, not for names that it created below", async () => {
     const { byContainer } = await readHere(nodeWith({ 40: { cgroup: `0::/kubepods/pod1/${OTHER_ID}/fake/${ID}\n` } }));
 
     expect([...byContainer]).toEqual([[OTHER_ID, [40]]]);
   });
 
-  test("of Docker's own containers are Docker's", async () => {
+  test("of Docker's own containers belong to Docker", async () => {
     const { byContainer, othersIds } = await readHere(
       nodeWith({ 40: { cgroup: `0::/system.slice/docker-${ID}.scope\n` } }),
     );
@@ -178,7 +178,7 @@ test.each<readonly [string, Parts]>([
   ["in a pod on the node's network", { cgroup: `0::/kubepods/pod1/${OTHER_ID}\n`, mountNamespace: "mnt:[7]" }],
   ["of an ordinary user", { uids: UNPRIVILEGED }],
   ["in another mount namespace", { mountNamespace: "mnt:[7]", cgroup: "0::/\n" }],
-])("a socket under the runtime's name is not the runtime's: %s", async (_what, owner) => {
+])("a socket with the runtime's name is not the runtime's: %s", async (_what, owner) => {
   const impostor: Parts = { comm: "containerd", holds: "socket:[5]", ...owner };
   const root = nodeWith({ 90: impostor });
 
@@ -187,7 +187,7 @@ test.each<readonly [string, Parts]>([
   expect(found).toMatchObject({ status: "read", value: { pid: RUNTIME_PID } });
 });
 
-test("the runtime behind a socket is found below a host root, too", async () => {
+test("the process behind a socket is also found below a host root", async () => {
   const root = nodeWith({});
 
   const found = await findRuntimeProcess({

@@ -38,7 +38,7 @@ describe("the kernel log", () => {
     });
   });
 
-  test("ordinary lines are none of it", async () => {
+  test("ignores ordinary lines", async () => {
     const source = await readHere(
       ring(["rcu: Hierarchical RCU implementation.", "rcu: RCU calculated value of delay is 25 jiffies.", "task done"]),
     );
@@ -46,11 +46,11 @@ describe("the kernel log", () => {
     expect(source).toMatchObject({ value: { stalls: none, hungTasks: none, netdeviceWaits: none } });
   });
 
-  test("a ring that has gone round once says that its counts are the least there were", async () => {
+  test("reports counts as a minimum when the ring buffer has wrapped", async () => {
     expect(await readHere(ring(["x"], 81_650))).toMatchObject({ value: { sinceBoot: false } });
   });
 
-  test("survives what is no record, and records that end anywhere", async () => {
+  test("tolerates invalid records, and records cut at any byte", async () => {
     const long = `6,0,1,-;${"x".repeat(20_000)}`;
     const source = await readHere(
       `garbage\n,,;\n\u0000\n${long}\n${ring(["rcu_sched detected stalls on CPUs/tasks: {"], 1)}`,
@@ -59,7 +59,7 @@ describe("the kernel log", () => {
     expect(source).toMatchObject({ value: { stalls: { count: 1 } } });
   });
 
-  test("a flood is cut short, not read to its end", async () => {
+  test("does not read a flood to its end", async () => {
     const hung = "INFO: task a:1 blocked for more than 120 seconds.";
     const source = await readHere(ring(Array.from({ length: 40_000 }, () => hung)));
 
@@ -68,7 +68,7 @@ describe("the kernel log", () => {
     expect(source.value.hungTasks.count).toBeLessThan(40_000);
   });
 
-  test("is absent where there is none, or something else in its place", async () => {
+  test("is absent when /dev/kmsg does not exist or is something else", async () => {
     const linked = tempDir();
     mkdirSync(join(linked, "dev"));
     symlinkSync("/etc/passwd", join(linked, "dev/kmsg"));

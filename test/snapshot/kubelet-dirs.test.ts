@@ -15,7 +15,7 @@ function readPods(root: string) {
 }
 
 describe("readKubeletDirs", () => {
-  test("lists pods by UID, with their names where logs tell them", () => {
+  test("lists pods by UID, with their names when the logs contain them", () => {
     const root = fill(tempDir(), {
       [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "",
       [`var/lib/kubelet/pods/${STATIC_UID}/containers/.keep`]: "",
@@ -31,7 +31,7 @@ describe("readKubeletDirs", () => {
     ]);
   });
 
-  test.runIf(isRoot)("a directory that others than root can write to is ignored", () => {
+  test.runIf(isRoot)("ignores a directory that users other than root can write to", () => {
     const root = fill(tempDir(), { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" });
     chownSync(`${root}/var/lib/kubelet`, 65534, 65534);
 
@@ -41,7 +41,7 @@ describe("readKubeletDirs", () => {
     });
   });
 
-  test("a kubelet root moved by a link, and the second of two places, are found", () => {
+  test("finds a kubelet root behind a link, and the second of two paths", () => {
     const moved = fill(tempDir(), { [`data/pods/${UID}/.keep`]: "" });
     mkdirSync(`${moved}/var/lib`, { recursive: true });
     symlinkSync("/data", `${moved}/var/lib/kubelet`);
@@ -51,7 +51,7 @@ describe("readKubeletDirs", () => {
     expect(readPods(k0s)).toMatchObject({ status: "read", value: [{ uid: UID }] });
   });
 
-  test("files and links among the pods are passed over; no kubelet at all is absent", () => {
+  test("skips files and links among the pods; without a kubelet it is absent", () => {
     const root = fill(tempDir(), { "var/lib/kubelet/pods/file": "x", "var/lib/kubelet/pods/a_b/.keep": "" });
     symlinkSync("/etc", `${root}/var/lib/kubelet/pods/${UID}`);
 

@@ -64,21 +64,17 @@ function nodeWith({
   return root;
 }
 
-describe("where the kubelet answers", () => {
+describe("address of the kubelet", () => {
   const both = [
     [LOOPBACK, 10250],
     ["00000000", 10255],
   ] as const;
 
   test.each<readonly [string, KubeletParts, readonly string[]]>([
-    [
-      "its own ports, of which the open one comes first",
-      { listens: both },
-      ["http://127.0.0.1:10255", "https://127.0.0.1:10250"],
-    ],
+    ["its own ports, the open one first", { listens: both }, ["http://127.0.0.1:10255", "https://127.0.0.1:10250"]],
     ["only those that it has open", { listens: [[LOOPBACK, 10250]] }, ["https://127.0.0.1:10250"]],
     [
-      "those that its flags name",
+      "those in its flags",
       {
         argv: ["--port=20250", "--read-only-port", "20255"],
         listens: [
@@ -89,7 +85,7 @@ describe("where the kubelet answers", () => {
       ["http://127.0.0.1:20255", "https://127.0.0.1:20250"],
     ],
     [
-      "those that its configuration file names",
+      "those in its configuration file",
       {
         argv: ["--config=/etc/kubelet.yaml"],
         files: { "etc/kubelet.yaml": "kind: KubeletConfiguration\nport: 30250\nreadOnlyPort: 0\nhealthzPort: 10248\n" },
@@ -107,15 +103,15 @@ describe("where the kubelet answers", () => {
   });
 
   test.each<readonly [string, KubeletParts]>([
-    ["a port that another process has taken", { listens: both, holdsSocket: false }],
+    ["a port of another process", { listens: both, holdsSocket: false }],
     ["a kubelet in another network", { listens: both, netns: "net:[1]" }],
-    ["a kubelet that listens on another address alone", { listens: [["0200A8C0", 10250]] }],
-  ])("not %s", async (_what, parts) => {
+    ["a kubelet that listens only on another address", { listens: [["0200A8C0", 10250]] }],
+  ])("is not %s", async (_what, parts) => {
     expect(await findKubeletServer(nodeWith(parts), NEVER)).toBeUndefined();
   });
 });
 
-describe("with neither API nor anybody's credentials", () => {
+describe("without an API and without credentials", () => {
   const list = listOf([
     podObject({ name: "web", uid: UID, phase: "Succeeded", annotations: { "unghost.dev/ignore": "true" } }),
     podObject({ name: "static-n1", uid: STATIC_UID, annotations: { "kubernetes.io/config.hash": STATIC_UID } }),
@@ -130,7 +126,7 @@ describe("with neither API nor anybody's credentials", () => {
     return Number(new URL(url).port);
   }
 
-  test("what the kubelet says of its pods adds to its directories", async () => {
+  test("merges kubelet's answer about its pods with its directories", async () => {
     const { url, asked } = await rig.serveWith(() => ({ body: list }));
     const port = portOf(url);
 
@@ -148,7 +144,7 @@ describe("with neither API nor anybody's credentials", () => {
     });
   });
 
-  test("the kubelet is shown its own certificate, and is known by its process, not by its own", async () => {
+  test("authenticates with kubelet's own certificate, and identifies the kubelet by its process", async () => {
     const kubelet = rig.ca.issue("/O=system:nodes/CN=system:node:n1");
     const serving = rig.ca.issue("/CN=n1-ca@1763190000");
     const own = ({ client }: Asked): Reply =>
@@ -177,10 +173,10 @@ describe("with neither API nor anybody's credentials", () => {
 
   test.each<readonly [string, Reply]>([
     ["refuses all requests", statusOf(401, "Unauthorized")],
-    ["cannot ask who may", statusOf(500, "Internal Error")],
+    ["cannot reach its authorizer", statusOf(500, "Internal Error")],
     ["never answers", () => undefined],
-    ["says something else", { body: "<html>" }],
-  ])("its directories have to do where it %s", async (_what, reply) => {
+    ["returns something else", { body: "<html>" }],
+  ])("falls back to the directories when kubelet %s", async (_what, reply) => {
     const { url } = await rig.serveWith(() => reply);
     const port = portOf(url);
 
@@ -196,7 +192,7 @@ describe("with neither API nor anybody's credentials", () => {
   });
 });
 
-test("a real kubelet's answer is understood", async () => {
+test("parses the answer of a real kubelet", async () => {
   const recorded = readFileSync(join(import.meta.dirname, "fixtures/kubelet-pods.json"), "utf8");
   const { url } = await rig.serveWith(() => ({ body: recorded }));
   const port = Number(new URL(url).port);

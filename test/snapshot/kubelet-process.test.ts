@@ -30,7 +30,7 @@ test.each([
   [["kubelet", "--container-runtime-endpoint=unix:///run/a.sock"]],
   [["/usr/bin/kubelet", "--v=2", "--container-runtime-endpoint", "unix:///run/a.sock"]],
   [["kubelet", "-container-runtime-endpoint=unix:///run/a.sock"]],
-])("kubelet's flag, as in %j", async (argv) => {
+])("reads kubelet's flag from %j", async (argv) => {
   const root = nodeWith("kubelet", argv);
 
   expect(await endpointOfRunningKubelet(root, NEVER)).toEqual({
@@ -39,7 +39,7 @@ test.each([
   });
 });
 
-test("the configuration file that kubelet was given", async () => {
+test("reads the configuration file that kubelet was given", async () => {
   const root = nodeWith("kubelet", ["kubelet", "--config=/etc/kubelet.yaml"], {
     "etc/kubelet.yaml": "containerRuntimeEndpoint: /run/b.sock\n",
   });
@@ -47,7 +47,7 @@ test("the configuration file that kubelet was given", async () => {
   expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/b.sock" } });
 });
 
-test("k3s, unless configured otherwise, means the one it starts", async () => {
+test("k3s uses the runtime that it starts, unless configured otherwise", async () => {
   const own = nodeWith("k3s-server", ["/usr/local/bin/k3s", "server"]);
   const configured = nodeWith("k3s-agent", [
     "k3s agent",
@@ -63,13 +63,13 @@ test("k3s, unless configured otherwise, means the one it starts", async () => {
 test.each([
   ["no kubelet", "bash", ["bash", "--container-runtime-endpoint=/run/a.sock"]],
   ["a kubelet without a setting", "kubelet", ["kubelet", "--v=2"]],
-  ["a configuration file that is not there", "kubelet", ["kubelet", "--config", "/none.yaml"]],
-  ["no arguments to be read", "kubelet", []],
-])("%s says nothing", async (_, comm, argv) => {
+  ["a missing configuration file", "kubelet", ["kubelet", "--config", "/none.yaml"]],
+  ["unreadable arguments", "kubelet", []],
+])("%s has no configured endpoint", async (_, comm, argv) => {
   expect((await endpointOfRunningKubelet(nodeWith(comm, argv), NEVER)).endpoint).toBeUndefined();
 });
 
-describe("a process that calls itself kubelet is not believed", () => {
+describe("a process named kubelet is not trusted", () => {
   const id = "0123456789abcdef".repeat(4);
 
   test.each<readonly [string, OwnerParts, RegExp]>([
@@ -95,7 +95,7 @@ describe("a process that calls itself kubelet is not believed", () => {
     expect(found.notBelieved).toEqual([expect.stringMatching(reason)]);
   });
 
-  test.runIf(isRoot)("whose executable belongs to somebody else", async () => {
+  test.runIf(isRoot)("when its executable belongs to another user", async () => {
     const dir = fill(tempDir(), { kubelet: "" });
     chownSync(`${dir}/kubelet`, 65534, 65534);
     const argv = ["kubelet", "--container-runtime-endpoint=/run/evil.sock"];
@@ -107,7 +107,7 @@ describe("a process that calls itself kubelet is not believed", () => {
     });
   });
 
-  test.runIf(isRoot)("nor is a configuration file that somebody else may write", async () => {
+  test.runIf(isRoot)("nor is a configuration file that another user may write", async () => {
     const root = nodeWith("kubelet", ["kubelet", "--config=/etc/kubelet.yaml"], {
       "etc/kubelet.yaml": "containerRuntimeEndpoint: /run/evil.sock\n",
     });
@@ -117,14 +117,14 @@ describe("a process that calls itself kubelet is not believed", () => {
   });
 });
 
-describe("a kubelet is believed", () => {
+describe("a kubelet is trusted", () => {
   test.each<readonly [string, OwnerParts]>([
-    ["that systemd gave a mount namespace of its own", { cgroup: "0::/system.slice/kubelet.service\n" }],
+    ["with a mount namespace from systemd", { cgroup: "0::/system.slice/kubelet.service\n" }],
     [
-      "that OpenShift's kubens did, with cgroup v1",
+      "with a mount namespace from OpenShift's kubens, with cgroup v1",
       { cgroup: "1:name=systemd:/system.slice/kubelet.service\n2:cpu:/\n" },
     ],
-    ["that Talos runs as a container of its own", { cgroup: "0::/podruntime/kubelet\n" }],
+    ["in its container on Talos", { cgroup: "0::/podruntime/kubelet\n" }],
   ])("%s", async (_what, owner) => {
     const argv = ["kubelet", "--container-runtime-endpoint=/run/a.sock"];
     const root = nodeWith("kubelet", argv, {}, { ...owner, mountNamespace: "mnt:[7]" });
@@ -132,7 +132,7 @@ describe("a kubelet is believed", () => {
     expect(await endpointOfRunningKubelet(root, NEVER)).toMatchObject({ endpoint: { text: "/run/a.sock" } });
   });
 
-  test("where the whole node is a container (kind), and not where only the kubelet is", async () => {
+  test("when the whole node is a container (kind), and not when only the kubelet is", async () => {
     const id = "0123456789abcdef".repeat(4);
     const argv = ["kubelet", "--container-runtime-endpoint=/run/a.sock"];
     const root = nodeWith("kubelet", argv, {}, { cgroup: `0::/docker/${id}/kubelet.slice/kubelet.service\n` });

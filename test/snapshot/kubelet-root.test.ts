@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { rootDirOf } from "../../src/snapshot/kubelet-root.ts";
 
-describe("the root directory that a kubelet was given", () => {
+describe("root directory of a kubelet", () => {
   test.each<readonly [readonly string[], string | undefined]>([
     [["/usr/bin/kubelet"], undefined],
     [["/usr/bin/kubelet", "--root-dir=/data/kubelet"], "/data/kubelet"],

@@ -20,7 +20,7 @@ function node(files: Readonly<Record<string, string>>): string {
 }
 
 describe("kubelet's records of CSI volumes", () => {
-  test("published, staged by old and new kubelets, block devices and subPaths", () => {
+  test("are read for published, staged (old and new kubelets), block and subPath volumes", () => {
     const root = node({
       "pods/u1/volumes/kubernetes.io~csi/pv-1/vol_data.json": DATA,
       "pods/u1/volumes/kubernetes.io~configmap/config/file": "",
@@ -51,7 +51,7 @@ describe("kubelet's records of CSI volumes", () => {
     );
   });
 
-  test("none where kubelet has run no pod yet", () => {
+  test("are empty before kubelet has run a pod", () => {
     expect(readKubeletVolumes(node({}), KUBELET)).toMatchObject({ status: "read", value: [] });
   });
 
@@ -59,11 +59,11 @@ describe("kubelet's records of CSI volumes", () => {
     ["a record is torn", { "pods/u1/volumes/kubernetes.io~csi/pv-1/vol_data.json": '{"driverName":' }],
     ["a record is a directory", { "pods/u1/volumes/kubernetes.io~csi/pv-1/vol_data.json/x": "" }],
     ["a directory is a file", { "pods/u1/volumes/kubernetes.io~csi": "" }],
-  ])("fail as a whole where %s", (_, files) => {
+  ])("fail as a whole when %s", (_, files) => {
     expect(readKubeletVolumes(node(files), KUBELET).status).toBe("failed");
   });
 
-  test("fail where the directory is not there", () => {
+  test("fail when the directory is missing", () => {
     expect(readKubeletVolumes(tempDir(), KUBELET).status).toBe("failed");
   });
 });

@@ -38,7 +38,7 @@ const KUBELET_POD = { [`var/lib/kubelet/pods/${UID}/volumes/.keep`]: "" };
 const kubeletPod = expect.objectContaining({ uid: UID });
 
 describe("without the API", () => {
-  test("kubelet's directories are the truth, and that there are no credentials is no trouble", async () => {
+  test("uses kubelet's directories, and missing credentials are not a problem", async () => {
     expect(await readHere(fill(tempDir(), KUBELET_POD))).toEqual({ source: "kubelet", pods: [kubeletPod] });
   });
 
@@ -46,12 +46,12 @@ describe("without the API", () => {
     expect(await readHere(tempDir())).toEqual({ source: "none" });
   });
 
-  test("--no-kube asks no source", async () => {
+  test("--no-kube uses no source", async () => {
     expect(await readHere(fill(tempDir(), KUBELET_POD), { noKube: true })).toEqual({ source: "none" });
   });
 });
 
-describe("with an API that cannot be asked", () => {
+describe("with an unavailable API", () => {
   const silent: Reply = () => undefined;
   test.each<[string, (root: string) => Promise<Case>, RegExp]>([
     ["no such kubeconfig", (root) => Promise.resolve({ kubeconfig: `${root}/none` }), /there is no kubeconfig/],
@@ -66,7 +66,7 @@ describe("with an API that cannot be asked", () => {
       /cannot be reached/,
     ],
     [
-      "no answer comes",
+      "no answer",
       async (root) => {
         const { url } = await rig.serve({ [PODS]: () => silent, [NODE]: () => silent, [NAMESPACES]: () => silent });
         fill(root, { kubeconfig: kubeconfigFor(url) });
@@ -74,7 +74,7 @@ describe("with an API that cannot be asked", () => {
       },
       /did not answer in time/,
     ],
-  ])("%s: kubelet's directories stand in, with the reason", async (_what, prepare, why) => {
+  ])("%s: uses kubelet's directories, with the reason", async (_what, prepare, why) => {
     const root = fill(tempDir(), KUBELET_POD);
 
     const kubernetes = await readHere(root, await prepare(root));
@@ -82,7 +82,7 @@ describe("with an API that cannot be asked", () => {
     expect(kubernetes).toEqual({ source: "kubelet", pods: [kubeletPod], error: expect.stringMatching(why) });
   });
 
-  test("and no kubelet either: no source, with the reason", async () => {
+  test("without a kubelet: no source, with the reason", async () => {
     expect(await readHere(tempDir(), { kubeconfig: "/no/such/kubeconfig" })).toEqual({
       source: "none",
       error: expect.stringContaining("/no/such/kubeconfig"),
@@ -91,7 +91,7 @@ describe("with an API that cannot be asked", () => {
 });
 
 describe("with the API", () => {
-  test("its pods are the truth, whatever kubelet still has directories of", async () => {
+  test("uses its pods, whatever directories kubelet still has", async () => {
     const root = fill(tempDir(), { "var/lib/kubelet/pods/11111111-2222-3333-4444-555555555555/volumes/.keep": "" });
     const { url } = await rig.serve({ [PODS]: () => ({ body: listOf([podObject({ name: "web-1", uid: UID })]) }) });
     fill(root, { kubeconfig: kubeconfigFor(url) });
@@ -104,7 +104,7 @@ describe("with the API", () => {
     });
   });
 
-  test("static pods of which it has no mirror yet are known by kubelet's directory", async () => {
+  test("uses kubelet's directory for static pods without a mirror pod yet", async () => {
     const root = fill(tempDir(), { [`var/lib/kubelet/pods/${STATIC_UID}/containers/.keep`]: "" });
     const { url } = await rig.serve();
     fill(root, { kubeconfig: kubeconfigFor(url) });
@@ -114,7 +114,7 @@ describe("with the API", () => {
     expect(kubernetes.source === "api" && kubernetes.pods.map(({ uid }) => uid)).toEqual(["310e3cd6", STATIC_UID]);
   });
 
-  test("marks on node and namespaces are passed on", async () => {
+  test("returns the annotations of node and namespaces", async () => {
     const root = tempDir();
     const marked = { metadata: { name: "lab", labels: { "unghost.dev/ignore": "true" } } };
     const { url } = await rig.serve({
@@ -131,7 +131,7 @@ describe("with the API", () => {
   test.each([
     ["the same machine", { "etc/machine-id": "3a6f\n" }, "api"],
     [
-      "the same boot of a machine that got a new id",
+      "the same boot of a machine with a new id",
       { "etc/machine-id": "77\n", "proc/sys/kernel/random/boot_id": "b-1\n" },
       "api",
     ],
@@ -148,7 +148,7 @@ describe("with the API", () => {
     if (source === "kubelet") expect(kubernetes.error).toContain("is another machine");
   });
 
-  test("a mirror of it is asked instead, where there is one", async () => {
+  test("uses a mirror of the API when there is one", async () => {
     const { url, asked } = await rig.serve();
     const pod = { namespace: "default", name: "mirrored", uid: UID, terminating: false, ignored: false };
     const node = { machineId: "3a6f", bootId: "", ignored: false, paused: false };
@@ -171,7 +171,7 @@ describe("with the API", () => {
     expect(asked).toEqual([]);
   });
 
-  test("kubelet's own credentials are found on the host, through the links as the host has them", async () => {
+  test("finds kubelet's credentials on the host, through the host's links", async () => {
     const kubelet = rig.ca.issue("/O=system:nodes/CN=system:node:n1");
     const { url } = await rig.serveWith(ordinary, rig.ca.issue("/CN=api", { san: "IP:127.0.0.1" }));
     const current = "/var/lib/kubelet/pki/kubelet-client-current.pem";

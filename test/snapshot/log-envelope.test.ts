@@ -4,7 +4,7 @@ import { parseEnvelope } from "../../src/snapshot/log-envelope.ts";
 const TIME = 'time="2026-11-16T03:22:07.1Z"';
 const KLOG = "E1116 03:22:07.101010     811 log.go:32]";
 
-describe("an envelope", () => {
+describe("log envelope", () => {
   test.each([
     [
       "containerd",
@@ -32,7 +32,7 @@ describe("an envelope", () => {
     expect(parseEnvelope(line)).toMatchObject(expected);
   });
 
-  test("keeps an error inside an error as text", () => {
+  test("keeps a nested error as text", () => {
     const envelope = parseEnvelope(`${TIME} level=error msg=m error="x\\" error=\\"y" other="z"`);
 
     expect(envelope?.error).toBe('x" error="y');
@@ -40,20 +40,20 @@ describe("an envelope", () => {
   });
 
   test.each([
-    ["something before it", `hook wrote: ${TIME} level=error msg=m error="x"`],
-    ["an indented line, as klog writes text of several lines", `\t${KLOG} "It failed" err="x"`],
-    ["something after it", `${TIME} level=error msg=m error="x" and more`],
-    ["a field twice", `${TIME} level=error msg=m error="x" error="y"`],
-    ["a quote that is not closed", `${TIME} level=error msg="m`],
+    ["text before it", `hook wrote: ${TIME} level=error msg=m error="x"`],
+    ["an indented line, as klog writes multi-line text", `\t${KLOG} "It failed" err="x"`],
+    ["text after it", `${TIME} level=error msg=m error="x" and more`],
+    ["a duplicate field", `${TIME} level=error msg=m error="x" error="y"`],
+    ["an unclosed quote", `${TIME} level=error msg="m`],
     ["a quote that closes too early", `${TIME} level=error msg="a"b" error="x"`],
     ["no time", 'level=error msg=m error="x"'],
     ["a container's own line", `2026-11-16T03:22:07.1Z stdout F ${TIME} level=error msg=m error="x"`],
     ["no message in quotes", `${KLOG} It failed: err="x"`],
-    ["a header that is cut", 'E1116 log.go:32] "It failed" err="x"'],
-    ["JSON that is no object", '["msg"]'],
+    ["a truncated header", 'E1116 log.go:32] "It failed" err="x"'],
+    ["JSON that is not an object", '["msg"]'],
     ["JSON of another program", '{"msg":"m","err":"x"}'],
-    ["JSON that is cut", '{"msg":"m","time":"t","level":"error","error":"x'],
-  ])("is not made of %s", (_, line) => {
+    ["truncated JSON", '{"msg":"m","time":"t","level":"error","error":"x'],
+  ])("is not parsed from %s", (_, line) => {
     expect(parseEnvelope(line)).toBeUndefined();
   });
 
@@ -61,11 +61,11 @@ describe("an envelope", () => {
     ["after a value that Go prints unquoted", `${KLOG} "It failed" obj={a err="x"} err="y"`],
     ["after another field", `${KLOG} "It failed" pod="a/b" err="x"`],
     ["of several lines", `${KLOG} "It failed" err=<`],
-  ])("of kubelet has no error where it stands %s", (_, line) => {
+  ])("of kubelet has no error when it is %s", (_, line) => {
     expect(parseEnvelope(line)).not.toHaveProperty("error");
   });
 
-  test("is read in time that grows with the line, whatever it holds", () => {
+  test("is parsed in linear time, whatever it contains", () => {
     const long = `${TIME} level=error msg="${'\\"'.repeat(500_000)}`;
 
     expect(parseEnvelope(long)).toBeUndefined();

@@ -28,8 +28,8 @@ async function linesOf(log: string): Promise<readonly string[]> {
   return valueOr(logs, undefined)?.lines.map(({ text }) => text) ?? [];
 }
 
-describe("the lines of a log that may concern a sandbox", () => {
-  test("are all that name a sandbox or its network, in their order, whatever else is between them", async () => {
+describe("log lines that may concern a sandbox", () => {
+  test("are all that name a sandbox or its network, in order, whatever is between them", async () => {
     const kept = [TROUBLE, `${TROUBLE} ü`, "netns"];
     const line = fc.constantFrom(...kept, "", "level=info msg=hello");
     await fc.assert(
@@ -45,7 +45,7 @@ describe("the lines of a log that may concern a sandbox", () => {
     expect(await linesOf(flood.join("\n"))).toEqual(flood.slice(-MOST_LINES));
   });
 
-  test("of the runtime are not pushed out by a flood of kubelet's", async () => {
+  test("of the runtime are not displaced by a flood of kubelet's", async () => {
     const flood = Array.from({ length: MOST_LINES + 500 }, (_, index) => `${TROUBLE} ${index}`);
     mkdirSync(join(root, "var/log"), { recursive: true });
     writeFileSync(join(root, "var/log/kubelet.log"), flood.join("\n"));
@@ -56,11 +56,11 @@ describe("the lines of a log that may concern a sandbox", () => {
   });
 });
 
-describe("journald's lines", () => {
+describe("lines of journald", () => {
   const entry = (comm: string | undefined, uid: string, message: unknown) =>
     JSON.stringify({ _COMM: comm, _UID: uid, MESSAGE: message, __CURSOR: "s=1" });
 
-  test("count only where the service itself wrote them", async () => {
+  test("count only when the service itself wrote them", async () => {
     const entries = [
       entry("kubelet", "0", `${TROUBLE} kubelet`),
       entry("k3s-server", "0", `${TROUBLE} k3s`),
@@ -93,14 +93,14 @@ describe("journald's lines", () => {
 
 const IS_ROOT = process.geteuid?.() === 0;
 
-describe.skipIf(!IS_ROOT)("a log that somebody else than root could have written", () => {
+describe.skipIf(!IS_ROOT)("a log that users other than root could have written", () => {
   const log = () => join(root, "var/log/containerd.log");
 
   test.each<readonly [string, () => void]>([
     ["is a file of another user", () => chownSync(log(), 65534, 65534)],
-    ["is a file that everybody may write to", () => chmodSync(log(), 0o666)],
-    ["lies in a directory of another user", () => chownSync(join(root, "var/log"), 65534, 65534)],
-    ["lies in a directory that everybody may write to", () => chmodSync(join(root, "var"), 0o777)],
+    ["is a world-writable file", () => chmodSync(log(), 0o666)],
+    ["is in a directory of another user", () => chownSync(join(root, "var/log"), 65534, 65534)],
+    ["is in a world-writable directory", () => chmodSync(join(root, "var"), 0o777)],
     [
       "is reached through another user's link",
       () => {
@@ -123,7 +123,7 @@ describe.skipIf(!IS_ROOT)("a log that somebody else than root could have written
     });
   });
 
-  test("is used in a directory of a system's group, as Ubuntu's /var/log is", async () => {
+  test("is used in a directory of a system group, like Ubuntu's /var/log", async () => {
     await linesOf(TROUBLE);
     chownSync(join(root, "var/log"), 0, 104);
     chmodSync(join(root, "var/log"), 0o775);

@@ -78,26 +78,26 @@ describe("containerd's database", () => {
     expect(readBelow()).toMatchObject({ status: "read", value: { path: `${root}/${FILE}`, records: [] } });
   });
 
-  test("of an embedded runtime is taken before a plain one's", () => {
+  test("of an embedded runtime is preferred", () => {
     for (const root of CONTAINERD_ROOTS) put(root, {});
     expect(readBelow()).toMatchObject({ value: { path: `/var/lib/rancher/k3s/agent/containerd/${FILE}` } });
     expect(readBelow("/var/lib/containerd")).toMatchObject({ value: { path: `/var/lib/containerd/${FILE}` } });
   });
 
-  test("is found behind a symlink as the node follows it", () => {
+  test("is found behind a symlink, resolved like on the node", () => {
     put("/data/containerd", {});
     mkdirSync(dir.join("/var/lib"), { recursive: true });
     symlinkSync("/data/containerd", dir.join("/var/lib/containerd"));
     expect(readBelow()).toMatchObject({ status: "read" });
   });
 
-  test("that is nowhere is absent, and the reason names all places", () => {
+  test("that does not exist is absent, and the reason lists all paths", () => {
     const source = readBelow();
     expect(source.status).toBe("absent");
     for (const root of CONTAINERD_ROOTS) expect(source).toMatchObject({ reason: expect.stringContaining(root) });
   });
 
-  test("without a byte, and one of other bytes, are facts", () => {
+  test("that is empty, or has other content, is reported as such", () => {
     put("/empty", new Uint8Array());
     put("/text", Buffer.from("this is no database\n"));
     expect(readBelow("/empty")).toMatchObject({ status: "read", value: { isEmpty: true, damage: [], records: [] } });

@@ -27,8 +27,8 @@ async function tablesOf(processes: Readonly<Record<number, FakeProcess>>) {
 
 const HOST = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n";
 
-describe("the mount tables of all processes", () => {
-  test("each mount namespace once", async () => {
+describe("mount tables of all processes", () => {
+  test("contain each mount namespace once", async () => {
     const source = await tablesOf({
       1: { namespace: "1", mountinfo: HOST },
       20: { namespace: "1", mountinfo: HOST },
@@ -42,19 +42,19 @@ describe("the mount tables of all processes", () => {
     ]);
   });
 
-  test("a process that has ended has none", async () => {
+  test("skip a process that has ended", async () => {
     const source = await tablesOf({ 1: { namespace: "1", mountinfo: HOST }, 20: { namespace: "2", state: "Z" } });
 
     expect(source).toMatchObject({ status: "read", value: [{ pid: 1 }] });
   });
 
-  test("one that cannot be read fails them all", async () => {
+  test("fail when one cannot be read", async () => {
     const source = await tablesOf({ 1: { namespace: "1", mountinfo: HOST }, 20: { namespace: "2" } });
 
     expect(source).toMatchObject({ status: "failed", error: { message: expect.stringContaining("process 20") } });
   });
 
-  test("lines with optional fields, and blanks in paths", () => {
+  test("parse optional fields, and spaces in paths", () => {
     const lines =
       "36 35 98:0 /a\\040b /c\\134d rw,noatime shared:1 master:2 - ext3 /dev/root rw\n\n37 35 0:5 / /e rw - tmpfs none rw";
 

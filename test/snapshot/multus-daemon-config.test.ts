@@ -71,9 +71,9 @@ async function cniDirOf(parts: Parts): Promise<string> {
 const ELSEWHERE = JSON.stringify({ cniDir: "/data/multus" });
 
 test.each<readonly [string, Parts]>([
-  ["at its usual place", { inContainer: { [CONFIG]: ELSEWHERE } }],
+  ["at its default path", { inContainer: { [CONFIG]: ELSEWHERE } }],
   [
-    "where its arguments say",
+    "at the path in its arguments",
     { cmdline: "multus-daemon\0-config\0/etc/m.json\0", inContainer: { "etc/m.json": ELSEWHERE } },
   ],
   [
@@ -81,20 +81,20 @@ test.each<readonly [string, Parts]>([
     { cmdline: "multus-daemon\0--config=/etc/m.json\0", inContainer: { "etc/m.json": ELSEWHERE } },
   ],
   ["on the node, while no daemon is proven", { listens: false, onNode: { [CONFIG]: ELSEWHERE } }],
-])("the daemon's own configuration names its cache: %s", async (_where, parts) => {
+])("the daemon's configuration sets the cache directory: %s", async (_where, parts) => {
   expect(await cniDirOf(parts)).toBe("/data/multus");
 });
 
 test.each<readonly [string, Parts]>([
-  ["says nothing of it", { inContainer: { [CONFIG]: "{}" } }],
-  ["is no JSON", { inContainer: { [CONFIG]: "{" } }],
-  ["names no absolute path", { inContainer: { [CONFIG]: JSON.stringify({ cniDir: "multus" }) } }],
-  ["is that of a process which does not hold the socket", { listens: false, inContainer: { [CONFIG]: ELSEWHERE } }],
-])("the shim's configuration counts where the daemon's %s", async (_why, parts) => {
+  ["does not set it", { inContainer: { [CONFIG]: "{}" } }],
+  ["is not JSON", { inContainer: { [CONFIG]: "{" } }],
+  ["sets a relative path", { inContainer: { [CONFIG]: JSON.stringify({ cniDir: "multus" }) } }],
+  ["belongs to a process which does not hold the socket", { listens: false, inContainer: { [CONFIG]: ELSEWHERE } }],
+])("the shim's configuration is used when the daemon's %s", async (_why, parts) => {
   expect(await cniDirOf(parts)).toBe("/var/lib/cni/multus");
 });
 
-test("the container of the daemon is known only of who holds the socket, and only where it is one", async () => {
+test("the daemon's container is known only for the process that holds the socket, when it is in one", async () => {
   const containerOf = async (parts: Parts) => {
     const { root, table } = await nodeWith(parts);
     return (await readMultusDaemon({ root, multus: THICK, table }))?.process?.containerId;

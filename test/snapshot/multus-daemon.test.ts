@@ -67,7 +67,7 @@ async function delegateSeen(parts: Parts): Promise<readonly unknown[]> {
 }
 
 test.each<readonly [string, Parts]>([
-  ["its child", {}],
+  ["a child", {}],
   ["an orphan of its session", { delegateParent: 1, delegateSession: DAEMON }],
 ])("a delegate of the daemon that listens on the node's multus socket counts: %s", async (_what, parts) => {
   expect(await delegateSeen(parts)).toEqual([[DELEGATE, "multus-daemon"]]);
@@ -75,14 +75,14 @@ test.each<readonly [string, Parts]>([
 
 test.each<readonly [string, Parts]>([
   ["its parent does not listen on the socket", { listens: false }],
-  ["it is no child of the daemon's", { delegateParent: 1 }],
+  ["it is not a child of the daemon", { delegateParent: 1 }],
   ["it is in another container", { delegateCgroup: `0::/kubepods/pod2/${ID}\n` }],
-  ["it is not root's", { delegateUids: "1000\t1000\t1000\t1000" }],
-])("a process in a container with CNI's variables does not count where %s", async (_what, parts) => {
+  ["it is not run by root", { delegateUids: "1000\t1000\t1000\t1000" }],
+])("a process in a container with CNI variables does not count when %s", async (_what, parts) => {
   expect(await delegateSeen(parts)).toEqual([]);
 });
 
-test("a pod whose own socket bears the name of the node's is no multus", async () => {
+test("a pod with its own socket of the same name is not multus", async () => {
   const containerRoot = fill(tempDir(), { "run/multus/.keep": "" });
   await listen(`${containerRoot}/run/multus/multus.sock`);
 

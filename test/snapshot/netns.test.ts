@@ -25,7 +25,7 @@ describe("readNetns", () => {
     });
   });
 
-  test.skipIf(!canMount())("a mounted namespace is known by its inode", () => {
+  test.skipIf(!canMount())("a mounted namespace has its inode", () => {
     const root = fill(tempDir(), { "run/netns/cni-1": "", "run/netns/cni-2": "" });
     const reader = new URL("../../src/snapshot/netns.ts", import.meta.url).href;
     const program = `
@@ -48,7 +48,7 @@ describe("readNetns", () => {
     expect(output.toString().trim().split("\n")).toEqual([`cni-1 ${inode}`, "cni-2 undefined"]);
   });
 
-  test("links, pipes, directories and names for terminals are passed over", async () => {
+  test("skips links, FIFOs, directories and names with control characters", async () => {
     const root = fill(tempDir(), { "run/netns/\u001b[2J": "" });
     symlinkSync("/proc/self/ns/net", `${root}/run/netns/link`);
     makePipe(`${root}/run/netns/pipe`);
@@ -61,7 +61,7 @@ describe("readNetns", () => {
     expect(source.status === "read" && source.oddities).toHaveLength(5);
   });
 
-  test("no directory is absent: no namespace has been named since boot", async () => {
+  test("a missing directory is absent: no namespace was created since boot", async () => {
     expect(await readNetns({ root: tempDir(), dir: "/run/netns" })).toMatchObject({ status: "absent" });
   });
 });

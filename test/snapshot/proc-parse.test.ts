@@ -30,7 +30,7 @@ describe("parseStat", () => {
     },
   );
 
-  test("knows kernel threads by their flag", () => {
+  test("recognises kernel threads by their flag", () => {
     expect(parseStat(statLine("kworker/0:1", "I", 0x00208040))?.kernelThread).toBe(true);
   });
 
@@ -45,7 +45,7 @@ describe("parseStat", () => {
 describe("parseCniEnviron", () => {
   const environ = `PATH=/bin\0CNI_COMMAND=ADD\0CNI_CONTAINERID=${ID}\0CNI_IFNAME=eth0\0CNI_NETNS=/run/netns/a=b\0CNI_ARGS=A=1;B=2\0`;
 
-  test("takes the call from the environment", () => {
+  test("reads the call from the environment", () => {
     expect(parseCniEnviron(environ)).toEqual({
       command: "ADD",
       containerId: ID,
@@ -67,12 +67,12 @@ describe("parseCniEnviron", () => {
     `CNI_COMMAND=rm\0CNI_CONTAINERID=${ID}\0`,
     `X=CNI_COMMAND=ADD\0CNI_CONTAINERID=${ID}\0`,
     `CNI_CONTAINERID=${ID}\0`,
-  ])("%j is no call", (text) => {
+  ])("%j is not a call", (text) => {
     expect(parseCniEnviron(text)).toBeUndefined();
   });
 });
 
-test("parseCniArgs takes pairs and passes over the rest", () => {
+test("parseCniArgs reads pairs and skips the rest", () => {
   expect([...parseCniArgs("IgnoreUnknown=1;K8S_POD_NAME=web=0;;x;=y")]).toEqual([
     ["IgnoreUnknown", "1"],
     ["K8S_POD_NAME", "web=0"],
@@ -89,7 +89,7 @@ test.each([
   expect(parseNamespaceLink(link)).toBe(inode);
 });
 
-test("parseListeningSockets keeps bound sockets that listen, spaces in paths included", () => {
+test("parseListeningSockets returns listening bound sockets, including paths with spaces", () => {
   const text = [
     "Num       RefCount Protocol Flags    Type St Inode Path",
     "0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/containerd/containerd.sock",
@@ -107,12 +107,12 @@ test("parseListeningSockets keeps bound sockets that listen, spaces in paths inc
   ]);
 });
 
-test("splitNul drops only the end mark", () => {
+test("splitNul drops only the terminator", () => {
   expect(splitNul("a\0\0b\0")).toEqual(["a", "", "b"]);
   expect(splitNul("")).toEqual([]);
 });
 
-test("no text makes any of them throw", () => {
+test("no parser ever throws", () => {
   const parsers = [parseStat, parseCniEnviron, parseCniArgs, parseNamespaceLink, parseListeningSockets, splitNul];
   const pieces = fc.constantFrom("CNI_COMMAND=ADD", "\0", "(", ")", " ", ID, "net:[", "]", "1", ":", "\n", "00010000");
   const text = fc.oneof(

@@ -41,7 +41,7 @@ async function readHere(root = "/", runtime?: OurRuntime) {
 }
 
 describe("readProcesses on this machine", () => {
-  test("finds a plugin and the process it started, descendants of the runtime, by their environment", async () => {
+  test("finds a plugin and its child process, descendants of the runtime, by their environment", async () => {
     const runtime = { socketPath: await listening(), cniBinDirs: [] };
     const child = start("sh", ["-c", "sleep 300 & wait"], CNI);
 
@@ -67,7 +67,7 @@ describe("readProcesses on this machine", () => {
     expect(plugins.every(({ ageSeconds }) => ageSeconds >= 0 && ageSeconds < 60)).toBe(true);
   });
 
-  test("a shim is known by its arguments and is no plugin, whatever its environment", async () => {
+  test("recognises a shim by its arguments, and does not treat it as a plugin, whatever its environment", async () => {
     const dir = fill(tempDir(), { wait: "sleep 300 & wait" });
     // A copy, since a process takes its name from the file; the shell keeps the arguments that follow its script.
     copyFileSync("/bin/sh", `${dir}/containerd-shim-runc-v2`);
@@ -88,7 +88,7 @@ describe("readProcesses on this machine", () => {
     expect(facts.plugins.map(({ pid }) => pid)).not.toContain(child.pid);
   });
 
-  test("knows the network namespace that this process lives in", async () => {
+  test("returns the network namespace of this process", async () => {
     const inode = BigInt(/\d+/.exec(readlinkSync("/proc/self/ns/net"))?.[0] ?? 0);
 
     expect((await readHere()).netnsInodes.has(inode)).toBe(true);
@@ -130,8 +130,8 @@ function withPlugin(root: string, pid: number, node = root): string {
   return root;
 }
 
-describe("readProcesses on a made-up /proc", () => {
-  test("processes by container, cgroup v1 and v2", async () => {
+describe("readProcesses on a fake /proc", () => {
+  test("groups processes by container, with cgroup v1 and v2", async () => {
     const root = fakeProc({
       1: { comm: "init" },
       20: { cgroup: `0::/kubepods/pod1/${ID}\n` },
@@ -142,17 +142,17 @@ describe("readProcesses on a made-up /proc", () => {
   });
 
   test.each([
-    ["the ordinary one", { comm: "kubelet" }],
-    ["k3s, which runs it inside", { comm: "k3s-server" }],
-    ["microk8s, which runs it inside", { comm: "kubelite" }],
+    ["a kubelet process", { comm: "kubelet" }],
+    ["k3s, which embeds it", { comm: "k3s-server" }],
+    ["microk8s, which embeds it", { comm: "kubelite" }],
     ["k3s without its launcher", { comm: "k3s", cmdline: "/usr/bin/k3s\0agent\0" }],
-  ])("the kubelet is found: %s", async (_what, files) => {
+  ])("finds the kubelet: %s", async (_what, files) => {
     const root = fakeProc({ 1: { comm: "init" }, 30: files });
 
     expect((await readHere(root)).kubelet).toEqual({ pid: 30, startedSecondsAfterBoot: 500 });
   });
 
-  test("k3s as a command is no kubelet, and one in a container gives way to the node's own", async () => {
+  test("a k3s command is not a kubelet, and the node's own takes precedence over one in a container", async () => {
     const asCommand = fakeProc({ 1: { comm: "init" }, 30: { comm: "k3s", cmdline: "k3s\0crictl\0pods\0" } });
     const nested = fakeProc({
       1: { comm: "init" },
@@ -164,7 +164,7 @@ describe("readProcesses on a made-up /proc", () => {
     expect((await readHere(nested)).kubelet?.pid).toBe(31);
   });
 
-  test("ages are counted from boot, and no process is younger than nothing", async () => {
+  test("computes ages from boot time, never negative", async () => {
     const environ = `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0`;
     const root = withPlugin(fakeProc({ 1: { comm: "init" }, 40: { comm: "bridge", environ } }), 40);
 
@@ -173,14 +173,14 @@ describe("readProcesses on a made-up /proc", () => {
     ]);
   });
 
-  test("a process that ended meanwhile is no matter; a broken stat is passed over", async () => {
+  test("ignores a process that ended meanwhile; skips a broken stat", async () => {
     const root = fakeProc({ 1: { comm: "init" } });
     fill(root, { "proc/50/other": "", "proc/51/stat": "garbage", "proc/self-made": "" });
 
     expect((await readHere(root)).plugins).toEqual([]);
   });
 
-  test("a process in uninterruptible sleep that locks its memory blocks nothing and is named", async () => {
+  test("does not block on a process in uninterruptible sleep that locks its memory, and reports it", async () => {
     const root = fakeProc({
       1: { comm: "init" },
       80: { comm: "stuck", state: "D" },
@@ -201,7 +201,7 @@ describe("readProcesses on a made-up /proc", () => {
     });
   });
 
-  test("a process that awakes from it is read after all", async () => {
+  test("reads such a process once it wakes up", async () => {
     const root = fakeProc({ 1: { comm: "init" }, 80: { comm: "bridge", state: "D" } });
     const awake = fakeProc({
       80: { comm: "bridge", environ: `CNI_COMMAND=DEL\0CNI_CONTAINERID=${ID}\0` },
@@ -225,7 +225,7 @@ describe("readProcesses on a made-up /proc", () => {
     expect(source).toMatchObject({ value: { plugins: [{ pid: 80, cniCommand: "DEL" }] }, oddities: [] });
   });
 
-  test("no /proc, a hidden one and a deadline are each one sentence", async () => {
+  test("a missing /proc, a hidden one and a timeout each give one message", async () => {
     const hidden = fakeProc({ 70: {} });
     const full = fakeProc({ 1: {} });
 
@@ -246,7 +246,7 @@ describe("findRuntimeProcess", () => {
     expect(source).toMatchObject({ status: "read", value: { pid: process.pid } });
   });
 
-  test("no process listens: absent, also for a socket that is a plain file", async () => {
+  test("returns absent when no process listens, also for a socket that is a regular file", async () => {
     const dir = fill(tempDir(), { "plain.sock": "" });
     const table = await readProcessTable({ root: "/" });
 
@@ -255,7 +255,7 @@ describe("findRuntimeProcess", () => {
     });
   });
 
-  test("/var/run and /run are one, and a runtime goes before another process that holds the socket", async () => {
+  test("/var/run and /run are the same, and a runtime takes precedence over another process that holds the socket", async () => {
     const unix = (inode: number) => `0: 2 0 00010000 0001 01 ${inode} /run/containerd/containerd.sock\n`;
     const root = fakeProc({ 1: { comm: "init", "net/unix": unix(5) }, 60: { comm: "sh" }, 61: { comm: "containerd" } });
     for (const pid of [60, 61]) {
@@ -297,6 +297,6 @@ test.each([
   [["containerd-shim-runc-v2", "-id"], undefined],
   [["containerd-shim-runc-v2", "-v"], undefined],
   [[], undefined],
-])("the arguments of a shim: %j", (argv, expected) => {
+])("parses the arguments of a shim: %j", (argv, expected) => {
   expect(shimArguments(argv)).toEqual(expected);
 });

@@ -32,15 +32,15 @@ describe("multus cache", () => {
     expect(judgeMultusCache(cached(asRead))).toEqual({ health: "ok" });
   });
 
-  test("unghost's own marker is sound", () => {
+  test("unghost's own marker is valid", () => {
     expect(judgeMultusCache(MULTUS_MARKER)).toEqual({ health: "ok", isMarker: true });
   });
 
-  test("no text makes it throw", () => {
+  test("never throws", () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void judgeMultusCache(text)));
   });
 
-  test("files named by a full id are cache files, results/ belongs there, the rest is odd", async () => {
+  test("files named by a full id are cache files, results/ is expected, others are odd", async () => {
     const root = fill(tempDir(), {
       [`cni/multus/${ID}`]: "",
       "cni/multus/notes.txt": "x",
@@ -65,7 +65,7 @@ describe("multus cache", () => {
   });
 });
 
-test("flannel's scratch files must hold an object", async () => {
+test("flannel's scratch files must contain an object", async () => {
   const root = fill(tempDir(), { [`flannel/${ID}`]: '{"type":"bridge"}', [`flannel/${OTHER_ID}`]: "[]" });
   mkdirSync(`${root}/flannel/sub`);
 

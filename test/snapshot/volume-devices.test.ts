@@ -45,11 +45,11 @@ async function devicesOf(node: FakeNode, names: readonly string[], signal = Abor
   return await readVolumeDevices({ root, table: await readProcessTable({ root }), names, signal });
 }
 
-describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", () => {
+describe.skipIf(!isRoot)("devices named after a volume (needs root)", () => {
   test.each<[string, FakeNode, string, string]>([
     ["the driver's directory", { devices: { "/dev/longhorn/pvc-0a1b": "8:32" } }, "pvc-0a1b", "8:32"],
     [
-      "a link of udev, without punctuation",
+      "a udev link, without punctuation",
       {
         devices: { "/dev/nvme1n1": "259:4" },
         links: { "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0abc12": "../../nvme1n1" },
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
       "259:4",
     ],
     [
-      "a volume group, by an absolute link",
+      "a volume group, through an absolute link",
       { devices: { "/dev/dm-3": "253:3" }, links: { "/dev/vg0/pvc-0a1b": "/dev/dm-3" } },
       "pvc-0a1b",
       "253:3",
@@ -78,7 +78,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     });
   });
 
-  test("are not found by another volume's name, a short one, or a name of no block device", async () => {
+  test("are not found by another volume's name, a short one, or a name that is not a block device", async () => {
     const node: FakeNode = {
       devices: { "/dev/longhorn/pvc-0a1b": "8:32", "/dev/data": "8:48" },
       links: { "/dev/disk/by-id/gone-pvc-ffff": "../../sdz", "/dev/disk/by-id/null-pvc-eeee": "../../null" },
@@ -91,7 +91,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     });
   });
 
-  test("are open in every process that has the device open, under whatever path", async () => {
+  test("are open in every process that has the device open, under any path", async () => {
     const source = await devicesOf(
       {
         devices: { "/dev/longhorn/pvc-0a1b": "8:32", "/var/lib/kubelet/plugins/block": "8:32", "/dev/sda": "8:0" },
@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     expect(source.value.openers.map(({ pid }) => pid).toSorted()).toEqual([20, 30]);
   });
 
-  test("is unknown where the open files of one process cannot be read", async () => {
+  test("are unknown when the open files of one process cannot be read", async () => {
     const devices = { "/dev/longhorn/pvc-0a1b": "8:32" };
 
     const source = await devicesOf({ devices, open: { 20: [], 30: "unreadable" } }, ["pvc-0a1b"]);
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)("devices that are named after a volume (needs root)", (
     expect(source).toMatchObject({ status: "failed", error: { message: expect.stringContaining("process 30") } });
   });
 
-  test("is unknown where the processes were not all read in time, or not at all", async () => {
+  test("are unknown when the processes were not all read in time, or not at all", async () => {
     const devices = { "/dev/longhorn/pvc-0a1b": "8:32" };
     const names = ["pvc-0a1b"];
 

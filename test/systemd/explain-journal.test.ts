@@ -11,7 +11,7 @@ interface Explained {
 }
 
 test(
-  "explain --journal reads what kubelet and containerd logged to journald, and no other unit",
+  "explain --journal reads the lines of kubelet and containerd from journald, and of no other unit",
   async () => {
     const node = await systemdNode();
     await node.startPods(["web-0"]);

@@ -40,10 +40,10 @@ describe.each(LAYOUTS)("a broken hook after a power cut (%s)", (layout) => {
   test.each([
     ["hangs", "#!/bin/sh\nexec sleep 1000000000\n"],
     ["crashes", "#!/bin/sh\nkill -SEGV $$\n"],
-    ["is no program any more", "not a program\n"],
+    ["is not executable any more", "not a program\n"],
     ["is gone", undefined],
   ])(
-    "a hook that %s does not keep the node down",
+    "a hook that %s does not prevent the node from starting",
     async (_what, program) => {
       const node = await systemdNode(layout);
       const before = await node.startPods(PODS.slice(0, 1));

@@ -7,7 +7,7 @@ const PODS = ["web-0", "web-1"];
 
 describe.each(LAYOUTS)("the installed hook (%s)", (layout) => {
   test(
-    "does nothing to pods that live on while the runtime's service is restarted",
+    "does not touch running pods while the runtime's service is restarted",
     async () => {
       const node = await systemdNode(layout);
       await node.install();
@@ -23,7 +23,7 @@ describe.each(LAYOUTS)("the installed hook (%s)", (layout) => {
   );
 
   test(
-    "is replaced by an upgrade and gone after an uninstall, and the node boots with either",
+    "is replaced by an upgrade and removed by an uninstall, and the node boots after both",
     async () => {
       const node = await systemdNode(layout);
       const first = await node.startPods(PODS);
@@ -54,7 +54,7 @@ describe.each(LAYOUTS)("the installed hook (%s)", (layout) => {
 });
 
 test(
-  "an agent follows the journal of the runtime's and kubelet's units, and heals what it hears of",
+  "an agent follows journald for the runtime's and kubelet's units, and heals after a line",
   async () => {
     const node = await systemdNode();
     const before = await node.startPods(PODS);

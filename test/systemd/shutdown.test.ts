@@ -7,7 +7,7 @@ const PODS = ["web-0", "web-1"];
 
 describe.each(ALL_LAYOUTS)("an orderly shutdown (%s)", (layout) => {
   test(
-    "hook and agent do not hold it up, and every pod runs again after the next boot",
+    "hook and agent do not delay it, and every pod runs again after the next boot",
     async () => {
       const node = await systemdNode(layout);
       await node.check(["mkdir", "-p", "/var/log/journal"]);

@@ -56,7 +56,7 @@ describe("eventStream", () => {
     return written.filter((chunk) => chunk.startsWith("data: "));
   }
 
-  test("one frame is on its way at a time; what came meanwhile is one frame, the newest", async () => {
+  test("sends one frame at a time; changes meanwhile become one frame, the newest", async () => {
     const store = openStore(freshState());
     const stream = eventStream(store, { ...LIMITS, stalledMs: 600_000 });
     const { response, written, leave } = heldResponse();
@@ -75,7 +75,7 @@ describe("eventStream", () => {
     stream.close();
   });
 
-  test("one that takes nothing for long is dropped, and its place is free", async () => {
+  test("drops a client that reads nothing for long, and frees its slot", async () => {
     const stream = eventStream(openStore(freshState()), LIMITS);
     const { response, destroyed } = heldResponse();
     stream.add(response);
@@ -87,7 +87,7 @@ describe("eventStream", () => {
     stream.close();
   });
 
-  test("one that has left already takes no place", () => {
+  test("a client that already disconnected takes no slot", () => {
     const stream = eventStream(openStore(freshState()), { ...LIMITS, listeners: 1 });
     const gone = heldResponse();
     gone.response.destroy();
@@ -98,7 +98,7 @@ describe("eventStream", () => {
     stream.close();
   });
 
-  test("one that is awake hears a heartbeat", async () => {
+  test("an idle client gets a heartbeat", async () => {
     const stream = eventStream(openStore(freshState()), LIMITS);
     const { response, written, leave, destroyed } = heldResponse();
     stream.add(response);

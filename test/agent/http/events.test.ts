@@ -64,7 +64,7 @@ describe("/api/events", () => {
     expect(states[0]?.version).toBe("1.2.3");
   });
 
-  test("many changes become few frames, and the last one is never lost", async () => {
+  test("combines many changes into few frames, and always sends the last one", async () => {
     const { address, store } = await opened();
     const { states } = await listen(address);
     await until("the first state", HANG_MS, () => states[0]);
@@ -75,7 +75,7 @@ describe("/api/events", () => {
     expect(states.length).toBeLessThan(10);
   });
 
-  test("sends to every listener", async () => {
+  test("sends to every client", async () => {
     const { address, store } = await opened();
     const listeners = await Promise.all([listen(address), listen(address), listen(address)]);
 
@@ -86,7 +86,7 @@ describe("/api/events", () => {
     }
   });
 
-  test("there are places for a few, and one that becomes free is given away again", async () => {
+  test("limits the number of clients, and reuses a freed slot", async () => {
     const { address } = await opened();
     const listeners: Listening[] = [];
     for (let place = 0; place < 16; place += 1) listeners.push(await listen(address));
@@ -101,7 +101,7 @@ describe("/api/events", () => {
     });
   });
 
-  test("closing the server ends every stream and does not wait for those who listen", async () => {
+  test("closing the server ends every stream without waiting for the clients", async () => {
     const { address, server } = await opened();
     const listener = await listen(address);
 
@@ -112,7 +112,7 @@ describe("/api/events", () => {
   });
 });
 
-describe("a slow listener", () => {
+describe("a slow client", () => {
   /** Asks for the events and never reads them. */
   async function sleeper(address: string): Promise<Socket> {
     const { hostname, port, host } = new URL(address);
@@ -128,7 +128,7 @@ describe("a slow listener", () => {
     return { configProblem: "x".repeat(1_000_000) };
   }
 
-  test("delays no other listener", async () => {
+  test("delays no other client", async () => {
     const { address, store } = await opened();
     store.update((state) => ({ ...state, ...bigState() }));
     await sleeper(address);

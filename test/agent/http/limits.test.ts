@@ -17,7 +17,7 @@ function sendRaw(address: string, text: string): Promise<string> {
   });
 }
 
-describe("greedy and broken clients", () => {
+describe("malicious and broken clients", () => {
   test("headers beyond 8 KiB are refused", async () => {
     const { address } = await opened();
 
@@ -26,7 +26,7 @@ describe("greedy and broken clients", () => {
     );
   });
 
-  test("headers that never end are cut off", async () => {
+  test("a request whose headers never end is disconnected", async () => {
     const { address } = await opened();
 
     expect(await sendRaw(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n")).toMatch(/^HTTP\/1\.1 408 /);
@@ -41,7 +41,7 @@ describe("greedy and broken clients", () => {
     },
   );
 
-  test("the same server still answers the others", async () => {
+  test("the same server still answers other clients", async () => {
     const { address } = await opened();
     const broken = ["nonsense\r\n\r\n", `GET / HTTP/1.1\r\nHost: localhost\r\nA: ${"b".repeat(9000)}\r\n\r\n`];
     for (const text of broken) expect(await sendRaw(address, text)).toMatch(/^HTTP\/1\.1 4/);
@@ -50,7 +50,7 @@ describe("greedy and broken clients", () => {
   });
 });
 
-test("a closed server refuses connections, and closing it again does no harm", async () => {
+test("a closed server refuses connections, and a second close does nothing", async () => {
   const { server, address } = await opened();
   await server.close();
 

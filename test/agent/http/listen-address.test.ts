@@ -9,7 +9,7 @@ describe("parseListenAddress", () => {
     ["[::]:1", { host: "::", port: 1 }],
     ["localhost:65535", { host: "localhost", port: 65535 }],
     [":20258", { host: undefined, port: 20258 }],
-  ])("takes %s", (text, address) => {
+  ])("accepts %s", (text, address) => {
     expect(parseListenAddress(text)).toEqual(address);
   });
 
@@ -24,15 +24,15 @@ describe("parseListenAddress", () => {
     "127.0.0.1:http",
     "a:b:1",
     " :1",
-  ])('refuses "%s" and says what to give', (text) => {
+  ])('refuses "%s" with an example', (text) => {
     expect(() => parseListenAddress(text)).toThrow(
       /^cannot listen on ".*Give HOST:PORT, for example 127\.0\.0\.1:20258/,
     );
   });
 });
 
-describe("an address that cannot be had", () => {
-  test("because it is taken: the sentence says so", async () => {
+describe("a listen address that cannot be used", () => {
+  test("is in use: the message contains the reason", async () => {
     const { address } = await opened();
     const listen = new URL(address).host;
 
@@ -41,7 +41,7 @@ describe("an address that cannot be had", () => {
     );
   });
 
-  test("because it is another machine's", async () => {
+  test("belongs to another machine: the message contains the reason", async () => {
     await expect(opened({ listen: "192.0.2.1:0" })).rejects.toThrow(
       "cannot listen on 192.0.2.1:0: this machine has no such address. Choose one of its own.",
     );

@@ -16,25 +16,25 @@ function watched(parts: Parameters<typeof freshState>[0], nowMs = 0): ReturnType
 }
 
 describe("readiness", () => {
-  test("not before the first scan", () => {
+  test("not ready before the first scan", () => {
     expect(watched({}).now()).toEqual({
       ready: false,
       message: "no scan has been finished since the agent's start",
     });
   });
 
-  test.each(["healthy", "ghosts"] as const)("with a recent scan: %s is an answer", (verdict) => {
+  test.each(["healthy", "ghosts"] as const)("ready with a recent scan with the verdict %s", (verdict) => {
     expect(watched({ scan: scanOf({ endedAtMs: 0, report: { verdict } }) }, 120_000).now()).toEqual({ ready: true });
   });
 
-  test("not with an old scan", () => {
+  test("not ready with an old scan", () => {
     expect(watched({ scan: scanOf({ endedAtMs: 0 }) }, 300_000).now()).toEqual({
       ready: false,
       message: "the last scan ended 300 s ago, and one is due within 120 s",
     });
   });
 
-  test("not with a scan that could not tell", () => {
+  test("not ready with a scan without a verdict", () => {
     const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", problems: PROBLEMS } });
 
     expect(watched({ scan }).now()).toEqual({
@@ -44,7 +44,7 @@ describe("readiness", () => {
     });
   });
 
-  test("not after a scan that failed, until one succeeds", () => {
+  test("not ready after a failed scan, until one succeeds", () => {
     const store = openStore(freshState({ scan: scanOf({ endedAtMs: 0 }) }));
     const readiness = watchReadiness(
       store,
@@ -61,7 +61,7 @@ describe("readiness", () => {
   });
 });
 
-test("/readyz says in one sentence why it is not, and then that it is", async () => {
+test("/readyz returns the reason in one sentence, then ok", async () => {
   const { address, store } = await opened();
   const before = await ask(address, "/readyz");
 

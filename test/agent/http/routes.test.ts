@@ -8,14 +8,14 @@ import { opened, PAGE } from "./opened.ts";
 
 const EVERYTHING = ["/", "/metrics", "/healthz", "/readyz", "/api/state", "/explain/dead-after-crash"];
 
-describe("what is served", () => {
-  test("/healthz says that the agent lives, whatever the scans do", async () => {
+describe("routes", () => {
+  test("/healthz answers ok, whatever the scans do", async () => {
     const { address } = await opened();
 
     expect(await ask(address, "/healthz")).toMatchObject({ status: 200, text: "ok\n" });
   });
 
-  test("/metrics is Prometheus' text format", async () => {
+  test("/metrics is in the Prometheus text format", async () => {
     const { address } = await opened();
 
     const reply = await ask(address, "/metrics");
@@ -52,7 +52,7 @@ describe("what is served", () => {
     expect(gunzipSync(packed.body).toString()).toBe(PAGE.html);
   });
 
-  test("/explain/CLASS is what unghost explain prints, as plain text, for every class", async () => {
+  test("/explain/CLASS is the output of unghost explain as plain text, for every class", async () => {
     const { address } = await opened();
 
     for (const one of classes) {
@@ -74,7 +74,7 @@ describe("what is served", () => {
     },
   );
 
-  test("a query changes nothing", async () => {
+  test("a query string changes nothing", async () => {
     const { address } = await opened();
 
     expect((await ask(address, "/healthz?verbose")).status).toBe(200);
@@ -91,9 +91,9 @@ describe("what is served", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refused requests", () => {
   test.each(["/metric", "/api", "/api/state/", "/../etc/passwd", "//", "/favicon.ico", "/%2e%2e/"])(
-    "%s is not there",
+    "%s is not found",
     async (path) => {
       const { address } = await opened();
 
@@ -101,7 +101,7 @@ describe("what is refused", () => {
     },
   );
 
-  test.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s changes nothing anywhere", async (method) => {
+  test.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s is not allowed and changes nothing", async (method) => {
     const { address } = await opened();
 
     for (const path of [...EVERYTHING, "/api/events", "/nowhere"]) {
@@ -111,7 +111,7 @@ describe("what is refused", () => {
     }
   });
 
-  test("reports a page that cannot be rendered, and answers the next request", async () => {
+  test("a page that cannot be rendered is reported, and the next request is answered", async () => {
     const { address, problems } = await opened({ page: () => Promise.reject(new Error("it was not built")) });
 
     await expect(ask(address, "/")).rejects.toThrow();
@@ -122,7 +122,7 @@ describe("what is refused", () => {
 });
 
 describe("headers for browsers", () => {
-  test("the page runs its own script and style, talks to its own agent, and does nothing else", async () => {
+  test("the page may run only its own script and style, and connect only to its own agent", async () => {
     const { address } = await opened();
 
     const policy = (await ask(address, "/")).headers["content-security-policy"];
@@ -134,7 +134,7 @@ describe("headers for browsers", () => {
   });
 
   test.each([...EVERYTHING, "/nowhere"])(
-    "%s is neither sniffed, framed, cached, referred nor read by others",
+    "%s may not be sniffed, framed, cached, referred or read cross-origin",
     async (path) => {
       const { address } = await opened();
 
@@ -153,9 +153,9 @@ describe("headers for browsers", () => {
   );
 });
 
-describe("names that an agent on loopback answers to", () => {
+describe("Host headers that an agent on loopback accepts", () => {
   test.each(["localhost", "localhost:8080", "LOCALHOST:1", "127.0.0.1:20258", "127.1.2.3", "[::1]:20258"])(
-    "%s is one of them",
+    "%s is accepted",
     async (host) => {
       const { address } = await opened();
 
@@ -172,13 +172,13 @@ describe("names that an agent on loopback answers to", () => {
     "[::2]",
     "[::1",
     ":80",
-  ])("%s is not: its page may have been pointed here", async (host) => {
+  ])("%s is refused, because of DNS rebinding", async (host) => {
     const { address } = await opened();
 
     for (const path of EVERYTHING) expect((await ask(address, path, { headers: { host } })).status).toBe(421);
   });
 
-  test("one on every address of the node answers to any name", async () => {
+  test("an agent on all addresses accepts any name", async () => {
     const { address } = await opened({ listen: ":0" });
     const { port } = new URL(address);
 

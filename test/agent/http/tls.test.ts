@@ -39,7 +39,7 @@ function certificateName(address: string): Promise<string | undefined> {
   });
 }
 
-test("everything is served over TLS where a certificate is given, and nothing without", async () => {
+test("serves everything over TLS with a certificate, and nothing without", async () => {
   const { address } = await opened({ tls: TLS });
 
   expect(address).toMatch(/^https:/);
@@ -47,7 +47,7 @@ test("everything is served over TLS where a certificate is given, and nothing wi
   await expect(ask(address.replace("https:", "http:"), "/healthz")).rejects.toThrow();
 });
 
-test("a renewed certificate is taken up on the same port without a restart", async () => {
+test("uses a renewed certificate on the same port without a restart", async () => {
   const { address, problems } = await opened(OFTEN);
 
   install("second");
@@ -61,7 +61,7 @@ test("a renewed certificate is taken up on the same port without a restart", asy
   expect(problems).toEqual([]);
 });
 
-test("reports a certificate that does not fit its key once, and keeps the previous one", async () => {
+test("reports a certificate that does not match its key once, and keeps the previous one", async () => {
   const { address, problems } = await opened(OFTEN);
 
   copyFileSync(dir.join("second.crt"), TLS.certFile);
@@ -77,9 +77,13 @@ test("reports a certificate that does not fit its key once, and keeps the previo
 });
 
 test.each([
-  ["is not there", { ...TLS, certFile: dir.join("none") }, /cannot read the certificate .*none: there is no such file/],
-  ["is no certificate", { ...TLS, certFile: dir.join("nonsense") }, /nonsense and the key .* cannot be used together/],
-])("an agent whose certificate %s does not open at all", async (_why, tls, message) => {
+  ["is missing", { ...TLS, certFile: dir.join("none") }, /cannot read the certificate .*none: there is no such file/],
+  [
+    "is not a certificate",
+    { ...TLS, certFile: dir.join("nonsense") },
+    /nonsense and the key .* cannot be used together/,
+  ],
+])("an agent whose certificate %s does not start", async (_why, tls, message) => {
   writeFileSync(dir.join("nonsense"), "nonsense");
 
   await expect(opened({ tls })).rejects.toThrow(message);

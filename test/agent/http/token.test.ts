@@ -23,7 +23,7 @@ function basic(credentials: string): { readonly headers: Record<string, string> 
 }
 
 describe("with a token", () => {
-  test.each(SECRET)("%s wants it, and says how a browser and a scraper may give it", async (path) => {
+  test.each(SECRET)("%s requires it, and the answer describes how a browser and a scraper send it", async (path) => {
     const { address } = await opened({ tokenFile: dir.join("token") });
 
     const reply = await ask(address, path);
@@ -32,7 +32,7 @@ describe("with a token", () => {
     expect(reply.headers["www-authenticate"]).toMatch(/^Basic realm=".+", charset="UTF-8", Bearer$/);
   });
 
-  test.each(["/healthz", "/readyz"])("%s is for kubelet, which has none", async (path) => {
+  test.each(["/healthz", "/readyz"])("%s needs no token, for kubelet probes", async (path) => {
     const { address, store } = await opened({ tokenFile: dir.join("token") });
     store.update((state) => ({ ...state, scan: scanOf() }));
 
@@ -41,10 +41,10 @@ describe("with a token", () => {
 
   test.each([
     ["as a bearer", bearer("s3cret")],
-    ["whatever the scheme's case", { headers: { authorization: "bearer s3cret" } }],
-    ["as a password without user", basic(":s3cret")],
-    ["as anybody's password", basic("admin:s3cret")],
-  ])("it opens %s", async (_how, question) => {
+    ["with any case of the scheme", { headers: { authorization: "bearer s3cret" } }],
+    ["as a password without a user", basic(":s3cret")],
+    ["as a password of any user", basic("admin:s3cret")],
+  ])("is accepted %s", async (_how, question) => {
     const { address } = await opened({ tokenFile: dir.join("token") });
 
     expect((await ask(address, "/metrics", question)).status).toBe(200);
@@ -52,20 +52,20 @@ describe("with a token", () => {
 
   test.each([
     ["another token", bearer("secret")],
-    ["a part of it", bearer("s3cre")],
-    ["more than it", bearer("s3cret s3cret")],
+    ["a prefix of it", bearer("s3cre")],
+    ["it with a suffix", bearer("s3cret s3cret")],
     ["an empty token", bearer("")],
     ["it as a user name", basic("s3cret:")],
     ["it without a colon", basic("s3cret")],
     ["another scheme", { headers: { authorization: "Digest s3cret" } }],
     ["no scheme", { headers: { authorization: "s3cret" } }],
-  ])("%s does not open", async (_what, question) => {
+  ])("%s is refused", async (_what, question) => {
     const { address } = await opened({ tokenFile: dir.join("token") });
 
     expect((await ask(address, "/metrics", question)).status).toBe(401);
   });
 
-  test("a new one in the file's place holds from the next request on, and the old one no longer", async () => {
+  test("a new token in the file is valid from the next request on, and the old one is not", async () => {
     const { address } = await opened({ tokenFile: dir.join("token") });
     await ask(address, "/metrics", bearer("s3cret"));
 
@@ -76,7 +76,7 @@ describe("with a token", () => {
     expect((await ask(address, "/metrics", bearer("0ther"))).status).toBe(200);
   });
 
-  test("a link that is turned to another file, as mounted secrets are, is followed", async () => {
+  test("follows a link that changes its target, as mounted secrets do", async () => {
     writeFileSync(dir.join("second"), "0ther");
     symlinkSync(dir.join("token"), dir.join("link"));
     const { address } = await opened({ tokenFile: dir.join("link") });
@@ -101,9 +101,9 @@ describe("with a token", () => {
 });
 
 test.each([
-  ["is not there", "missing", /cannot read the token file .*missing: there is no such file/],
+  ["is missing", "missing", /cannot read the token file .*missing: there is no such file/],
   ["is empty", "empty", /the token file .*empty is empty/],
-])("an agent whose token file %s does not open at all", async (_why, name, message) => {
+])("an agent whose token file %s does not start", async (_why, name, message) => {
   writeFileSync(dir.join("empty"), " \n");
 
   await expect(opened({ tokenFile: dir.join(name) })).rejects.toThrow(message);

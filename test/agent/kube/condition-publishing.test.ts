@@ -15,8 +15,8 @@ async function idle({ time, scanned }: ShownAgent, minutes: number): Promise<voi
   }
 }
 
-describe("the node's condition", () => {
-  test("is there with a healthy reason after the first scan, beside kubelet's own", async () => {
+describe("node condition", () => {
+  test("exists with a healthy reason after the first scan, beside kubelet's own conditions", async () => {
     const agent = shownAgent();
     const face = agent.show();
     await agent.time.pass(1000);
@@ -63,7 +63,7 @@ describe("the node's condition", () => {
     await face.close();
   });
 
-  test("turns at once, and back after healing; its transition time moves only then", async () => {
+  test("changes at once, and back after the heal; its transition time changes only then", async () => {
     const agent = shownAgent();
     const face = agent.show();
     agent.scanned();
@@ -91,7 +91,7 @@ describe("the node's condition", () => {
     await face.close();
   });
 
-  test("is written a few times a minute at most, however the node flaps", async () => {
+  test("is written at most a few times a minute, however the node flaps", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(3), fc.integer({ min: 1, max: 20_000 })), { minLength: 20, maxLength: 60 }),
@@ -120,7 +120,7 @@ describe("the node's condition", () => {
     );
   });
 
-  test("is kept over a restart of the agent: not written again, and as old as it is", async () => {
+  test("survives a restart of the agent: not written again, and with its age", async () => {
     const agent = shownAgent();
     const first = agent.show();
     agent.scanned([sighting()]);
@@ -155,8 +155,8 @@ describe("the node's condition", () => {
   });
 });
 
-describe("a write that fails", () => {
-  test("is made up for when the API is back, after a day in which it was asked ever more seldom", async () => {
+describe("a failed write", () => {
+  test("is retried when the API is back, after a day with a growing back-off", async () => {
     const agent = shownAgent();
     const face = agent.show();
     agent.scanned();
@@ -197,7 +197,7 @@ describe("a write that fails", () => {
     await face.close();
   });
 
-  test("that hangs blocks nothing: the store goes on, and closing waits for its deadline only", async () => {
+  test("that hangs blocks nothing: the store continues, and close waits only for its timeout", async () => {
     const agent = shownAgent();
     const face = agent.show();
     let isAsked = false;

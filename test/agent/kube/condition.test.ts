@@ -12,7 +12,7 @@ function stateWith(found: readonly SightingParts[], parts: Partial<AgentState> =
 
 const GIVEN_UP = { kind: "given-up", message: "three attempts failed", next: "restart the runtime" } as const;
 
-describe("the condition", () => {
+describe("condition", () => {
   test("is undefined before the first scan", () => {
     expect(conditionOf(freshState(), 0)).toBeUndefined();
   });
@@ -25,7 +25,7 @@ describe("the condition", () => {
     });
   });
 
-  test("counts ghosts by class and names what the worst of them blocks", () => {
+  test("counts ghosts by class and names what the worst one blocks", () => {
     const found: readonly SightingParts[] = [
       { class: "pod-gone", severity: "info", blocks: [] },
       { class: "shim-leak", severity: "warning", blocks: ["pod a/b cannot be torn down"] },
@@ -39,7 +39,7 @@ describe("the condition", () => {
     });
   });
 
-  test("names a pod where nothing is blocked", () => {
+  test("names a pod when nothing is blocked", () => {
     expect(conditionOf(stateWith([{ blocks: [] }]), 0)?.message).toBe(
       "1 ghost: 1 libcni-result-cache-corrupt; such as shop/web-0",
     );
@@ -62,7 +62,7 @@ describe("the condition", () => {
       /nothing is healed: it carries unghost.dev\/ignore$/,
     ],
     [
-      "while much of the fleet is ill",
+      "while much of the fleet is unhealthy",
       {
         breaker: { open: true, message: "6 of 10 nodes became unhealthy" },
         pauseReason: { reason: "breaker", message: "" },
@@ -72,20 +72,20 @@ describe("the condition", () => {
       /nothing is healed: 6 of 10 nodes became unhealthy$/,
     ],
     [
-      "that wait for their turn",
+      "that wait for their slot",
       { pauseReason: { reason: "slots", message: "n7 and n9 are healing" } },
       {},
       "GhostSandboxesPresent",
       /waiting for other nodes to finish healing$/,
     ],
-  ])("of ghosts %s says so", (_when, parts, found, reason, message) => {
+  ])("reports ghosts %s", (_when, parts, found, reason, message) => {
     const condition = conditionOf(stateWith([found], parts), 0);
 
     expect(condition).toMatchObject({ status: "True", reason });
     expect(condition?.message).toMatch(message);
   });
 
-  test("of a well node shows that it is paused, and an open breaker", () => {
+  test("of a healthy node shows a pause, and an open breaker", () => {
     const paused = stateWith([], { pauseReason: { reason: "paused", message: "the node is paused" } });
     const open = stateWith([], { breaker: { open: true, message: "6 of 10 nodes became unhealthy" } });
 
@@ -95,7 +95,7 @@ describe("the condition", () => {
     expect(conditionOf(open, 0)).toMatchObject({ status: "False", message: expect.stringContaining("6 of 10") });
   });
 
-  test("is Unknown where the node could not be read, with the first reason", () => {
+  test("is Unknown when the node could not be read, with the first reason", () => {
     const problems = [{ source: "cri", problem: "connection refused" }];
     const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", problems } });
 
@@ -106,7 +106,7 @@ describe("the condition", () => {
     });
   });
 
-  test("says that pods are blocked where the runtime answers lists and not Status", () => {
+  test("reports blocked pods when the runtime answers lists and not Status", () => {
     const pending = [{ reason: "runtime-status-hanging" as const, since: "2026-11-16T00:00:00Z", reported: [] }];
     const scan = scanOf({ endedAtMs: 0, report: { verdict: "unknown", pending } });
 
@@ -122,7 +122,7 @@ describe("the condition", () => {
     expect(conditionOf(stateWith([{}]), 10 * 60_000 + 1)).toMatchObject({ status: "Unknown", reason: "ScanOverdue" });
   });
 
-  test("reads the same for the same ghosts in any order, and is never long", () => {
+  test("is the same for the same ghosts in any order, and has a length limit", () => {
     const found = fc.array(
       fc.record({
         class: fc.constantFrom("a", "b", "c", "d", "e", "f"),

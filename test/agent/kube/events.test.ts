@@ -36,8 +36,8 @@ function eventWrites(agent: ShownAgent): readonly string[] {
   return agent.writes().filter((request) => request.includes("/events"));
 }
 
-describe("an event", () => {
-  test("is made for the pod and for the node, as kubectl describe selects them", async () => {
+describe("events", () => {
+  test("are created for the pod and for the node, as kubectl describe selects them", async () => {
     const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
@@ -65,7 +65,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("a healing says what was done before it repeats the fault", () => {
+  test("of a heal start with what was done, then the fault", () => {
     const record = healRecord({ done: "stopped the sandbox, restarted shop/attacher", summary: "its cache is torn" });
 
     expect(newsOf({ kind: "healed", record })?.message).toMatch(
@@ -95,10 +95,14 @@ describe("an event", () => {
       { kind: "refused", reason: "paused", message: "the node is paused", sighting: sighting() },
       ["GhostHealRefused Node n1 ×1", "GhostHealRefused Pod web-0 ×1"],
     ],
-    ["waiting for an age", { kind: "refused", reason: "min-age", message: "too young", sighting: sighting() }, []],
-    ["a ghost that went away", { kind: "gone", sighting: sighting() }, []],
+    [
+      "a wait for the minimum age",
+      { kind: "refused", reason: "min-age", message: "too young", sighting: sighting() },
+      [],
+    ],
+    ["a ghost that disappeared", { kind: "gone", sighting: sighting() }, []],
     ["a pod that is gone", detected({ class: "pod-gone" }), ["GhostDetected Node n1 ×1"]],
-  ])("is made of %s", async (_what, event, expected) => {
+  ])("are created for %s", async (_what, event, expected) => {
     const agent = await scannedAgent();
     agent.store.publish(event);
     await agent.time.pass(3000);
@@ -107,7 +111,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("that happens again is counted on the one that is there, ever more seldom", async () => {
+  test("that repeat increase the count of the existing event, with growing intervals", async () => {
     const agent = await scannedAgent();
     for (let minute = 0; minute < 180; minute++) {
       agent.scanned();
@@ -124,7 +128,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("of an earlier agent is counted on, too", async () => {
+  test("of an earlier agent are counted on", async () => {
     const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
@@ -138,7 +142,7 @@ describe("an event", () => {
     await next.close();
   });
 
-  test("of an earlier agent is counted on with a kubelet's credentials, too, which may read no event", async () => {
+  test("of an earlier agent are counted on with a kubelet's credentials, which may not read events", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = (request) => {
       if (/^GET .*\/events/.test(request)) throw new KubeError("forbidden", 'cannot get resource "events"');
@@ -156,7 +160,7 @@ describe("an event", () => {
     await next.close();
   });
 
-  test("that the API has forgotten is made again", async () => {
+  test("that the API has dropped are created again", async () => {
     const agent = await scannedAgent();
     agent.store.publish(detected());
     await agent.time.pass(3000);
@@ -169,7 +173,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("of a namespace that is going away is let go, and the node's is still made", async () => {
+  test("of a terminating namespace are dropped, and the node's event is still created", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = (request) => {
       if (request.includes("/namespaces/shop/")) throw new KubeError("forbidden", "shop is being terminated");
@@ -182,7 +186,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("that an API server forbids before it has read its roles is written afterwards", async () => {
+  test("that an API server forbids before it has loaded its roles are written later", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = (request) => {
       if (request.includes("/events")) throw new KubeError("forbidden", "no role is known yet");
@@ -196,7 +200,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("that is forbidden for good is tried a few times, with one request for all pods of a namespace", async () => {
+  test("that are forbidden permanently are retried a few times, with one request per namespace", async () => {
     const agent = await scannedAgent();
     let requests = 0;
     agent.cluster.before = (request) => {
@@ -212,7 +216,7 @@ describe("an event", () => {
     await agent.close();
   });
 
-  test("that cannot be written now is written when it can", async () => {
+  test("that cannot be written now are written later", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
@@ -236,8 +240,8 @@ describe("an event", () => {
   });
 });
 
-describe("after a power cut", () => {
-  test("publishes what was healed before the API server was up as soon as it has answered a scan", async () => {
+describe("events after a power cut", () => {
+  test("are published for heals before the API server was up, as soon as it answers a scan", async () => {
     const agent = shownAgent();
     const face = agent.show();
     agent.scanned([], { kubernetes: { source: "kubelet", error: "connection refused" } });
@@ -253,7 +257,7 @@ describe("after a power cut", () => {
     await face.close();
   });
 
-  test("one event covers all findings, and one their healing", async () => {
+  test("are one for all findings, and one for their heals", async () => {
     const agent = await scannedAgent();
     for (let index = 0; index < 31; index++)
       agent.store.publish(detected({ pod: `web-${index}`, class: index < 20 ? "dead-after-crash" : "shim-leak" }));
@@ -274,7 +278,7 @@ describe("after a power cut", () => {
     await agent.close();
   });
 
-  test("what an API that was down for long has missed does not flood it either", async () => {
+  test("are limited after a long API outage", async () => {
     const agent = await scannedAgent();
     agent.cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
@@ -292,7 +296,7 @@ describe("after a power cut", () => {
     await agent.close();
   });
 
-  test("a node that gets no rest does not flood the API: its hourly budget is kept", async () => {
+  test("of a node without a quiet period stay within the hourly budget", async () => {
     const floods = fc.array(fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 60_000 })), {
       minLength: 100,
       maxLength: 200,
@@ -322,7 +326,7 @@ describe("after a power cut", () => {
   });
 });
 
-test("every event's name is one that the API takes, and its message is not too long", () => {
+test("every event has a name and a message length that the API accepts", () => {
   const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
   const times = { firstAt: new Date(0), lastAt: new Date(0), count: 1 };
   const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);

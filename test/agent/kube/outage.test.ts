@@ -13,7 +13,7 @@ const MINUTE = 60_000;
 const NODES = 20;
 const POLICY = { slots: 3, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
 
-test("when the whole fleet becomes unhealthy within a second, a few nodes act once, then none, and later a few at a time", async () => {
+test("when the whole fleet becomes unhealthy at once, a few nodes act once, then none, later a few at a time", async () => {
   const time = virtualTime();
   const cluster = memoryCluster();
   const chance = seeded(7);

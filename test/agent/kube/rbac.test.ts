@@ -6,8 +6,8 @@ import { sighting } from "../page/agent-states.ts";
 import { AGENT_ROLES, FLEET_RULES, isAllowed, RULES } from "./agent-roles.ts";
 import { shownAgent } from "./shown-agent.ts";
 
-describe("the agent's role", () => {
-  test("allows everything that it asks for to show itself and to regard the fleet", async () => {
+describe("agent role", () => {
+  test("allows every request for publishing and for the fleet", async () => {
     const { time, cluster, store, scanned, show } = shownAgent();
     const policy = { slots: 1, namespace: "unghost", breakerShare: 0.3, breakerLeast: 3 };
     const common = { openCluster: cluster.open, timing: time.timing(), warn: () => undefined };
@@ -29,7 +29,7 @@ describe("the agent's role", () => {
     );
   });
 
-  test("names no wildcard, and gives a reason for each rule", () => {
+  test("has no wildcard, and a reason for each rule", () => {
     expect(
       [...RULES, ...FLEET_RULES].flatMap((rule) => [...rule.apiGroups, ...rule.resources, ...rule.verbs]),
     ).not.toContain("*");

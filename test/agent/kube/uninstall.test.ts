@@ -22,7 +22,7 @@ function uninstallFrom({ open }: MemoryCluster, options: { readonly dryRun?: boo
 }
 
 describe("uninstall", () => {
-  test("takes the agent's condition off the node, and no other", async () => {
+  test("removes the agent's condition from the node, and no other", async () => {
     const cluster = clusterWith([READY, { type: "GhostSandboxes", status: "True" }]);
 
     const { code, stdout } = await uninstallFrom(cluster);
@@ -34,7 +34,7 @@ describe("uninstall", () => {
     expect(cluster.store.get(NODE)?.["status"]).toMatchObject({ conditions: [READY] });
   });
 
-  test("only says so in a dry run", async () => {
+  test("only prints it in a dry run", async () => {
     const cluster = clusterWith([{ type: "GhostSandboxes", status: "False" }]);
 
     const { code, stdout } = await uninstallFrom(cluster, { dryRun: true });
@@ -43,7 +43,7 @@ describe("uninstall", () => {
     expect(cluster.requests).toEqual([`GET ${NODE}`]);
   });
 
-  test("leaves a node of the same name that is another machine", async () => {
+  test("skips a node of the same name that is another machine", async () => {
     const cluster = clusterWith([{ type: "GhostSandboxes", status: "True" }], "m-2");
 
     expect(await uninstallFrom(cluster)).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing to do") });
@@ -53,11 +53,11 @@ describe("uninstall", () => {
   test.each([
     ["there is no condition", clusterWith([READY])],
     ["the cluster has no such node", memoryCluster()],
-  ])("has nothing to do where %s", async (_where, cluster) => {
+  ])("has nothing to do when %s", async (_where, cluster) => {
     expect(await uninstallFrom(cluster)).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing to do") });
   });
 
-  test("says that it cannot tell where the API does not answer", async () => {
+  test("reports unknown when the API does not answer", async () => {
     const cluster = memoryCluster();
     cluster.before = () => {
       throw new KubeError("unreachable", "connection refused");
@@ -71,7 +71,7 @@ describe("uninstall", () => {
     });
   });
 
-  test("says how to remove by hand what it may not", async () => {
+  test("prints the manual command when it is forbidden", async () => {
     const cluster = clusterWith([{ type: "GhostSandboxes", status: "True" }]);
     cluster.before = (request) => {
       if (request.startsWith("PATCH")) throw new KubeError("forbidden", "may not patch nodes/status");

@@ -51,12 +51,12 @@ async function series(state: AgentState, events: readonly AgentEvent[] = []): Pr
   return seriesIn(await rendered(state, events));
 }
 
-describe("from the start", () => {
-  test("every metric of the contract is there, except for networks, which are unknown yet", async () => {
+describe("metrics at start", () => {
+  test("contain every metric of the contract, except for networks, which are unknown yet", async () => {
     expect([...namesIn(await rendered(freshState()))].toSorted()).toEqual(CONTRACT);
   });
 
-  test("every class has its findings, age, given-ups and each result at 0", async () => {
+  test("contain findings, age, given-up count and each result of every class at 0", async () => {
     const start = await series(freshState());
 
     for (const { id } of classes) {
@@ -69,11 +69,11 @@ describe("from the start", () => {
     }
   });
 
-  test.each(REFUSAL_REASONS)("refusals for %s are counted from 0", async (reason) => {
+  test.each(REFUSAL_REASONS)("count refusals for %s from 0", async (reason) => {
     expect((await series(freshState())).get(`unghost_refusals_total{reason="${reason}"}`)).toBe(0);
   });
 
-  test("all is 0 but the build", async () => {
+  test("are all 0 except for the build", async () => {
     const start = await series(freshState());
 
     const notZero = [...start].filter(([, value]) => value !== 0).map(([name]) => name);
@@ -82,8 +82,8 @@ describe("from the start", () => {
   });
 });
 
-describe("from the state", () => {
-  test("a pod that is blocked for two reasons counts once", async () => {
+describe("metrics from the state", () => {
+  test("count a pod that is blocked for two reasons once", async () => {
     const pod = (name: string) => ({ namespace: "default", name });
     const findings = [{ ...sightingOf("pod-gone", 0).finding, blockedPods: [pod("a"), pod("b")] }];
     const pending = [
@@ -96,7 +96,7 @@ describe("from the state", () => {
     expect((await series(freshState({ scan }))).get("unghost_blocked_pods")).toBe(3);
   });
 
-  test("findings are counted and aged by class", async () => {
+  test("count and age findings by class", async () => {
     const sightings = [sightingOf("pod-gone", 10_000), sightingOf("pod-gone", 50_000), sightingOf("shim-leak", 59_000)];
 
     const seen = await series(freshState({ sightings }));
@@ -106,7 +106,7 @@ describe("from the state", () => {
     expect(seen.get('unghost_finding_age_seconds_max{class="shim-leak"}')).toBe(1);
   });
 
-  test("a finding that is gone is counted no more", async () => {
+  test("drop a finding that is gone", async () => {
     const store = openStore(freshState({ sightings: [sightingOf("pod-gone")] }));
     const metrics = agentMetrics(store, { process: false });
     await metrics.render();
@@ -116,7 +116,7 @@ describe("from the state", () => {
     expect(seriesIn(await metrics.render()).get('unghost_findings{class="pod-gone"}')).toBe(0);
   });
 
-  test("distinguishes given-up findings from those being healed", async () => {
+  test("distinguish given-up findings from those being healed", async () => {
     const givenUp = sightingOf("pod-gone", 0, { kind: "given-up", message: "three attempts", next: "restart it" });
 
     const seen = await series(freshState({ sightings: [givenUp, sightingOf("pod-gone")] }));
@@ -124,7 +124,7 @@ describe("from the state", () => {
     expect(seen.get('unghost_findings_given_up{class="pod-gone"}')).toBe(1);
   });
 
-  test("counters show the totals, however often they are read", async () => {
+  test("show the totals in counters, however often they are read", async () => {
     const totals = {
       heals: new Map([["pod-gone healed", 3]]),
       refusals: new Map([["budget", 2] as const]),
@@ -147,7 +147,7 @@ describe("from the state", () => {
     expect(again.get("unghost_cni_files_synced_total")).toBe(12);
   });
 
-  test("a scan gives its verdict, time, sandboxes and counts", async () => {
+  test("show verdict, time, sandboxes and counts of a scan", async () => {
     const scan = scanOf({
       report: { verdict: "ghosts", sandboxes: { total: 12, ready: 10, notReady: 2 } },
       counts: {
@@ -173,7 +173,7 @@ describe("from the state", () => {
   });
 });
 
-describe("from events", () => {
+describe("metrics from events", () => {
   const record: HealRecord = {
     at: new Date("2026-03-01T12:00:00Z"),
     finding: "pod-gone/a",
@@ -183,7 +183,7 @@ describe("from events", () => {
     seconds: 2,
   };
 
-  test("each scan, sync and healing, good or bad, is observed by its time", async () => {
+  test("observe the duration of each scan, sync and heal, successful or not", async () => {
     const seen = await series(freshState(), [
       { kind: "scanned", seconds: 0.3 },
       { kind: "cni-files-synced", seconds: [0.007, 0.2] },
@@ -199,7 +199,7 @@ describe("from events", () => {
     expect(seen.get("unghost_cni_sync_seconds_count")).toBe(2);
   });
 
-  test("nothing is observed after closing", async () => {
+  test("observe nothing after close", async () => {
     const store = openStore(freshState());
     const metrics = agentMetrics(store, { process: false });
 

@@ -17,7 +17,7 @@ const BUSY = freshState({
 test.skipIf(!promtool.available).each([
   ["a fresh agent", freshState()],
   ["a busy agent on a node with odd names", BUSY],
-])(`promtool finds nothing to say about the metrics of %s${skipped}`, async (_which, state) => {
+])(`promtool accepts the metrics of %s${skipped}`, async (_which, state) => {
   if (!promtool.available) throw new Error(promtool.reason);
   const text = await agentMetrics(openStore(state), { process: true }).render();
 

@@ -10,19 +10,19 @@ function scannedAt(observedAt: string, startedAt = STARTED): WireState {
   return onTheWire(freshState({ startedAt, scan: scanOf({ report: { observedAt }, seconds: 2 }) }));
 }
 
-describe("the node's clock", () => {
+describe("clock of the node", () => {
   const first = scannedAt("2026-03-01T12:00:00.000Z");
   const second = scannedAt("2026-03-01T12:01:00.000Z");
   const arrived = Date.parse("2026-03-01T12:06:02.000Z");
 
-  test("is known from a scan that arrives while one listens", () => {
+  test("is known from a scan that arrives while connected", () => {
     expect(clockAheadMs(first, second, arrived)).toBe(300_000);
   });
 
   test.each([
-    ["by the first message, which may be of an old scan", undefined, second],
-    ["by a message about something else", second, second],
-    ["by another agent's first scan", scannedAt("2026-03-01T11:00:00.000Z", new Date(0)), second],
+    ["from the first message, which may be of an old scan", undefined, second],
+    ["from a message about something else", second, second],
+    ["from another agent's first scan", scannedAt("2026-03-01T11:00:00.000Z", new Date(0)), second],
     ["without a scan", first, onTheWire(freshState())],
   ])("is not known %s", (_name, before, state) => {
     expect(clockAheadMs(before, state, arrived)).toBeUndefined();

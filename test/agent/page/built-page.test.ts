@@ -5,11 +5,11 @@ import { PAGE } from "../../../src/agent/page/gen/page.ts";
 
 const KB = 1000;
 
-describe("the page as it is built", () => {
+describe("built page", () => {
   test.each([
     ["script", PAGE.scriptHashes],
     ["style", PAGE.styleHashes],
-  ])("every inline %s is named by its hash", (tag, hashes) => {
+  ])("names every inline %s by its hash", (tag, hashes) => {
     const inline = [...PAGE.html.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, "g"))];
 
     expect(inline.map(([, content = ""]) => `sha256-${createHash("sha256").update(content).digest("base64")}`)).toEqual(
@@ -18,7 +18,7 @@ describe("the page as it is built", () => {
     expect(hashes).toHaveLength(1);
   });
 
-  test("has nothing that a policy without unsafe-inline forbids, and sends no requests", () => {
+  test("works with a policy without unsafe-inline, and sends no requests", () => {
     const markup = PAGE.html.replace(/<(script|style)>[\s\S]*?<\/\1>/g, "");
 
     expect(markup).not.toMatch(/\s(?:on\w+|style)=/);
@@ -26,7 +26,7 @@ describe("the page as it is built", () => {
     expect([...markup.matchAll(/href="([^"]{0,5})/g)].map(([, start]) => start)).toEqual(["data:", "/api/"]);
   });
 
-  test("is small, and the same when it is compressed", () => {
+  test("is small, and the same when compressed", () => {
     const compressed = Buffer.from(PAGE.gzip, "base64");
 
     expect(gunzipSync(compressed).toString()).toBe(PAGE.html);

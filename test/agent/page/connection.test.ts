@@ -41,7 +41,7 @@ describe("the connection to the agent", () => {
     expect([links, heard]).toEqual([[{ kind: "live" }], ["one"]]);
   });
 
-  test("that breaks is shown with the time of the last message, and reopened", () => {
+  test("shows a broken connection with the time of the last message, and reconnects", () => {
     const { streams, links, heard } = connected();
     streams[0]?.hear("one");
     vi.advanceTimersByTime(5000);
@@ -54,7 +54,7 @@ describe("the connection to the agent", () => {
     expect(streams.map(({ closed }) => closed)).toEqual([true, false]);
   });
 
-  test("is tried again for as long as it takes, one try at a time", () => {
+  test("retries until it succeeds, one attempt at a time", () => {
     const { streams, links } = connected();
     for (let tries = 0; tries < 50; tries += 1) {
       streams.at(-1)?.fail();
@@ -66,7 +66,7 @@ describe("the connection to the agent", () => {
     expect(links.at(-1)).toEqual({ kind: "lost" });
   });
 
-  test("that has long been silent is replaced, without an alarm", () => {
+  test("replaces a silent connection without an alarm", () => {
     const { streams, links } = connected();
     streams[0]?.hear("one");
     vi.advanceTimersByTime(149_000);

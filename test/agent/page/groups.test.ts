@@ -25,7 +25,7 @@ describe("findings by class", () => {
     ]);
   });
 
-  test("within a class the given-up ones come first and the others keep their order", () => {
+  test("sorts given-up findings first within a class, and keeps the order of the others", () => {
     const [group] = groupsOf(
       sightingsOnTheWire({ pod: "a" }, { pod: "b" }, { pod: "c", standing: GIVEN_UP }, { pod: "d" }),
     );
@@ -34,7 +34,7 @@ describe("findings by class", () => {
   });
 });
 
-test("what is blocked is listed once, with the number of findings that block it", () => {
+test("lists each blocked pod once, with the number of findings that block it", () => {
   const sightings = sightingsOnTheWire(
     { blocks: ["an address of network cbr0"], blockedPods: [] },
     { pod: "web-10" },

@@ -20,7 +20,7 @@ describe("sources", () => {
     ["a runtime that does not", { runtime: unreached }, "runtime", "failed", "not reached at /run/c.sock"],
     ["the API", { kubernetes: { source: "api" as const } }, "kubernetes", "read", "the API server"],
     [
-      "the kubelet in its place",
+      "the kubelet instead of the API",
       { kubernetes: { source: "kubelet" as const, error: "refused" } },
       "kubernetes",
       "partly",
@@ -41,11 +41,11 @@ describe("sources", () => {
       "pods not checked against Kubernetes: timeout",
     ],
     ["the kernel", { kernel: stalled }, "kernel log", "read", "2 stalls, 1 wait for a network device since boot"],
-  ])("tell %s", (_name, parts, name, health, detail) => {
+  ])("show %s", (_name, parts, name, health, detail) => {
     expect(sourcesOf(reported(parts))).toContainEqual({ name, health, detail });
   });
 
-  test("tell each problem with what to do next", () => {
+  test("show each problem with the next step", () => {
     const problem = { source: "cni", problem: "permission denied", next: "run as root" };
 
     expect(sourcesOf(reported({ problems: [problem] }))).toContainEqual({
@@ -64,7 +64,7 @@ describe("facts about the node", () => {
     expect(names).toEqual(["Sandboxes", "Not ready, kept on purpose"]);
   });
 
-  test("tell crash loops, leftovers and the addresses of each network", () => {
+  test("show crash loops, leaks and the addresses of each network", () => {
     const leases: NodeCounts["leases"] = [
       { network: "cbr0", state: "used", count: 12 },
       { network: "cbr0", state: "leaked", count: 0 },

@@ -6,7 +6,7 @@ import { eventfulDay, point } from "./agent-states.ts";
 
 const HOUR = 1_800_000_000 - (1_800_000_000 % 3600);
 
-describe("the day in stretches", () => {
+describe("timeline in stretches", () => {
   const few = fc.integer({ min: 0, max: 2 });
   const rarely = fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, few);
   const happened = fc.record({
@@ -27,7 +27,7 @@ describe("the day in stretches", () => {
       .map((events) => when.toSorted((a, b) => a - b).map((minute, index) => pointWith(minute * 60, events[index]))),
   );
 
-  test("gives every minute back as it was", () => {
+  test("restores every minute", () => {
     fc.assert(
       fc.property(timeline, (points) => {
         expect(pointsOf(runsOf(points))).toEqual(points);
@@ -35,14 +35,14 @@ describe("the day in stretches", () => {
     );
   });
 
-  test("a quiet day is one of them, and a bad one stays small", () => {
+  test("is one stretch for a quiet day, and stays small for a bad one", () => {
     const quiet = Array.from({ length: 1440 }, (_, index) => point(HOUR + index * 60));
 
     expect(runsOf(quiet)).toEqual([{ ...point(HOUR), minutes: 1440 }]);
     expect(runsOf(eventfulDay(HOUR * 1000)).length).toBeLessThan(40);
   });
 
-  test("an event stays in its minute", () => {
+  test("keeps an event in its minute", () => {
     const points = [point(0), point(60, { healed: 1 }), point(120)];
 
     expect(runsOf(points)).toEqual(points);
@@ -50,7 +50,7 @@ describe("the day in stretches", () => {
 });
 
 describe("the chart", () => {
-  test("draws nothing where the agent was away, and the last minute to its end", () => {
+  test("draws nothing while the agent was away, and the last minute to its end", () => {
     const { minutes, ghosts } = chartOf([point(0, { ghosts: 2 }), point(600, { ghosts: 1 })]);
 
     expect([minutes, ghosts]).toEqual([
@@ -59,7 +59,7 @@ describe("the chart", () => {
     ]);
   });
 
-  test("draws no ghosts and no zero where a scan could not determine them", () => {
+  test("draws neither ghosts nor zero when a scan could not determine them", () => {
     expect(chartOf([point(0, { ghosts: 2 }), point(60, { unknown: true })]).ghosts).toEqual([2, null, null]);
   });
 
@@ -78,13 +78,13 @@ describe("the chart", () => {
     ]);
   });
 
-  test("of an agent that has just started is empty", () => {
+  test("is empty for an agent that has just started", () => {
     expect(chartOf([])).toMatchObject({ minutes: [], ghosts: [], top: 4 });
   });
 });
 
-describe("the chart for those who do not see it", () => {
-  test("names the hours in which anything happened, newest first", () => {
+describe("text alternative of the chart", () => {
+  test("lists the hours with events, newest first", () => {
     const quiet = Array.from({ length: 1440 }, (_, index) => point(HOUR + index * 60));
     const happened = new Map([
       [0, { ghosts: 2 }],
@@ -99,7 +99,7 @@ describe("the chart for those who do not see it", () => {
     ]);
   });
 
-  test("hours of which nothing is known are no hours without ghosts", () => {
+  test("does not list unknown hours as hours without ghosts", () => {
     const blind = Array.from({ length: 60 }, (_, index) => point(HOUR + index * 60, { unknown: true }));
     const seen = [point(HOUR + 4 * 3600), point(HOUR + 4 * 3600 + 60, { healed: 1 })];
 
@@ -116,9 +116,13 @@ describe("the chart for those who do not see it", () => {
 
   const wholeDay = Array.from({ length: 1440 }, (_, index) => point(index * 60));
   test.each([
-    ["a day without a point", [], "ghosts unknown"],
-    ["a blind day", wholeDay.map((one) => ({ ...one, unknown: true as const })), "ghosts unknown"],
-    ["a blind day with a stall", [point(0, { unknown: true, kernelStalls: 1 })], "ghosts unknown, 1 kernel stall"],
+    ["a day without data", [], "ghosts unknown"],
+    ["a day without a verdict", wholeDay.map((one) => ({ ...one, unknown: true as const })), "ghosts unknown"],
+    [
+      "a day without a verdict and with a stall",
+      [point(0, { unknown: true, kernelStalls: 1 })],
+      "ghosts unknown, 1 kernel stall",
+    ],
     ["a scanned day", wholeDay, "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls"],
     ["until the next scan", wholeDay.slice(0, -10), "no ghosts, 0 healed, 0 crash restarts, 0 kernel stalls"],
     [
@@ -131,7 +135,7 @@ describe("the chart for those who do not see it", () => {
       [point(86_340, { ghosts: 1, healed: 2, failed: 1, crashRestarts: 1, kernelStalls: 1 })],
       "at most 1 ghost at once, 2 healed, 1 failed heal, 1 crash restart, 1 kernel stall; unknown for 23h59m",
     ],
-  ])("sums the day up in a sentence: %s", (_name, points, sentence) => {
+  ])("summarises the day in a sentence: %s", (_name, points, sentence) => {
     expect(dayInWords(points, DAY_S)).toBe(sentence);
   });
 

@@ -8,7 +8,7 @@ const GIVEN_UP: Standing = { kind: "given-up", message: "3 attempts failed", nex
 const OBSERVED: Standing = { kind: "observed", message: "policy" };
 const UNREAD = scanOf({ report: { verdict: "unknown", problems: [{ source: "cri", problem: "refused" }] } });
 
-describe("the verdict in one glance", () => {
+describe("verdict headline", () => {
   const cases: readonly (readonly [string, AgentState, ReturnType<typeof verdictOf>])[] = [
     [
       "before the first scan",

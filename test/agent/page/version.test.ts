@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { adviseVersion } from "../../../src/agent/page/version.ts";
 
 describe("another version of the agent", () => {
-  test("is met with one reload, not with a loop of them", () => {
+  test("causes one reload, not a loop", () => {
     const kept = new Map<string, string>();
     const memory = {
       getItem: (key: string) => kept.get(key) ?? null,

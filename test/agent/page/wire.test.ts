@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ghostState, onTheWire, sighting } from "./agent-states.ts";
 
-test("what could hide in a name or turn the line around is shown as a replacement", () => {
+test("invisible and bidirectional characters are shown as replacements", () => {
   const name = "web\u202Egnp.exe\u0000\u200B<b>";
 
   const [shown] = onTheWire(ghostState([sighting({ pod: name })])).sightings;

@@ -10,7 +10,7 @@ test.each([
   expect(ago(0, age)).toBe(words);
 });
 
-test("a list names only what is there", () => {
+test("a list contains only non-empty parts", () => {
   expect(
     listed([
       [1, "healed"],

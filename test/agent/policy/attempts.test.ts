@@ -5,7 +5,7 @@ import { after, decisionOf, ONE, policyWith } from "./questions.ts";
 
 const HOUR_MS = 3_600_000;
 
-describe("what the agent's own end cut short", () => {
+describe("an attempt cut short by the end of the agent", () => {
   const policy = policyWith({});
 
   /** The ledger of a process that was killed at these times, each time in the middle of it. */
@@ -17,25 +17,25 @@ describe("what the agent's own end cut short", () => {
     }, new Map());
   }
 
-  test("spends the budget", () => {
+  test("counts towards the budget", () => {
     expect(decisionOf({ policy, ledger: killedAt(0, 1, 2), ms: 3 })).toMatchObject({
       kind: "give-up",
       message: "3 attempts within 1m did not heal it; the last one: unghost was ended in the middle of it",
     });
   });
 
-  test("is taken up again at once while there is some left", () => {
+  test("is retried at once while the budget lasts", () => {
     expect(decisionOf({ policy, ledger: killedAt(0, 1), ms: 2 })).toEqual({ kind: "run" });
   });
 
-  test("does not shorten the pause after an attempt that failed", () => {
+  test("does not shorten the back-off after a failed attempt", () => {
     const book = new AttemptBook(after(policy, [0, "failed"]));
     book.begin([ONE]);
 
     expect(decisionOf({ policy, ledger: book.ifEndedNow(500), ms: 501 })).toMatchObject({ dueAtMs: 1000 });
   });
 
-  test("is nothing once the end was seen", () => {
+  test("does not exist once the end was recorded", () => {
     const book = new AttemptBook();
     book.begin([ONE]);
     book.record([{ action: ONE, outcome: "healed" }], policy, 10);
@@ -46,8 +46,8 @@ describe("what the agent's own end cut short", () => {
   });
 });
 
-describe("what is forgotten", () => {
-  test("is what no decision can depend upon any more", () => {
+describe("pruning of attempts", () => {
+  test("drops attempts that no decision depends on any more", () => {
     const policy = policyWith({ attemptsWithinMs: 10 * HOUR_MS });
     const book = new AttemptBook(after(policy, [0, "failed"]));
     const later = (ms: number) => book.record([{ action: actionOn("b"), outcome: "failed" }], policy, ms);
@@ -58,7 +58,7 @@ describe("what is forgotten", () => {
     expect([...book.ledger.keys()]).toEqual([actionOn("b").finding.id]);
   });
 
-  test("is not what a cool-down longer than the period still depends upon", () => {
+  test("keeps attempts that a cool-down longer than the period depends on", () => {
     const policy = policyWith({ coolDownMs: 10 * HOUR_MS });
     const book = new AttemptBook(after(policy, [0, "failed"]));
 
@@ -67,7 +67,7 @@ describe("what is forgotten", () => {
     expect(decisionOf({ policy, ledger: book.ledger, ms: 9 * HOUR_MS })).toMatchObject({ reason: "cool-down" });
   });
 
-  test("is the oldest of too many", () => {
+  test("drops the oldest subjects of too many", () => {
     const results = Array.from({ length: 10_001 }, (_, index) => ({
       action: actionOn("a", { id: `${CLASS}/${index}` }),
       outcome: "failed" as const,
@@ -81,7 +81,7 @@ describe("what is forgotten", () => {
     expect(book.ledger.has(`${CLASS}/10000`)).toBe(true);
   });
 
-  test("is the oldest of too many attempts on one subject, and what was skipped once it is tried again", () => {
+  test("drops the oldest attempts on one subject, and skipped ones once it is tried again", () => {
     const policy = policyWith({ attemptsWithinMs: 100 * HOUR_MS });
     const often = Array.from({ length: 501 }, (_, ms) => [ms, ms % 2 === 0 ? "healed" : "skipped"] as const);
 

@@ -20,13 +20,13 @@ test("every class of the catalogue has a policy", () => {
   expect([...policy.classes.keys()].toSorted()).toEqual(classes.map(({ id }) => id).toSorted());
 });
 
-test("what a pod waits for is healed at first sight, leaks have time", () => {
+test("heals what a pod waits for at first sight, and leaks after a minimum age", () => {
   expect(policy.classes.get("dead-after-crash")?.minAgeMs).toBe(0);
   expect(policy.classes.get("libcni-result-cache-corrupt")?.minAgeMs).toBe(0);
   expect(policy.classes.get("hostlocal-ip-leak-after-reboot")?.minAgeMs).toBeGreaterThan(0);
 });
 
-test("every budget can be spent: its pauses fit into its period", () => {
+test("every budget can be spent: its back-offs fit into its period", () => {
   for (const [id, { attempts, attemptsWithinMs, coolDownMs }] of policy.classes) {
     const pauses = coolDownMs * (2 ** (attempts - 1) - 1);
 

@@ -27,18 +27,18 @@ describe("a manual class", () => {
     expect(planFor("heal").plan.actions.map(({ steps }) => steps)).toMatchObject([[{ kind: "end-process" }]]);
   });
 
-  test("is shown and not planned while it is observed", () => {
+  test("is shown and not planned in observe mode", () => {
     const { diagnosis, plan } = planFor("observe");
 
     expect(named(diagnosis)).toHaveLength(1);
     expect([plan.actions, plan.leftAlone[0]?.reason.code]).toEqual([[], "needs-consent"]);
   });
 
-  test("is not even found while it is off", () => {
+  test("is not diagnosed when it is off", () => {
     expect(named(planFor("off").diagnosis)).toEqual([]);
   });
 
-  test("stays manual where there is nothing to run, whatever the policy consents to", () => {
+  test("stays manual without a step to run, whatever the policy consents to", () => {
     const finding: Finding = {
       id: "cni-not-initialized/node",
       class: "cni-not-initialized",
@@ -58,7 +58,7 @@ describe("a manual class", () => {
   });
 });
 
-test("classes that heal by nature need no consent, and what was asked to be skipped stays skipped", () => {
+test("automatic classes need no consent, and skipped classes stay skipped", () => {
   const policy = healPolicyOf(withMode("pod-gone", "off"), { ...AT_ONCE, skip: ["shim-leak"] });
 
   expect(policy.consented?.size).toBe(0);
@@ -70,7 +70,7 @@ test.each([
   { recreatePods: true, mode: "observe", consented: false },
   { recreatePods: false, mode: "heal", consented: false },
 ] as const)(
-  "that a pod is made again needs its own word: $recreatePods, mode $mode",
+  "re-creating pods needs its own setting: $recreatePods, mode $mode",
   ({ recreatePods, mode, consented }) => {
     const id = "sandbox-name-held-by-inflight-run";
 

@@ -9,12 +9,12 @@ import { AT_ONCE, idOf, recordOf, sandboxOf, snapshotOf } from "../../support/sn
 import { actionOn } from "../planned-action.ts";
 import { after, ask, decisionOf, NOON, ONE, policyWith } from "./questions.ts";
 
-describe("by mode", () => {
-  test("heal: what nothing speaks against is run", () => {
+describe("mode", () => {
+  test("heal: runs an action without an objection", () => {
     expect(ask()).toEqual({ decided: [{ action: ONE, decision: { kind: "run" }, attempts: 0 }] });
   });
 
-  test("observe: it is shown, and why it is not touched", () => {
+  test("observe: shows the finding, and why it is not healed", () => {
     const message = "by policy, dead-after-crash is only observed";
 
     expect(decisionOf({ policy: policyWith({ mode: "observe" }) })).toEqual({
@@ -24,7 +24,7 @@ describe("by mode", () => {
     });
   });
 
-  test("off: it does not appear", () => {
+  test("off: does not show the finding", () => {
     expect(ask({ policy: policyWith({ mode: "off" }) })).toEqual({ decided: [] });
   });
 });
@@ -32,7 +32,7 @@ describe("by mode", () => {
 describe("a minimum age", () => {
   const policy = policyWith({ minAgeMs: 5000 });
 
-  test("counts from the first sight", () => {
+  test("counts from the first sighting", () => {
     expect(decisionOf({ policy, seenMs: 100, ms: 5099 })).toMatchObject({
       kind: "wait",
       reason: "min-age",
@@ -41,12 +41,12 @@ describe("a minimum age", () => {
     expect(decisionOf({ policy, seenMs: 100, ms: 5100 })).toEqual({ kind: "run" });
   });
 
-  test("starts now for what was not seen before", () => {
+  test("starts now for a new finding", () => {
     expect(decisionOf({ policy, sightings: [], ms: 7 })).toMatchObject({ reason: "min-age", dueAtMs: 5007 });
   });
 });
 
-describe("the pause after an attempt", () => {
+describe("back-off after an attempt", () => {
   const policy = policyWith({ attempts: 100 });
 
   test.each([
@@ -62,7 +62,7 @@ describe("the pause after an attempt", () => {
       4000,
     ],
     [
-      "starts over after a success",
+      "is reset by a success",
       [
         [0, "failed"],
         [0, "failed"],
@@ -72,7 +72,7 @@ describe("the pause after an attempt", () => {
       1000,
     ],
     [
-      "does not grow by what was skipped",
+      "is not increased by skipped attempts",
       [
         [0, "failed"],
         [0, "skipped"],
@@ -118,7 +118,7 @@ describe("a spent budget", () => {
     });
   });
 
-  test("distinguishes what is healed and comes back from what cannot be healed", () => {
+  test("distinguishes a finding that is healed and comes back from one that cannot be healed", () => {
     const ledger = after(policy, [0, "healed"], [1000, "healed"], [3000, "healed"]);
 
     expect(decisionOf({ policy, ledger, ms: 30_000 })).toMatchObject({
@@ -126,43 +126,43 @@ describe("a spent budget", () => {
     });
   });
 
-  test("lasts until the oldest attempt falls out of its period", () => {
+  test("lasts until the oldest attempt leaves the period", () => {
     expect(ask({ policy, ledger: spent, ms: 59_999 }).dueAtMs).toBe(60_000);
     expect(decisionOf({ policy, ledger: spent, ms: 59_999 })?.kind).toBe("give-up");
     expect(decisionOf({ policy, ledger: spent, ms: 60_000 })?.kind).toBe("run");
   });
 
-  test("does not count against another thing under the same name, which still keeps the pause", () => {
+  test("does not count for another object of the same name, which still keeps the back-off", () => {
     const other = actionOn("a", { cure: [{ kind: "remove-netns", path: "/run/netns/cni-a", inode: 2n }] });
 
     expect(decisionOf({ actions: [other], policy, ledger: spent, ms: 3001 })).toMatchObject({ reason: "cool-down" });
     expect(decisionOf({ actions: [other], policy, ledger: spent, ms: 30_000 })).toEqual({ kind: "run" });
   });
 
-  test("is not spent by what was skipped before it was started", () => {
+  test("is not spent by attempts that were skipped before they started", () => {
     const ledger = after(policy, [0, "skipped"], [1, "skipped"], [2, "skipped"], [3, "skipped"]);
 
     expect(decisionOf({ policy, ledger, ms: 30_000 })).toEqual({ kind: "run" });
   });
 });
 
-describe("namespaces that are left out", () => {
+describe("excluded namespaces", () => {
   const policy = policyWith({}, { ignoredNamespaces: ["default"] });
   const nameless = actionOn("a", { subject: { type: "process", pid: 7, sandboxId: idOf("a") } });
   const leftOut = { kind: "observe", reason: "opted-out", message: "by policy, the namespace default is left out" };
 
-  test("are known by the pod", () => {
+  test("are identified by the pod", () => {
     expect(decisionOf({ policy })).toEqual(leftOut);
   });
 
   test.each([
-    ["the sandbox that is listed", { sandboxes: [sandboxOf("a")] }],
-    ["the record of one that is not", { records: [recordOf("a")] }],
+    ["the listed sandbox", { sandboxes: [sandboxOf("a")] }],
+    ["the record of an unlisted sandbox", { records: [recordOf("a")] }],
     [
-      "the labels of a record that cannot be read",
+      "the labels of an unreadable record",
       { storeRecords: [{ id: idOf("a"), createdAt: NOON, labels: { "io.kubernetes.pod.namespace": "default" } }] },
     ],
-  ])("are known by %s", (_, parts) => {
+  ])("are identified by %s", (_, parts) => {
     const view = viewOf(snapshotOf(parts), AT_ONCE);
 
     expect(decisionOf({ policy, actions: [nameless], view })).toEqual(leftOut);
@@ -172,7 +172,7 @@ describe("namespaces that are left out", () => {
     expect(decisionOf({ policy, actions: [nameless] })).toEqual({ kind: "run" });
   });
 
-  test("have none of their pods restarted for the sake of another", () => {
+  test("have no pod restarted for the sake of another", () => {
     const kick = (namespace: string): Step => ({ kind: "kick-pod", namespace, name: "web", uid: "u", node: "n" });
     const action = { ...actionOn("a", { subject: { type: "node" } }), followUps: [kick("default"), kick("shop")] };
 
@@ -180,7 +180,7 @@ describe("namespaces that are left out", () => {
   });
 });
 
-test("outside the maintenance windows it waits for the next one", () => {
+test("outside the maintenance windows an action waits for the next one", () => {
   const window = { days: [], fromMinute: 22 * 60, toMinute: 6 * 60, timeZone: "UTC" };
   const policy = policyWith({}, { maintenanceWindows: [window] });
 
@@ -188,7 +188,7 @@ test("outside the maintenance windows it waits for the next one", () => {
   expect(decisionOf({ policy, wallClock: new Date("2026-03-01T23:00:00Z") })).toEqual({ kind: "run" });
 });
 
-test("of several reasons to wait, the longest is shown, and the earliest of all subjects wakes the loop", () => {
+test("the longest of several waits is shown, and the earliest of all subjects wakes the loop", () => {
   const policy = policyWith({ minAgeMs: 5000 });
   const ledger = after(policy, [4900, "failed"]);
 
@@ -201,7 +201,7 @@ test("of several reasons to wait, the longest is shown, and the earliest of all 
   expect(dueAtMs).toBe(5000);
 });
 
-test("the cap counts what is run, not what has been given up", () => {
+test("the cap counts started actions, not given-up ones", () => {
   const policy = policyWith({}, { cap: 1 });
   const ledger = after(policy, [0, "failed"], [1000, "failed"], [3000, "failed"]);
 
@@ -210,7 +210,7 @@ test("the cap counts what is run, not what has been given up", () => {
   expect(decided.map(({ decision }) => decision.kind)).toEqual(["give-up", "run", "wait"]);
 });
 
-describe("whatever happens", () => {
+describe("invariants", () => {
   const anyPolicy = fc.record({
     mode: fc.constant("heal" as const),
     minAgeMs: fc.integer({ min: 0, max: 5000 }),
@@ -244,7 +244,7 @@ describe("whatever happens", () => {
     return runs;
   }
 
-  test("no more attempts are started in any period than the budget has", () => {
+  test("never start more attempts in any period than the budget has", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
         const started = live(of, moments).filter((run) => run.outcome !== "skipped");
@@ -257,7 +257,7 @@ describe("whatever happens", () => {
     );
   });
 
-  test("nothing is run before its age, nor within the cool-down of the last run", () => {
+  test("run nothing before its minimum age, nor within the cool-down of the last run", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
         const runs = live(of, moments);
@@ -270,7 +270,7 @@ describe("whatever happens", () => {
     );
   });
 
-  test("a retry at the announced time gets another answer", () => {
+  test("a retry at the announced time is decided differently", () => {
     fc.assert(
       fc.property(anyPolicy, life, (of, moments) => {
         const policy = policyWith(of);

@@ -12,7 +12,7 @@ function minutesUntil(window: MaintenanceWindow, now: string): number {
   return untilWindowMs([window], new Date(now)) / 60_000;
 }
 
-test("without windows it is always time", () => {
+test("without windows healing is always allowed", () => {
   expect(untilWindowMs([], new Date())).toBe(0);
 });
 
@@ -20,7 +20,7 @@ describe("a window", () => {
   test.each([
     ["is open from its first minute", NIGHTS, "2026-01-10T21:00:00Z", 0],
     ["is closed the minute before", NIGHTS, "2026-01-10T20:59:00Z", 1],
-    ["goes on across midnight", NIGHTS, "2026-01-11T04:59:59Z", 0],
+    ["continues across midnight", NIGHTS, "2026-01-11T04:59:59Z", 0],
     ["is closed from its last minute on", NIGHTS, "2026-01-11T05:00:00Z", 16 * 60],
     ["keeps the time of its zone in summer", NIGHTS, "2026-07-10T20:00:00Z", 0],
     ["is closed in summer when it was open in winter", NIGHTS, "2026-07-11T04:30:00Z", 15 * 60 + 30],
@@ -32,7 +32,7 @@ describe("a window", () => {
     expect(minutesUntil(window, now)).toBe(minutes);
   });
 
-  test("counts seconds, too", () => {
+  test("counts seconds", () => {
     expect(untilWindowMs([NIGHTS], new Date("2026-01-10T20:59:30Z"))).toBe(30_000);
   });
 
@@ -41,11 +41,11 @@ describe("a window", () => {
   });
 });
 
-describe("when the clocks change", () => {
+describe("daylight saving changes", () => {
   const early = (fromMinute: number, toMinute: number): MaintenanceWindow => ({ ...NIGHTS, fromMinute, toMinute });
 
   // On 29 March 2026 Berlin goes from 02:00 to 03:00 at 01:00 UTC.
-  test("a window that lies within the skipped hour is not held that night", () => {
+  test("a window within the skipped hour does not open that night", () => {
     const window = early(130, 160);
     const opens = new Date(
       Date.parse("2026-03-29T00:30:00Z") + untilWindowMs([window], new Date("2026-03-29T00:30:00Z")),
@@ -54,12 +54,12 @@ describe("when the clocks change", () => {
     expect(opens.toISOString()).toBe("2026-03-30T00:10:00.000Z");
   });
 
-  test("a window that begins in the skipped hour opens with the hour after it", () => {
+  test("a window that starts in the skipped hour opens in the hour after it", () => {
     expect(minutesUntil(early(150, 240), "2026-03-29T01:00:00Z")).toBe(0);
   });
 
   // On 25 October 2026 Berlin goes from 03:00 back to 02:00 at 01:00 UTC.
-  test("a window in the doubled hour is open both times", () => {
+  test("a window in the repeated hour is open both times", () => {
     const window = early(130, 160);
 
     expect([minutesUntil(window, "2026-10-25T00:20:00Z"), minutesUntil(window, "2026-10-25T01:20:00Z")]).toEqual([
@@ -83,7 +83,7 @@ const anyWindow = fc.record({
 });
 const anyTime = fc.date({ min: new Date("2024-01-01"), max: new Date("2028-01-01"), noInvalidDate: true });
 
-test("it is open at the time for which its opening is foretold, for every zone and on every day", () => {
+test("is open at its predicted opening time, for every zone and every day", () => {
   fc.assert(
     fc.property(anyWindow, anyTime, (window, now) => {
       const wait = untilWindowMs([window], now);

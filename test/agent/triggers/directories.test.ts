@@ -12,8 +12,8 @@ function watching(): { readonly watch: DirectoryWatch; readonly seen: Hints; rea
   return { watch, seen, dir: join(tempDir(), "results") };
 }
 
-describe("a watch on directories", () => {
-  test("hints when a file comes, is cut short or goes", async () => {
+describe("directory watch", () => {
+  test("hints when a file is created, truncated or deleted", async () => {
     const { watch, seen, dir } = watching();
     mkdirSync(dir);
     watch.refresh([dir]);
@@ -26,7 +26,7 @@ describe("a watch on directories", () => {
     await seen.next(/results/);
   });
 
-  test("takes up a directory that comes later, and one that was made again", async () => {
+  test("watches a directory that is created later, or created again", async () => {
     const { watch, seen, dir } = watching();
     watch.refresh([dir]);
     mkdirSync(dir);
@@ -43,7 +43,7 @@ describe("a watch on directories", () => {
     await seen.next(/results/);
   });
 
-  test("a path that is no directory, or nothing at all, is passed over", () => {
+  test("ignores a path that does not exist or is not a directory", () => {
     const { watch, seen, dir } = watching();
     writeFileSync(dir, "");
 

@@ -62,7 +62,7 @@ function following(script: string, places: readonly string[] = ["run/systemd/jou
 /** Follows in silence; a minute at most, and as the very process that gets the signal. */
 const SILENT = "exec sleep 60";
 
-describe("following the journal", () => {
+describe("following journald", () => {
   test("hints at lines that may concern a sandbox in trouble, and at no others", async () => {
     const wait = "sleep 0.3; touch $STARTS.written; until [ -e $STARTS.go ]; do sleep 0.05; done";
     const followed = following(`echo 'failed to sync the clock'; ${wait}; echo '${TROUBLE}'; ${SILENT}`);
@@ -76,7 +76,7 @@ describe("following the journal", () => {
     expect(followed.warnings).toEqual([]);
   });
 
-  test("asks for new lines of these units in the node's own journal", async () => {
+  test("requests new lines of these units in the node's own journal", async () => {
     const followed = following(SILENT);
     followed.watch.refresh(UNITS);
     await followed.started(1);
@@ -86,7 +86,7 @@ describe("following the journal", () => {
     expect(args).toMatch(/--follow --lines=0 .*--unit=k3s --unit=k3s-agent$/);
   });
 
-  test("a journal that is kept in memory is found, too", async () => {
+  test("finds a journal in memory, too", async () => {
     const followed = following(SILENT, ["run/systemd/journal", "run/log/journal"]);
     followed.watch.refresh(UNITS);
     await followed.started(1);
@@ -94,7 +94,7 @@ describe("following the journal", () => {
     expect(followed.starts()[0]).toContain(`--directory=${join(followed.root, "run/log/journal")}`);
   });
 
-  test("the same units are followed on, others are followed instead", async () => {
+  test("keeps following the same units, and switches to others", async () => {
     const followed = following(SILENT);
     followed.watch.refresh(UNITS);
     await followed.started(1);
@@ -109,7 +109,7 @@ describe("following the journal", () => {
     expect(followed.warnings).toEqual([]);
   });
 
-  test("one that dies is started again, after a growing pause, and its last output is reported once", async () => {
+  test("restarts journalctl with a growing back-off, and reports its last output once", async () => {
     const followed = following("echo 'no permission' >&2; exit 1");
     followed.watch.refresh(UNITS);
     await followed.started(3);
@@ -121,7 +121,7 @@ describe("following the journal", () => {
     ]);
   });
 
-  test("a flood is a few hints, and is not read to its end", async () => {
+  test("turns a flood into a few hints, and does not read it to its end", async () => {
     const followed = following(`exec timeout 60 yes '${TROUBLE}'`);
     followed.watch.refresh(UNITS);
 
@@ -149,7 +149,7 @@ describe("following the journal", () => {
     ["no journal", "exit 0", [], "there is none on this node"],
     ["no files of it", "exit 0", ["run/systemd/journal"], "are not to be seen below"],
     ["no journalctl", "", ["run/systemd/journal", "var/log/journal"], "could not be run"],
-  ])("where there is %s it does without, and says so", async (_what, script, places, words) => {
+  ])("continues without it when there is %s, and reports it", async (_what, script, places, words) => {
     const followed = following(script, places);
     followed.watch.refresh(UNITS);
     await until("it is logged", HANG_GUARD_MS, () => followed.warnings[0]);

@@ -28,7 +28,7 @@ function following(content: string): { readonly path: string; readonly hintsNow:
   };
 }
 
-describe("a watch on logs", () => {
+describe("log watch", () => {
   test("hints at lines that may concern a sandbox in trouble, and at no others", () => {
     const { path, hintsNow } = following("");
 
@@ -39,11 +39,11 @@ describe("a watch on logs", () => {
     expect(hintsNow()).toBe(0);
   });
 
-  test("what stood there before is no news", () => {
+  test("ignores lines written before the start", () => {
     expect(following(TROUBLE).hintsNow()).toBe(0);
   });
 
-  test("goes on in a file that was rotated, and in one that was cut short", () => {
+  test("continues in a rotated file, and in a truncated one", () => {
     const { path, hintsNow } = following(CHATTER.repeat(100));
 
     renameSync(path, `${path}.1`);
@@ -55,7 +55,7 @@ describe("a watch on logs", () => {
     expect(hintsNow()).toBe(1);
   });
 
-  test("of a flood only the end is read, once a second", () => {
+  test("reads only the end of a flood, once a second", () => {
     const { path, hintsNow } = following("");
 
     appendFileSync(path, TROUBLE.repeat(100_000));

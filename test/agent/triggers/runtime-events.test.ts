@@ -90,7 +90,7 @@ describe("following the runtime", () => {
     expect((await seen.next("runtime answers")).urgency).toBe("now");
   });
 
-  test("waits for a runtime that answers every call with not yet", async () => {
+  test('waits for a runtime that answers every call with "not ready yet"', async () => {
     const { runtime, seen } = await followed();
     await seen.next("runtime answers");
     runtime.script({ mode: "starting" });
@@ -103,7 +103,7 @@ describe("following the runtime", () => {
     await seen.next("runtime answers");
   });
 
-  test("hints when a container ends or goes; one that starts is no hint", async () => {
+  test("hints when a container stops or is deleted, and not when one starts", async () => {
     const { runtime, seen } = await followed();
     await seen.next("runtime answers");
     const cri = openCri(runtime.socket);
@@ -118,7 +118,7 @@ describe("following the runtime", () => {
     await seen.next("CRI container event");
   });
 
-  test("hints once at a runtime whose stream ends at once, and again when that was restarted between two scans", async () => {
+  test("hints once when the stream ends at once, and again when the runtime was restarted between two scans", async () => {
     const { server, seen, asked } = await followedCrio(() => Promise.resolve());
 
     await seen.next("runtime answers");
@@ -131,14 +131,14 @@ describe("following the runtime", () => {
     await seen.next("runtime answers");
   });
 
-  test("takes the orderly end of a stream that was served for the end of the runtime", async () => {
+  test("treats the orderly end of a served stream as the end of the runtime", async () => {
     const { seen } = await followedCrio(() => sleep(1500));
     await seen.next("runtime answers");
 
     await seen.next("runtime gone");
   });
 
-  test("ends when it is asked to, also while the runtime does not answer", async () => {
+  test("ends when it is stopped, even while the runtime does not answer", async () => {
     const stop = new AbortController();
     const following = followRuntime({
       findSocket: () => Promise.resolve("/nowhere/at/all.sock"),

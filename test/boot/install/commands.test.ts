@@ -33,7 +33,7 @@ async function given(changes: Partial<HookOptions>, complaints: Readonly<Record<
   return { failed: await runCommands(COMMANDS, options, io), ran, ...output };
 }
 
-test("the keeper is started at once where it is installed", () => {
+test("starts the keeper at once when it is installed", () => {
   const { after } = installCommands(["/etc/systemd/system/unghost-keep.service"]);
 
   expect(after.map((command) => command.join(" "))).toEqual([
@@ -43,19 +43,19 @@ test("the keeper is started at once where it is installed", () => {
 });
 
 describe("runCommands", () => {
-  test("runs them where systemd runs this very host", async () => {
+  test("runs the commands when systemd manages this host", async () => {
     const words = COMMANDS.map((command) => command.join(" "));
     expect(await given({})).toEqual({ failed: false, ran: words, stdout: "", stderr: "" });
   });
 
-  test.each([{ hostRoot: "/host" }, { systemdRuns: false }])("only says them with %j", async (changes) => {
+  test.each([{ hostRoot: "/host" }, { systemdRuns: false }])("only prints them with %j", async (changes) => {
     const { failed, ran, stdout } = await given(changes);
 
     expect({ failed, ran }).toEqual({ failed: false, ran: [] });
     expect(stdout).toContain("systemctl daemon-reload && systemctl start unghost-record.service");
   });
 
-  test("goes on after one that fails, and reports its output", async () => {
+  test("continues after a failed command, and reports its output", async () => {
     const { failed, ran, stderr } = await given({}, { "systemctl daemon-reload": "no bus" });
 
     expect(failed).toBe(true);
@@ -65,7 +65,7 @@ describe("runCommands", () => {
 });
 
 describe("runCommand", () => {
-  test("is content with a command that succeeds, and hands back the complaint of one that does not", async () => {
+  test("returns nothing on success, and the error output on failure", async () => {
     expect(await runCommand(["true"])).toBeUndefined();
     expect(await runCommand(["sh", "-c", "echo no bus >&2; exit 1"])).toBe("no bus");
     expect(await runCommand(["no-such-program-anywhere"])).toContain("ENOENT");

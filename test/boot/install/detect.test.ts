@@ -33,7 +33,7 @@ describe("detect", () => {
     expect(found(ALPINE)).toEqual({ manager: "openrc", services: ["k3s-server: k3s"] });
   });
 
-  test("recognises k3s on NixOS, whose files are links into the store", () => {
+  test("recognises k3s on NixOS, where the files are links into the store", () => {
     host = scratchHost({
       "/nix/store/abc/os-release": "ID=nixos\n",
       "/nix/store/abc/k3s.service": "[Service]\nExecStart=/nix/store/k/bin/k3s agent --x\n",
@@ -44,7 +44,7 @@ describe("detect", () => {
     expect(summary(host)).toEqual({ manager: "nixos", services: ["k3s-server: k3s"] });
   });
 
-  test("takes a NixOS host without Kubernetes for one that will run k3s", () => {
+  test("treats a NixOS host without Kubernetes as one for k3s", () => {
     expect(found({ "/etc/os-release": "ID=nixos\n" })).toMatchObject({ services: ["k3s-server: k3s"] });
   });
 
@@ -55,33 +55,33 @@ describe("detect", () => {
   test.each([
     ["/usr/local/bin/k3s \\\n  agent --server https://a:6443", "k3s-agent: k3s-edge"],
     ['"/usr/local/bin/k3s" "server"', "k3s-server: k3s-edge"],
-  ])("recognises k3s under a name of one's own by its command line: %j", (command, expected) => {
+  ])("recognises a renamed k3s by its command line: %j", (command, expected) => {
     const unit = { "/etc/systemd/system/k3s-edge.service": `[Service]\nExecStart=${command}\n` };
     expect(found(unit)).toMatchObject({ services: [expected] });
   });
 
-  test("does not take a helper of k3s for k3s", () => {
+  test("does not treat a helper of k3s as k3s", () => {
     const unit = { "/etc/systemd/system/k3s-prune.service": "[Service]\nExecStart=/usr/local/bin/k3s crictl rmi\n" };
     expect(found(unit)).toMatchObject({ kind: "none" });
   });
 
-  test("prefers k3s to a containerd that serves something else", () => {
+  test("prefers k3s to a containerd of another purpose", () => {
     expect(found({ ...PLAIN, ...HOSTS["k3s-agent"] })).toMatchObject({ services: ["k3s-agent: k3s-agent"] });
   });
 
-  test("sees no Kubernetes in a containerd without a kubelet", () => {
+  test("finds no Kubernetes in a containerd without a kubelet", () => {
     const { "/usr/lib/systemd/system/kubelet.service": _, ...docker } = PLAIN;
     expect(found(docker)).toMatchObject({ kind: "none" });
   });
 
-  test("overlooks a masked unit, even when a package brings it", () => {
+  test("ignores a masked unit, even when a package installs it", () => {
     host = scratchHost({ ...PLAIN, "/usr/lib/systemd/system/k3s.service": "[Service]\nExecStart=/k3s server\n" });
     host.link("/etc/systemd/system/k3s.service", "/dev/null");
 
     expect(summary(host)).toMatchObject({ services: ["containerd: containerd"] });
   });
 
-  test("takes both of two units that are not enabled", () => {
+  test("returns both of two units that are not enabled", () => {
     const { "/etc/systemd/system/multi-user.target.wants/rke2-server.service": _, ...files } = HOSTS["rke2-server"];
     expect(found(files)).toMatchObject({ services: ["rke2-agent: rke2-agent", "rke2-server: rke2-server"] });
   });
@@ -89,7 +89,7 @@ describe("detect", () => {
   test.each([
     ["/var/lib/kubelet/kubeadm-flags.env", "--container-runtime-endpoint=unix:///run/crio/crio.sock", "cri-o: crio"],
     ["/etc/crictl.yaml", "runtime-endpoint: unix:///run/containerd/containerd.sock", "containerd: containerd"],
-  ])("of two runtimes, takes the one that %s names", (path, text, expected) => {
+  ])("returns the one of two runtimes that %s names", (path, text, expected) => {
     expect(found({ ...BOTH, [path]: text })).toMatchObject({ services: [expected] });
   });
 
@@ -111,7 +111,7 @@ describe("detect", () => {
     expect(found({}, name)).toMatchObject({ kind: "none" });
   });
 
-  test("accepts what the operator names, also what does not exist yet", () => {
+  test("accepts the distribution that the operator names, even when it is not installed yet", () => {
     expect(found(BOTH, "cri-o")).toMatchObject({ services: ["cri-o: crio"] });
     host?.remove();
     expect(found({}, "k3s-agent")).toEqual({ manager: "systemd", services: ["k3s-agent: k3s-agent"] });

@@ -30,7 +30,7 @@ describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("o
     expect(host.tree()).toEqual(before);
   });
 
-  test("with --agent the agent is a service too; without it, a later install removes that service; uninstall leaves no trace", async () => {
+  test("with --agent the agent is a service too; a later install without it removes that service; uninstall leaves no trace", async () => {
     const before = hostWith(files).tree();
     const agentFiles = () => Object.keys(host.tree()).filter((path) => path.includes("unghost-agent"));
 
@@ -46,7 +46,7 @@ describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("o
     expect(host.tree()).toEqual(before);
   });
 
-  test("a second install changes nothing and says so", async () => {
+  test("a second install changes nothing and reports it", async () => {
     hostWith(files);
     await install(host);
     const once = host.tree();
@@ -58,7 +58,7 @@ describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("o
     expect(host.tree()).toEqual(once);
   });
 
-  test("a dry run shows every word and writes none", async () => {
+  test("a dry run shows every file and writes none", async () => {
     const before = hostWith(files).tree();
 
     const { code, stdout } = await install(host, { dryRun: true });
@@ -81,22 +81,22 @@ describe.each([...Object.entries(HOSTS), ["k3s on Alpine", ALPINE] as const])("o
   });
 });
 
-describe("what is installed", () => {
-  test("says where everything goes before it does", async () => {
+describe("install", () => {
+  test("prints all paths before it writes", async () => {
     const { stdout } = await install(k3s());
 
     expect(stdout).toContain("This host runs k3s (server) (/etc/systemd/system/k3s.service) under systemd.");
     for (const path of [BINARY, DROP_IN, AFTER]) expect(stdout).toMatch(new RegExp(`^write +${path}`, "m"));
   });
 
-  test("explains in the file what it is", async () => {
+  test("writes a comment into the file that explains it", async () => {
     await install(k3s());
 
     expect(host.read(DROP_IN)).toMatch(/^# Written by `unghost install`, removed by `unghost uninstall`\./);
     expect(host.read(DROP_IN)).toContain("After a power cut");
   });
 
-  test("carries the words given for the hook, safely quoted", async () => {
+  test("passes the arguments for the hook, safely quoted", async () => {
     await install(k3s(), { bootArgs: ["--node", 'a "b" $c %d'], deadlineSeconds: 20, stateDir: "/srv/unghost" });
 
     expect(host.read(DROP_IN)).toContain(
@@ -105,7 +105,7 @@ describe("what is installed", () => {
     expect(host.read("/etc/systemd/system/unghost-record.service")).toContain("\nReadWritePaths=-/srv/unghost\n");
   });
 
-  test("with --keep starts the keeper with the runtime, hardened; without it the keeper goes again", async () => {
+  test("with --keep starts the keeper with the runtime, hardened; without it removes the keeper", async () => {
     const keep = "/etc/systemd/system/unghost-keep.service";
     await install(k3s(), { keep: true });
 
@@ -127,7 +127,7 @@ describe("what is installed", () => {
     expect(Object.keys(host.tree())).toContain("etc/runlevels/default/unghost-keep");
   });
 
-  test("is readable by all whatever the umask, and can be run", async () => {
+  test("installs readable files whatever the umask, and executable ones", async () => {
     const umask = process.umask(0o077);
     try {
       await install(k3s());
@@ -139,7 +139,7 @@ describe("what is installed", () => {
     expect(statSync(join(host.root, BINARY)).mode & 0o777).toBe(0o755);
   });
 
-  test("runs before k3s under OpenRC, in scripts that a shell understands", async () => {
+  test("runs before k3s under OpenRC, in valid shell scripts", async () => {
     hostWith(ALPINE);
 
     await install(host);
@@ -154,7 +154,7 @@ describe("what is installed", () => {
     }
   });
 
-  test("leaves the time before CRI-O to CRI-O, and says why", async () => {
+  test("leaves the time before CRI-O to CRI-O, and prints why", async () => {
     const { stdout } = await install(hostWith(HOSTS["cri-o"]));
 
     expect(stdout).toContain("CRI-O detects a reboot");
@@ -165,7 +165,7 @@ describe("what is installed", () => {
   test.each([
     ["nixos", "ID=nixos\n", 'ExecStartPre = [ "-/usr/bin/env timeout -k 10 90 ${unghost} boot --deadline 60s" ];'],
     ["talos", "ID=talos\n", "kind: ExtensionServiceConfig"],
-  ])("is printed, not written, on %s", async (_name, release, expected) => {
+  ])("prints and does not write on %s", async (_name, release, expected) => {
     const before = hostWith({ "/etc/os-release": release }).tree();
 
     const { code, stdout } = await install(host);
@@ -175,7 +175,7 @@ describe("what is installed", () => {
     expect(host.tree()).toEqual(before);
   });
 
-  test("replaces what another distribution on the same host had needed", async () => {
+  test("removes the files for another distribution on the same host", async () => {
     await install(k3s());
     rmSync(join(host.root, "etc/systemd/system/k3s.service"));
     for (const [path, text] of Object.entries(HOSTS.containerd)) host.write(path, text);
@@ -186,7 +186,7 @@ describe("what is installed", () => {
     expect(existsSync(join(host.root, "etc/systemd/system/containerd.service.d/10-unghost.conf"))).toBe(true);
   });
 
-  test("stays inside the host's root where a link leads out of it", async () => {
+  test("stays inside the host's root when a link leads out of it", async () => {
     k3s();
     mkdirSync(join(host.root, "real/systemd"), { recursive: true });
     rmSync(join(host.root, "etc/systemd"), { recursive: true });
@@ -199,8 +199,8 @@ describe("what is installed", () => {
   });
 });
 
-describe("files of people", () => {
-  test("one changed by hand is replaced only by force", async () => {
+describe("modified and foreign files", () => {
+  test("a modified file is replaced only by force", async () => {
     await install(k3s());
     const changed = host.read(DROP_IN).replace("60s", "5s");
     host.write(DROP_IN, changed);
@@ -214,7 +214,7 @@ describe("files of people", () => {
     expect(host.read(DROP_IN)).toContain("--deadline 60s");
   });
 
-  test("one that is not ours stays, also when uninstalling", async () => {
+  test("a foreign file stays, also on uninstall", async () => {
     k3s().write(DROP_IN, "[Service]\n");
 
     const refused = await install(host);
@@ -228,13 +228,13 @@ describe("files of people", () => {
     expect(host.read(DROP_IN)).toBe("[Service]\n");
   });
 
-  test("a link to /dev/null, which switches the hook off, is respected", async () => {
+  test("a link to /dev/null, which disables the hook, is respected", async () => {
     k3s().link(DROP_IN, "/dev/null");
 
     expect((await install(host)).code).toBe(3);
   });
 
-  test("ours of another version is brought up to date without a question", async () => {
+  test("our file of another version is updated without a question", async () => {
     await install(k3s(), { deadlineSeconds: 30 });
 
     const { code, stdout } = await install(host);
@@ -244,7 +244,7 @@ describe("files of people", () => {
     expect(host.read(DROP_IN)).toContain("--deadline 60s");
   });
 
-  test("one changed by hand still goes with the rest", async () => {
+  test("a modified file is removed by uninstall", async () => {
     const before = k3s().tree();
     await install(host);
     host.write(DROP_IN, host.read(DROP_IN).replace("60s", "5s"));
@@ -253,7 +253,7 @@ describe("files of people", () => {
     expect(host.tree()).toEqual(before);
   });
 
-  test("a drop-in of somebody else keeps its directory", async () => {
+  test("a foreign drop-in keeps its directory", async () => {
     const before = k3s();
     before.write("/etc/systemd/system/k3s.service.d/20-mine.conf", "[Service]\n");
     const tree = before.tree();
@@ -265,8 +265,8 @@ describe("files of people", () => {
   });
 });
 
-describe("the executable", () => {
-  test("that was there before install stays after uninstall", async () => {
+describe("installed executable", () => {
+  test("stays after uninstall when it existed before install", async () => {
     k3s().write(BINARY, "version 1");
     const before = host.tree();
 
@@ -276,7 +276,7 @@ describe("the executable", () => {
     expect(host.tree()).toEqual(before);
   });
 
-  test("of another version, put there by somebody else, is replaced only by force", async () => {
+  test("of another version, from another source, is replaced only by force", async () => {
     k3s().write(BINARY, "packaged");
 
     expect((await install(host)).code).toBe(3);
@@ -285,7 +285,7 @@ describe("the executable", () => {
     expect(host.read(BINARY)).toBe("version 1");
   });
 
-  test("of an earlier install is brought up to date, and still goes with uninstall", async () => {
+  test("of an earlier install is updated, and still removed by uninstall", async () => {
     await install(k3s());
     host.write(PROGRAM, "version 2");
     const before = host.tree();
@@ -299,7 +299,7 @@ describe("the executable", () => {
     expect(existsSync(join(host.root, "usr/local"))).toBe(false);
   });
 
-  test("run from its place, stays install's own", async () => {
+  test("run from its installed path, still belongs to install", async () => {
     const before = k3s().tree();
     await install(host);
 
@@ -309,7 +309,7 @@ describe("the executable", () => {
     expect(host.tree()).toEqual(before);
   });
 
-  test("replaced by hand since is left, unless forced", async () => {
+  test("replaced manually since is kept, unless forced", async () => {
     await install(k3s());
     host.write(BINARY, "somebody's");
 
@@ -317,7 +317,7 @@ describe("the executable", () => {
     expect(host.read(BINARY)).toBe("somebody's");
   });
 
-  test("cannot be an engine that would run anything", async () => {
+  test("cannot be an engine that would run any script", async () => {
     const refused = await install(k3s(), { execPath: process.execPath });
 
     expect(refused).toMatchObject({ code: 3 });
@@ -325,8 +325,8 @@ describe("the executable", () => {
   });
 });
 
-describe("how it ends", () => {
-  test("2 where no distribution is found, naming the searched directories", async () => {
+describe("exit code", () => {
+  test("2 when no distribution is found, with the searched directories", async () => {
     const { code, stderr } = await install(hostWith({}));
 
     expect(code).toBe(2);
@@ -341,7 +341,7 @@ describe("how it ends", () => {
     expect(stderr).toContain("k3s-server");
   });
 
-  test("1 when something cannot be written; the next run completes it", async () => {
+  test("1 when a file cannot be written; the next run completes it", async () => {
     k3s().write("/usr/local/bin", "a file where a directory belongs");
 
     const { code, stderr } = await install(host);
@@ -363,7 +363,7 @@ describe("how it ends", () => {
     expect(await uninstall(host, { terminal: true, yes: true })).toMatchObject({ code: 0 });
   });
 
-  test("says which commands are missing where systemd does not run", async () => {
+  test("lists the commands to run when systemd is not running", async () => {
     const { stdout, commands } = await install(k3s());
 
     expect(commands).toEqual([]);
@@ -374,13 +374,10 @@ describe("how it ends", () => {
 test.each([
   [undefined, /^No Kubernetes distribution was found in \/etc.* --distribution \(k3s, rke2, .*talos\)\.\n$/],
   ["k3s", /^No service of k3s was found in \/etc.* --distribution \(k3s-server, k3s-agent\)\.\n$/],
-])(
-  "a host without Kubernetes, with --distribution %s, is asked for one that can be chosen",
-  async (chosen, message) => {
-    hostWith({ "/usr/lib/systemd/systemd": "" });
+])("a host without Kubernetes, with --distribution %s, is asked for a valid one", async (chosen, message) => {
+  hostWith({ "/usr/lib/systemd/systemd": "" });
 
-    const { code, stderr } = await install(host, chosen === undefined ? {} : { distribution: chosen });
+  const { code, stderr } = await install(host, chosen === undefined ? {} : { distribution: chosen });
 
-    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
-  },
-);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+});

@@ -17,12 +17,12 @@ afterEach(() => host.remove());
 const stateIsThere = (): boolean => existsSync(join(host.root, "var/lib/unghost"));
 
 describe("the state directory", () => {
-  test("outlives uninstall, which reports it", async () => {
+  test("survives uninstall, which reports it", async () => {
     expect((await uninstall(host)).stdout).toContain("The journal and the quarantine in /var/lib/unghost stay.");
     expect(stateIsThere()).toBe(true);
   });
 
-  test("goes with --purge, also when the rest is gone already", async () => {
+  test("is removed by --purge, even when the rest is gone already", async () => {
     await uninstall(host);
 
     expect(await uninstall(host, { purge: true })).toMatchObject({ code: 0 });
@@ -49,7 +49,7 @@ describe("the state directory", () => {
     expect(stateIsThere()).toBe(true);
   });
 
-  test("is not mistaken for whatever else --state-dir names, not even by force", async () => {
+  test("is not purged when --state-dir names another directory, not even by force", async () => {
     const refused = await uninstall(host, { purge: true, force: true, stateDir: "/etc" });
 
     expect(refused).toMatchObject({ code: 3 });

@@ -13,7 +13,7 @@ describe("seal", () => {
     fc.string().map((rest) => `#!/sbin/openrc-run\n${rest}`),
   );
 
-  test("what was sealed is ours, and any change shows", () => {
+  test("recognises a sealed file, and detects any change", () => {
     fc.assert(
       fc.property(text, fc.string({ minLength: 1 }), (content, more) => {
         expect(authorship(sealed(content))).toBe("ours");
@@ -26,14 +26,14 @@ describe("seal", () => {
     expect(sealed("#!/bin/sh\ntrue\n")).toMatch(/^#!\/bin\/sh\n# Written by `unghost install`.*\ntrue\n$/);
   });
 
-  test("a file without our line is foreign; one whose seal was damaged is ours, changed", () => {
+  test("a file without our line is foreign; one with a damaged seal is ours and modified", () => {
     expect(authorship("[Unit]\n")).toBe("foreign");
     expect(authorship(sealed("x\n").replace(/Seal: .*/, ""))).toBe("changed");
   });
 });
 
 describe("receipt", () => {
-  test("comes back as it was written, and a broken one counts for nothing", () => {
+  test("is parsed back as written; a broken one is ignored", () => {
     const receipt = { executable: { path: "/a b", sha256: "00" }, directories: ["/c"] };
     expect(receiptIn(`# first\n${receiptLine(receipt)}\n[Unit]\n`)).toEqual(receipt);
     expect(receiptIn("# Receipt: {broken}\n")).toEqual(NO_RECEIPT);
@@ -42,8 +42,8 @@ describe("receipt", () => {
   });
 });
 
-describe("words", () => {
-  test("reach a program through a shell as they are", () => {
+describe("quoting", () => {
+  test("passes arguments through a shell unchanged", () => {
     for (const word of ["plain", "", "a b", "it's", '"$HOME" `id` \\ !', "*;&|"]) {
       const printed = execFileSync("sh", ["-c", `printf %s ${shellWords([word])}`], { encoding: "utf8" });
       expect(printed).toBe(word);
@@ -58,11 +58,11 @@ describe("words", () => {
     ["", '""'],
     ['say "x" \\', '"say \\"x\\" \\\\"'],
     ["two\nlines", '"two\\nlines"'],
-  ])("are inert in a unit: %j", (word, expected) => {
+  ])("escapes text in a unit: %j", (word, expected) => {
     expect(commandLine([word])).toBe(expected);
   });
 
-  test("of a comment never leave it, and no line of it joins the next", () => {
+  test("keeps comment text inside the comment, and joins no lines", () => {
     fc.assert(
       fc.property(fc.array(fc.stringMatching(/^[a-z.,]{1,30}$/), { minLength: 1 }), (words) => {
         const lines = comment(words.join(" ")).split("\n");
@@ -76,7 +76,7 @@ describe("words", () => {
 describe("commands for the service manager", () => {
   const unit = "/etc/systemd/system/unghost-record.service";
 
-  test("reload after a change; stop our own units before they vanish", () => {
+  test("reload after a change; stop our own units before they are removed", () => {
     expect(installCommands([unit])).toEqual({
       before: [],
       after: [
@@ -90,7 +90,7 @@ describe("commands for the service manager", () => {
     });
   });
 
-  test("none for OpenRC, none where nothing changed", () => {
+  test("none for OpenRC, and none when nothing changed", () => {
     expect(installCommands(["/etc/init.d/unghost-boot"])).toEqual({ before: [], after: [] });
     expect(uninstallCommands([])).toEqual({ before: [], after: [] });
   });

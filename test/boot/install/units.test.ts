@@ -54,7 +54,7 @@ afterEach(() => host.remove());
 describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
   beforeEach(() => installed(files));
 
-  test("cannot keep the runtime from starting", () => {
+  test("cannot prevent the runtime from starting", () => {
     const all = [dropIn, ...Object.values(units)];
     for (const { Unit = {}, Service = {}, Install } of all) {
       for (const key of ["Requires", "BindsTo", "Requisite", "OnFailure"]) expect(Unit).not.toHaveProperty(key);
@@ -64,7 +64,7 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     expect(dropIn["Unit"]?.["Wants"]?.join(" ").split(" ").sort()).toEqual(Object.keys(units).sort());
   });
 
-  test("end on their own", () => {
+  test("terminate on their own", () => {
     expect(units["unghost-boot-after.service"]?.["Service"]).toMatchObject({
       Type: ["simple"],
       RuntimeMaxSec: ["330s"],
@@ -75,7 +75,7 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     if (record !== undefined) expect(record["Service"]).toMatchObject({ TimeoutStopSec: ["20s"] });
   });
 
-  test("heal in the host's mount namespace, and give no memory both write and execute away", () => {
+  test("heal in the host's mount namespace, without MemoryDenyWriteExecute", () => {
     for (const unit of ["unghost-boot.service", "unghost-boot-after.service"]) {
       const keys = Object.keys(units[unit]?.["Service"] ?? {});
       expect(keys.filter((key) => MOUNT_NAMESPACE.test(key))).toEqual([]);
@@ -96,7 +96,7 @@ describe.each(Object.entries(HOSTS))("units for %s", (name, files) => {
     }
   });
 
-  test("wait for the socket, not for a cluster that a ghost keeps down", () => {
+  test("wait for the socket, not for a cluster that a ghost may block", () => {
     const after = units["unghost-boot-after.service"]?.["Unit"]?.["After"]?.join(" ").split(" ") ?? [];
     expect(after.includes(runtimeUnit)).toBe(!EMBEDDED.includes(name));
   });
@@ -129,7 +129,7 @@ describe("systemd-analyze", () => {
     writeFileSync(join(host.root, path), "", { mode: 0o755 });
   }
 
-  test.for(Object.entries(HOSTS))("has nothing to say about the units for %s", async ([, files], context) => {
+  test.for(Object.entries(HOSTS))("accepts the units for %s", async ([, files], context) => {
     await installed(files);
     complete();
     const checker = available(context);
@@ -140,7 +140,7 @@ describe("systemd-analyze", () => {
     expect(verified).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
-  test("would say so: a wrong key is noticed", async (context) => {
+  test("rejects a wrong key", async (context) => {
     await installed(HOSTS.containerd);
     complete();
     const checker = available(context);
@@ -157,7 +157,7 @@ describe("systemd-analyze", () => {
     ["unghost-boot.service", 7.6],
     ["unghost-boot-after.service", 7.4],
     ["unghost-record.service", 2.8],
-  ] as const)("rates %s no worse than %d", async ([unit, limit], context) => {
+  ] as const)("rates the exposure of %s at most %d", async ([unit, limit], context) => {
     await installed(HOSTS.containerd);
     complete();
     const checker = available(context);

@@ -68,7 +68,7 @@ describe("the effective configuration", () => {
     }
   });
 
-  test("says of a mode that observeOnly has changed that it was so", async () => {
+  test("shows the original mode when observeOnly changed it", async () => {
     const { stdout } = await config("agent: {observeOnly: true, classes: {pod-gone: heal, shim-leak: off}}\n");
 
     expect(stdout).toContain("    pod-gone:\n      mode: observe # config.yaml:1:9\n");
@@ -76,7 +76,7 @@ describe("the effective configuration", () => {
     expect(stdout).toContain("    shim-leak:\n      mode: off # config.yaml:1:54\n");
   });
 
-  test("is a configuration file that says the same", async () => {
+  test("is a configuration file with the same meaning", async () => {
     const file =
       "only: [pod-gone]\nagent:\n  maintenanceWindows: [{days: [mon], from: 22:00, to: 6:00, timeZone: Europe/Berlin}]\n  fleet: {breakerShare: 0.25}\n";
     const first = await config(file);
@@ -86,7 +86,7 @@ describe("the effective configuration", () => {
     expect(parse(second.stdout)).toEqual(parse(first.stdout));
   });
 
-  test("comes as JSON, too, with the origin beside the value", async () => {
+  test("is available as JSON, with the source beside the value", async () => {
     const { stdout } = await config("agent: {cap: 7}\n", ["-o", "json"]);
 
     expect(JSON.parse(stdout)).toMatchObject({
@@ -101,11 +101,11 @@ describe("the effective configuration", () => {
   });
 });
 
-describe("a wrong one", () => {
+describe("an invalid configuration", () => {
   test.each([
     ["with --check", ["--check"]],
     ["without", []],
-  ])("%s ends with 64 and every mistake on a line of its own", async (_, args) => {
+  ])("%s exits 64 with every error on its own line", async (_, args) => {
     const { code, stdout, stderr } = await config(
       "timeuot: 1s\nminAge: old\nskip: [poltergeist]\nagent: {cap: 0}\n",
       args,
@@ -125,14 +125,14 @@ describe("a wrong one", () => {
     ]);
   });
 
-  test("that is not there", async () => {
+  test("may be a missing file", async () => {
     const { code, stderr } = await config("", ["--check", "--config", "/nowhere.yaml"]);
 
     expect([code, stderr]).toEqual([64, expect.stringMatching(/nowhere\.yaml/)]);
   });
 });
 
-test("--check says that it is valid", async () => {
+test("--check reports that it is valid", async () => {
   expect(await config("agent: {cap: 7}\n", ["--check"])).toEqual({
     code: 0,
     stdout: "config.yaml is valid.\n",

@@ -41,7 +41,7 @@ async function explain(options: Partial<ExplainOptions>, world: World = {}) {
 }
 
 describe("explain", () => {
-  test("explains a line: class, cause, cure", async () => {
+  test("explains a line with class, cause and remedy", async () => {
     const { code, stdout } = await explain({ texts: [corrupt] });
 
     expect(code).toBe(0);
@@ -69,7 +69,7 @@ describe("explain", () => {
     expect(several.stdout).toContain("crictl stopp <id>");
   });
 
-  test.each([60, 80, 200])("reads well at %i columns", async (columns) => {
+  test.each([60, 80, 200])("fits into %i columns", async (columns) => {
     const line = `Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`;
 
     await expect((await explain({ texts: [line] }, { columns })).stdout).toMatchFileSnapshot(
@@ -78,7 +78,7 @@ describe("explain", () => {
   });
 
   test.each(["containerd.log", "logs/kubelet.log.1", "./x", "/var/log/nothing.txt"])(
-    "says that the file %s is not there",
+    "reports that the file %s does not exist",
     async (name) => {
       const { code, stderr } = await explain({ texts: [name] });
 
@@ -86,7 +86,7 @@ describe("explain", () => {
     },
   );
 
-  test("gives programs the matches and nothing else", async () => {
+  test("gives programs only the matches", async () => {
     const { code, stdout } = await explain({
       texts: [`Error deleting shop_web-0/${"ab".repeat(32)} from network n: ${corrupt}`],
       output: "json",
@@ -106,7 +106,7 @@ describe("explain", () => {
     ]);
   });
 
-  test("an ordinary line is not recognised, and says so without matches", async () => {
+  test("reports an ordinary line as not recognised, without matches", async () => {
     const { code, stdout, stderr } = await explain({ texts: ["Error: ImagePullBackOff"] });
 
     expect(code).toBe(1);
@@ -115,14 +115,14 @@ describe("explain", () => {
     expect(JSON.parse((await explain({ texts: ["x"], output: "json" })).stdout)).toEqual({ matches: [] });
   });
 
-  test("“Pod sandbox changed” alone is explained as normal, and is no match", async () => {
+  test("explains “Pod sandbox changed” alone as normal, without a match", async () => {
     const { code, stderr } = await explain({ texts: ["Pod sandbox changed, it will be killed and re-created."] });
 
     expect(code).toBe(1);
     expect(stderr).toContain("sandbox-changed-alone");
   });
 
-  test("words typed without quotes are one line", async () => {
+  test("treats arguments without quotes as one line", async () => {
     const { code, stdout } = await explain({ texts: "failed to reserve sandbox name web_shop_1_0".split(" ") });
 
     expect(code).toBe(0);
@@ -133,7 +133,7 @@ describe("explain", () => {
     ["longer than a file name", `${"x".repeat(5000)} ${corrupt}`],
     ["with a path in it", `/var/lib/${"x".repeat(300)}: ${corrupt}`],
     ["with a NUL", `\0${corrupt}`],
-  ])("takes a line %s for a line", async (_, line) => {
+  ])("treats a line %s as a line", async (_, line) => {
     expect((await explain({ texts: [line] })).code).toBe(0);
   });
 
@@ -147,20 +147,20 @@ describe("explain", () => {
     expect((await explain({}, { stdin: "fine\n" })).code).toBe(1);
   });
 
-  test("with nothing to read it says how to use it", async () => {
+  test("prints its usage without any input", async () => {
     const { code, stderr } = await explain({});
 
     expect(code).toBe(64);
     expect(stderr).toContain("--journal");
   });
 
-  test("a file that is not there is wrong usage, and no error line", async () => {
+  test("a missing file is a usage error, not an error line", async () => {
     const { code, stderr } = await explain({ texts: ["/nowhere/containerd.log"] });
 
     expect([code, stderr]).toEqual([64, expect.stringContaining("There is no file /nowhere/containerd.log.")]);
   });
 
-  test("a class id prints its manual page, --list all of them", async () => {
+  test("a class id prints its manual page, --list all classes", async () => {
     const page = await explain({ texts: ["multus-lossy-conflist"] });
     const list = await explain({ list: true });
 
@@ -172,7 +172,7 @@ describe("explain", () => {
     for (const { title } of classes) expect(list.stdout).toContain(title);
   });
 
-  test("a class may be called by its code, several at once, and a mistyped one is named", async () => {
+  test("accepts class codes, several at once, and names a mistyped one", async () => {
     const two = await explain({ texts: ["b1", "retained-notready"] });
     const wrong = await explain({ texts: ["multus-cache-corupt"] });
 
@@ -182,7 +182,7 @@ describe("explain", () => {
     expect(wrong.stderr).toContain("multus-cache-corupt");
   });
 
-  test("wraps text to the terminal, and uses colours only when asked to", async () => {
+  test("wraps text to the terminal, and uses colours only on request", async () => {
     const narrow = await explain({ texts: [corrupt] }, { columns: 40 });
     const plain = narrow.stdout.split("\n").filter((line) => line.length > 40 && line.trim().includes(" "));
 
@@ -191,7 +191,7 @@ describe("explain", () => {
     expect((await explain({ texts: [corrupt], colour: true })).stdout).toContain("\u001b[1m");
   });
 
-  test("a flood is counted, and shown in part", async () => {
+  test("counts a flood, and shows a part of it", async () => {
     const { code, stdout, stderr } = await explain({ output: "json" }, { stdin: `${corrupt}\n\n`.repeat(6000) });
 
     expect(code).toBe(0);
@@ -216,14 +216,14 @@ describe("explain --journal", () => {
     expect(JSON.parse(stdout).matches).toHaveLength(1);
   });
 
-  test("says so where there is no journal", async () => {
+  test("reports that there is no journal", async () => {
     const { code, stderr } = await explain({ journal: true }, { path: join(dir, "nowhere") });
 
     expect(code).toBe(1);
     expect(stderr).toContain("journalctl is not on this machine");
   });
 
-  test("says that journald has nothing of kubelet or a runtime", async () => {
+  test("reports that journald has no lines of kubelet or a runtime", async () => {
     const bin = mkdtempSync(join(dir, "bin-"));
     writeFileSync(join(bin, "journalctl"), "#!/bin/sh\n", { mode: 0o755 });
 
@@ -235,7 +235,7 @@ describe("explain --journal", () => {
     );
   });
 
-  test("passes on what journalctl complains about", async () => {
+  test("prints the error output of journalctl", async () => {
     const bin = mkdtempSync(join(dir, "bin-"));
     writeFileSync(join(bin, "journalctl"), "#!/bin/sh\necho 'no permission' >&2\nexit 1\n");
     chmodSync(join(bin, "journalctl"), 0o755);

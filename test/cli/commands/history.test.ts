@@ -39,7 +39,7 @@ async function twoEntries(): Promise<string> {
 }
 
 describe("runHistory", () => {
-  test("shows one line an entry, and how to undo", async () => {
+  test("shows one line per entry, and how to undo", async () => {
     const path = await twoEntries();
 
     const { code, stdout } = await history();
@@ -57,7 +57,7 @@ describe("runHistory", () => {
     [80, ["ID", "WHEN", "BY", "RUN", "OUTCOME", "ACTION", "ON", "UNDO"]],
     [72, ["ID", "WHEN", "BY", "OUTCOME", "ACTION", "ON", "UNDO"]],
     [60, ["ID", "WHEN", "OUTCOME", "ACTION", "ON"]],
-  ])("at %i columns shows who did it and what can be undone before the class", async (screenColumns, headings) => {
+  ])("at %i columns shows actor and undo before the class", async (screenColumns, headings) => {
     await twoEntries();
 
     const { stdout } = await history({}, screenColumns);
@@ -66,7 +66,7 @@ describe("runHistory", () => {
     for (const line of stdout.split("\n")) expect(line.length, line).toBeLessThanOrEqual(screenColumns);
   });
 
-  test.each(["json", "yaml"] as const)("gives the same facts as %s", async (output) => {
+  test.each(["json", "yaml"] as const)("contains the same facts as %s", async (output) => {
     const path = await twoEntries();
 
     const { code, stdout } = await history({ output });
@@ -83,7 +83,7 @@ describe("runHistory", () => {
     });
   });
 
-  test("shows one entry whole, with the command that takes it back", async () => {
+  test("shows one entry completely, with its undo command", async () => {
     const path = await twoEntries();
     const { id } = JSON.parse((await history({ output: "json" })).stdout).entries[0];
 
@@ -96,7 +96,7 @@ describe("runHistory", () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining("No entry 000000000-0000")]);
   });
 
-  test("shows only the newest when asked to", async () => {
+  test("shows only the newest entries on request", async () => {
     await twoEntries();
 
     const { stdout } = await history({ output: "json", limit: 1 });
@@ -104,7 +104,7 @@ describe("runHistory", () => {
     expect(JSON.parse(stdout)).toMatchObject({ entries: [{ action: STOP }] });
   });
 
-  test("names the lines that it could not read, and lets no control character through", async () => {
+  test("names unreadable lines, and prints no control characters", async () => {
     appendFileSync(shop.stateDir.journal, "damage\n");
     await shop.journal.begin({ ...WHY, class: "\u001b[31m", action: STOP });
 
@@ -116,7 +116,7 @@ describe("runHistory", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
-  test("says that nothing was ever changed, and makes no directory for it", async () => {
+  test("reports that nothing was ever changed, without creating a directory", async () => {
     const stateDir = join(shop.caches, "none");
 
     expect(await history({ stateDir })).toMatchObject({

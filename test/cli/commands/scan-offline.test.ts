@@ -61,7 +61,7 @@ test("an empty database is healthy", async () => {
   expect(code).toBe(0);
 });
 
-test("duplicates are reported as the contract says", async () => {
+test("duplicates are reported as JSON", async () => {
   put(TWO_OF_ONE_NAME);
   const { code, stdout } = await scan();
   expect(v.parse(NodeReportSchema, JSON.parse(stdout))).toMatchObject({
@@ -72,7 +72,7 @@ test("duplicates are reported as the contract says", async () => {
   expect(code).toBe(1);
 });
 
-test("and for people", async () => {
+test("duplicates are reported as a table", async () => {
   put(TWO_OF_ONE_NAME);
   const { stdout } = await scan({ output: "table" });
   expect(stdout).toMatch(/^GHOSTS {2}1 \w+ on test · runtime not reached\n/);
@@ -81,7 +81,7 @@ test("and for people", async () => {
   expect(verbose).toContain("blocks the next start of the runtime");
 });
 
-test("what was not asked for is left out", async () => {
+test("classes that were not requested are left out", async () => {
   put(TWO_OF_ONE_NAME);
   expect((await scan({ skip: ["recover-duplicate-sandbox-name"] })).code).toBe(0);
   expect((await scan({ only: ["bolt-corruption"] })).code).toBe(0);
@@ -95,7 +95,7 @@ test("a damaged database is a finding", async () => {
   expect(code).toBe(1);
 });
 
-test("no database is a problem with a next step", async () => {
+test("a missing database is a problem with a next step", async () => {
   const { code, stdout } = await scan();
   expect(JSON.parse(stdout)).toMatchObject({
     verdict: "unknown",

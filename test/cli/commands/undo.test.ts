@@ -32,7 +32,7 @@ async function runIt(changes: Partial<UndoOptions> = {}) {
 }
 
 describe("runUndo", () => {
-  test("puts the file back, and is content to be asked again", async () => {
+  test("puts the file back, and a second undo changes nothing", async () => {
     const { path, expected } = await shop.put("cache", "content");
     const moved = await quarantineFile(shop, { ...WHY, path, expected });
     const id = moved.id ?? "";
@@ -45,7 +45,7 @@ describe("runUndo", () => {
     });
   });
 
-  test("exits 3 when something newer is there", async () => {
+  test("exits 3 when a newer file is at the path", async () => {
     const { path, expected } = await shop.put("cache", "content");
     await quarantineFile(shop, { ...WHY, path, expected });
     writeFileSync(path, "newer");
@@ -57,7 +57,7 @@ describe("runUndo", () => {
     expect(readFileSync(path, "utf8")).toBe("newer");
   });
 
-  test("settles what an earlier run left open first, and says so", async () => {
+  test("closes the open entries of an earlier run first, and reports it", async () => {
     await shop.journal.begin({ ...WHY, action: STOP });
 
     const { stderr } = await runIt();
@@ -74,14 +74,14 @@ describe("runUndo", () => {
     expect(stderr).toContain("Another unghost run is under way");
   });
 
-  test("speaks JSON", async () => {
+  test("prints JSON", async () => {
     const { code, stdout } = await runIt({ output: "json" });
 
     expect(code).toBe(3);
     expect(JSON.parse(stdout)).toMatchObject({ apiVersion: "unghost.dev/v1", kind: "Undo", outcome: "refused" });
   });
 
-  test("makes no state directory where none is", async () => {
+  test("does not create a missing state directory", async () => {
     const stateDir = join(shop.caches, "none");
 
     expect((await runIt({ stateDir })).code).toBe(3);

@@ -21,7 +21,7 @@ async function earlierRun({ ended }: { readonly ended: boolean }): Promise<void>
   await session.close();
 }
 
-test("settles what an earlier run left open, and the next run finds nothing", async () => {
+test("closes the open entries of an earlier run, and the next run finds none", async () => {
   await earlierRun({ ended: false });
 
   const settled = valueOf(await settleEarlierRuns(sessionOf(stateDir)));
@@ -31,7 +31,7 @@ test("settles what an earlier run left open, and the next run finds nothing", as
   expect(valueOf(await settleEarlierRuns(sessionOf(stateDir)))).toEqual([]);
 });
 
-test("writes nothing where every action has ended", async () => {
+test("writes nothing when every action has ended", async () => {
   await earlierRun({ ended: true });
   const before = readFileSync(dir.join("state/journal"), "utf8");
 
@@ -39,7 +39,7 @@ test("writes nothing where every action has ended", async () => {
   expect(readFileSync(dir.join("state/journal"), "utf8")).toBe(before);
 });
 
-test("does not wait for another run where nothing is open", async () => {
+test("does not wait for the lock when no entry is open", async () => {
   await earlierRun({ ended: true });
   const session = valueOf(await openHealSession(sessionOf(stateDir)));
 
@@ -47,7 +47,7 @@ test("does not wait for another run where nothing is open", async () => {
   await session.close();
 });
 
-test("refuses while another run holds the lock, and settles nothing", async () => {
+test("refuses while another run holds the lock, and closes no entry", async () => {
   const session = valueOf(await openHealSession(sessionOf(stateDir)));
   valueOf(await session.journal.begin({ ...WHY, action: STOP }));
 
@@ -56,12 +56,12 @@ test("refuses while another run holds the lock, and settles nothing", async () =
   await session.close();
 });
 
-test("makes no state directory where none is", async () => {
+test("does not create a missing state directory", async () => {
   expect(valueOf(await settleEarlierRuns(sessionOf(stateDir)))).toEqual([]);
   expect(existsSync(stateDir)).toBe(false);
 });
 
-test("leaves a state directory alone that belongs to somebody else", async () => {
+test("does not touch a state directory that another user owns", async () => {
   await earlierRun({ ended: false });
 
   expect(valueOf(await settleEarlierRuns({ ...sessionOf(stateDir), uid: 12_345 }))).toEqual([]);

@@ -31,8 +31,8 @@ async function run(followUps: readonly Step[]) {
   return { ...(await runAction(action, { tools, brake: stormBrake() })), asked };
 }
 
-describe("what follows a healed action", () => {
-  test("restarts no pod where the socket does not come back in time, and it stays healed", async () => {
+describe("follow-ups of a healed action", () => {
+  test("no pod is restarted when the socket is not served again in time; the action stays healed", async () => {
     const result = await run([{ kind: "await-socket", path: "/csi.sock" }, KICK]);
 
     expect(result).toMatchObject({
@@ -44,7 +44,7 @@ describe("what follows a healed action", () => {
     expect(doneInWords(result.action, result.undone)).not.toContain("restarted");
   });
 
-  test("with the socket served again, reports what could not be restarted, and it stays healed", async () => {
+  test("pods that could not be restarted are reported; the action stays healed", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(join(root, "csi.sock"), resolve));
     onTestFinished(() => void server.close());

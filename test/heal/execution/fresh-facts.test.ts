@@ -35,8 +35,8 @@ function runtime(listed: readonly string[], tooLarge = false) {
   return { asked, facts: freshFacts({ ...NODE, cniCacheDirs: [], cri, containerd: undefined, queryMs: 1000 }) };
 }
 
-describe("fresh facts", () => {
-  test("share one reading among all who ask within a moment", async () => {
+describe("freshFacts", () => {
+  test("shares one read among all callers within 500 ms", async () => {
     const { asked, facts } = runtime([ID]);
     await Promise.all([facts.sandbox(ID), facts.sandbox("other")]);
     vi.advanceTimersByTime(400);
@@ -47,7 +47,7 @@ describe("fresh facts", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("are read again after what they tell of was changed", async () => {
+  test("reads again after renew()", async () => {
     const { asked, facts } = runtime([ID]);
     await facts.sandbox(ID);
     facts.renew();
@@ -56,14 +56,14 @@ describe("fresh facts", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("are asked for one by one where the whole list does not fit into a message", async () => {
+  test("asks for each sandbox by id when the whole list exceeds the message size limit", async () => {
     const { asked, facts } = runtime([ID], true);
     expect(await facts.sandbox(ID)).toMatchObject({ id: ID });
     expect(await facts.sandbox("other")).toBeUndefined();
     expect(asked).toEqual([undefined, { id: ID }, { id: "other" }]);
   });
 
-  test("name whatever lies in the place of a sandbox's result files", async () => {
+  test("resultFiles names files and directories of the sandbox", async () => {
     const dir = tempDir();
     onTestFinished(() => dir.remove());
     const root = dir.path;

@@ -36,15 +36,15 @@ function ask(
   return nodeReadiness(node, tools);
 }
 
-describe("whether the node turns Ready", () => {
-  test("is waited for and reported", async () => {
+describe("waiting for the node to become Ready", () => {
+  test("returns when the node is Ready", async () => {
     expect(await ask("n1", apiWith(DOWN, DOWN, READY))).toEqual({
       code: "node-ready",
       words: "the runtime answers Status again, and the node n1 is Ready",
     });
   });
 
-  test("is not waited for longer than kubelet is given, and kubelet's message is quoted", async () => {
+  test("ends with the kubelet timeout and quotes kubelet's message", async () => {
     expect(await ask("n1", apiWith(DOWN), 5)).toMatchObject({
       code: "node-not-ready",
       words: expect.stringContaining("container runtime is down"),
@@ -54,13 +54,13 @@ describe("whether the node turns Ready", () => {
     });
   });
 
-  test("is not waited for when the run is to end", async () => {
+  test("is skipped when the run is stopping", async () => {
     const { code, words } = await ask("n1", apiWith(DOWN, READY), undefined, { stop: AbortSignal.abort() });
     expect(code).toBe("node-not-ready");
     expect(words).toMatch(/node n1 is not Ready after 0s: container runtime is down/);
   });
 
-  test("the API is closed afterwards, and a mistake of unghost's own is not taken for an answer", async () => {
+  test("closes the API client, and rethrows an internal error", async () => {
     let closed = 0;
     const close = () => {
       closed += 1;
@@ -71,7 +71,7 @@ describe("whether the node turns Ready", () => {
     expect(closed).toBe(2);
   });
 
-  test("is reported as unknown without an API server", async () => {
+  test("reports unknown without an API server", async () => {
     const down = fakeApi({ get: () => Promise.reject(new KubeError("unreachable", "connection refused")) });
     expect(await ask(undefined, apiWith(READY))).toMatchObject({
       code: "node-not-asked",

@@ -34,8 +34,8 @@ async function patienceIsOver(): Promise<void> {
   await vi.advanceTimersByTimeAsync(PATIENCE_MS);
 }
 
-describe("the probe gate", () => {
-  test("makes one call, and all others once it has succeeded", async () => {
+describe("probe gate", () => {
+  test("makes one call first, and all others once it succeeded", async () => {
     const { under, ask } = gateWith(2);
     ask(28);
     await settled();
@@ -47,7 +47,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(28);
   });
 
-  test("tries the next one after a failure, still one at a time", async () => {
+  test("tries the next call after a failure, still one at a time", async () => {
     const { under, ask } = gateWith(2);
     ask(5);
     await settled();
@@ -57,7 +57,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(2);
   });
 
-  test("makes no more calls once several got no answer", async () => {
+  test("makes no more calls after several timed out", async () => {
     const { under, ask, results } = gateWith(2);
     ask(28);
     await settled();
@@ -83,7 +83,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(6);
   });
 
-  test("one that fails after its patience is no longer counted as unanswered", async () => {
+  test("a call that fails after the timeout is no longer counted as unanswered", async () => {
     const { under, ask } = gateWith(2);
     ask(4);
     await settled();
@@ -97,7 +97,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(3);
   });
 
-  test("one that fails after its patience lets no second call in beside the one under way", async () => {
+  test("a call that fails after the timeout does not start a second call beside the in-flight one", async () => {
     const { under, ask } = gateWith(3);
     ask(4);
     await settled();
@@ -110,7 +110,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(2);
   });
 
-  test("an answer in time does not make up for a call without an answer", async () => {
+  test("an answer in time does not cancel out a call without an answer", async () => {
     const { under, ask } = gateWith(1);
     ask(3);
     await settled();
@@ -120,7 +120,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(2);
   });
 
-  test("an answer within the patience ends its clock: it does not count as unanswered later", async () => {
+  test("a call answered in time does not count as unanswered later", async () => {
     const { under, ask } = gateWith(1);
     ask(1);
     await settled();
@@ -132,7 +132,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(2);
   });
 
-  test("once it is open, calls without an answer do not close it", async () => {
+  test("calls without an answer do not close an open gate", async () => {
     const { under, ask } = gateWith(1);
     ask(1);
     await settled();
@@ -146,7 +146,7 @@ describe("the probe gate", () => {
     expect(under).toHaveLength(3);
   });
 
-  test("once it is open, a failure does not close it", async () => {
+  test("a failure does not close an open gate", async () => {
     const { under, ask } = gateWith(1);
     ask(1);
     await settled();

@@ -20,20 +20,20 @@ beforeEach(async () => {
 afterEach(() => shop.remove());
 
 describe("proveDead", () => {
-  test("a sandbox without any sign of life is dead, and its containers are named", async () => {
+  test("a sandbox without any sign of life is dead, and its containers are returned", async () => {
     expect(await proveDead(ID, fakeTools(shop, DEAD))).toEqual({ state: "dead", containerIds: [CONTAINER_ID] });
   });
 
-  test("one that neither the list nor the status knows is gone", async () => {
+  test("a sandbox that neither list nor status returns is gone", async () => {
     expect(await proveDead(ID, fakeTools(shop))).toEqual({ state: "gone" });
   });
 
-  test("one that the list misses and the status knows as Ready is alive", async () => {
+  test("a sandbox that is missing from the list but Ready in its status is alive", async () => {
     const cri = { podSandboxState: () => Promise.resolve(PodSandboxState.SANDBOX_READY) };
     expect(await proveDead(ID, fakeTools(shop, { cri }))).toMatchObject({ liveness: { found: [{ sign: "ready" }] } });
   });
 
-  test("asks for the status with a deadline", async () => {
+  test("the status call has a timeout", async () => {
     const deadlines: number[] = [];
     const cri: FakeNode["cri"] = {
       podSandboxState: (_id, { timeoutMs }) => {
@@ -48,13 +48,13 @@ describe("proveDead", () => {
   test.each([
     [{ name: "main" }, "main"],
     [undefined, CONTAINER_ID],
-  ])("names the container that runs: %j", async (metadata, name) => {
+  ])("returns the running container: %j", async (metadata, name) => {
     const running = criContainer(ID, { state: ContainerState.CONTAINER_RUNNING, metadata });
     const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, containers: [running] }));
     expect(proof).toMatchObject({ liveness: { found: [{ sign: "container", name }] } });
   });
 
-  test("what is no answer of the runtime is not taken for one", async () => {
+  test("rethrows an error that is not an answer of the runtime", async () => {
     const tools = fakeTools(shop, { ...DEAD, tasks: new TypeError("a mistake") });
     await expect(proveDead(ID, tools)).rejects.toThrow("a mistake");
   });
@@ -67,7 +67,7 @@ describe("proveDead", () => {
     ["shim", { processes: { shims: [shimOf("a")] } }],
     ["process", { processes: { byContainer: new Map([[ID, [42]]]) } }],
     ["process", { processes: { byContainer: new Map([[CONTAINER_ID, [42]]]) } }],
-  ])("is refused by a sign of life: %s", async (sign, life) => {
+  ])("refuses because of a sign of life: %s", async (sign, life) => {
     const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, ...life }));
     expect(proof).toMatchObject({ state: "not-dead", liveness: { state: "alive", found: [{ sign }] } });
   });
@@ -75,19 +75,19 @@ describe("proveDead", () => {
   test.each<readonly [string, FakeNode, readonly string[]]>([
     ["the process table", { processes: failed("no /proc") }, ["shim", "process"]],
     ["containerd's tasks", { tasks: unanswered }, ["task"]],
-  ])("is refused when %s cannot be read", async (_, unread, signs) => {
+  ])("refuses when %s cannot be read", async (_, unread, signs) => {
     const proof = await proveDead(ID, fakeTools(shop, { ...DEAD, ...unread }));
     expect(proof).toMatchObject({ state: "not-dead", liveness: { state: "unproven", unread: signs } });
   });
 
-  test("CRI-O has no tasks to read", async () => {
+  test("does not read tasks on CRI-O", async () => {
     const node = { ...DEAD, containerdFacts: undefined };
     expect((await proveDead(ID, fakeTools(shop, node))).state).toBe("dead");
   });
 });
 
 describe("findReference", () => {
-  test("an id without a reference was left behind", async () => {
+  test("an id without a reference is a leak", async () => {
     const others = { records: [recordOf("b")], sandboxes: [recordOf("b")] };
     const processes = { shims: [shimOf("b")], plugins: [pluginFor("b", "DEL", 1)], othersIds: new Set([idOf("b")]) };
     const node = { sandboxes: [criSandbox(idOf("b"))], containerdFacts: others, processes };
@@ -107,11 +107,11 @@ describe("findReference", () => {
     expect(await findReference(ID, fakeTools(shop, node))).toBe(reference);
   });
 
-  test("asks CRI-O for no records", async () => {
+  test("does not read containerd records on CRI-O", async () => {
     expect(await findReference(ID, fakeTools(shop, { containerdFacts: undefined }))).toBeUndefined();
   });
 
-  test("renews a reading from before the sandbox was removed", async () => {
+  test("reads again when the last read was before the sandbox was removed", async () => {
     const tools = fakeTools(shop);
     let isStale = true;
     const facts = {
@@ -129,7 +129,7 @@ describe("findReference", () => {
     [1, undefined, 0],
     [4, undefined, 300],
     [100, "plugin", 500],
-  ])("of a plugin that works for %d more readings: %j after %d ms", async (readings, found, waited) => {
+  ])("a plugin that runs for %d more reads: %j after %d ms", async (readings, found, waited) => {
     const slept: number[] = [];
     let left = readings;
     const { facts, waits } = fakeTools(shop);

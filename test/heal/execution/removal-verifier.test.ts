@@ -34,13 +34,13 @@ function runtime({
   return { asked, departed };
 }
 
-test("what is neither listed nor recorded is gone", async () => {
+test("a sandbox that is neither listed nor recorded is gone", async () => {
   const { departed } = runtime({});
 
   expect(await departed("a", removed)).toBe("gone");
 });
 
-test.each([false, true])("distinguishes what the runtime still has, list too large: %s", async (overflows) => {
+test.each([false, true])("reports a sandbox that the runtime still has, list too large: %s", async (overflows) => {
   const { departed } = runtime({ listed: ["a"], recorded: ["a", "b"], overflows });
 
   const all = await Promise.all(["a", "b", "c"].map((id) => departed(id, removed)));
@@ -56,7 +56,7 @@ test("removals that end together share one check", async () => {
   expect(asked).toEqual(["list", "find"]);
 });
 
-test("a removal that ends after a check started is not judged by it", async () => {
+test("a removal that ends after a check started needs a new check", async () => {
   const state = { listed: ["late"] };
   const { departed, asked } = runtime(state);
   const late = Promise.withResolvers<undefined>();
@@ -70,7 +70,7 @@ test("a removal that ends after a check started is not judged by it", async () =
   expect(asked.filter((what) => what === "list")).toHaveLength(2);
 });
 
-test("a sandbox that was not removed is not checked", async () => {
+test("a sandbox whose removal failed is not checked", async () => {
   const { asked, departed } = runtime({});
 
   const interrupted = { code: "interrupted" } as const;
@@ -78,7 +78,7 @@ test("a sandbox that was not removed is not checked", async () => {
   expect(asked).toEqual([]);
 });
 
-test("a removal that fails does not hold up those beside it", async () => {
+test("a failed removal does not delay the others", async () => {
   const { departed } = runtime({});
   const refusal = new RuntimeError("refused", "RemovePodSandbox", "plugin failed", "");
 

@@ -130,40 +130,40 @@ async function journaledOutcomes(): Promise<readonly string[]> {
   return records.map(({ state, outcome }) => `${state} ${outcome}`);
 }
 
-describe("an action", () => {
-  test("is healed when its steps succeed, and journaled as healed", async () => {
+describe("runAction", () => {
+  test("reports healed and journals it when all steps succeed", async () => {
     const { act, calls } = node(undefined);
     expect(await act()).toMatchObject({ outcome: "healed", journalId: expect.any(String) });
     expect(calls).toEqual(["RemovePodSandbox"]);
     expect(await journaledOutcomes()).toEqual(["done healed"]);
   });
 
-  test("is tried again, with growing pauses, when others held a lock", async () => {
+  test("retries with growing delays while a lock is held", async () => {
     const { act, pauses } = node(XTABLES, XTABLES, undefined);
     expect((await act()).outcome).toBe("healed");
     expect(pauses).toEqual([500, 2000]);
   });
 
-  test("is given up when the lock is held for too long", async () => {
+  test("stops retrying when the lock is held for too long", async () => {
     const { act, removals } = node(XTABLES, XTABLES, XTABLES, XTABLES);
     expect(await act()).toMatchObject({ outcome: "failed", reason: expect.stringContaining("xtables") });
     expect(removals()).toBe(3);
   });
 
-  test("is not tried again for any other reason", async () => {
+  test("does not retry for any other reason", async () => {
     const { act, removals, pauses } = node(DAEMON_DOWN, undefined);
     expect((await act()).outcome).toBe("failed");
     expect([removals(), pauses]).toEqual([1, []]);
   });
 
-  test("is skipped once the brake is on, without a call to the runtime", async () => {
+  test("skips the action without a runtime call when the storm brake is on", async () => {
     const { act, removals } = node(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
     for (let times = 0; times < 3; times++) await act();
     expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
     expect(removals()).toBe(3);
   });
 
-  test("is skipped when the run was interrupted before", async () => {
+  test("skips the action when the run was interrupted before", async () => {
     const { act, stop, removals } = node(undefined);
     stop.abort();
     expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("interrupted") });
@@ -171,7 +171,7 @@ describe("an action", () => {
     expect(await journaledOutcomes()).toEqual([]);
   });
 
-  test("that hangs ends when it is given up, and its entry is closed", async () => {
+  test("ends a hung action when it is aborted, and closes its journal entry", async () => {
     const { act, giveUpOnceItHangs } = node("hang");
     const result = act();
     await giveUpOnceItHangs();
@@ -180,10 +180,10 @@ describe("an action", () => {
   });
 });
 
-describe("a removal where the runtime is not containerd", () => {
+describe("removal on a runtime other than containerd", () => {
   const FABRIC_DOWN = "failed to destroy network for pod sandbox k8s_web-0: the fabric is down";
 
-  test("stops the sandbox first, in one entry of the journal, and gives each call its full time", async () => {
+  test("stops the sandbox first, in one journal entry, with the full timeout for each call", async () => {
     const { act, calls, deadlines } = crioNode();
     expect((await act()).outcome).toBe("healed");
     expect(calls).toEqual(["StopPodSandbox", "RemovePodSandbox"]);
@@ -191,7 +191,7 @@ describe("a removal where the runtime is not containerd", () => {
     expect(await journaledOutcomes()).toEqual(["done healed"]);
   });
 
-  test("goes on when the second stop passes", async () => {
+  test("continues when the second stop succeeds", async () => {
     const { act, calls } = crioNode(FABRIC_DOWN, undefined);
     expect((await act()).outcome).toBe("healed");
     expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
@@ -204,21 +204,21 @@ describe("a removal where the runtime is not containerd", () => {
     expect(await journaledOutcomes()).toEqual(["done failed"]);
   });
 
-  test("does not stop again what fails for a cause outside the sandbox, and pulls the brake as a removal would", async () => {
+  test("does not retry the stop for a cause outside the sandbox, and trips the storm brake like a removal", async () => {
     const { act, calls } = crioNode(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
     for (let times = 0; times < 3; times++) await act();
     expect(await act()).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("kube-ovn-daemon") });
     expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "StopPodSandbox"]);
   });
 
-  test("waits for a lock that others hold before it stops again", async () => {
+  test("waits for a held lock before it stops again", async () => {
     const { act, calls, pauses } = crioNode(XTABLES, undefined);
     expect((await act()).outcome).toBe("healed");
     expect(calls).toEqual(["StopPodSandbox", "StopPodSandbox", "RemovePodSandbox"]);
     expect(pauses).toEqual([500]);
   });
 
-  test("ends when its stop is given up, without a removal", async () => {
+  test("ends without a removal when its stop is aborted", async () => {
     const { act, calls, giveUpOnceItHangs } = crioNode("hang");
     const result = act();
     await giveUpOnceItHangs();
@@ -227,7 +227,7 @@ describe("a removal where the runtime is not containerd", () => {
     expect(await journaledOutcomes()).toEqual(["done failed"]);
   });
 
-  test("does not stop again once the run is to end", async () => {
+  test("does not retry the stop when the run is stopping", async () => {
     const { act, calls, stop } = crioNode(() => {
       stop.abort();
       return FABRIC_DOWN;

@@ -101,12 +101,12 @@ async function unansweredRemovals(conf: CniConfig): Promise<number> {
   return calls.length;
 }
 
-describe("a plan on a runtime that answers no removal", () => {
-  test("stops after two where all DELs go through one multus daemon", async () => {
+describe("a plan on a runtime that never answers a removal", () => {
+  test("stops after two calls when all DELs go through one multus daemon", async () => {
     expect(await unansweredRemovals(confWith(multusConf({ thick: true })))).toBe(2);
   });
 
-  test("stops after eight where each DEL is a process of its own", async () => {
+  test("stops after eight calls when each DEL is its own process", async () => {
     expect(await unansweredRemovals(confWith(multusConf({ thick: false })))).toBe(8);
     expect(await unansweredRemovals(confWith(undefined))).toBe(8);
   });

@@ -48,7 +48,7 @@ describe("semaphore", () => {
     expect(started).toEqual([0, 1, 2, 3]);
   });
 
-  test("returns the result of each job, whichever ends first", async () => {
+  test("returns the result of each job, in any order of completion", async () => {
     const { jobs, end } = manualJobs(3);
     const all = run(3, jobs);
     await vi.advanceTimersByTimeAsync(0);
@@ -69,7 +69,7 @@ describe("semaphore", () => {
     expect(await all).toEqual(["job 0", "job 1", "job 2"]);
   });
 
-  test("limits the jobs that step aside; the next one steps aside when one of them ends", async () => {
+  test("limits the hung jobs that give up their slot; the next one does so when one of them ends", async () => {
     const { started, jobs, end } = manualJobs(4);
     void run(1, jobs, 1);
     await vi.advanceTimersByTimeAsync(10 * PATIENCE_MS);
@@ -78,7 +78,7 @@ describe("semaphore", () => {
     expect(started).toEqual([0, 1, 2]);
   });
 
-  test("drops a job that ended while it was waiting to step aside", async () => {
+  test("drops a job that ended while it was waiting to give up its slot", async () => {
     const { started, jobs, end } = manualJobs(5);
     void run(1, jobs, 1);
     await vi.advanceTimersByTimeAsync(10 * PATIENCE_MS);
@@ -91,7 +91,7 @@ describe("semaphore", () => {
     expect(started).toEqual([0, 1, 2, 3]);
   });
 
-  test("a job that has ended does not step aside later", async () => {
+  test("a job that has ended does not give up its slot later", async () => {
     const { started, jobs, end } = manualJobs(3);
     const limited = semaphore({ slots: 1, patienceMs: PATIENCE_MS, mostAside: 32 });
     const [first, ...others] = jobs.map((job) => () => limited.run(job));

@@ -41,8 +41,8 @@ async function healOne(options?: { readonly memory?: SessionMemory }): Promise<v
   await session.close();
 }
 
-describe("a process that opens one session after the other", () => {
-  test("knows its own journal again", async () => {
+describe("a process that opens one session after another", () => {
+  test("recognises its own journal", async () => {
     await healOne();
     expect(memory.settledAs).toBeDefined();
     const left = memory.settledAs;
@@ -50,7 +50,7 @@ describe("a process that opens one session after the other", () => {
     expect(memory.settledAs).toBe(left);
   });
 
-  test("does not read again what it knows", async () => {
+  test("does not read the journal again", async () => {
     const session = await opened();
     await session.journal.begin({ ...WHY, action: STOP });
     await session.close();
@@ -62,7 +62,7 @@ describe("a process that opens one session after the other", () => {
     await next.close();
   });
 
-  test("settles what it left open itself", async () => {
+  test("closes the entries that it left open itself", async () => {
     const session = await opened();
     await session.journal.begin({ ...WHY, action: STOP });
     await session.close();
@@ -73,7 +73,7 @@ describe("a process that opens one session after the other", () => {
     expect(memory.settledAs).toBeDefined();
   });
 
-  test("settles what another process left open in between", async () => {
+  test("closes the entries that another process left open in between", async () => {
     await healOne();
     const other = await opened({});
     await other.journal.begin({ ...WHY, action: STOP });
@@ -83,7 +83,7 @@ describe("a process that opens one session after the other", () => {
     await next.close();
   });
 
-  test("does not trust a journal whose last line was torn", async () => {
+  test("reads the journal again when its last line is torn", async () => {
     await healOne();
     const [started = ""] = readFileSync(join(stateDir, "journal"), "utf8").split("\n");
     appendFileSync(join(stateDir, "journal"), `${started.replace(/"id":"[^"]+"/, '"id":"000000001-abcd"')}\n{"ev`);
@@ -92,7 +92,7 @@ describe("a process that opens one session after the other", () => {
     await next.close();
   });
 
-  test("remembers nothing while a session is open: it may be killed in it", async () => {
+  test("keeps nothing in memory while a session is open, because it may be killed", async () => {
     await healOne();
     const seen = memory.settledAs;
     const session = await opened();
@@ -102,7 +102,7 @@ describe("a process that opens one session after the other", () => {
   });
 });
 
-describe("a session is not opened", () => {
+describe("openSession fails", () => {
   const journal = () => join(stateDir, "journal");
 
   async function refusal(options: Partial<SessionOptions> = {}): Promise<string> {
@@ -111,23 +111,23 @@ describe("a session is not opened", () => {
     return `${session.refusal.message} ${session.refusal.next}`;
   }
 
-  test("in a state directory that is not to be trusted", async () => {
+  test("when the state directory is not trusted", async () => {
     symlinkSync("/tmp", stateDir);
     expect(await refusal()).toContain("symbolic link");
   });
 
-  test("where there is no room to remember what is done", async () => {
+  test("when the disk has no room for the journal", async () => {
     expect(await refusal({ room: { freeBytes: Number.MAX_SAFE_INTEGER, trialBytes: 1 } })).toContain("full");
   });
 
-  test("without a journal, and the lock is free afterwards", async () => {
+  test("when the journal cannot be opened, and releases the lock", async () => {
     mkdirSync(journal(), { recursive: true });
     expect(await refusal()).toContain(journal());
     rmdirSync(journal());
     await (await opened()).close();
   });
 
-  test("when what earlier runs left cannot be read, and the lock is free afterwards", async () => {
+  test("when the entries of earlier runs cannot be read, and releases the lock", async () => {
     await healOne();
     memory.settledAs = undefined;
     const failing = () => Promise.reject(diskError());
@@ -138,15 +138,15 @@ describe("a session is not opened", () => {
   });
 });
 
-test.each(["agent", undefined] as const)("the journal knows who started the run: %s", async (by) => {
+test.each(["agent", undefined] as const)("the journal records who started the run: %s", async (by) => {
   const session = valueOf(await openHealSession({ ...sessionOf(stateDir), ...(by !== undefined && { by }) }));
   await session.journal.begin({ ...WHY, action: STOP });
   await session.close();
   expect((await readHistory(join(stateDir, "journal"))).records[0]?.by).toBe(by);
 });
 
-describe("what could not be settled", () => {
-  test("is tried again by the same process", async () => {
+describe("an entry that could not be closed", () => {
+  test("is retried by the same process", async () => {
     const link = join(stateDir, "..", "link");
     const path = join(link, "f".repeat(64));
     const session = await opened();

@@ -22,26 +22,26 @@ function after(...events: readonly string[]): string | undefined {
   return reason && healReasonInWords(reason);
 }
 
-describe("the storm brake", () => {
+describe("storm brake", () => {
   test.each([
     ["two failures of one cause", [DAEMON_DOWN, DAEMON_DOWN]],
     ["a success in between", [DAEMON_DOWN, DAEMON_DOWN, "ok", DAEMON_DOWN]],
     ["causes that differ", [DAEMON_DOWN, UNAUTHORIZED, DAEMON_DOWN, UNAUTHORIZED]],
-    ["a cause of each sandbox's own", [CORRUPT, CORRUPT, CORRUPT, CORRUPT]],
-    ["a lock that others hold for moments", [XTABLES, XTABLES, XTABLES, XTABLES]],
+    ["causes specific to each sandbox", [CORRUPT, CORRUPT, CORRUPT, CORRUPT]],
+    ["a lock that is held briefly", [XTABLES, XTABLES, XTABLES, XTABLES]],
     ["a few calls without an answer", Array.from({ length: 15 }, () => "")],
-  ])("is not pulled by %s", (_name, events) => {
+  ])("is not tripped by %s", (_name, events) => {
     expect(after(...events)).toBeUndefined();
   });
 
-  test("is pulled by three failures of one cause in a row, and names what is down", () => {
+  test("is tripped by three consecutive failures of one cause, and names the failed component", () => {
     const reason = after("ok", DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN);
     expect(reason).toContain("3 removals in a row");
     expect(reason).toContain("cni-daemon-socket-down");
     expect(reason).toContain("/run/openvswitch/kube-ovn-daemon.sock");
   });
 
-  test("stays pulled for the rest of the run", () => {
+  test("stays on for the rest of the run", () => {
     expect(after(DAEMON_DOWN, DAEMON_DOWN, DAEMON_DOWN, "ok")).toBeDefined();
   });
 
@@ -50,22 +50,22 @@ describe("the storm brake", () => {
     expect(after(wrapped, wrapped, wrapped)).not.toContain("abc");
   });
 
-  test("is pulled by many calls in a row that were never answered", () => {
+  test("is tripped by many consecutive calls without an answer", () => {
     expect(after(...Array.from({ length: 16 }, () => ""))).toContain("not answered");
   });
 
-  test("distinguishes contention from what stays broken", () => {
+  test("distinguishes contention from a permanent failure", () => {
     expect([XTABLES, UNMOUNTED, DAEMON_DOWN, CORRUPT, ""].map(isContention)).toEqual([true, true, false, false, false]);
   });
 
-  test("keeps the first reason that it was pulled for", () => {
+  test("keeps the reason for which it was tripped first", () => {
     const brake = stormBrake();
     expect(brake.unanswered(2)).toEqual({ code: "no-removal-answered", count: 2 });
     expect(brake.unanswered(9)).toEqual({ code: "no-removal-answered", count: 2 });
     expect(brake.reason()).toEqual({ code: "no-removal-answered", count: 2 });
   });
 
-  test("counts calls without an answer apart from failures of an unknown cause", () => {
+  test("counts calls without an answer separately from failures of an unknown cause", () => {
     const silent = Array.from({ length: 15 }, () => "");
     expect(after(...silent, "something that no class knows")).toBeUndefined();
     expect(after(DAEMON_DOWN, DAEMON_DOWN, "", DAEMON_DOWN)).toBeUndefined();

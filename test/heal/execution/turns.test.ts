@@ -20,8 +20,8 @@ function refusedBy(text: string): () => Promise<void> {
 
 const done = (): Promise<void> => Promise.resolve();
 
-describe("a turn at the runtime", () => {
-  test("is taken, without an objection", async () => {
+describe("turn at the runtime", () => {
+  test("is granted while the storm brake is off", async () => {
     let calls = 0;
     const { turn } = opened();
     const call = (): Promise<void> => {
@@ -31,7 +31,7 @@ describe("a turn at the runtime", () => {
     expect([await turn(call), await turn(call, "no-plugins"), calls]).toEqual([undefined, undefined, 2]);
   });
 
-  test("is not taken once the brake is pulled, and returns the reason", async () => {
+  test("is refused with the reason once the storm brake is on", async () => {
     const { turn } = opened();
     for (let count = 0; count < 3; count++) await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
     let isCalled = false;
@@ -42,7 +42,7 @@ describe("a turn at the runtime", () => {
     expect([held?.code, isCalled]).toEqual(["shared-cause", false]);
   });
 
-  test("that succeeds ends a row of failures", async () => {
+  test("a success resets the count of consecutive failures", async () => {
     const { turn, brake } = opened();
     for (let count = 0; count < 2; count++) await expect(turn(refusedBy(DAEMON_DOWN))).rejects.toThrow();
     await turn(done);
@@ -50,7 +50,7 @@ describe("a turn at the runtime", () => {
     expect(brake.reason()).toBeUndefined();
   });
 
-  test("that fails by a mistake of ours is no failure of a plugin", async () => {
+  test("an internal error does not count as a plugin failure", async () => {
     const { turn, brake } = opened();
     const mistake = Object.assign(new TypeError("a mistake"), { text: DAEMON_DOWN });
     for (let count = 0; count < 5; count++)
@@ -58,7 +58,7 @@ describe("a turn at the runtime", () => {
     expect(brake.reason()).toBeUndefined();
   });
 
-  test("is not waited for behind calls that get no answer, unless it calls no plugin", async () => {
+  test("a call that needs plugins does not wait behind unanswered calls", async () => {
     const { turn } = opened({ patienceMs: 1, mostUnanswered: 1 });
     const hanging = Promise.withResolvers<void>();
     const first = turn(() => hanging.promise);
@@ -67,7 +67,7 @@ describe("a turn at the runtime", () => {
     await first;
   });
 
-  test("that calls no plugin goes beside a call that gets no answer", async () => {
+  test("a call without plugins runs beside an unanswered call", async () => {
     const { turn } = opened();
     const hanging = Promise.withResolvers<void>();
     const first = turn(() => hanging.promise);
@@ -84,17 +84,17 @@ describe("a turn at the runtime", () => {
   test.each([
     ["calls-plugins", ["/var/lib/cni/results/cbr0-x-eth0"]],
     ["no-plugins", []],
-  ])("is one that %s where the result files of the sandbox are %j", async (kind, paths) => {
+  ])("the kind is %s when the result files of the sandbox are %j", async (kind, paths) => {
     expect(await turnKindOf(ID, { resultFiles: (id) => Promise.resolve(id === ID ? paths : ["/another"]) })).toBe(kind);
   });
 
-  test("is held when the run is to end", async () => {
+  test("is refused when the run is stopping", async () => {
     const stop = AbortSignal.abort();
     const { turn } = opened({ interruption: { stop, giveUp: stop } });
     expect(await turn(() => Promise.reject(new Error("not to be called")))).toEqual({ code: "interrupted" });
   });
 
-  test("is asked of the brake only where plugins are called", () => {
+  test("asks the storm brake only for calls that run plugins", () => {
     const { brake } = opened();
     brake.unanswered(7);
     expect(reasonToPause(uninterrupted(), brake)).toEqual({ code: "no-removal-answered", count: 7 });

@@ -44,7 +44,7 @@ function canMount(): boolean {
 }
 
 describe("ensureRoom", () => {
-  test("is content with an ordinary disk and leaves nothing on it", async () => {
+  test("accepts an ordinary disk and leaves no file on it", async () => {
     expect(await ensureRoom(root)).toEqual({ ok: true, value: undefined });
     rmSync(root, { recursive: true });
     expect((await ensureRoom(root)).ok).toBe(false);
@@ -54,7 +54,7 @@ describe("ensureRoom", () => {
   describe.runIf(canMount())("on a disk of one mebibyte", () => {
     const SMALL = "size=1m,mode=0700";
 
-    test("finds room where there is some", () => {
+    test("accepts a disk with enough free space", () => {
       expect(onSmallDisk("room", SMALL)).toEqual({ first: { ok: true }, left: [] });
     });
 
@@ -63,18 +63,18 @@ describe("ensureRoom", () => {
       ["full", SMALL, /the disk is full \(ENOSPC\)/],
       ["read-only", `${SMALL},ro`, /cannot be written, the file system is read-only \(EROFS\)/],
       ["without-inodes", `${SMALL},nr_inodes=1`, /no inode is left/],
-    ])("refuses one that is %s", (scenario, mountOptions, sentence) => {
+    ])("refuses a disk that is %s", (scenario, mountOptions, sentence) => {
       expect(onSmallDisk(scenario, mountOptions)).toMatchObject({
         ok: false,
         refusal: { message: expect.stringMatching(sentence) as unknown },
       });
     });
 
-    test("no session is opened on a full one", () => {
+    test("opens no session on a full disk", () => {
       expect(onSmallDisk("session-full", SMALL)).toMatchObject({ ok: false });
     });
 
-    test("a disk that fills up during a run costs no file", () => {
+    test("loses no file when the disk fills up during a run", () => {
       const cache = mkdtempSync(join(tmpdir(), "unghost-cache-"));
       const path = join(cache, "cache");
       const content = "content ".repeat(4096);

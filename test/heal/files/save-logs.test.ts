@@ -42,7 +42,7 @@ async function save(logPaths: readonly string[], limits?: SaveLogsRequest["limit
 }
 
 describe("saveLogs", () => {
-  test("keeps the logs of all containers with their rotated siblings, and leaves the originals", async () => {
+  test("copies the logs of all containers with their rotated files, and leaves the originals", async () => {
     const app = write("app", "3.log", "current\n");
     write("app", "3.log.20240131-101530", "older\n");
     write("app", "3.log.20240130-101530.gz", "compressed");
@@ -66,7 +66,7 @@ describe("saveLogs", () => {
     ]);
   });
 
-  test("keeps the end of a long log, from the start of a line", async () => {
+  test("copies the end of a long log, from the start of a line", async () => {
     const lines = Array.from({ length: 1000 }, (_unused, index) => `line ${index}\n`);
     const path = write("app", "0.log", lines.join(""));
 
@@ -76,7 +76,7 @@ describe("saveLogs", () => {
     expect(saved).toMatchObject([{ bytes: 18, ofBytes: lines.join("").length }]);
   });
 
-  test("keeps the newest first when not all fit, and no part of a compressed one", async () => {
+  test("copies the newest first when not all fit, and never a part of a compressed file", async () => {
     const path = write("app", "0.log", "current\n");
     utimesSync(write("app", "0.log.1", "one....\n"), 2000, 2000);
     utimesSync(write("app", "0.log.2", "two....\n"), 3000, 3000);
@@ -88,7 +88,7 @@ describe("saveLogs", () => {
     expect(skipped).toHaveLength(2);
   });
 
-  test("waits for no FIFO and loses nothing that is gone", async () => {
+  test("does not block on a FIFO, and tolerates files that are gone", async () => {
     execFileSync("mkfifo", [join(pod, "app", "0.log.1")]);
     const empty = write("app", "0.log", "");
 
@@ -98,7 +98,7 @@ describe("saveLogs", () => {
     expect(skipped).toEqual([`${pod}/app/0.log.1 is a FIFO.`]);
   });
 
-  describe("of a log that is a symbolic link", () => {
+  describe("a log that is a symbolic link", () => {
     const docker = () => join(shop.caches, "docker", "containers", sandboxId);
 
     function dockerLog(content: string): string {
@@ -114,7 +114,7 @@ describe("saveLogs", () => {
       return path;
     }
 
-    test("saves what it leads to, with what was rotated on both sides", async () => {
+    test("saves the target, with the rotated files on both sides", async () => {
       const target = dockerLog("docker's\n");
       writeFileSync(`${target}.1`, "older\n");
       const path = link(target);
@@ -135,7 +135,7 @@ describe("saveLogs", () => {
       expect((await save([join(pod, "linked", "0.log")])).saved).toHaveLength(1);
     });
 
-    test("has nothing to save where it leads to a log that is gone", async () => {
+    test("saves nothing when the target is gone", async () => {
       const target = dockerLog("");
       rmSync(target);
 
@@ -143,7 +143,7 @@ describe("saveLogs", () => {
     });
 
     test.each<readonly [string, () => string]>([
-      ["leads to a file that is no log", () => link("/etc/shadow")],
+      ["leads to a file that is not a log", () => link("/etc/shadow")],
       ["leads to itself", () => link(join(pod, "app", "0.log"))],
       [
         "leads to another link",
@@ -153,7 +153,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "is another user's",
+        "is owned by another user",
         () => {
           const path = link(dockerLog("x"));
           lchownSync(path, 65534, 65534);
@@ -161,7 +161,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "lies in another user's directory",
+        "is in another user's directory",
         () => {
           const path = link(dockerLog("x"));
           chownSync(dirname(path), 65534, 65534);
@@ -169,7 +169,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "leads to another user's file",
+        "leads to a file of another user",
         () => {
           const target = dockerLog("x");
           chownSync(target, 65534, 65534);
@@ -177,7 +177,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "leads into a directory that everybody may write to",
+        "leads into a world-writable directory",
         () => {
           const target = dockerLog("x");
           chmodSync(docker(), 0o777);
@@ -185,7 +185,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "leads through another user's link to a directory",
+        "passes through another user's link to a directory",
         () => {
           dockerLog("x");
           symlinkSync(docker(), join(shop.caches, "theirs"));
@@ -194,7 +194,7 @@ describe("saveLogs", () => {
         },
       ],
       [
-        "lies in a directory that another user's link leads to",
+        "is in a directory that another user's link leads to",
         () => {
           write("sidecar", "0.log", "x");
           symlinkSync(join(pod, "sidecar"), join(pod, "linked"));
@@ -202,7 +202,7 @@ describe("saveLogs", () => {
           return join(pod, "linked", "0.log");
         },
       ],
-    ])("refuses, and copies nothing, when it %s", async (_, make) => {
+    ])("refuses and copies nothing when it %s", async (_, make) => {
       const logPaths = [write("app", "other.log", "of another container"), make()];
 
       const outcome = await saveLogs(shop, { ...WHY, sandboxId, logPaths });
@@ -212,7 +212,7 @@ describe("saveLogs", () => {
     });
   });
 
-  test("fails as a value when it cannot be written", async () => {
+  test("returns an error when it cannot write", async () => {
     const path = write("app", "0.log", "content");
     execFileSync("rm", ["-r", shop.stateDir.quarantine]);
 

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }));
 
 describe("openStateDir", () => {
-  test("creates the directory and its quarantine for the owner alone", async () => {
+  test("creates the directory and its quarantine with mode 0700", async () => {
     const opened = await openStateDir(state, uid);
 
     expect(opened).toMatchObject({ ok: true, value: { root: state, journal: join(state, "journal") } });
@@ -24,7 +24,7 @@ describe("openStateDir", () => {
     expect(lstatSync(join(state, "quarantine")).mode & 0o777).toBe(0o700);
   });
 
-  test("takes a directory that is there, and closes it to others", async () => {
+  test("accepts an existing directory, and removes the access of others", async () => {
     mkdirSync(state, { recursive: true, mode: 0o755 });
 
     expect((await openStateDir(state, uid)).ok).toBe(true);
@@ -61,7 +61,7 @@ describe("openStateDir", () => {
 });
 
 describe("findStateDir", () => {
-  test("creates nothing where nothing is", async () => {
+  test("does not create a missing directory", async () => {
     expect(await findStateDir(state, uid)).toEqual({ ok: true, value: undefined });
     expect(lstatSync(state, { throwIfNoEntry: false })).toBeUndefined();
   });

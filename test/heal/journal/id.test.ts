@@ -4,7 +4,7 @@ import { isJournalId, journalIds } from "../../../src/heal/journal/entry.ts";
 import { steadyRandom } from "../workshop.ts";
 
 describe("journalIds", () => {
-  test("ascend whatever the clock does, also when it steps back to 1970", () => {
+  test("ascend even when the clock steps back to 1970", () => {
     const times = fc.array(fc.integer({ min: 0, max: 4_000_000_000_000 }), { minLength: 2, maxLength: 50 });
     fc.assert(
       fc.property(times, (moments) => {
@@ -23,7 +23,7 @@ describe("journalIds", () => {
 
 describe("isJournalId", () => {
   test.each(["", "..", "../../etc", "lqx0aaaaa-abc", "lqx0aaaaa-abcd/", "LQX0AAAAA-abcd", "lqx0aaaaa-abcd\n"])(
-    "lets nothing through that could be a path: %j",
+    "rejects what could be a path: %j",
     (text) => expect(isJournalId(text)).toBe(false),
   );
 });

@@ -27,7 +27,7 @@ function lockAs(run: string) {
 }
 
 describe("findLiveRun", () => {
-  test("is the run that holds the lock, until it has released it", async () => {
+  test("returns the run that holds the lock, until it releases it", async () => {
     expect(await find()).toBeUndefined();
     const lock = valueOf(await lockAs(RUN));
 
@@ -36,13 +36,13 @@ describe("findLiveRun", () => {
     expect(await find()).toBeUndefined();
   });
 
-  test("is not what a killed run left in the file, even when that names a process that lives", async () => {
+  test("ignores a killed run in the lock file, even when its pid is in use", async () => {
     writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, kernelLock: true, run: RUN }));
 
     expect(await find()).toBeUndefined();
   });
 
-  test("is not a killed run that the file still names while the next one holds the lock", async () => {
+  test("ignores a killed run that the file still names while the next run holds the lock", async () => {
     const lock = valueOf(await lockAs("run-2"));
     writeFileSync(workshop.stateDir.lock, JSON.stringify({ ...own, pid: FREE_PID, kernelLock: true, run: RUN }));
 
@@ -63,7 +63,7 @@ describe("sandboxesUnderWay", () => {
     return sandboxesUnderWay({ run, pid: 1, journal: workshop.stateDir.journal });
   }
 
-  test("are those with a step in flight or behind them, and not those whose last step failed", async () => {
+  test("returns sandboxes with a step in flight or done, and none whose last step failed", async () => {
     await begin(inFlight);
     await workshop.journal.done(await begin(betweenSteps), "healed");
     await workshop.journal.done(await begin(failed), "healed");
@@ -75,7 +75,7 @@ describe("sandboxesUnderWay", () => {
     expect(treated.get(inFlight ?? "")).toMatchObject({ finding: `cause/${inFlight}`, class: "cause", pid: 1 });
   });
 
-  test("are none of another run", async () => {
+  test("returns none of another run", async () => {
     await begin(inFlight);
 
     expect(await underWay("run-2")).toEqual(new Map());

@@ -58,26 +58,26 @@ describe("readJournal", () => {
     expect(await readInOrder()).toEqual([idOf(3), idOf(2), idOf(1)]);
   });
 
-  test("reads across numbers that are missing, the current file included", async () => {
+  test("tolerates missing numbers, including a missing current file", async () => {
     write(".3", 3);
     write(".10", 4);
     expect(await readInOrder()).toEqual([idOf(4), idOf(3)]);
   });
 
-  test("ignores files that are not the journal's", async () => {
+  test("ignores files that are not part of the journal", async () => {
     write("", 1);
     for (const other of [".0", ".01", ".10000", ".merging", ".1.bak", "-1", ".", "1"]) write(other, 2);
     writeFileSync(dir.join("other.1"), formatEntry(begin(3)));
     expect(await readInOrder()).toEqual([idOf(1)]);
   });
 
-  test("reads a file once that a rotation shows under two names", async () => {
+  test("reads a file once when a rotation shows it under two names", async () => {
     write("", 1);
     linkSync(journal, `${journal}.1`);
     expect(await readInOrder()).toEqual([idOf(1)]);
   });
 
-  test("reports what is not a regular file, follows no link, waits for no writer, and reads the rest", async () => {
+  test("reports files that are not regular, follows no link, does not block on a FIFO, and reads the rest", async () => {
     write("", 1);
     mkdirSync(`${journal}.1`);
     execFileSync("mkfifo", [`${journal}.2`]);
@@ -96,19 +96,19 @@ describe("readJournal", () => {
     expect(heldOpen()).toEqual([]);
   });
 
-  test("is empty where neither the journal nor its directory is", async () => {
+  test("is empty when the journal or its directory does not exist", async () => {
     expect(await readInOrder()).toEqual([]);
     journal = dir.join("nowhere/journal");
     expect(await readInOrder()).toEqual([]);
   });
 
-  test("throws when the directory cannot be listed: an unread journal is not an empty one", async () => {
+  test("throws when the directory cannot be listed, because an unread journal is not an empty one", async () => {
     symlinkSync(dir.join("loop"), dir.join("loop"));
     journal = dir.join("loop/journal");
     await expect(read()).rejects.toThrow("ELOOP");
   });
 
-  test("closes its files, also when the reader stops early", async () => {
+  test("closes its files, even when the reader stops early", async () => {
     write("", 1, 2);
     write(".1", 3);
     const reading = readJournal(journal);
@@ -119,7 +119,7 @@ describe("readJournal", () => {
     expect(heldOpen()).toEqual([]);
   });
 
-  test("reads a file to its end that is longer than one read, and what is appended meanwhile", async () => {
+  test("reads a file longer than one read to its end, with lines appended meanwhile", async () => {
     const numbers = Array.from({ length: 900 }, (_, index) => index % 10);
     write("", ...numbers);
     let count = 0;
@@ -130,7 +130,7 @@ describe("readJournal", () => {
     expect(count).toBe(901);
   });
 
-  test("goes on reading a file that is rotated away meanwhile", async () => {
+  test("continues to read a file that is rotated meanwhile", async () => {
     write("", 1, 2);
     const seen: string[] = [];
     for await (const item of readJournal(journal)) {
@@ -140,7 +140,7 @@ describe("readJournal", () => {
     expect(seen).toEqual([idOf(1), idOf(2)]);
   });
 
-  test("misses no file that a rotation moves on while the files are opened", async () => {
+  test("misses no file that is rotated while the files are opened", async () => {
     write("", 1);
     write(".1", 2);
     const reading = readInOrder();
@@ -151,7 +151,7 @@ describe("readJournal", () => {
     expect(await reading).toEqual([idOf(2), idOf(1)]);
   });
 
-  test("calls a line too long that no entry can be, and passes over empty lines", async () => {
+  test("reports a line that is too long for an entry, and skips empty lines", async () => {
     writeFileSync(journal, `\n\n${"x".repeat(MAX_LINE_BYTES + 1)}\n\n${formatEntry(begin(1))}`);
     expect(await read()).toEqual([
       { type: "problem", problem: { file: journal, line: 3, code: "damaged", reason: "too long" } },
@@ -159,11 +159,11 @@ describe("readJournal", () => {
     ]);
   });
 
-  test("takes the longest entries that there are", () => {
+  test("accepts entries of the maximum length", () => {
     expect(MAX_LINE_BYTES).toBe(262_144);
   });
 
-  test("reports a damaged last line that has its newline, and each of several", async () => {
+  test("reports a damaged last line that ends with a newline, and each of several", async () => {
     writeFileSync(journal, `damage\n${formatEntry(begin(1))}damage\ndamage\n`);
     expect((await read()).map((item) => (item.type === "problem" ? item.problem.line : "entry"))).toEqual([
       1,
@@ -173,13 +173,13 @@ describe("readJournal", () => {
     ]);
   });
 
-  test("takes only the line before `resumed` for torn", async () => {
+  test("treats only the line before `resumed` as torn", async () => {
     const resumed = formatEntry({ event: "resumed", ...stamp });
     writeFileSync(journal, `damage\n{"event":"beg\n${resumed}${resumed}${formatEntry(begin(1))}`);
     expect((await read()).map((item) => (item.type === "problem" ? item.problem.line : "entry"))).toEqual([1, "entry"]);
   });
 
-  test("gives the filter each line, and understands only those it wants", async () => {
+  test("passes each line to the filter, and parses only those that it accepts", async () => {
     write("", 1, 2);
     const items: JournalItem[] = [];
     for await (const item of readJournal(journal, ({ number }) => number === 2)) items.push(item);

@@ -36,7 +36,7 @@ async function beginAndEnd(journal: Journal): Promise<JournalId> {
 }
 
 describe("Journal", () => {
-  test("has the line on disk when begin() is ok, readable by the owner alone", async () => {
+  test("begin() returns ok after the line is on disk, with mode 0600", async () => {
     const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
 
     const [line] = readFileSync(shop.stateDir.journal, "utf8").split("\n");
@@ -44,7 +44,7 @@ describe("Journal", () => {
     expect(statSync(shop.stateDir.journal).mode & 0o777).toBe(0o600);
   });
 
-  test("keeps every entry when many are written at once", async () => {
+  test("keeps every entry of concurrent writers", async () => {
     const journal = await reopen();
     const ids = await Promise.all(Array.from({ length: 300 }, () => beginAndEnd(journal)));
 
@@ -55,7 +55,7 @@ describe("Journal", () => {
     await journal.close();
   });
 
-  test("writes an ending that is not awaited with the next entry, and when it is closed", async () => {
+  test("writes an end that is not awaited with the next entry, and on close", async () => {
     const journal = await reopen();
     const first = valueOf(await journal.begin({ ...WHY, action: STOP }));
     journal.ended(first, "healed");
@@ -74,7 +74,7 @@ describe("Journal", () => {
     expect(last).toMatchObject({ id: second, state: "done", outcome: "failed", detail: "why" });
   });
 
-  test("starts on a fresh line after a last line torn at any byte", async () => {
+  test("starts on a new line after a last line torn at any byte", async () => {
     const before = await beginAndEnd(shop.journal);
     const whole = readFileSync(shop.stateDir.journal);
     const torn = Buffer.from(
@@ -92,7 +92,7 @@ describe("Journal", () => {
     }
   });
 
-  test("reports a damaged line and goes on", async () => {
+  test("reports a damaged line and continues", async () => {
     await beginAndEnd(shop.journal);
     appendFileSync(shop.stateDir.journal, "damage\n");
     await beginAndEnd(shop.journal);
@@ -118,7 +118,7 @@ describe("Journal", () => {
     expect(!opened.ok && opened.refusal.message).toContain(`The journal ${stateDir.journal} cannot be written`);
   });
 
-  test("refuses once it is closed, and does not throw", async () => {
+  test("returns an error once it is closed, and does not throw", async () => {
     const journal = await reopen();
     await journal.close();
 
@@ -127,7 +127,7 @@ describe("Journal", () => {
 });
 
 describe("rotation", () => {
-  test("bounds the size and the number of files", async () => {
+  test("limits the size and the number of files", async () => {
     for (let round = 0; round < 100; round++) await beginAndEnd(shop.journal);
 
     const { journal } = shop.stateDir;
@@ -136,7 +136,7 @@ describe("rotation", () => {
     expect(existsSync(`${journal}.merging`)).toBe(false);
   });
 
-  test("keeps an entry whose file is in quarantine, an open one, and no other", async () => {
+  test("keeps entries whose file is in quarantine and open entries, and no others", async () => {
     const moved = await quarantineFile(shop, { ...WHY, ...(await shop.put("one", "content")) });
     const undone = await quarantineFile(shop, { ...WHY, ...(await shop.put("two", "content")) });
     if (moved.outcome !== "healed" || undone.outcome !== "healed") throw new Error("not moved");
@@ -158,7 +158,7 @@ describe("rotation", () => {
     expect(await undo(shop, { id: moved.id })).toMatchObject({ outcome: "undone" });
   });
 
-  test("keeps what a newer version wrote about a file in quarantine", async () => {
+  test("keeps entries of a newer version about a file in quarantine", async () => {
     const id = shop.newId();
     mkdirSync(join(shop.stateDir.quarantine, id));
     appendFileSync(shop.stateDir.journal, `${JSON.stringify({ event: "painted", id })}\n`);
@@ -170,7 +170,7 @@ describe("rotation", () => {
     expect(all.split("\n").filter((line) => line.includes("painted"))).toHaveLength(1);
   });
 
-  test("continues in the old file, with a warning, when it cannot rotate", async () => {
+  test("continues in the old file with a warning when it cannot rotate", async () => {
     mkdirSync(join(`${shop.stateDir.journal}.1`, "in-the-way"), { recursive: true });
 
     for (let round = 0; round < 30; round++) await beginAndEnd(shop.journal);

@@ -33,29 +33,29 @@ const SECOND = done("aaaaaaaaa-0001");
 const WHOLE = formatEntry(FIRST) + formatEntry(SECOND);
 
 describe("reading the journal", () => {
-  test("gives what was written", async () => {
+  test("returns what was written", async () => {
     expect(await itemsOf(WHOLE)).toEqual([
       { type: "entry", entry: FIRST },
       { type: "entry", entry: SECOND },
     ]);
   });
 
-  test("a last line torn at any byte is passed over without a word", async () => {
+  test("skips a last line torn at any byte, without a warning", async () => {
     const last = Buffer.from(formatEntry(SECOND));
     for (let cut = 0; cut < last.length - 1; cut++) {
       expect(await itemsOf(formatEntry(FIRST), last.subarray(0, cut))).toEqual([{ type: "entry", entry: FIRST }]);
     }
   });
 
-  test("a last line that lacks nothing but its newline counts", async () => {
+  test("accepts a last line that only lacks its newline", async () => {
     expect(await itemsOf(WHOLE.slice(0, -1))).toHaveLength(2);
   });
 
-  test("a tail of zero bytes, as some file systems leave after a power cut, is passed over", async () => {
+  test("skips a tail of zero bytes, as some file systems leave after a power cut", async () => {
     expect(await itemsOf(formatEntry(FIRST), Buffer.alloc(5000))).toEqual([{ type: "entry", entry: FIRST }]);
   });
 
-  test("a torn line with a `resumed` after it is understood", async () => {
+  test("skips a torn line that is followed by `resumed`", async () => {
     const resumed = formatEntry({ event: "resumed", ...stamp });
 
     const items = await itemsOf(`{"event":"beg\n${resumed}${WHOLE}`);
@@ -71,14 +71,14 @@ describe("reading the journal", () => {
     ["an id that is a path", formatEntry(SECOND).replace("aaaaaaaaa-0001", "../../../etc").trim()],
     ["bytes that are not UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ["far too long", "x".repeat(MAX_LINE_BYTES + 1)],
-  ])("a damaged line in the middle is reported by number: %s", async (_name, line) => {
+  ])("reports a damaged line in the middle with its number: %s", async (_name, line) => {
     const items = await itemsOf(formatEntry(FIRST), line, "\n", formatEntry(SECOND));
 
     expect(items.map(({ type }) => type)).toEqual(["entry", "problem", "entry"]);
     expect(items[1]).toMatchObject({ problem: { file: "journal", line: 2 } });
   });
 
-  test("does not depend on how the bytes arrive, and throws for none", async () => {
+  test("gives the same result for any chunk sizes, and never throws", async () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
       fc.constantFrom(WHOLE, formatEntry(FIRST), "\n", "{", '{"event":"done"}').map((text) => Buffer.from(text)),
@@ -125,12 +125,12 @@ describe("foldHistory", () => {
     expect((await foldHistory([...items, ...items])).records).toMatchObject([{ id, ...expected }]);
   });
 
-  test("a beginning that is repeated does not open an entry again", async () => {
+  test("a repeated beginning does not reopen an entry", async () => {
     const items = [FIRST, SECOND, FIRST].map((entry) => ({ type: "entry", entry }) as const);
     expect((await foldHistory(items)).records).toMatchObject([{ state: "done" }]);
   });
 
-  test("an end without a detail keeps the detail of an earlier one", async () => {
+  test("an end without a detail keeps the detail of an earlier end", async () => {
     const recovered: JournalEntry = { event: "recovered", id, ...at, how: "completed", detail: "d" };
     const items = [FIRST, recovered, SECOND].map((entry) => ({ type: "entry", entry }) as const);
     expect((await foldHistory(items)).records).toMatchObject([{ state: "done", detail: "d" }]);
@@ -152,7 +152,7 @@ describe("isUndoable", () => {
     return record;
   }
 
-  test("only a file that was moved to quarantine, and neither put back nor deleted since", async () => {
+  test("returns true only for a file in quarantine that was neither put back nor deleted", async () => {
     const id = idOf("aaaaaaaaa-0001");
     const failed: JournalEntry = { event: "done", id, ...stamp, outcome: "failed" };
     expect(isUndoable(await recordOf(MOVE, SECOND))).toBe(true);

@@ -157,7 +157,7 @@ describe("an interrupted quarantine", () => {
     expect(await recoverOpenEntries(shop)).toEqual([]);
   });
 
-  test("stays open when its directory cannot be walked to", async () => {
+  test("stays open when its directory cannot be opened", async () => {
     const { id, scene } = await startedQuarantine();
     renameSync(shop.caches, `${shop.caches}.real`);
     symlinkSync(`${shop.caches}.real`, shop.caches);
@@ -167,7 +167,7 @@ describe("an interrupted quarantine", () => {
     expect(await readHistory(shop.stateDir.journal)).toMatchObject({ records: [{ state: "open" }], problems: [] });
   });
 
-  test("stays open when the disk fails, and what else is open is settled all the same", async () => {
+  test("stays open when the disk fails, and other open entries are still closed", async () => {
     const { id } = await startedQuarantine();
     const stop = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
 
@@ -206,7 +206,7 @@ describe("an interrupted undo", () => {
   }
 
   test.each<readonly [string, (scene: Scene) => void, Expected]>([
-    ["before anything", () => undefined, STILL_KEPT],
+    ["before any change", () => undefined, STILL_KEPT],
     ["linked back, still in quarantine", ({ original, kept }) => linkSync(kept, original), BACK],
     ["back, not confirmed", ({ original, kept }) => renameSync(kept, original), BACK],
     ["half copied beside its place", ({ aside }) => writeFileSync(aside, "ha"), STILL_KEPT],
@@ -220,7 +220,7 @@ describe("an interrupted undo", () => {
       ({ original }) => writeFileSync(original, "newer"),
       { ...STILL_KEPT, original: "newer" },
     ],
-    ["still in quarantine, its directory gone", ({ original }) => rmSync(dirname(original), FORCED), STILL_KEPT],
+    ["still in quarantine, its directory missing", ({ original }) => rmSync(dirname(original), FORCED), STILL_KEPT],
     [
       "gone from quarantine, other content at its place",
       ({ original, kept }) => (unlinkSync(kept), writeFileSync(original, "other")),
@@ -228,7 +228,7 @@ describe("an interrupted undo", () => {
     ],
     ["gone from both places", ({ kept }) => unlinkSync(kept), { how: "lost", state: "lost" }],
     [
-      "gone from quarantine, and its directory gone",
+      "gone from quarantine, its directory missing",
       ({ original, kept }) => (unlinkSync(kept), rmSync(dirname(original), FORCED)),
       { how: "lost", state: "lost" },
     ],
@@ -244,7 +244,7 @@ describe("an interrupted undo", () => {
     expect([existsSync(scene.aside), existsSync(dirname(scene.kept))]).toEqual([false, kept !== undefined]);
   });
 
-  test("stays open when its directory cannot be walked to", async () => {
+  test("stays open when its directory cannot be opened", async () => {
     const { id, scene } = await startedUndo();
     renameSync(shop.caches, `${shop.caches}.real`);
     symlinkSync(`${shop.caches}.real`, shop.caches);
@@ -256,7 +256,7 @@ describe("an interrupted undo", () => {
   });
 });
 
-describe("an interrupted marker", () => {
+describe("an interrupted multus marker", () => {
   const cases: readonly (readonly [string, (path: string) => void, string, string | undefined])[] = [
     ["is removed when it still is ours", (path) => writeFileSync(path, "marker"), "rolled-back", undefined],
     ["was never written", () => undefined, "rolled-back", undefined],
@@ -273,7 +273,7 @@ describe("an interrupted marker", () => {
     expect(contentOf(path)).toBe(left);
   });
 
-  test("was never written where its directory is gone", async () => {
+  test("is closed as not written when its directory is gone", async () => {
     const path = join(shop.caches, "gone", "f".repeat(64));
     await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
     expect(await recoverOpenEntries(shop)).toMatchObject([
@@ -281,7 +281,7 @@ describe("an interrupted marker", () => {
     ]);
   });
 
-  test("stays open when its directory cannot be walked to", async () => {
+  test("stays open when its directory cannot be opened", async () => {
     const path = join(shop.caches, "f".repeat(64));
     writeFileSync(path, "marker");
     await shop.journal.begin({ ...WHY, action: { kind: "write-marker", path, sha256: sha256("marker") } });
@@ -294,7 +294,7 @@ describe("an interrupted marker", () => {
     expect(contentOf(path)).toBe("marker");
   });
 
-  test("leaves no directory open", async () => {
+  test("leaves no directory descriptor open", async () => {
     await shop.journal.begin({
       ...WHY,
       action: { kind: "write-marker", path: join(shop.caches, "f"), sha256: sha256("") },
@@ -317,7 +317,7 @@ describe("an interrupted marker", () => {
   });
 });
 
-describe("any other interrupted action", () => {
+describe("other interrupted actions", () => {
   const sandboxId = "f".repeat(64);
   const actions: readonly JournalAction[] = [
     STOP,

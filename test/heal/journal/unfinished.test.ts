@@ -61,7 +61,7 @@ describe("unfinishedRemovals", () => {
     expect(await unfinished(begin(STOP))).toEqual([]);
   });
 
-  test("is empty where no state directory is, and where it belongs to somebody else", async () => {
+  test("is empty without a state directory, and when another user owns it", async () => {
     const none = join(dir.join("."), "none");
     expect([...(await unfinishedRemovals(none, process.getuid?.() ?? 0))]).toEqual([]);
     await unfinished(begin(REMOVE));

@@ -45,7 +45,7 @@ const entry: fc.Arbitrary<JournalEntry> = fc
     }
   });
 
-test("returns the entries that are not ended, as reading the whole history does, wherever the last line was torn", async () => {
+test("returns the same open entries as a read of the whole history, wherever the last line was torn", async () => {
   const journal = dir.join("journal");
   await fc.assert(
     fc.asyncProperty(fc.array(entry, { maxLength: 20 }), fc.nat(120), async (entries, cut) => {
@@ -60,7 +60,7 @@ test("returns the entries that are not ended, as reading the whole history does,
   );
 });
 
-test("a journal that is not there has nothing to settle", async () => {
+test("is empty when the journal does not exist", async () => {
   expect(await readUnsettled(dir.join("nowhere"))).toEqual([]);
 });
 
@@ -84,24 +84,24 @@ test.each<readonly [string, JournalEntry]>([
   ["done", done(1)],
   ["undone", { event: "undone", id: idOf(1), ...stamp }],
   ["pruned", { event: "pruned", id: idOf(1), ...stamp }],
-])("no line of an entry that is %s is understood in full: a journal may have a million of them", async (_, end) => {
+])("does not parse the lines of an entry that is %s, because a journal may have a million of them", async (_, end) => {
   expect(await unsettledIn(begin(1), end, begin(2))).toEqual({ ids: [idOf(2)], understood: 1 });
 });
 
-test("every line of an entry that is open again is understood in full", async () => {
+test("parses every line of an entry that was opened again", async () => {
   const undoing: JournalEntry = { event: "undoing", id: idOf(1), ...stamp };
   expect(await unsettledIn(begin(1), done(1), undoing)).toEqual({ ids: [idOf(1)], understood: 3 });
 });
 
-test("a line that only contains the end of an entry does not end it", async () => {
+test("a line that only contains the text of an end does not close the entry", async () => {
   expect((await unsettledIn(begin(1), `{"x":${formatEntry(done(1)).trim()}}`)).ids).toEqual([idOf(1)]);
 });
 
-test("half an end does not end its entry", async () => {
+test("an incomplete end does not close its entry", async () => {
   expect((await unsettledIn(begin(1), formatEntry(done(1)).slice(0, 60))).ids).toEqual([idOf(1)]);
 });
 
-test("a line that is too long neither ends its entry nor opens it again", async () => {
+test("a line that is too long neither closes nor reopens its entry", async () => {
   const tooLong = formatEntry(done(1)).trim() + " ".repeat(MAX_LINE_BYTES);
   expect((await unsettledIn(begin(1), tooLong)).ids).toEqual([idOf(1)]);
   expect(await unsettledIn(begin(1), done(1), tooLong)).toEqual({ ids: [], understood: 0 });

@@ -37,7 +37,7 @@ function leaveFile(holder: Partial<ProcessIdentity>): void {
 const FREE_PID = 2 ** 22 + 1;
 
 describe("acquireRunLock", () => {
-  test("takes a free lock, names the holder in it, and frees it when released", async () => {
+  test("takes a free lock, writes the holder into it, and releases it", async () => {
     const lock = valueOf(await acquireRunLock(options()));
 
     expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ pid: process.pid, boot: own.boot });
@@ -46,7 +46,7 @@ describe("acquireRunLock", () => {
     expect(readFileSync(path, "utf8")).toBe("");
   });
 
-  test("is refused when another process holds it, and names that process", async () => {
+  test("is refused while another process holds the lock, and names that process", async () => {
     const first = valueOf(await acquireRunLock(options()));
 
     const attempt = await acquireRunLock(options());
@@ -58,7 +58,7 @@ describe("acquireRunLock", () => {
     first.release();
   });
 
-  test("waits as long as it may, and takes the lock when it is released meanwhile", async () => {
+  test("waits up to its timeout, and takes the lock when it is released meanwhile", async () => {
     const first = valueOf(await acquireRunLock(options()));
     const waiting = acquireRunLock(options({ waitMs: HANG_GUARD_MS }));
     await sleep(100);
@@ -67,7 +67,7 @@ describe("acquireRunLock", () => {
     valueOf(await waiting).release();
   });
 
-  test("gives up after the time it may wait", async () => {
+  test("fails when the timeout has passed", async () => {
     const first = valueOf(await acquireRunLock(options()));
 
     expect((await acquireRunLock(options({ waitMs: 300 }))).ok).toBe(false);
@@ -78,13 +78,13 @@ describe("acquireRunLock", () => {
     ["of a process that is gone", { pid: FREE_PID }],
     ["of an earlier boot", { boot: "an-earlier-boot", pidNamespace: "pid:[1]" }],
     ["of an unreadable pid namespace", { pid: FREE_PID, pidNamespace: "pid:[1]" }],
-  ])("takes a lock file %s", async (_name, holder) => {
+  ])("takes over a lock file %s", async (_name, holder) => {
     leaveFile(holder);
 
     valueOf(await acquireRunLock(options())).release();
   });
 
-  test("respects a living holder of a version that had no kernel lock", async () => {
+  test("respects a running holder of a version without the kernel lock", async () => {
     leaveFile({});
 
     const attempt = await acquireRunLock(options());
@@ -92,11 +92,14 @@ describe("acquireRunLock", () => {
     expect(!attempt.ok && attempt.refusal.kind).toBe("lock");
   });
 
-  test.each(["", "{", "\0\0\0\0", '{"pid":"x"}'])("takes a lock file that a power cut left as %j", async (content) => {
-    writeFileSync(path, content);
+  test.each(["", "{", "\0\0\0\0", '{"pid":"x"}'])(
+    "takes over a lock file that a power cut left as %j",
+    async (content) => {
+      writeFileSync(path, content);
 
-    valueOf(await acquireRunLock(options())).release();
-  });
+      valueOf(await acquireRunLock(options())).release();
+    },
+  );
 
   test.each([
     ["a dangling symbolic link", () => symlinkSync("/nowhere/lock", path), /symbolic link/],
@@ -123,7 +126,7 @@ describe("acquireRunLock", () => {
     child.kill("SIGKILL");
   });
 
-  test("reports that it cannot write", async () => {
+  test("returns an error when it cannot write", async () => {
     const attempt = await acquireRunLock(options({ path: join(root, "missing", "lock") }));
 
     expect(!attempt.ok && attempt.refusal.message).toMatch(/cannot be taken: .*no such file or directory/);
@@ -135,7 +138,7 @@ describe("a race for the lock", () => {
   const ROUNDS = 8;
   const KILLED = 4;
 
-  test(`${RACERS} processes, ${KILLED} of them killed holding it: never two inside`, {
+  test(`${RACERS} processes, ${KILLED} of them killed while holding it: never two holders`, {
     timeout: HANG_GUARD_MS,
   }, async () => {
     const racers = Array.from({ length: RACERS }, (_unused, index) => {

@@ -18,13 +18,13 @@ function del(plugin: string) {
   return cniDel({ plugin, containerId: "a", interfaceName: "eth0", config: {} }, place);
 }
 
-test("a plugin in a CNI directory is executed", async () => {
+test("executes a plugin from a CNI directory", async () => {
   expect(await del("good")).toBeUndefined();
   expect(existsSync(join(dir, "executed"))).toBe(true);
 });
 
 test.each(["../evil", "below/evil", "below\\evil", "/bin/true", "./good", "good/", "..", ".", "", "good\0"])(
-  "a plugin type that is no plain file name is refused: %j",
+  "refuses a plugin type that is not a plain file name: %j",
   async (type) => {
     expect(await del(type)).toContain("is not a plugin's name");
     expect(existsSync(join(dir, "executed"))).toBe(false);

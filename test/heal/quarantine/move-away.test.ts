@@ -36,7 +36,7 @@ const layouts = [
 ] as const;
 
 for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
-  describe.runIf(runs)(`moveAway ${name}, with somebody writing at the worst moment`, () => {
+  describe.runIf(runs)(`moveAway ${name}, with a concurrent writer at the worst moment`, () => {
     let shop: Workshop;
     let places: Places;
     let before: FileState;
@@ -80,13 +80,13 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       renameSync(`${path}.new`, path);
     }
 
-    test("none: it is moved", async () => {
+    test("moves the file when there is no writer", async () => {
       expect(await move({})).toBe("moved");
       expect(readdirSync(shop.caches)).toEqual([]);
       expect(readFileSync(places.file, "utf8")).toBe("old");
     });
 
-    test("a file put there just before it is taken goes back to its place", async () => {
+    test("puts a file back that was written just before the move", async () => {
       expect(await move({ [take]: () => replace("new") })).toBe("changed");
 
       expect(readdirSync(shop.caches)).toEqual(["cache"]);
@@ -94,20 +94,20 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
     });
 
-    test("a file rewritten in place just before it is taken goes back to its place", async () => {
+    test("puts a file back that was rewritten in place just before the move", async () => {
       expect(await move({ [take]: () => writeFileSync(path, "longer than it was") })).toBe("changed");
 
       expect(readdirSync(shop.caches)).toEqual(["cache"]);
       expect(readFileSync(path, "utf8")).toBe("longer than it was");
     });
 
-    test("a file put there just before it is taken goes back, even with the same content", async () => {
+    test("puts a file back that was replaced just before the move, even with the same content", async () => {
       expect(await move({ [take]: () => replace("old") })).toBe("changed");
       expect(readFileSync(path, "utf8")).toBe("old");
       expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
     });
 
-    test("a link put there just before it is taken goes back to its place", async () => {
+    test("puts a link back that was created just before the move", async () => {
       const replaceByLink = () => {
         unlinkSync(path);
         symlinkSync("/etc/hostname", path);
@@ -117,7 +117,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       expect(readdirSync(shop.caches)).toEqual(["cache"]);
     });
 
-    test("a file rewritten before it is read, with its old size and time, goes back to its place", async () => {
+    test("puts a file back that was rewritten before it was read, with its old size and time", async () => {
       const rewrite = () => {
         writeFileSync(path, "OLD");
         utimesSync(path, 1000, 1000);
@@ -128,12 +128,12 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
       expect([readdirSync(shop.caches), readdirSync(shop.stateDir.quarantine)]).toEqual([["cache"], []]);
     });
 
-    test("what is in quarantine is for its owner alone", async () => {
+    test("quarantined files are readable by their owner only", async () => {
       await move({});
       expect(statSync(places.directory).mode & 0o777).toBe(0o700);
     });
 
-    test("when yet another one is there by then, both are kept", async () => {
+    test("keeps both files when another file appeared at the original path", async () => {
       expect(await move({ [take]: () => replace("new"), [back]: () => replace("newest") })).toBe("caught");
 
       expect(readFileSync(path, "utf8")).toBe("newest");
@@ -142,7 +142,7 @@ for (const { name, cachesUnder, runs, take, giveBack: back } of layouts) {
   });
 }
 
-test("a rename that fails for any cause but another file system is an error", async () => {
+test("a rename that fails for any cause but EXDEV is an error", async () => {
   const shop = await makeWorkshop();
   const { path } = await shop.put("cache", "old");
   const places = placesOf(shop.stateDir, shop.newId(), path);
@@ -166,7 +166,7 @@ describe("giveBack", () => {
   });
   afterEach(() => dir.remove());
 
-  test("reports a name that is taken, and touches neither", async () => {
+  test("reports an existing file at the path, and touches neither", async () => {
     writeFileSync(dir.join("from"), "mine");
     writeFileSync(dir.join("to"), "theirs");
     expect(await giveBack(dir.join("from"), dir.join("to"))).toBe(false);
@@ -177,7 +177,7 @@ describe("giveBack", () => {
     await expect(giveBack(dir.join("gone"), dir.join("to"))).rejects.toThrow("ENOENT");
   });
 
-  test("an entry's directory is removed when it is empty, kept when it is not, and any other error is thrown", async () => {
+  test("removes the directory of an entry when it is empty, keeps it when it is not, and throws any other error", async () => {
     mkdirSync(dir.join("empty"));
     mkdirSync(dir.join("full/file"), { recursive: true });
     writeFileSync(dir.join("file"), "");

@@ -28,7 +28,7 @@ async function stateOf(id: JournalId): Promise<string | undefined> {
   return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id)?.state;
 }
 
-test("deletes what is older, keeps what is newer, and journals it", async () => {
+test("deletes older entries, keeps newer ones, and journals it", async () => {
   const old = await moved("old");
   const entries = await listQuarantine(shop.stateDir);
   const young = await moved("young");
@@ -42,7 +42,7 @@ test("deletes what is older, keeps what is newer, and journals it", async () => 
   expect([await stateOf(old), await stateOf(young)]).toEqual(["pruned", "done"]);
 });
 
-test("what was pruned cannot be undone, and is not offered", async () => {
+test("a pruned entry cannot be undone, and is not offered", async () => {
   const id = await moved("old");
   await pruneQuarantine(shop, EVERYTHING);
 
@@ -50,7 +50,7 @@ test("what was pruned cannot be undone, and is not offered", async () => {
   expect(await undo(shop, "last")).toMatchObject({ outcome: "refused" });
 });
 
-test("keeps entries of a run that has not ended, also when they are named", async () => {
+test("keeps entries of a run that has not ended, even when they are named", async () => {
   const id = await moved("old");
   valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
 
@@ -69,7 +69,7 @@ test("keeps an entry whose undo was interrupted", async () => {
   expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
 });
 
-test("by age, not an entry that may be younger than its date; only entries of the journal are asked about", async () => {
+test("by age, keeps an entry that may be younger than its date, and asks only about entries of the journal", async () => {
   const [doubtful, old] = [await moved("doubtful"), await moved("old")];
   const unexplained = shop.newId();
   mkdirSync(join(shop.stateDir.quarantine, unexplained));
@@ -81,7 +81,7 @@ test("by age, not an entry that may be younger than its date; only entries of th
   expect(readdirSync(shop.stateDir.quarantine).toSorted()).toEqual([doubtful, unexplained].toSorted());
 });
 
-test("by age, never what the journal cannot explain; by name, it goes", async () => {
+test("by age, keeps files without a journal entry; by name, deletes them", async () => {
   const unexplained = shop.newId();
   mkdirSync(join(shop.stateDir.quarantine, unexplained));
   writeFileSync(join(shop.stateDir.quarantine, unexplained, "file"), "x");
@@ -99,7 +99,7 @@ test("by age, never what the journal cannot explain; by name, it goes", async ()
   expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
 });
 
-test("finishes what a crash after the journal's line left", async () => {
+test("finishes a deletion that a crash interrupted after the journal entry", async () => {
   const id = await moved("old");
   valueOf(await shop.journal.pruned(id));
 
@@ -109,14 +109,14 @@ test("finishes what a crash after the journal's line left", async () => {
   expect(existsSync(join(shop.stateDir.quarantine, id))).toBe(false);
 });
 
-test("directories that unghost did not name stay", async () => {
+test("keeps directories that unghost did not create", async () => {
   mkdirSync(join(shop.stateDir.quarantine, "notes"));
 
   expect(await pruneQuarantine(shop, EVERYTHING)).toEqual({ pruned: [], kept: [], failed: [] });
   expect(readdirSync(shop.stateDir.quarantine)).toEqual(["notes"]);
 });
 
-test("what the journal does not take is not deleted", async () => {
+test("deletes nothing when the journal cannot be written", async () => {
   const id = await moved("old");
   await shop.journal.close();
 
@@ -126,7 +126,7 @@ test("what the journal does not take is not deleted", async () => {
   expect(readdirSync(shop.stateDir.quarantine)).toEqual([id]);
 });
 
-test("what the disk does not delete is reported as failed, and goes with the next prune", async () => {
+test("reports a failed deletion, and the next prune retries it", async () => {
   const id = await moved("old");
 
   const { pruned, failed } = await withFileSystem({ rm: () => Promise.reject(diskError()) }, () =>
@@ -137,7 +137,7 @@ test("what the disk does not delete is reported as failed, and goes with the nex
   expect((await pruneQuarantine(shop, { olderThan: new Date(0) })).pruned).toMatchObject([{ id }]);
 });
 
-test("an entry that somebody else deletes meanwhile counts as deleted", async () => {
+test("an entry that another process deletes meanwhile counts as deleted", async () => {
   const id = await moved("old");
   const pruned = shop.journal.pruned.bind(shop.journal);
   vi.spyOn(shop.journal, "pruned").mockImplementation((one) => {
@@ -149,7 +149,7 @@ test("an entry that somebody else deletes meanwhile counts as deleted", async ()
 });
 
 describe("listQuarantine", () => {
-  test("lists what the journal explains with its record, and the rest without", async () => {
+  test("lists entries with their journal record, and others without", async () => {
     const id = await moved("old");
     const [record] = (await readHistory(shop.stateDir.journal)).records;
     const unexplained = shop.newId();
@@ -163,19 +163,19 @@ describe("listQuarantine", () => {
     ]);
   });
 
-  test("is empty where nothing is in quarantine, and where there is no quarantine yet", async () => {
+  test("is empty without entries and without a quarantine directory", async () => {
     expect(await listQuarantine(shop.stateDir)).toEqual([]);
     rmSync(shop.stateDir.quarantine, { recursive: true });
     expect(await listQuarantine(shop.stateDir)).toEqual([]);
   });
 
-  test("throws when the quarantine cannot be read: that is not an empty one", async () => {
+  test("throws when the quarantine cannot be read", async () => {
     rmSync(shop.stateDir.quarantine, { recursive: true });
     writeFileSync(shop.stateDir.quarantine, "");
     await expect(listQuarantine(shop.stateDir)).rejects.toThrow("ENOTDIR");
   });
 
-  test("an entry that goes while the journal is read has no files", async () => {
+  test("an entry that is deleted while the journal is read has no files", async () => {
     const id = await moved("old");
     const listing = listQuarantine(shop.stateDir);
     rmSync(join(shop.stateDir.quarantine, id), { recursive: true });

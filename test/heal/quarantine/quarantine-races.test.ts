@@ -47,8 +47,8 @@ async function history() {
   return (await readHistory(shop.stateDir.journal)).records;
 }
 
-describe("a file is not moved to quarantine", () => {
-  test("when it grows while it is hashed, and nothing is announced", async () => {
+describe("quarantine refuses or reverts", () => {
+  test("when the file grows while it is hashed, without a journal entry", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const growing: typeof open = async (...args) => {
       const handle = await open(...args);
@@ -78,7 +78,7 @@ describe("a file is not moved to quarantine", () => {
         mkdirSync(path);
       },
     ],
-  ])("when it %s after the move was announced", async (_, happens) => {
+  ])("when the file %s after the move was journaled", async (_, happens) => {
     const { path, expected } = await shop.put("cache", "old");
 
     const outcome = await quarantineFile(
@@ -93,7 +93,7 @@ describe("a file is not moved to quarantine", () => {
     expect(await history()).toMatchObject([{ state: "done", outcome: "refused" }]);
   });
 
-  test("when the quarantine cannot be written: the entry stays open for the next run", async () => {
+  test("when the quarantine cannot be written, and the entry stays open for the next run", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const { quarantine } = shop.stateDir;
     const breakIt = (): void => {
@@ -113,7 +113,7 @@ describe("a file is not moved to quarantine", () => {
     expect([readFileSync(path, "utf8"), await history()]).toMatchObject(["old", [{ state: "open" }]]);
   });
 
-  test("when the disk fails: it is where it was, and the failure is journaled", async () => {
+  test("when the disk fails: the file is at its path, and the failure is journaled", async () => {
     const { path, expected } = await shop.put("cache", "old");
 
     const outcome = await withFileSystem({ rename: () => Promise.reject(diskError()) }, () =>
@@ -130,7 +130,7 @@ describe("a file is not moved to quarantine", () => {
     expect([readFileSync(path, "utf8"), await history()]).toMatchObject(["old", [{ state: "rolled-back" }]]);
   });
 
-  test("when the disk fails and its directory has become a link: the entry stays open for the next run", async () => {
+  test("when the disk fails and the directory became a link: the entry stays open for the next run", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const failing = () => {
       renameSync(shop.caches, `${shop.caches}.real`);
@@ -146,7 +146,7 @@ describe("a file is not moved to quarantine", () => {
     rmSync(`${shop.caches}.real`, { recursive: true });
   });
 
-  test("when it grows while it is read", async () => {
+  test("when the file grows while it is read", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const grow: typeof open = async (...args) => {
       appendFileSync(path, "er");
@@ -160,7 +160,7 @@ describe("a file is not moved to quarantine", () => {
     expect(await history()).toEqual([]);
   });
 
-  test("when two others are written over it in one moment: all are kept, and the message names the place", async () => {
+  test("when two others replace it at once: all are kept, and the message names the path", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const interfere: typeof rename = async (from, to) => {
       writeFileSync(`${path}.new`, "new");
@@ -182,7 +182,7 @@ describe("a file is not moved to quarantine", () => {
     expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["newest", "new"]);
   });
 
-  test("when its directory is gone", async () => {
+  test("when the directory is gone", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const gone = join(dirname(path), "gone", "cache");
 
@@ -193,7 +193,7 @@ describe("a file is not moved to quarantine", () => {
     expect(await history()).toEqual([]);
   });
 
-  test("when it is a directory, or larger than any cache file", async () => {
+  test("when the path is a directory, or the file is larger than any cache file", async () => {
     const { path, expected } = await shop.put("cache", "old");
     const directory = join(dirname(path), "directory");
     mkdirSync(directory);
@@ -211,7 +211,7 @@ describe("a file is not moved to quarantine", () => {
   });
 });
 
-test("a move that took effect although the disk reported a failure is confirmed", async () => {
+test("a move that took effect although the disk reported an error is confirmed", async () => {
   const { path, expected } = await shop.put("cache", "old");
   const late: typeof rename = async (from, to) => {
     await rename(from, to);
@@ -225,7 +225,7 @@ test("a move that took effect although the disk reported a failure is confirmed"
   expect(await history()).toMatchObject([{ state: "done", outcome: "healed" }]);
 });
 
-test("no file or directory stays open, whether a file is moved or refused", async () => {
+test("no descriptor stays open, whether a file is moved or refused", async () => {
   const { path, expected } = await shop.put("cache", "old");
   await quarantineFile(shop, { ...WHY, path, expected: { ...expected, size: 1n } });
   await quarantineFile(shop, { ...WHY, path, expected });
@@ -233,7 +233,7 @@ test("no file or directory stays open, whether a file is moved or refused", asyn
   expect([...heldOpenBelow(shop.caches), ...heldOpenBelow(shop.stateDir.quarantine)]).toEqual([]);
 });
 
-describe("a file is put back", () => {
+describe("putting a file back", () => {
   async function quarantined() {
     const { path, expected } = await shop.put("cache", "old");
     const moved = await quarantineFile(shop, { ...WHY, path, expected });
@@ -247,14 +247,14 @@ describe("a file is put back", () => {
     return { path, places, before, parent };
   }
 
-  test("where its name is free", async () => {
+  test("restores it when its path is free", async () => {
     const { path, places, before, parent } = await quarantined();
     expect(await restoreFile(parent, places, before)).toBe(true);
     parent.close();
     expect([readFileSync(path, "utf8"), existsSync(places.directory)]).toEqual(["old", false]);
   });
 
-  test("not over a file that somebody has written since", async () => {
+  test("refuses when the original path was written since", async () => {
     const { path, places, before, parent } = await quarantined();
     writeFileSync(path, "newer");
     expect(await restoreFile(parent, places, before)).toBe(false);
@@ -262,7 +262,7 @@ describe("a file is put back", () => {
     expect([readFileSync(path, "utf8"), readFileSync(places.file, "utf8")]).toEqual(["newer", "old"]);
   });
 
-  test("not when it is gone from quarantine", async () => {
+  test("refuses when it is gone from quarantine", async () => {
     const { places, before, parent } = await quarantined();
     rmSync(places.file);
     await expect(restoreFile(parent, places, before)).rejects.toThrow("ENOENT");

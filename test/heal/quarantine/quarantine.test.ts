@@ -62,7 +62,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
         (path: string) => (writeFileSync(`${path}.new`, "old"), renameSync(`${path}.new`, path)),
       ],
       ["touched", (path: string) => utimesSync(path, 1, 1)],
-    ])("leaves a file alone that was %s since the scan", async (_name, change) => {
+    ])("does not move a file that was %s since the scan", async (_name, change) => {
       const request = await shop.put("cache", "old");
       change(request.path);
       const content = readFileSync(request.path, "utf8");
@@ -78,14 +78,14 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect((await readHistory(shop.stateDir.journal)).records).toEqual([]);
     });
 
-    test("moves an empty file, as a power cut leaves them", async () => {
+    test("moves an empty file, as left by a power cut", async () => {
       const outcome = await quarantineFile(shop, { ...WHY, ...(await shop.put("empty", "")) });
 
       expect(outcome.outcome).toBe("healed");
       expect(readdirSync(shop.caches)).toEqual([]);
     });
 
-    test("takes one name of a file that has two, and leaves the other", async () => {
+    test("moves one name of a file with two hard links, and leaves the other", async () => {
       const request = await shop.put("cache", "content");
       linkSync(request.path, join(shop.caches, "precious"));
 
@@ -116,7 +116,7 @@ describe("quarantineFile", () => {
     ["a file that is gone", () => undefined, /no longer there/],
   ];
 
-  test.each(odd)("touches nothing when it meets %s", async (_name, make, sentence) => {
+  test.each(odd)("touches nothing when the path is %s", async (_name, make, sentence) => {
     const { path: precious } = await shop.put("precious", "precious");
     const { path, expected } = await shop.put("cache", "content");
     renameSync(path, `${path}.was`);
@@ -137,7 +137,7 @@ describe("quarantineFile", () => {
     expect(readdirSync(shop.stateDir.quarantine)).toEqual([]);
   });
 
-  test("never passes through a directory that is a symbolic link", async () => {
+  test("never follows a directory that is a symbolic link", async () => {
     const real = join(shop.caches, "real");
     mkdirSync(real);
     writeFileSync(join(real, "cache"), "content");
@@ -153,7 +153,7 @@ describe("quarantineFile", () => {
     expect(existsSync(join(real, "cache"))).toBe(true);
   });
 
-  test("finds the file below the host's root, with links above its directory resolved as the host does", async () => {
+  test("resolves links above the directory against the host's root", async () => {
     const host = join(shop.caches, "host");
     mkdirSync(join(host, "mnt/data/cni/results"), { recursive: true });
     mkdirSync(join(host, "var"));
@@ -180,7 +180,7 @@ describe("quarantineFile", () => {
     expect(existsSync(request.path)).toBe(true);
   });
 
-  test("gives the file back when quarantine cannot take it", async () => {
+  test("puts the file back when the quarantine cannot take it", async () => {
     const request = await shop.put("cache", "content");
     renameSync(shop.stateDir.quarantine, `${shop.stateDir.quarantine}.away`);
     writeFileSync(shop.stateDir.quarantine, "in the way");
@@ -191,13 +191,13 @@ describe("quarantineFile", () => {
     expect(readFileSync(request.path, "utf8")).toBe("content");
   });
 
-  test("moves a file of the largest size it may", async () => {
+  test("moves a file of the maximum size", async () => {
     const request = await shop.put("cache", new Uint8Array(Number(MAX_QUARANTINE_BYTES)));
 
     expect((await quarantineFile(shop, { ...WHY, ...request })).outcome).toBe("healed");
   });
 
-  test("many at once lose nothing", async () => {
+  test("concurrent moves lose nothing", async () => {
     const requests = [];
     for (let number = 0; number < 60; number++) requests.push(await shop.put(`cache-${number}`, `content ${number}`));
 

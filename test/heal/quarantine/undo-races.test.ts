@@ -47,7 +47,7 @@ async function stateOf(id: string) {
   return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id);
 }
 
-test("the entry that is named is undone, and no other", async () => {
+test("undoes the named entry, and no other", async () => {
   const [first, second] = [await quarantined(shop, "first"), await quarantined(shop, "second")];
 
   expect(await undo(shop, { id: second.id })).toEqual({ outcome: "undone", id: second.id, path: second.path });
@@ -55,8 +55,8 @@ test("the entry that is named is undone, and no other", async () => {
   expect([readFileSync(second.path, "utf8"), readFileSync(first.file, "utf8")]).toEqual(["second", "first"]);
 });
 
-describe("what happens while a file is put back", () => {
-  test("a newer file that appears stays, and the old one stays in quarantine", async () => {
+describe("a change while a file is put back", () => {
+  test("a newer file stays, and the old one stays in quarantine", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
     meanwhile(() => writeFileSync(path, "newer"));
 
@@ -73,7 +73,7 @@ describe("what happens while a file is put back", () => {
     expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed", detail });
   });
 
-  test("a directory that is renamed is the one it goes back to", async () => {
+  test("the file goes back into its directory when that was renamed", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
     const parent = dirname(path);
     meanwhile(() => renameSync(parent, `${parent}.gone`));
@@ -85,7 +85,7 @@ describe("what happens while a file is put back", () => {
     expect([readFileSync(path, "utf8"), existsSync(file)]).toEqual(["cache", false]);
   });
 
-  test("a damaged quarantine is a failure with a next step", async () => {
+  test("a damaged quarantine is an error with a next step", async () => {
     const { id, file } = await quarantined(shop, "cache");
     const entry = dirname(file);
     meanwhile(() => {
@@ -106,7 +106,7 @@ describe("what happens while a file is put back", () => {
     expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed" });
   });
 
-  test("a journal that takes no entry keeps it in quarantine", async () => {
+  test("the file stays in quarantine when the journal cannot be written", async () => {
     const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockResolvedValue(refuse("The disk is full.", "Free some space."));
 
@@ -118,7 +118,7 @@ describe("what happens while a file is put back", () => {
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 
-  test("a link in the place of its directory is not followed", async () => {
+  test("a link in place of the directory is not followed", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
     const parent = dirname(path);
     renameSync(parent, `${parent}.real`);
@@ -130,8 +130,8 @@ describe("what happens while a file is put back", () => {
   });
 });
 
-describe("what fails around a file that is put back", () => {
-  test("an error before anything was touched is a failure with a next step", async () => {
+describe("an error while a file is put back", () => {
+  test("an error before any change is reported with a next step", async () => {
     const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockRejectedValue(new Error("the disk is gone"));
 
@@ -146,7 +146,7 @@ describe("what fails around a file that is put back", () => {
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 
-  test("an error after it was put back does not take it away again", async () => {
+  test("an error after the file was put back does not revert it", async () => {
     const { id, path } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undone").mockRejectedValueOnce(new Error("the disk is gone"));
 
@@ -163,7 +163,7 @@ describe("what fails around a file that is put back", () => {
     return { id, path, file, settle: () => settleUndo(shop, id, record.action as QuarantineAction) };
   }
 
-  test("an interrupted undo is not settled through a link in the place of the directory", async () => {
+  test("an interrupted undo is not completed through a link in place of the directory", async () => {
     const { path, file, settle } = await interrupted();
     const parent = dirname(path);
     renameSync(parent, `${parent}.real`);
@@ -188,7 +188,7 @@ describe("what fails around a file that is put back", () => {
     expect(await settle()).toMatchObject({ how: "lost", detail: expect.stringContaining(path) });
   });
 
-  test("an interrupted undo whose file vanished is not undone by another file at its place", async () => {
+  test("an interrupted undo whose file vanished is not completed with another file at its path", async () => {
     const { path, file, settle } = await interrupted();
     rmSync(file);
     writeFileSync(path, "another pod's cache");
@@ -197,7 +197,7 @@ describe("what fails around a file that is put back", () => {
     expect(readFileSync(path, "utf8")).toBe("another pod's cache");
   });
 
-  test("undo fails when the file vanishes from quarantine while it is put back", async () => {
+  test("fails when the file vanishes from quarantine while it is put back", async () => {
     const { id, file } = await quarantined(shop, "cache");
     vi.spyOn(shop.journal, "undoing").mockImplementationOnce(() => {
       rmSync(file);
@@ -219,8 +219,8 @@ describe("what fails around a file that is put back", () => {
   });
 });
 
-describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
-  test("a newer file that appears stays, and no copy stays beside it", async () => {
+describe.runIf(otherFileSystem() !== undefined)("undo across file systems", () => {
+  test("a newer file stays, and no copy stays beside it", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
     const { id, path } = await quarantined(shop, "cache");
@@ -230,7 +230,7 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
     expect([readdirSync(shop.caches), readFileSync(path, "utf8")]).toEqual([["cache"], "newer"]);
   });
 
-  test("an undo that succeeds is confirmed without a recovery", async () => {
+  test("a successful undo is confirmed without a recovery", async () => {
     await shop.remove();
     shop = await makeWorkshop({ cachesUnder: otherFileSystem() ?? "" });
     const { id } = await quarantined(shop, "cache");
@@ -252,7 +252,7 @@ describe.runIf(otherFileSystem() !== undefined)("across file systems", () => {
   });
 });
 
-describe("when the disk fails", () => {
+describe("undo when the disk fails", () => {
   /** The first link fails, as the disk does for a moment. */
   function failingOnce(happens: () => void = () => undefined, error = diskError()): typeof link {
     let isFirst = true;
@@ -264,7 +264,7 @@ describe("when the disk fails", () => {
     };
   }
 
-  test("a file that appears while the old one is copied stays, and no copy stays beside it", async () => {
+  test("a file that appears during the copy stays, and no copy stays beside it", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
     const otherDisk = failingOnce(() => writeFileSync(path, "newer"), diskError("EXDEV"));
 
@@ -274,7 +274,7 @@ describe("when the disk fails", () => {
     expect(readFileSync(file, "utf8")).toBe("cache");
   });
 
-  test("nothing is copied instead: the file stays in quarantine, and the failure is reported", async () => {
+  test("nothing is copied: the file stays in quarantine, and the error is reported", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
 
     const outcome = await withFileSystem({ link: failingOnce() }, () => undo(shop, { id }));
@@ -284,7 +284,7 @@ describe("when the disk fails", () => {
     expect(await stateOf(id)).toMatchObject({ state: "done", outcome: "healed" });
   });
 
-  test("and its directory has become a link, the entry stays open for the next run", async () => {
+  test("the entry stays open for the next run when the directory became a link", async () => {
     const { id, path } = await quarantined(shop, "cache");
     const parent = dirname(path);
     const replace = () => {
@@ -301,14 +301,14 @@ describe("when the disk fails", () => {
   });
 });
 
-test("within one file system the very file goes back, not a copy", async () => {
+test("undo within one file system moves the file itself, not a copy", async () => {
   const { id, path, file } = await quarantined(shop, "cache");
   const { ino } = statSync(file);
   await undo(shop, { id });
   expect(statSync(path).ino).toBe(ino);
 });
 
-test("no directory stays open", async () => {
+test("undo leaves no directory descriptor open", async () => {
   const { id } = await quarantined(shop, "cache");
   await undo(shop, { id });
   expect(heldOpenBelow(shop.caches)).toEqual([]);

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => shop.remove());
 
-describe("what cannot be undone is refused with a next step", () => {
+describe("undo refuses with a next step", () => {
   test("an empty journal", async () => {
     expect(await undo(shop, "last")).toEqual({
       outcome: "refused",
@@ -19,7 +19,7 @@ describe("what cannot be undone is refused with a next step", () => {
     });
   });
 
-  test("an id that is not there", async () => {
+  test("an unknown id", async () => {
     expect(await undo(shop, { id: "x" })).toEqual({
       outcome: "refused",
       refusal: { message: "The journal has no entry x.", next: "See unghost history for the ids there are." },
@@ -48,7 +48,7 @@ describe("what cannot be undone is refused with a next step", () => {
     });
   });
 
-  test("a directory that is gone, and a file that is not what was moved", async () => {
+  test("a missing directory, and a file that is not the one that was moved", async () => {
     const { id, path, file } = await quarantined(shop, "cache");
     writeFileSync(file, "other");
     expect(await undo(shop, { id })).toMatchObject({
@@ -64,7 +64,7 @@ describe("what cannot be undone is refused with a next step", () => {
 describe("an entry that a newer version wrote", () => {
   const stamp = { at: "2024-01-31T10:15:30.000Z", run: "run-9", boot: "boot-1" };
 
-  test("is refused with the place of its file, and no other entry is affected", async () => {
+  test("is refused with the path of its file, and does not affect other entries", async () => {
     const { id, path } = await quarantined(shop, "cache");
     const newer = shop.newId();
     const line = JSON.stringify({ event: "painted", id: newer, ...stamp });

@@ -44,7 +44,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       return (await readHistory(shop.stateDir.journal)).records.find((record) => record.id === id)?.state;
     }
 
-    test("puts the file back as it was, and leaves nothing behind", async () => {
+    test("restores the file with its attributes, and leaves nothing behind", async () => {
       const { id, path } = await moved("cache");
 
       expect(await undo(shop, { id })).toEqual({ outcome: "undone", id, path });
@@ -57,7 +57,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect(await stateOf(id)).toBe("undone");
     });
 
-    test("does nothing the second time", async () => {
+    test("a second undo changes nothing", async () => {
       const { id, path } = await moved("cache");
       await undo(shop, { id });
       const lines = readFileSync(shop.stateDir.journal, "utf8");
@@ -66,7 +66,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect(readFileSync(shop.stateDir.journal, "utf8")).toBe(lines);
     });
 
-    test("`last` walks backwards through what is in quarantine", async () => {
+    test("`last` undoes the entries in reverse order", async () => {
       const first = await moved("one");
       const second = await moved("two");
       valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
@@ -81,7 +81,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       ["an empty file", (path: string) => writeFileSync(path, "")],
       ["a directory", (path: string) => mkdirSync(path)],
       ["a symbolic link into nothing", (path: string) => symlinkSync("/nowhere", path)],
-    ])("refuses when %s is there, and touches neither", async (_name, arrange) => {
+    ])("refuses when %s is at the path, and touches neither", async (_name, arrange) => {
       const { id, path, quarantinedTo } = await moved("cache");
       arrange(path);
       const before = lstatSync(path);
@@ -114,7 +114,7 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
       expect(readdirSync(shop.caches)).toEqual([]);
     });
 
-    test("refuses when the directory is gone, and works once it is there again", async () => {
+    test("refuses while the directory is missing, and works once it exists again", async () => {
       const { id, path } = await moved("cache");
       renameSync(shop.caches, `${shop.caches}.away`);
 
@@ -129,21 +129,21 @@ for (const { name, cachesUnder, runs } of LAYOUTS) {
   });
 }
 
-describe("undo", () => {
+describe("undo messages", () => {
   let shop: Workshop;
   beforeEach(async () => {
     shop = await makeWorkshop();
   });
   afterEach(() => shop.remove());
 
-  test("names the entry that does not exist", async () => {
+  test("names an entry that does not exist", async () => {
     expect(await undo(shop, { id: "../../etc" })).toMatchObject({
       outcome: "refused",
       refusal: { message: "The journal has no entry ../../etc." },
     });
   });
 
-  test("names what cannot be undone", async () => {
+  test("names an entry that cannot be undone", async () => {
     const id = valueOf(await shop.journal.begin({ ...WHY, action: STOP }));
     await shop.journal.done(id, "healed");
 

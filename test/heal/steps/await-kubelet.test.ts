@@ -39,7 +39,7 @@ async function awaited(lists: readonly (readonly PodSandbox[])[], { kubeletMs = 
   return { result, filters };
 }
 
-test("a sandbox that is gone already is healed, without a wait", async () => {
+test("heals without a wait when the sandbox is gone already", async () => {
   const { result, filters } = await awaited([[]]);
   expect([result, filters]).toEqual([{ kind: "healed" }, [{ id: ID }]]);
 });
@@ -48,7 +48,7 @@ test.each<readonly [string, readonly (readonly PodSandbox[])[]]>([
   ["kubelet removes it", [[SANDBOX], [SANDBOX], []]],
   ["kubelet removes it and leaves another one that is not Ready", [[SANDBOX], [SANDBOX], [successor(4, NOT_READY)]]],
   ["a newer attempt of its pod becomes Ready", [[SANDBOX], [SANDBOX], [SANDBOX, successor(4)]]],
-])("it is healed when %s", async (_, lists) => {
+])("heals when %s", async (_, lists) => {
   const { result, filters } = await awaited(lists, { kubeletMs: 10_000 });
   expect(result).toEqual({ kind: "healed" });
   expect(filters).toHaveLength(3);
@@ -61,17 +61,17 @@ test.each<readonly [string, readonly PodSandbox[]]>([
   ["one without metadata is Ready", [SANDBOX, criSandbox(idOf("b"), { state: PodSandboxState.SANDBOX_READY })]],
   ["another sandbox of the same attempt is Ready", [SANDBOX, successor(3)]],
   ["an older attempt is Ready", [SANDBOX, successor(2)]],
-])("it is not healed while %s: the next step follows", async (_, list) => {
+])("continues with the next step while %s", async (_, list) => {
   const { result, filters } = await awaited([list]);
   expect(result).toEqual({ kind: "done" });
   expect(filters.length).toBeGreaterThan(1);
 });
 
-test("a sandbox without metadata has no pod to wait for", async () => {
+test("does not wait for a sandbox without metadata, because its pod is unknown", async () => {
   expect((await awaited([[criSandbox(ID)]])).result).toEqual({ kind: "healed" });
 });
 
-test("nothing is waited for when the run is to end", async () => {
+test("does not wait when the run is stopping", async () => {
   const { result, filters } = await awaited([[SANDBOX]], { kubeletMs: 10_000, stopped: true });
   expect([result, filters.length]).toEqual([{ kind: "done" }, 1]);
 });

@@ -49,7 +49,7 @@ async function awaited({
   return { result, waitedMs: pauses.reduce((sum, one) => sum + one, 0), pauses: pauses.length };
 }
 
-test("a socket that is served needs no wait", async () => {
+test("does not wait for a socket that is served", async () => {
   await listen();
   expect(await awaited()).toEqual({ result: { kind: "done" }, waitedMs: 0, pauses: 0 });
 });
@@ -59,7 +59,7 @@ test("waits until the driver listens again", async () => {
   expect([result, pauses]).toEqual([{ kind: "done" }, 3]);
 });
 
-test("refuses when no process listens within the time, and names socket and time", async () => {
+test("refuses when no process listens within the timeout, and names socket and timeout", async () => {
   const { result, waitedMs } = await awaited();
   expect(result).toEqual({
     kind: "refused",
@@ -69,17 +69,17 @@ test("refuses when no process listens within the time, and names socket and time
   expect(waitedMs).toBe(2000);
 });
 
-test("a link to a socket that another process serves is not the driver's socket", async () => {
+test("refuses a link to a socket that another process serves", async () => {
   await listen("other.sock");
   symlinkSync("/other.sock", dir.join("csi.sock"));
   expect((await awaited()).result).toMatchObject({ kind: "refused", code: "socket-not-served" });
 });
 
-test("goes on without a socket that is optional", async () => {
+test("continues without an optional socket", async () => {
   expect((await awaited({ optional: true })).result).toEqual({ kind: "unneeded" });
 });
 
-test("does not wait once the run is to end", async () => {
+test("does not wait when the run is stopping", async () => {
   const { result, pauses } = await awaited({ stopped: true });
   expect([result, pauses]).toMatchObject([{ kind: "refused", code: "socket-not-served" }, 0]);
 });

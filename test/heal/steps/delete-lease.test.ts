@@ -31,19 +31,19 @@ test("deletes a lease without a reference, and journals it", async () => {
   expect(history).toMatchObject([{ action: { kind: "delete-lease", lease: ID }, outcome: "healed" }]);
 });
 
-test("one whose sandbox has a record stays", async () => {
+test("keeps a lease whose sandbox has a record", async () => {
   const { result, history, asked } = await deleted({ containerdFacts: { records: [recordOf("a")] } });
   expect([result, history, asked]).toMatchObject([{ kind: "refused", code: "still-referenced" }, [], []]);
 });
 
-test("another runtime has none", async () => {
+test("does nothing on another runtime, which has no leases", async () => {
   expect((await deleted({ tools: { containerd: undefined } })).result).toEqual({ kind: "unneeded" });
 });
 
 test.each([
   ["not-found", "done"],
   ["refused", "failed"],
-] as const)("the runtime's answer %s means %s", async (kind, outcome) => {
+] as const)("maps the runtime's answer %s to %s", async (kind, outcome) => {
   const answer = () => Promise.reject(new RuntimeError(kind, "Leases/Delete", "no", ""));
   expect((await deleted({}, answer)).result.kind).toBe(outcome);
 });

@@ -63,8 +63,8 @@ async function take(api: Api | undefined, { mounts = ["/", "/proc"], stopAtPause
   return { result, waitedMs, history: (await readHistory(workshop.stateDir.journal)).records };
 }
 
-describe("deleting a VolumeAttachment", () => {
-  test("this very version of it, after the journal has a copy", async () => {
+describe("delete-volume-attachment", () => {
+  test("deletes exactly this version of the object, after the journal has a copy", async () => {
     const api = cluster();
 
     const { result, history } = await take(api);
@@ -79,27 +79,27 @@ describe("deleting a VolumeAttachment", () => {
     ]);
   });
 
-  test("is done when the attachment that the cluster makes in its place gets attached", async () => {
+  test("heals when the attachment that the cluster creates instead is attached", async () => {
     const { result, waitedMs } = await take(cluster({ afterDelete: "attached" }));
     expect([result, waitedMs]).toMatchObject([{ kind: "done", detail: expect.stringMatching(/^csi-1 .*attached/) }, 0]);
   });
 
-  test("is done when no pod here waits for the volume and nothing asks for it again", async () => {
+  test("heals when no pod of this node waits for the volume and no new attachment is created", async () => {
     const { result, waitedMs } = await take(cluster({ afterDelete: "gone", pods: [] }));
     expect([result, waitedMs]).toMatchObject([{ kind: "done", detail: expect.stringContaining("no pod") }, 5000]);
   });
 
   test.each<readonly [string, ClusterParts, string, string, number]>([
-    ["the attacher's next try fails", { afterDelete: "fails" }, "attach-fails-again", "storage does not answer", 0],
+    ["the attacher's retry fails", { afterDelete: "fails" }, "attach-fails-again", "storage does not answer", 0],
     [
-      "the attacher's next try fails, with no pod waiting",
+      "the attacher's retry fails, with no pod waiting",
       { afterDelete: "fails", pods: [] },
       "attach-fails-again",
       "csi-1",
       0,
     ],
-    ["the attacher does not say", { afterDelete: "pending" }, "not-attached-again", "60 s", 60_000],
-    ["the cluster does not ask for it again", { afterDelete: "gone" }, "not-made-again", "default/db-0", 130_000],
+    ["the attacher reports nothing", { afterDelete: "pending" }, "not-attached-again", "60 s", 60_000],
+    ["no new attachment is created", { afterDelete: "gone" }, "not-made-again", "default/db-0", 130_000],
     [
       "two pods wait for it",
       { afterDelete: "gone", pods: [usedBy("n1"), usedBy("n1", "Pending", "data", "db-1")] },
@@ -107,9 +107,15 @@ describe("deleting a VolumeAttachment", () => {
       "default/db-0, default/db-1",
       130_000,
     ],
-    ["only others are attached", { afterDelete: "others" }, "not-made-again", "130 s", 130_000],
-    ["it stays", { afterDelete: "stays" }, "attachment-still-there", "external-attacher/driver-example", 60_000],
-  ])("has healed nothing where %s", async (_, parts, code, words, waited) => {
+    ["only other attachments are attached", { afterDelete: "others" }, "not-made-again", "130 s", 130_000],
+    [
+      "the object stays",
+      { afterDelete: "stays" },
+      "attachment-still-there",
+      "external-attacher/driver-example",
+      60_000,
+    ],
+  ])("does not heal when %s", async (_, parts, code, words, waited) => {
     const { result, history, waitedMs } = await take(cluster(parts));
 
     expect(result).toMatchObject({ kind: "failed", code, reason: expect.stringContaining(words) });
@@ -118,19 +124,19 @@ describe("deleting a VolumeAttachment", () => {
   });
 
   test.each<readonly [string, ClusterParts, string]>([
-    ["waits for the object to go", { afterDelete: "stays" }, "attachment-still-there"],
+    ["waits for the deletion", { afterDelete: "stays" }, "attachment-still-there"],
     ["waits for the attacher", { afterDelete: "pending" }, "interrupted"],
-  ])("ends at once when the run is to end while it %s", async (_, parts, code) => {
+  ])("ends at once when the run is stopping while it %s", async (_, parts, code) => {
     const { result, waitedMs } = await take(cluster(parts), { stopAtPause: 2 });
     expect([result, waitedMs]).toMatchObject([{ kind: "failed", code, reason: expect.stringMatching(/\w/) }, 1000]);
   });
 
   test.each<readonly [string, ClusterParts]>([
     ["it is gone already", { attachments: [] }],
-    ["it was made again meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })], lease: "none" }],
+    ["it was created again meanwhile", { attachments: [attachmentObject({ uid: "uid-2" })], lease: "none" }],
     ["it goes while the attacher is watched", { afterWatch: [] }],
-    ["it is made again while the attacher is watched", { afterWatch: [attachmentObject({ uid: "uid-2" })] }],
-  ])("there is nothing to do where %s", async (_, parts) => {
+    ["it is created again while the attacher is watched", { afterWatch: [attachmentObject({ uid: "uid-2" })] }],
+  ])("needs nothing when %s", async (_, parts) => {
     const api = cluster(parts);
 
     const { result, history } = await take(api);
@@ -141,14 +147,14 @@ describe("deleting a VolumeAttachment", () => {
   test.each<readonly [string, ClusterParts, RegExp]>([
     ["its attacher has no lease", { lease: "none" }, /is unknown: it holds no lease/],
     ["it is attached by now", { attachments: [attachmentObject({ status: { attached: true } })] }, /attached by now/],
-    ["it is about another node", { attachments: [attachmentObject({ node: "n2" })] }, /another node or volume/],
+    ["it belongs to another node", { attachments: [attachmentObject({ node: "n2" })] }, /another node or volume/],
     [
-      "somebody else holds it",
+      "another component has a finalizer on it",
       { attachments: [attachmentObject({ finalizers: ["external-attacher/driver-example", "example.com/keep"] })] },
       /example\.com\/keep holds it/,
     ],
     [
-      "its deletion was asked for before",
+      "it is already being deleted",
       { attachments: [attachmentObject({ deletionTimestamp: "2026-11-15T03:25:00Z" })] },
       /asked for before, and waits for external-attacher/,
     ],
@@ -162,20 +168,20 @@ describe("deleting a VolumeAttachment", () => {
       },
       /attached to n2/,
     ],
-    ["a pod elsewhere uses it", { pods: [usedBy("n2", "Running")] }, /default\/db-0 uses the volume on n2/],
+    ["a pod on another node uses it", { pods: [usedBy("n2", "Running")] }, /default\/db-0 uses the volume on n2/],
     ["its owner is unknown", { volume: { metadata: { name: VOLUME }, spec: {} } }, /has no CSI volume/],
     [
-      "a pod here runs on another PersistentVolume of the same storage",
+      "a pod of this node uses another PersistentVolume of the same storage",
       {
         twins: [{ ...volumeObject({ namespace: "default", name: "twin" }), metadata: { name: "pv-twin" } }],
         pods: [usedBy("n1", "Running", "twin")],
       },
       /default\/db-0 on this node uses the volume/,
     ],
-    ["a pod here has not finished with it", { pods: [usedBy("n1", "Running")] }, /has not finished/],
-    ["the proof cannot be read", { volume: {} }, /its proof is incomplete/],
+    ["a pod of this node still uses it", { pods: [usedBy("n1", "Running")] }, /has not finished/],
+    ["the proof could not be read", { volume: {} }, /its proof is incomplete/],
     ["it changes at the last moment", { onDelete: new KubeError("conflict", "changed") }, /changed during/],
-  ])("is refused where %s", async (_, parts, reason) => {
+  ])("refuses when %s", async (_, parts, reason) => {
     const api = cluster(parts);
 
     const { result, history } = await take(api);
@@ -186,7 +192,7 @@ describe("deleting a VolumeAttachment", () => {
     expect(history).toMatchObject(parts.onDelete === undefined ? [] : [{ outcome: "refused" }]);
   });
 
-  test("is refused when somebody begins to use the volume after the first proof", async () => {
+  test("refuses when a pod starts to use the volume after the first proof", async () => {
     const api = cluster({ podsAfterProof: [usedBy("n2", "Running")] });
 
     const { result, history } = await take(api);
@@ -198,7 +204,7 @@ describe("deleting a VolumeAttachment", () => {
   test.each([
     [64 * 1024, "done"],
     [64 * 1024 + 1, "refused"],
-  ])("an object of %i characters, all of which the journal would keep, is %s", async (length, kind) => {
+  ])("an object of %i characters, which the journal has to keep completely, is %s", async (length, kind) => {
     const plain = attachmentObject({});
     const padding = "x".repeat(length - JSON.stringify({ ...plain, padding: "" }).length);
     const api = cluster({ attachments: [{ ...plain, padding } as never] });
@@ -210,18 +216,18 @@ describe("deleting a VolumeAttachment", () => {
   });
 
   test.each<readonly [string, () => Api]>([
-    ["while it proves", () => ({ ...cluster(), get: () => Promise.reject(new TypeError("a mistake")) })],
-    ["while it deletes", () => cluster({ onDelete: new TypeError("a mistake") })],
-  ])("a mistake of unghost's own %s is not taken for an answer", async (_, api) => {
+    ["during the proof", () => ({ ...cluster(), get: () => Promise.reject(new TypeError("a mistake")) })],
+    ["during the deletion", () => cluster({ onDelete: new TypeError("a mistake") })],
+  ])("rethrows an internal error %s", async (_, api) => {
     await expect(take(api())).rejects.toThrow("a mistake");
   });
 
   test.each([
     ["in a pod", `${KUBELET}/pods/u1/volumes/kubernetes.io~csi/${VOLUME}/mount`],
-    ["by an older kubelet", `${KUBELET}/plugins/kubernetes.io/csi/pv/${VOLUME}/globalmount`],
+    ["by an older kubelet version", `${KUBELET}/plugins/kubernetes.io/csi/pv/${VOLUME}/globalmount`],
     ["by its handle's hash, under another root", `/opt/kubelet/plugins/kubernetes.io/csi/driver/${HASH}/globalmount`],
     ["as a block device", `${KUBELET}/plugins/kubernetes.io/csi/volumeDevices/${VOLUME}/dev/u1`],
-  ])("is refused while the volume is mounted here %s", async (_, path) => {
+  ])("refuses while the volume is mounted %s", async (_, path) => {
     const api = cluster();
 
     expect((await take(api, { mounts: ["/", path] })).result).toMatchObject({
@@ -234,15 +240,15 @@ describe("deleting a VolumeAttachment", () => {
   test.each<readonly [string, readonly object[]]>([
     ["a pod that has finished", [usedBy("n2", "Succeeded")]],
     ["a pod with another claim", [usedBy("n2", "Running", "logs")]],
-  ])("%s elsewhere is no objection", async (_, pods) => {
+  ])("%s on another node does not block the deletion", async (_, pods) => {
     expect((await take(cluster({ pods }))).result.kind).toBe("done");
   });
 
-  test("nothing is done without a cluster to ask", async () => {
+  test("does nothing without an API server", async () => {
     expect((await take(undefined)).result).toMatchObject({ kind: "refused", code: "api-missing" });
   });
 
-  test("reports and journals a failure of the deletion itself", async () => {
+  test("reports and journals an error of the deletion itself", async () => {
     const { result, history } = await take(cluster({ onDelete: new KubeError("forbidden", "may not delete") }));
 
     expect(result).toMatchObject({ kind: "failed", reason: "may not delete" });

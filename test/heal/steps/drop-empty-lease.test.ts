@@ -25,7 +25,7 @@ function dropped(queryMs = DEFAULT_WAITS.queryMs) {
   return journalOf(shop, dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, tools));
 }
 
-test.each(["", "\n", "no id\r\neth0"])("a lease that names no owner is moved away: %j", async (content) => {
+test.each(["", "\n", "no id\r\neth0"])("quarantines a lease without an owner: %j", async (content) => {
   writeFileSync(path, content);
 
   const { result, history } = await dropped();
@@ -34,7 +34,7 @@ test.each(["", "\n", "no id\r\neth0"])("a lease that names no owner is moved awa
   expect(history).toMatchObject([{ action: { kind: "quarantine-file", path }, outcome: "healed" }]);
 });
 
-test("a lease that names an owner by now stays", async () => {
+test("keeps a lease that names an owner now", async () => {
   writeFileSync(path, `${"a".repeat(64)}\r\neth0`);
 
   const { result, history } = await dropped();
@@ -42,7 +42,7 @@ test("a lease that names an owner by now stays", async () => {
   expect([result, existsSync(path), history]).toMatchObject([{ kind: "refused", code: "lease-has-owner" }, true, []]);
 });
 
-test("what is too large to be a lease stays", async () => {
+test("keeps a file that is too large for a lease", async () => {
   writeFileSync(path, "");
   truncateSync(path, MAX_FILE_BYTES + 1);
 
@@ -54,19 +54,19 @@ test("what is too large to be a lease stays", async () => {
 test.each<readonly [string, () => void]>([
   ["gone", () => undefined],
   ["a link", () => symlinkSync("/etc/hostname", path)],
-])("nothing is done about one that is %s", async (_, make) => {
+])("does nothing when the lease is %s", async (_, make) => {
   make();
   expect((await dropped()).result).toEqual({ kind: "unneeded" });
 });
 
-test("a lease stays when the journal takes no entry", async () => {
+test("keeps the lease when the journal cannot be written", async () => {
   writeFileSync(path, "");
   await shop.journal.close();
   const result = await dropEmptyLease({ kind: "drop-empty-lease", path, networkDir }, FINDING, fakeTools(shop));
   expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-refused" }, true]);
 });
 
-test("a lock that is a link is not taken for host-local's", async () => {
+test("refuses a lock file that is a link", async () => {
   writeFileSync(path, "");
   const elsewhere = join(shop.caches, "elsewhere");
   symlinkSync(elsewhere, join(networkDir, "lock"));
@@ -77,7 +77,7 @@ test("a lock that is a link is not taken for host-local's", async () => {
   expect(existsSync(elsewhere)).toBe(false);
 });
 
-test("nothing is done while host-local holds its lock", async () => {
+test("does nothing while host-local holds its lock", async () => {
   writeFileSync(path, "");
   const lock = await takeKernelLock(join(networkDir, "lock"), 5000);
   if (lock.kind !== "held") throw new Error(lock.kind);

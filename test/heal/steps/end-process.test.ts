@@ -68,13 +68,13 @@ function living(plugins: readonly (readonly [Started, PluginProcess])[]): () => 
   return () => ({ plugins: plugins.filter(([started]) => started.isAlive()).map(([, one]) => one) });
 }
 
-describe("a process is not touched", () => {
+describe("end-process refuses", () => {
   test.each<readonly [string, string, (started: Started) => FakeNode]>([
     ["its sandbox is Ready", "sandbox-ready", () => ({ sandboxes: [criSandbox(ID, READY)] })],
     ["the process table cannot be read", "processes-unread", () => ({ processes: failed("no /proc") })],
     ["/proc is another pid namespace's", "foreign-pid-namespace", () => ({ tools: { hostRoot: shop.caches } })],
     [
-      "it is a shim with more than pause below it",
+      "it is a shim with more child processes than pause",
       "shim-has-children",
       (started) => ({ processes: { shims: [shim(started, { childPids: [7, 8] })] } }),
     ],
@@ -91,8 +91,8 @@ describe("a process is not touched", () => {
   });
 
   test.each<readonly [string, (started: Started) => FakeProcesses]>([
-    ["its pid is free", () => ({})],
-    ["its pid is another process by now", (of) => ({ plugins: [plugin(of, { startedSecondsAfterBoot: 1 })] })],
+    ["its pid is not in use", () => ({})],
+    ["its pid belongs to another process now", (of) => ({ plugins: [plugin(of, { startedSecondsAfterBoot: 1 })] })],
     ["another process started at the same moment", (of) => ({ plugins: [plugin(of, { pid: of.pid + 1 })] })],
     ["it works on another sandbox", (of) => ({ plugins: [plugin(of, { sandboxId: idOf("b") })] })],
     ["it is another sandbox's shim", (of) => ({ shims: [shim(of, { id: idOf("b") })] })],
@@ -105,8 +105,8 @@ describe("a process is not touched", () => {
   });
 });
 
-describe("a process is ended", () => {
-  test("by SIGTERM, and the journal knows of it", async () => {
+describe("end-process", () => {
+  test("ends the process with SIGTERM, and journals it", async () => {
     const started = await start();
     // Another sandbox may be Ready, and its own is not.
     const sandboxes = [criSandbox(idOf("b"), READY), criSandbox(ID)];
@@ -125,7 +125,7 @@ describe("a process is ended", () => {
     expect(history).toMatchObject([{ action: { kind: "end-process", pid: started.pid }, outcome: "healed" }]);
   });
 
-  test("by SIGKILL when SIGTERM is not heard", async () => {
+  test("sends SIGKILL when SIGTERM has no effect", async () => {
     const deaf = await start(true);
 
     const result = await endProcess(stepFor(deaf), FINDING, toolsFor({ processes: living([[deaf, plugin(deaf)]]) }));
@@ -133,7 +133,7 @@ describe("a process is ended", () => {
     expect([result.kind, children[0]?.signalCode]).toEqual(["done", "SIGKILL"]);
   });
 
-  test("with those that it started within moments, and without a younger one of a retry", async () => {
+  test("ends child processes started within moments, and not a later one of a retry", async () => {
     const [parent, child, retry] = [await start(), await start(), await start()];
     const began = parent.startedSecondsAfterBoot;
     const young = plugin(retry, { startedSecondsAfterBoot: began + 6 });
@@ -148,7 +148,7 @@ describe("a process is ended", () => {
     expect([result.kind, parent.isAlive(), child.isAlive(), retry.isAlive()]).toEqual(["done", false, false, true]);
   });
 
-  test("when it is the shim of nothing but pause; then what pause leaves is waited for", async () => {
+  test("ends a shim that has only pause below it, and waits for what pause leaves", async () => {
     const started = await start();
     let reads = 0;
     const processes = () => {
@@ -162,7 +162,7 @@ describe("a process is ended", () => {
     expect([result.kind, started.isAlive(), reads]).toEqual(["done", false, 4]);
   });
 
-  test("when it is a shim; then the one that containerd starts to clean up is waited for, and no other", async () => {
+  test("waits for the shim that containerd starts to clean up, and for no other", async () => {
     const started = await start();
     let reads = 0;
     const cleaner = { ...shimOf("a"), pid: 2 ** 22 - 1 };
@@ -178,7 +178,7 @@ describe("a process is ended", () => {
     expect([result.kind, reads]).toEqual(["done", 4]);
   });
 
-  test("when it is a shim; then nothing is waited for while the process table cannot be read", async () => {
+  test("does not wait after a shim while the process table cannot be read", async () => {
     const started = await start();
     let reads = 0;
     const processes = () => {
@@ -193,7 +193,7 @@ describe("a process is ended", () => {
   test.each([
     [5, "failed"],
     [5.01, "done"],
-  ])("a plugin that started %d s later belongs to it or not: %s", async (later, kind) => {
+  ])("a plugin that started %d s later belongs to the process: %s", async (later, kind) => {
     const started = await start();
     const younger = plugin(started, {
       pid: 2 ** 22 - 1,
@@ -204,7 +204,7 @@ describe("a process is ended", () => {
     expect((await endProcess(stepFor(started), FINDING, toolsFor({ processes }))).kind).toBe(kind);
   });
 
-  test("and reported as stuck when it stays in the process table", async () => {
+  test("reports the process as stuck when it stays in the process table", async () => {
     const started = await start();
 
     const { result, history } = await journalOf(
@@ -216,7 +216,7 @@ describe("a process is ended", () => {
     expect(history).toMatchObject([{ outcome: "failed" }]);
   });
 
-  test("and not taken for ended while the process table cannot be read", async () => {
+  test("does not report an end while the process table cannot be read", async () => {
     const started = await start();
     let reads = 0;
     const processes = () => (reads++ === 0 ? { plugins: [plugin(started)] } : failed<never>("no /proc"));
@@ -227,7 +227,7 @@ describe("a process is ended", () => {
   });
 });
 
-describe("no signal is sent", () => {
+describe("end-process sends no signal", () => {
   afterEach(() => void vi.restoreAllMocks());
 
   /** Ends a process while kill(2) is replaced; the process table shows it until then. */
@@ -247,7 +247,7 @@ describe("no signal is sent", () => {
     expect([result, sent]).toMatchObject([{ kind: "failed", code: "process-unkillable" }, []]);
   });
 
-  test("to a process that started at another time under the same pid", async () => {
+  test("to a process with the same pid and another start time", async () => {
     const started = await start();
     const earlier = { ...started, startedSecondsAfterBoot: started.startedSecondsAfterBoot - 1 };
 
@@ -275,7 +275,7 @@ describe("no signal is sent", () => {
     expect([result.kind, sent]).toEqual(["done", [[started.pid, "SIGTERM"]]]);
   });
 
-  test("and the error thrown, when it is not permitted", async () => {
+  test("and throws when it is not permitted", async () => {
     const started = await start();
     const refuse = () => {
       throw Object.assign(new Error("not permitted"), { code: "EPERM" });
@@ -285,7 +285,7 @@ describe("no signal is sent", () => {
   });
 });
 
-describe("the runtime's rollback", () => {
+describe("waiting for the runtime's rollback", () => {
   /** The runtime has these records for this many readings, each of them fresh. */
   function recordedFor(readings: number, known: Partial<ContainerdFacts> = { records: [recordOf("a")] }) {
     const none = { records: [], sandboxes: [], leases: [], tasks: [] };
@@ -311,20 +311,20 @@ describe("the runtime's rollback", () => {
   }
 
   test.each<readonly [string, Partial<ContainerdFacts>, { readonly awaitRollback: boolean } | undefined, number]>([
-    ["is waited for while a record is left", { records: [recordOf("a")] }, undefined, 0],
-    ["is waited for while the sandbox store has it", { sandboxes: [recordOf("a")] }, undefined, 0],
-    ["is over at once when only other sandboxes have records", {}, undefined, 2],
-    ["is not waited for when that is not wanted", { records: [recordOf("a")] }, { awaitRollback: false }, 3],
+    ["waits while a record is left", { records: [recordOf("a")] }, undefined, 0],
+    ["waits while the sandbox store has it", { sandboxes: [recordOf("a")] }, undefined, 0],
+    ["ends at once when only other sandboxes have records", {}, undefined, 2],
+    ["is skipped when it is not requested", { records: [recordOf("a")] }, { awaitRollback: false }, 3],
   ])("%s", async (_, known, options, left) => {
     const { facts, leftOver } = recordedFor(3, known);
     expect([(await ended(facts, options)).kind, leftOver()]).toEqual(["done", left]);
   });
 
-  test("is not waited for where the runtime has no records to read", async () => {
+  test("is skipped when the runtime has no readable records", async () => {
     expect((await ended(fakeTools(shop, { containerdFacts: undefined }).facts)).kind).toBe("done");
   });
 
-  test("is over when the sandbox is listed: then that is a case of its own", async () => {
+  test("ends when the sandbox is listed, because that is a finding of its own", async () => {
     const { facts, leftOver } = recordedFor(3);
     await ended({ ...facts, sandbox: () => Promise.resolve(criSandbox(ID)) });
     expect(leftOver()).toBe(2);

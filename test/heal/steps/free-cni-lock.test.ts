@@ -33,25 +33,25 @@ const HELD = {
   plugins: [{ ...pluginFor("a", "ADD", 600), ...HOLDER }],
 };
 
-test("ends no process when the runtime answers Status by now", async () => {
+test("ends no process when the runtime answers Status again", async () => {
   const { result, history } = await freed(0, { processes: HELD });
   expect([result, history]).toEqual([{ kind: "unneeded" }, []]);
 });
 
-test("a holder that is gone leaves the lock free", async () => {
+test("needs nothing when the holder is gone", async () => {
   const { result, history, asked } = await freed(1);
   expect([history, asked]).toEqual([[], 2]);
   expect(result).toMatchObject({ kind: "done", journalId: undefined, effect: { code: "node-not-asked" } });
 });
 
-test("Status is asked again until it is answered", async () => {
+test("retries Status until it is answered", async () => {
   expect(await freed(3, { tools: { waits: { ...DEFAULT_WAITS, queryMs: 30_000 } } })).toMatchObject({
     result: { kind: "done" },
     asked: 4,
   });
 });
 
-test("the rollback of a holder's sandbox, which needs the lock itself, is not waited for", async () => {
+test("does not wait for the rollback of the holder's sandbox, because it needs the lock", async () => {
   let reads = 0;
   const processes = () => (reads++ === 0 ? HELD : {});
   const facts = {
@@ -61,7 +61,7 @@ test("the rollback of a holder's sandbox, which needs the lock itself, is not wa
   expect((await freed(1, { tools: { facts } })).result.kind).toBe("done");
 });
 
-test("a holder whose sandbox has become Ready is not ended, and the lock is reported as held", async () => {
+test("does not end a holder whose sandbox became Ready, and reports the lock as held", async () => {
   const sandboxes = [criSandbox(HOLDER.sandboxId, { state: PodSandboxState.SANDBOX_READY })];
   const { result, history } = await freed(Number.POSITIVE_INFINITY, { sandboxes, processes: HELD });
   expect([result, history]).toMatchObject([
@@ -70,7 +70,7 @@ test("a holder whose sandbox has become Ready is not ended, and the lock is repo
   ]);
 });
 
-test("without a holder that is left, a restart of the runtime is advised", async () => {
+test("advises a restart of the runtime when no holder is left", async () => {
   expect((await freed(Number.POSITIVE_INFINITY)).result).toMatchObject({
     kind: "failed",
     code: "status-unanswered",
@@ -78,7 +78,7 @@ test("without a holder that is left, a restart of the runtime is advised", async
   });
 });
 
-test("holders are ended and the journal knows of it", async () => {
+test("ends the holders and journals it", async () => {
   let reads = 0;
   const processes = () => (reads++ === 0 ? HELD : {});
   const { result, history } = await freed(1, { processes });
@@ -86,7 +86,7 @@ test("holders are ended and the journal knows of it", async () => {
   expect(result).toMatchObject({ kind: "done", journalId: history[0]?.id, effect: { code: "node-not-asked" } });
 });
 
-test("no holder is ended when the run is to end", async () => {
+test("ends no holder when the run is stopping", async () => {
   const stop = AbortSignal.abort();
   const { result, history } = await freed(Number.POSITIVE_INFINITY, {
     processes: HELD,
@@ -95,7 +95,7 @@ test("no holder is ended when the run is to end", async () => {
   expect([result, history]).toMatchObject([{ kind: "failed", reason: expect.stringContaining("interrupted") }, []]);
 });
 
-test("what is no answer of the runtime is not taken for one", async () => {
+test("rethrows an error that is not an answer of the runtime", async () => {
   const broken = { cri: { status: () => Promise.reject(new TypeError("a mistake")) } };
   await expect(freed(0, broken)).rejects.toThrow("a mistake");
 });

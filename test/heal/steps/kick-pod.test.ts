@@ -136,8 +136,8 @@ async function kick(api: Api | undefined, step: Parameters<typeof restartPod>[0]
   return await journalOf(workshop, restartPod(step, FINDING, tools));
 }
 
-describe("restarting a pod", () => {
-  test("deletes this very pod, after it is journaled", async () => {
+describe("restart pod", () => {
+  test("deletes the pod with its uid as precondition, after the journal entry", async () => {
     const api = cluster();
 
     const { result, history } = await kick(api);
@@ -154,9 +154,9 @@ describe("restarting a pod", () => {
 
   test.each<readonly [string, Parts]>([
     ["is gone", { isGone: true }],
-    ["was made again", { uid: "uid-2" }],
+    ["was created again", { uid: "uid-2" }],
     ["is being deleted", { deletionTimestamp: "2026-03-01T12:00:00Z" }],
-  ])("needs nothing where it %s", async (_what, parts) => {
+  ])("needs nothing when the pod %s", async (_what, parts) => {
     const api = cluster(parts);
 
     const { result, history } = await kick(api);
@@ -170,13 +170,13 @@ describe("restarting a pod", () => {
     ["it ended with an error", [CRASHED], "done"],
     ["one of its containers ended with an error", [{ ...RUNS, name: "other" }, CRASHED], "done"],
     ["it was lost with the node, started again and crashed", [{ ...LOST, createdAt: 1n }, CRASHED], "done"],
-    ["it runs again", [CRASHED, RUNS], "unneeded"],
-    ["it runs again, and the newest is listed first", [RUNS, CRASHED], "unneeded"],
+    ["it is running again", [CRASHED, RUNS], "unneeded"],
+    ["it is running again, and the newest container is listed first", [RUNS, CRASHED], "unneeded"],
     ["a container without a name ended with an error", [{ ...CRASHED, name: undefined }], "done"],
-    ["it is being started again", [CRASHED, { ...RUNS, state: CONTAINER_CREATED }], "unneeded"],
-    ["it was lost with the node and not started again yet", [LOST], "unneeded"],
+    ["it is being restarted", [CRASHED, { ...RUNS, state: CONTAINER_CREATED }], "unneeded"],
+    ["it was lost with the node and not restarted yet", [LOST], "unneeded"],
     [
-      "an init container has succeeded",
+      "an init container succeeded",
       [
         { ...CRASHED, end: { exitCode: 0, reason: "Completed" } },
         { ...RUNS, name: "m" },
@@ -184,8 +184,8 @@ describe("restarting a pod", () => {
       "unneeded",
     ],
     ["its container is gone by now", [{ ...CRASHED, end: "gone" }], "unneeded"],
-    ["it has no container, and kubelet reports that it runs", [], "unneeded"],
-  ])("judges by the runtime, not by the API: %s", async (_what, containers, kind) => {
+    ["it has no container, and kubelet reports it as running", [], "unneeded"],
+  ])("trusts the runtime, not the API: %s", async (_what, containers, kind) => {
     const api = cluster();
 
     const { result } = await kick(api, STEP, { containers });
@@ -193,11 +193,11 @@ describe("restarting a pod", () => {
     expect([result.kind, api.deleted.length > 0]).toEqual([kind, kind === "done"]);
   });
 
-  test("is done when the controller has made the pod again at once", async () => {
+  test("succeeds when the controller created the pod again at once", async () => {
     expect((await kick(cluster({ afterDelete: "made again" }))).result.kind).toBe("done");
   });
 
-  test("deletes nothing when the runtime does not answer how a container ended", async () => {
+  test("deletes nothing when the runtime does not report how a container ended", async () => {
     const api = cluster();
     const end = new RuntimeError("deadline", "ContainerStatus", "no answer", "");
 
@@ -206,7 +206,7 @@ describe("restarting a pod", () => {
     expect(api.deleted).toEqual([]);
   });
 
-  test("kubelet's report decides where the runtime has no container of the pod", async () => {
+  test("uses kubelet's report when the runtime has no container of the pod", async () => {
     const status = { containerStatuses: [{ restartCount: 9, state: { waiting: { reason: "CrashLoopBackOff" } } }] };
     const api = cluster({ status });
 
@@ -216,10 +216,10 @@ describe("restarting a pod", () => {
   test.each<readonly [string, Parts, string]>([
     ["has no controller", { owners: [] }, "pod-without-controller"],
     ["has an owner that is no controller", { owners: [{ kind: "Node" }] }, "pod-without-controller"],
-    ["lives on another node", { node: "n2" }, "pod-elsewhere"],
+    ["runs on another node", { node: "n2" }, "pod-elsewhere"],
     ["is opted out", { marks: IGNORE }, "pod-opted-out"],
     ["is in a namespace that is opted out", { namespaceMarks: IGNORE }, "namespace-opted-out"],
-  ])("is refused where it %s", async (_what, parts, code) => {
+  ])("refuses when the pod %s", async (_what, parts, code) => {
     const api = cluster(parts);
 
     const { result, history } = await kick(api);
@@ -233,14 +233,14 @@ describe("restarting a pod", () => {
     ["there is no API", undefined, "refused", "api-missing"],
     ["the API does not answer", unread, "refused", "api-unread"],
     [
-      "it is made again at that moment",
+      "it is created again at that moment",
       cluster({ onDelete: new KubeError("conflict", "uid") }),
       "refused",
       "pod-recreated",
     ],
-    ["deleting is not allowed", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed", "api-error"],
-    ["the API has it as it was afterwards", cluster({ afterDelete: "stays" }), "failed", "pod-still-there"],
-  ])("reports where %s", async (_what, api, kind, code) => {
+    ["the deletion is forbidden", cluster({ onDelete: new KubeError("forbidden", "no") }), "failed", "api-error"],
+    ["the API still has the old pod afterwards", cluster({ afterDelete: "stays" }), "failed", "pod-still-there"],
+  ])("reports an error when %s", async (_what, api, kind, code) => {
     expect((await kick(api)).result).toMatchObject({ kind, code });
   });
 });
@@ -248,14 +248,14 @@ describe("restarting a pod", () => {
 test.each<readonly [string, () => Api]>([
   ["while it reads", () => fakeApi({ get: () => Promise.reject(new TypeError("a mistake")) })],
   ["while it deletes", () => cluster({ onDelete: new TypeError("a mistake") })],
-])("a mistake of unghost's own %s is not taken for an answer", async (_what, api) => {
+])("rethrows an internal error %s", async (_what, api) => {
   await expect(kick(api())).rejects.toThrow("a mistake");
 });
 
-describe("re-creating a pod whose name is held", () => {
+describe("re-create a pod whose name is held", () => {
   const HELD = { ...STEP, holder: HOLDER };
 
-  test("deletes it while the holder is in the making and nothing explains why", async () => {
+  test("deletes the pod while the holder is being created and nothing explains the delay", async () => {
     const api = cluster();
 
     const { result } = await kick(api, HELD);
@@ -267,16 +267,16 @@ describe("re-creating a pod whose name is held", () => {
   test.each<readonly [string, Runtime]>([
     ["a sandbox of the pod that is not Ready", { isNotReady: true }],
     ["a plugin that works on another sandbox", { hasOtherPlugin: true }],
-  ])("deletes it in spite of %s", async (_what, runtime) => {
+  ])("deletes the pod despite %s", async (_what, runtime) => {
     expect((await kick(cluster(), HELD, runtime)).result.kind).toBe("done");
   });
 
   test.each<readonly [string, Runtime]>([
-    ["the holder is listed by now", { isListed: true }],
-    ["the pod has got a sandbox after all", { isReady: true }],
+    ["the holder is listed now", { isListed: true }],
+    ["the pod has a sandbox now", { isReady: true }],
     ["a plugin's process explains it", { hasPlugin: true }],
     ["the process table cannot be read", { isUnread: true }],
-  ])("touches nothing where %s", async (_what, runtime) => {
+  ])("touches nothing when %s", async (_what, runtime) => {
     const api = cluster();
 
     expect([(await kick(api, HELD, runtime)).result.kind, api.deleted]).toEqual(["unneeded", []]);
@@ -286,7 +286,7 @@ describe("re-creating a pod whose name is held", () => {
     ["has no controller", { owners: [] }],
     ["is opted out", { marks: IGNORE }],
     ["is in a namespace that is opted out", { namespaceMarks: IGNORE }],
-  ])("is refused where it %s", async (_what, parts) => {
+  ])("refuses when the pod %s", async (_what, parts) => {
     const api = cluster(parts);
 
     expect([(await kick(api, HELD)).result.kind, api.deleted]).toEqual(["refused", []]);

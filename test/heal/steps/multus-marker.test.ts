@@ -53,7 +53,7 @@ async function history() {
   return (await readHistory(shop.stateDir.journal)).records;
 }
 
-test("is written for a dead sandbox of thin multus, and the journal knows before", async () => {
+test("multus-marker is written for a dead sandbox of thin multus, after the journal entry", async () => {
   const result = await mark();
 
   expect([result.kind, readFileSync(marker, "utf8")]).toEqual(["done", MULTUS_MARKER]);
@@ -61,12 +61,12 @@ test("is written for a dead sandbox of thin multus, and the journal knows before
   expect(await history()).toMatchObject([{ action: { kind: "write-marker", path: marker }, state: "open" }]);
 });
 
-test("is written for a multus of two digits", async () => {
+test("multus-marker accepts a multus version with two numbers", async () => {
   installMultus("10");
   expect((await mark()).kind).toBe("done");
 });
 
-describe("multus is searched for in each directory of plugins", () => {
+describe("the multus binary is searched in each plugin directory", () => {
   const markWith = (...dirs: readonly string[]) => mark({ ...DEAD, tools: { binDirs: dirs } });
   let first: string;
   beforeEach(() => {
@@ -74,7 +74,7 @@ describe("multus is searched for in each directory of plugins", () => {
     mkdirSync(first);
   });
 
-  test("also behind a symbolic link", async () => {
+  test("through a symbolic link", async () => {
     symlinkSync(join(shop.caches, "bin", "multus"), join(first, "multus"));
     expect((await markWith(first)).kind).toBe("done");
   });
@@ -83,19 +83,19 @@ describe("multus is searched for in each directory of plugins", () => {
     ["is empty", () => undefined],
     ["has a directory of that name", (path) => mkdirSync(path)],
     [
-      "has a file of that name that is too large for a plugin",
+      "has a file of that name that is too large",
       (path) => {
         writeFileSync(path, "");
         truncateSync(path, 256 * 1024 * 1024 + 1);
       },
     ],
-  ])("where the first %s, in the next", async (_, fill) => {
+  ])("in the next one when the first %s", async (_, fill) => {
     fill(join(first, "multus"));
     expect((await markWith(first, join(shop.caches, "bin"))).kind).toBe("done");
   });
 });
 
-describe("no marker is written", () => {
+describe("multus-marker refuses", () => {
   test.each<readonly [string, FakeNode]>([
     ["is Ready", { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] }],
     ["has a shim", { ...DEAD, processes: { shims: [shimOf("a")] } }],
@@ -111,10 +111,10 @@ describe("no marker is written", () => {
 
   test.each<readonly [string, object, string | undefined]>([
     ["there is no multus", {}, "4"],
-    ["its DEL always succeeds", THICK_MULTUS, "4"],
-    ["it is too old to read one", MULTUS, "3"],
-    ["its version is not known", MULTUS, undefined],
-    ["its version is no number", MULTUS, "x4"],
+    ["its DEL succeeds without a cache", THICK_MULTUS, "4"],
+    ["it is too old to read a marker", MULTUS, "3"],
+    ["its version is unknown", MULTUS, undefined],
+    ["its version is not a number", MULTUS, "x4"],
   ])("when %s", async (_, conf, major) => {
     installMultus(major);
     expect([await mark(DEAD, conf), existsSync(marker)]).toEqual([{ kind: "unneeded" }, false]);
@@ -126,7 +126,7 @@ describe("no marker is written", () => {
     expect([result, existsSync(marker)]).toEqual([{ kind: "unneeded" }, false]);
   });
 
-  test("over a cache that multus has written", async () => {
+  test("to overwrite a cache that multus wrote", async () => {
     writeFileSync(marker, "[{}]");
     expect(await mark()).toEqual({ kind: "unneeded" });
     expect([readFileSync(marker, "utf8"), await history()]).toMatchObject([
@@ -135,32 +135,32 @@ describe("no marker is written", () => {
     ]);
   });
 
-  test("through a symbolic link in its place", async () => {
+  test("to follow a symbolic link at the path", async () => {
     const elsewhere = join(shop.caches, "elsewhere");
     symlinkSync(elsewhere, marker);
     expect([await mark(), existsSync(elsewhere)]).toEqual([{ kind: "unneeded" }, false]);
   });
 
-  test("where it cannot be written", async () => {
+  test("when the marker cannot be written", async () => {
     dir = join(shop.caches, "missing");
     expect(await mark()).toMatchObject({ kind: "refused", code: "marker-not-written" });
     expect(await history()).toMatchObject([{ outcome: "refused" }]);
   });
 
-  test("when the journal takes no entry", async () => {
+  test("when the journal cannot be written", async () => {
     await shop.journal.close();
     expect([await mark(), existsSync(marker)]).toMatchObject([{ kind: "refused", code: "journal-refused" }, false]);
   });
 });
 
-describe("when the action ends, the marker", () => {
+describe("at the end of the action, the marker", () => {
   async function cleanedUp(node: FakeNode): Promise<void> {
     const result = await mark(node);
     if (result.kind !== "done") throw new Error(result.kind);
     await result.cleanUp?.();
   }
 
-  test("stays while the runtime knows the sandbox", async () => {
+  test("stays while the runtime has the sandbox", async () => {
     await cleanedUp(DEAD);
     expect([existsSync(marker), await history()]).toMatchObject([
       true,
@@ -174,7 +174,7 @@ describe("when the action ends, the marker", () => {
     expect(existsSync(marker)).toBe(true);
   });
 
-  test("stays, and its entry open, when its directory is not trusted any more", async () => {
+  test("and its open entry stay when the directory is not trusted any more", async () => {
     const moved = join(shop.caches, "moved");
     const replace = () => {
       renameSync(dir, moved);
@@ -185,18 +185,18 @@ describe("when the action ends, the marker", () => {
     expect([existsSync(join(moved, ID)), await history()]).toMatchObject([true, [{ state: "open" }]]);
   });
 
-  test("stays, and the error is reported, after a mistake of unghost's own", async () => {
+  test("stays after an internal error, which is reported", async () => {
     const mistake = { ...DEAD, cri: { podSandboxState: () => Promise.reject(new TypeError("a mistake")) } };
     await expect(cleanedUp(mistake)).rejects.toThrow("a mistake");
     expect(existsSync(marker)).toBe(true);
   });
 
-  test("goes once the sandbox is gone", async () => {
+  test("is removed once the sandbox is gone", async () => {
     await cleanedUp({ ...DEAD, cri: { podSandboxState: () => Promise.resolve(undefined) } });
     expect([existsSync(marker), await history()]).toMatchObject([false, [{ outcome: "healed" }]]);
   });
 
-  test("that multus has replaced since stays", async () => {
+  test("stays when multus has replaced it", async () => {
     await cleanedUp({
       ...DEAD,
       cri: {

@@ -43,14 +43,14 @@ function quarantined(path: string, health: Health, node: FakeNode = {}) {
   return journalOf(shop, quarantineStep({ kind: "quarantine-file", path, health }, FINDING, tools));
 }
 
-describe("a broken file of a dead sandbox is moved away", () => {
+describe("quarantine-file moves a broken file of a dead sandbox", () => {
   test.each<readonly [string, string, string, Health]>([
-    ["a result without a byte", RESULT, "", "empty"],
-    ["flannel's file without a byte", `flannel/${ID}`, "", "empty"],
-    ["multus' delegates without a byte", `multus/${ID}`, "", "empty"],
-    ["half a result", RESULT, '{"kind":', "corrupt"],
-    ["flannel's half of a file", `flannel/${ID}`, "[", "corrupt"],
-    ["multus' list of no delegates", `multus/${ID}`, "[]", "corrupt"],
+    ["an empty result", RESULT, "", "empty"],
+    ["an empty flannel file", `flannel/${ID}`, "", "empty"],
+    ["an empty multus delegates file", `multus/${ID}`, "", "empty"],
+    ["a truncated result", RESULT, '{"kind":', "corrupt"],
+    ["a truncated flannel file", `flannel/${ID}`, "[", "corrupt"],
+    ["a multus delegates file with an empty list", `multus/${ID}`, "[]", "corrupt"],
     ["delegates without a setting that DEL needs", `multus/${ID}`, STRIPPED, "stripped"],
   ])("%s", async (_, name, content, health) => {
     const path = put(name, content);
@@ -61,13 +61,13 @@ describe("a broken file of a dead sandbox is moved away", () => {
     expect(history).toMatchObject([{ action: { kind: "quarantine-file", path }, outcome: "healed" }]);
   });
 
-  test("also of one that is gone", async () => {
+  test("also when the sandbox is gone", async () => {
     const path = put(RESULT, "");
     expect((await quarantined(path, "empty")).result.kind).toBe("done");
   });
 });
 
-describe("a broken file stays", () => {
+describe("quarantine-file keeps a broken file", () => {
   test.each<readonly [string, FakeNode]>([
     ["is Ready", { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] }],
     ["has a shim", { sandboxes: [criSandbox(ID)], processes: { shims: [shimOf("a")] } }],
@@ -85,7 +85,7 @@ describe("a broken file stays", () => {
     ["flannel's file", `flannel/${ID}`, "{}", "corrupt"],
     ["multus' delegates", `multus/${ID}`, '[{"Conf":{}}]', "corrupt"],
     ["delegates with all their settings", `multus/${ID}`, '[{"Conf":{}}]', "stripped"],
-    ["delegates that are not even a list", `multus/${ID}`, "{", "stripped"],
+    ["delegates that are not a list", `multus/${ID}`, "{", "stripped"],
   ])("when it was written again: %s", async (_, name, content, health) => {
     const path = put(name, content);
 
@@ -94,14 +94,14 @@ describe("a broken file stays", () => {
     expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-not-broken" }, true]);
   });
 
-  test("when it is too large to be one", async () => {
+  test("when it is too large for a cache file", async () => {
     const path = put(RESULT, "");
     truncateSync(path, MAX_FILE_BYTES + 1);
     const { result } = await quarantined(path, "corrupt");
     expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "file-not-broken" }, true]);
   });
 
-  test("when the journal takes no entry", async () => {
+  test("when the journal cannot be written", async () => {
     const path = put(RESULT, "");
     await shop.journal.close();
     const result = await quarantineStep({ kind: "quarantine-file", path, health: "empty" }, FINDING, fakeTools(shop));
@@ -111,7 +111,7 @@ describe("a broken file stays", () => {
     ]);
   });
 
-  test("when its name names no sandbox", async () => {
+  test("when its name contains no sandbox id", async () => {
     const path = put("results/cbr0-web-eth0", "");
     expect((await quarantined(path, "empty")).result).toMatchObject({ kind: "refused", code: "names-no-sandbox" });
   });
@@ -123,8 +123,8 @@ describe("a broken file stays", () => {
   });
 });
 
-describe("a file that was left behind", () => {
-  test("is moved away, whatever is in it", async () => {
+describe("a leaked file", () => {
+  test("is quarantined with any content", async () => {
     const path = put(RESULT, SOUND_RESULT);
     const { result } = await quarantined(path, "orphaned");
     expect([result.kind, existsSync(path)]).toEqual(["done", false]);

@@ -43,7 +43,7 @@ test("host-local's DEL releases the addresses of the sandbox and no others", asy
   ]);
 });
 
-test("each address is journaled, also where one DEL has released them all", async () => {
+test("journals each address, even when one DEL released them all", async () => {
   const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
   put(other.path, `${LEFT}\r\neth0`);
 
@@ -61,7 +61,7 @@ test("each address is journaled, also where one DEL has released them all", asyn
 test.each([
   ["10.88.0.9", "10.0.0.0/24"],
   ["fd00:10:88::9", "fd00::/64"],
-])("host-local gets a subnet of the family of %s", async (address, subnet) => {
+])("calls host-local with a subnet of the address family of %s", async (address, subnet) => {
   const config = join(shop.caches, "config");
   lease = { ...lease, address, path: leaseOf(address) };
   put(lease.path, `${LEFT}\r\neth0`);
@@ -75,7 +75,7 @@ test.each([
   });
 });
 
-test("the cached chain is called first, and its failure is reported beside host-local's", async () => {
+test("calls the cached chain first, and reports its failure beside host-local's", async () => {
   cacheResult([{ type: "bridge" }]);
   install("bridge", "echo delegate missing; exit 1");
   install("host-local", "echo lock held; exit 1");
@@ -125,7 +125,7 @@ test("reports an incomplete DEL of the first address also where the second neede
   expect((await release([lease, other])).result).toMatchObject({ kind: "done", effect: { code: "del-incomplete" } });
 });
 
-test("refuses before the first DEL when one of the addresses is that of a running pod", async () => {
+test("refuses before the first DEL when a running pod has one of the addresses", async () => {
   const other = { ...lease, path: leaseOf(POD_ADDRESS), address: POD_ADDRESS };
   put(other.path, `${LEFT}\r\neth0`);
 
@@ -139,7 +139,7 @@ test("refuses before the first DEL when one of the addresses is that of a runnin
   expect([existsSync(lease.path), existsSync(other.path), history]).toEqual([true, true, []]);
 });
 
-test("refuses while somebody refers to the sandbox", async () => {
+test("refuses while the sandbox is referenced", async () => {
   const { result, history } = await release([lease], { processes: { byContainer: new Map([[LEFT, [7]]]) } });
 
   expect(result).toMatchObject({ kind: "refused", code: "still-referenced" });
@@ -147,10 +147,10 @@ test("refuses while somebody refers to the sandbox", async () => {
 });
 
 test.each<readonly [string, () => void]>([
-  ["the address is another sandbox's by now", () => put(lease.path, `${POD}\r\neth0`)],
-  ["the lease is empty by now", () => put(lease.path, "")],
+  ["another sandbox has the address now", () => put(lease.path, `${POD}\r\neth0`)],
+  ["the lease is empty now", () => put(lease.path, "")],
   [
-    "a link is in the place of the lease",
+    "the lease is a link",
     () => {
       put(`${lease.path}.real`, `${LEFT}\r\neth0`);
       rmSync(lease.path);
@@ -165,7 +165,7 @@ test.each<readonly [string, () => void]>([
   expect([result, existsSync(lease.path), history]).toEqual([{ kind: "unneeded" }, true, []]);
 });
 
-test("the cached chain alone releases the address where it can", async () => {
+test("does not call host-local when the cached chain released the address", async () => {
   cacheResult([{ type: "bridge" }]);
   install("bridge", `rm ${lease.path}`);
   install("host-local", "echo not to be called; exit 1");
@@ -173,7 +173,7 @@ test("the cached chain alone releases the address where it can", async () => {
   expect((await release([lease])).result).toMatchObject({ kind: "done", detail: expect.stringContaining("cached") });
 });
 
-test("a cached chain that somebody else may write is not run", async () => {
+test("does not run a cached chain that other users may write", async () => {
   cacheResult([{ type: "bridge" }]);
   chmodSync(join(shop.caches, "results"), 0o777);
   install("bridge", `rm ${lease.path}`);
@@ -181,7 +181,7 @@ test("a cached chain that somebody else may write is not run", async () => {
   expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
 });
 
-test("a cached chain behind a symbolic link is not run", async () => {
+test("does not run a cached chain behind a symbolic link", async () => {
   cacheResult([{ type: "bridge" }]);
   const path = `${shop.caches}/results/cbr0-${LEFT}-eth0`;
   renameSync(path, `${path}.real`);
@@ -191,7 +191,7 @@ test("a cached chain behind a symbolic link is not run", async () => {
   expect((await release([lease])).result).toMatchObject({ kind: "done", detail: "by host-local's DEL" });
 });
 
-test("the cached chain is searched for in each cache directory", async () => {
+test("searches the cached chain in each cache directory", async () => {
   cacheResult([{ type: "bridge" }]);
   install("bridge", `rm ${lease.path}`);
   const directories = { binDirs: [join(shop.caches, "bin")], cniCacheDirs: [join(shop.caches, "none"), shop.caches] };
@@ -202,7 +202,7 @@ test("the cached chain is searched for in each cache directory", async () => {
   });
 });
 
-test("an address that stays taken is a failure, whatever the plugin answers", async () => {
+test("fails when the address stays allocated, whatever the plugin answers", async () => {
   install("host-local", "exit 0");
 
   expect((await release([lease])).result).toMatchObject({
@@ -212,7 +212,7 @@ test("an address that stays taken is a failure, whatever the plugin answers", as
   });
 });
 
-test("ends with the first address that cannot be released", async () => {
+test("stops at the first address that cannot be released", async () => {
   const other = { ...lease, path: leaseOf("10.88.0.10"), address: "10.88.0.10" };
   put(other.path, `${LEFT}\r\neth0`);
   install("host-local", "exit 1");

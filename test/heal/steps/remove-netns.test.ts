@@ -28,7 +28,7 @@ function removed(node: FakeNode = {}, inode?: bigint) {
   return journalOf(shop, removeNetns({ kind: "remove-netns", path, inode }, FINDING, fakeTools(shop, node)));
 }
 
-test("a leftover file is removed, and the journal knows of it", async () => {
+test("removes a leaked file, and journals it", async () => {
   const others = [recordOf("b"), { ...recordOf("c"), sandbox: undefined }];
   const { result, history } = await removed({ containerdFacts: { records: others as never } });
 
@@ -36,29 +36,29 @@ test("a leftover file is removed, and the journal knows of it", async () => {
   expect(history).toMatchObject([{ action: { kind: "remove-netns", path }, outcome: "healed" }]);
 });
 
-test("a leftover file of a node that is mounted elsewhere is removed there", async () => {
+test("removes a leaked file on a node that is mounted at another root", async () => {
   const step = { kind: "remove-netns", path: "/cni-a", inode: undefined } as const;
   const tools = fakeTools(shop, { tools: { hostRoot: shop.caches } });
   expect([(await removeNetns(step, FINDING, tools)).kind, existsSync(path)]).toEqual(["done", false]);
 });
 
-test("one that is gone needs nothing", async () => {
+test("needs nothing when the file is gone", async () => {
   path = join(shop.caches, "cni-gone");
   expect((await removed()).result).toEqual({ kind: "unneeded" });
 });
 
 test.each<readonly [string, string, () => FakeNode]>([
   ["processes cannot be read", "namespace-users-unread", () => ({ processes: failed("no /proc") })],
-  ["a process' namespace may not be read", "namespace-users-unread", () => ({ processes: { netnsUnread: [7] } })],
-  ["there are no records to ask", "namespace-users-unread", () => ({ containerdFacts: undefined })],
-  ["a process lives in it", "namespace-in-use", () => ({ processes: { netnsInodes: new Set([inodeOf(path)]) } })],
+  ["the namespace of a process cannot be read", "namespace-users-unread", () => ({ processes: { netnsUnread: [7] } })],
+  ["the runtime's records are unavailable", "namespace-users-unread", () => ({ containerdFacts: undefined })],
+  ["a process is in it", "namespace-in-use", () => ({ processes: { netnsInodes: new Set([inodeOf(path)]) } })],
   ["a record refers to it", "namespace-referenced", () => ({ containerdFacts: { records: [recordOf("a")] } })],
   [
     "a record of the sandbox store refers to it",
     "namespace-referenced",
     () => ({ containerdFacts: { sandboxes: [recordOf("a")] } }),
   ],
-])("is refused when %s", async (_, code, node) => {
+])("refuses when %s", async (_, code, node) => {
   const { result, history } = await removed(node());
 
   expect([result, existsSync(path), history]).toMatchObject([{ kind: "refused", code }, true, []]);
@@ -67,19 +67,19 @@ test.each<readonly [string, string, () => FakeNode]>([
 test.each<readonly [string, () => void]>([
   ["a directory", () => mkdirSync(path)],
   ["a link", () => symlinkSync("/proc/self/ns/net", path)],
-])("is refused when it is %s", async (_, make) => {
+])("refuses when the path is %s", async (_, make) => {
   path = join(shop.caches, "cni-odd");
   make();
   expect((await removed()).result).toMatchObject({ kind: "refused", code: "not-a-namespace" });
   expect(lstatSync(path).isFile()).toBe(false);
 });
 
-test("is refused when another namespace is mounted there by now", async () => {
+test("refuses when another namespace is mounted there now", async () => {
   const { result } = await removed({}, inodeOf(path) + 1n);
   expect([result, existsSync(path)]).toMatchObject([{ kind: "refused", code: "namespace-changed" }, true]);
 });
 
-test("reports what it could not remove", async () => {
+test("reports an error when it cannot remove the file", async () => {
   // Somebody makes a directory in its place after it was proven.
   const replace = () => {
     rmSync(path);
@@ -99,7 +99,7 @@ function fakeUmount(script: string): void {
   vi.stubEnv("PATH", `${bin}:${process.env["PATH"]}`);
 }
 
-test("a namespace is unmounted before its file is removed", async () => {
+test("unmounts a namespace before it removes its file", async () => {
   const seen = join(shop.caches, "seen");
   fakeUmount(`test -f "$2" && echo "$@" > ${seen}`);
 
@@ -109,7 +109,7 @@ test("a namespace is unmounted before its file is removed", async () => {
   expect(readFileSync(seen, "utf8")).toBe(`--lazy ${path}\n`);
 });
 
-test("a namespace that cannot be unmounted stays", async () => {
+test("keeps a namespace that cannot be unmounted", async () => {
   fakeUmount("echo umount: target is busy. >&2; exit 32");
 
   const { result, history } = await removed({}, inodeOf(path));

@@ -53,20 +53,20 @@ function podWith(ip: string): FakeNode {
   return { sandboxes: [other], cri: { podSandboxStatus: () => Promise.resolve(status) } };
 }
 
-test("DEL is called from the cached record, and the journal knows of it", async () => {
+test("calls DEL from the cached record, and journals it", async () => {
   const { result, history } = await replayed(podWith("10.88.0.2"));
 
   expect([result.kind, existsSync(called)]).toEqual(["done", true]);
   expect(history).toMatchObject([{ action: { kind: "replay-del", path, sandboxId: ID }, outcome: "healed" }]);
 });
 
-test("no DEL while somebody refers to the sandbox", async () => {
+test("calls no DEL while the sandbox is referenced", async () => {
   const { result, history } = await replayed({ processes: { shims: [shimOf("a")] } });
 
   expect([result, existsSync(called), history]).toMatchObject([{ code: "still-referenced" }, false, []]);
 });
 
-test("no DEL when a pod that runs has its address by now", async () => {
+test("calls no DEL when a running pod has its address now", async () => {
   const { result, history } = await replayed(podWith(ADDRESS));
 
   expect([result, existsSync(called), history]).toMatchObject([{ code: "address-in-use" }, false, []]);
@@ -74,12 +74,12 @@ test("no DEL when a pod that runs has its address by now", async () => {
 
 test.each<readonly [string, () => void]>([
   ["without its configuration", () => cache([{ type: "bridge" }], { config: undefined })],
-  ["that cannot be read", () => put(path, "{")],
+  ["that is unreadable", () => put(path, "{")],
   ["that names another sandbox", () => cache([{ type: "bridge" }], { containerId: idOf("b") })],
   ["whose plugins hold nothing", () => cache([{ type: "loopback" }, { type: "multus" }])],
   ["whose plugin is the shim of thick multus", () => cache([{ type: "multus-shim" }])],
   [
-    "with a name that no result has",
+    "whose file name is not that of a result",
     () => {
       path = join(shop.caches, "results/odd");
       cache([{ type: "bridge" }]);
@@ -98,19 +98,19 @@ test.each<readonly [string, () => void]>([
       path = join(shop.caches, `results/cbr0-${ID}-eth9`);
     },
   ],
-])("nothing is called from a record %s", async (_, change) => {
+])("calls nothing from a record %s", async (_, change) => {
   change();
   const { result, history } = await replayed();
   expect([result, existsSync(called), history]).toEqual([{ kind: "unneeded" }, false, []]);
 });
 
-test("a plugin that holds something is called although another of its chain holds nothing", async () => {
+test("calls a plugin that holds something although another of its chain holds nothing", async () => {
   cache([{ type: "bridge" }, { type: "loopback" }]);
   install("loopback", "exit 0");
   expect([(await replayed()).result.kind, existsSync(called)]).toEqual(["done", true]);
 });
 
-test("a plugin that refuses for good does not keep the record, and the report names the failed DEL", async () => {
+test("drops the record when a plugin refuses permanently, and reports the failed DEL", async () => {
   install("bridge", "echo no such network; exit 1");
   expect((await replayed()).result).toMatchObject({
     kind: "done",
@@ -119,7 +119,7 @@ test("a plugin that refuses for good does not keep the record, and the report na
   });
 });
 
-test("a plugin whose daemon is down keeps the record for another try", async () => {
+test("keeps the record for a retry when the plugin's daemon is down", async () => {
   install("bridge", `echo '${DAEMON_DOWN}'; exit 1`);
   const { result, history } = await replayed();
   expect(result).toMatchObject({ kind: "failed", code: "del-undelivered", text: expect.stringContaining("kube-ovn") });

@@ -70,14 +70,14 @@ async function restarted(probes: readonly (MultusDaemon | undefined)[], node: Fa
 }
 
 describe("restart-daemon", () => {
-  test("stops the container, and is done when the new daemon answers", async () => {
+  test("stops the container, and succeeds when the new daemon answers", async () => {
     const { result, stopped, history, probed, pauses } = await restarted([SILENT, SILENT, SILENT, ANSWERS]);
     expect([result.kind, stopped, history.length]).toEqual(["done", [STEP.containerId], 1]);
     // A pause between two probes, none before the first, and none after the answer.
     expect([probed, pauses]).toEqual([4, [1000, 1000]]);
   });
 
-  test("waits for the new daemon while there is none", async () => {
+  test("waits for the new daemon to start", async () => {
     const { result, pauses } = await restarted([SILENT, SILENT, SILENT, undefined, SILENT, ANSWERS]);
     expect([result.kind, pauses]).toEqual(["done", [1000, 1000, 1000, 1000]]);
   });
@@ -98,7 +98,7 @@ describe("restart-daemon", () => {
     });
   });
 
-  test("asks the runtime for the sandbox of the container", async () => {
+  test("requests the sandbox of the container from the runtime", async () => {
     const filters: unknown[] = [];
     const listPodSandbox = (filter: unknown) => {
       filters.push(filter);
@@ -108,12 +108,12 @@ describe("restart-daemon", () => {
     expect(filters).toEqual([{ id: STEP.sandboxId }]);
   });
 
-  test("treats a stopped process as wedged, whatever the state of its socket", async () => {
+  test("treats a stopped process as hung, whatever the state of its socket", async () => {
     const halted: MultusDaemon = { ...SILENT, state: "unknown", process: { ...PROCESS, isStopped: true } };
     expect((await restarted([halted, halted, halted, ANSWERS])).result.kind).toBe("done");
   });
 
-  test("fails when the daemon stays silent after the restart", async () => {
+  test("fails when the daemon does not answer after the restart", async () => {
     expect((await restarted([SILENT])).result).toMatchObject({
       kind: "failed",
       code: "daemon-still-silent",
@@ -135,8 +135,8 @@ describe("restart-daemon", () => {
     ["another process with the same pid", { ...SILENT, process: { ...PROCESS, startedSecondsAfterBoot: 12.51 } }],
     ["another container", { ...SILENT, process: { ...PROCESS, containerId: containerId("d".repeat(64)) } }],
     ["another socket", { ...SILENT, socket: "/tmp/multus.sock" }],
-    ["no process that is proven to listen", { socket: SILENT.socket, state: "silent" }],
-  ] satisfies readonly (readonly [string, MultusDaemon])[])("refuses %s, also at the last probe", async (_, other) => {
+    ["no process that provably listens", { socket: SILENT.socket, state: "silent" }],
+  ] satisfies readonly (readonly [string, MultusDaemon])[])("refuses %s, even at the last probe", async (_, other) => {
     for (const probes of [[other], [SILENT, SILENT, other]]) {
       const result = await restartDaemon(STEP, FINDING, fakeTools(shop), () =>
         Promise.resolve(probes.length > 1 ? probes.shift() : probes[0]),
@@ -145,7 +145,7 @@ describe("restart-daemon", () => {
     }
   });
 
-  test("refuses where /proc is another pid namespace's", async () => {
+  test("refuses when /proc shows another pid namespace", async () => {
     const result = await restartDaemon(STEP, FINDING, fakeTools(shop, { tools: { hostRoot: shop.caches } }), () =>
       Promise.reject(new Error("unexpected probe")),
     );
@@ -156,11 +156,11 @@ describe("restart-daemon", () => {
     });
   });
 
-  test("needs nothing where multus has no daemon", async () => {
+  test("needs nothing when multus has no daemon", async () => {
     expect(await restartDaemon(STEP, FINDING, fakeTools(shop))).toEqual({ kind: "unneeded" });
   });
 
-  test("asks the socket itself whether the daemon answers", async () => {
+  test("probes the socket to see whether the daemon answers", async () => {
     const socket = join(shop.caches, "multus.sock");
     const server = createServer().listen(socket);
     await once(server, "listening");
@@ -177,9 +177,9 @@ describe("restart-daemon", () => {
   });
 
   test.each<readonly [string, FakeNode["processes"]]>([
-    ["no kubelet would start the container again", {}],
+    ["no kubelet would restart the container", {}],
     ["the process table cannot be read", failed("no /proc")],
-  ])("refuses where %s", async (_, processes) => {
+  ])("refuses when %s", async (_, processes) => {
     expect(await restarted([SILENT], processes === undefined ? {} : { processes })).toMatchObject({
       result: { kind: "refused", code: "no-kubelet" },
       stopped: [],

@@ -18,7 +18,7 @@ async function taken(change: () => Promise<StepResult>) {
   return { result, history: (await readHistory(shop.stateDir.journal)).records };
 }
 
-describe("the journal knows how a change ended", () => {
+describe("the journal records how a change ended", () => {
   test.each<readonly [StepResult, object]>([
     [{ kind: "done" }, { outcome: "healed" }],
     [
@@ -55,7 +55,7 @@ describe("the journal knows how a change ended", () => {
     expect(result).toEqual({ ...ended, ...(isNamed && { journalId: entry?.id }) });
   });
 
-  test("what the runtime refuses is a failure, with the error text for the storm brake", async () => {
+  test("an error of the runtime is a failure, with its text for the storm brake", async () => {
     const { result, history } = await taken(() => {
       throw new RuntimeError("refused", "StopPodSandbox", "the plugin failed", "");
     });
@@ -64,24 +64,24 @@ describe("the journal knows how a change ended", () => {
     expect(history).toMatchObject([{ outcome: "failed", detail: expect.stringContaining("the plugin failed") }]);
   });
 
-  test("a mistake of unghost's own leaves the entry open for the next run", async () => {
+  test("an internal error leaves the entry open for the next run", async () => {
     await expect(taken(() => Promise.reject(new TypeError("a mistake")))).rejects.toThrow("a mistake");
     expect((await readHistory(shop.stateDir.journal)).records).toMatchObject([{ state: "open" }]);
   });
 });
 
-test("a refusal names the journal entry that it belongs to, where there is one", () => {
+test("a refusal contains the id of its journal entry, if any", () => {
   const id = shop.newId();
   expect(refused({ code: "no-kubelet" }, id)).toMatchObject({ kind: "refused", code: "no-kubelet", journalId: id });
   expect(refused({ code: "no-kubelet" })).not.toHaveProperty("journalId");
 });
 
-test("a failure has the runtime's text only where the runtime gave one", () => {
+test("a failure contains the runtime's text only when the runtime returned one", () => {
   expect(failed({ code: "pod-still-there" }, "the plugin failed")).toHaveProperty("text", "the plugin failed");
   expect(failed({ code: "pod-still-there" })).not.toHaveProperty("text");
 });
 
-test("nothing is changed when the journal takes no entry", async () => {
+test("nothing is changed when the journal cannot be written", async () => {
   await shop.journal.close();
   let isChanged = false;
 
@@ -93,7 +93,7 @@ test("nothing is changed when the journal takes no entry", async () => {
   expect([result, isChanged]).toMatchObject([{ kind: "refused", code: "journal-refused" }, false]);
 });
 
-test("the journal names the pod of a sandbox", () => {
+test("the journal contains the pod of a sandbox", () => {
   const pod = { namespace: "default", name: "web-0", uid: "u1" };
   const subject = { type: "sandbox", sandboxId: idOf("a"), pod } as unknown as Finding["subject"];
   expect(reasonFor({ ...FINDING, subject })).toEqual({ finding: FINDING.id, class: FINDING.class, subject });

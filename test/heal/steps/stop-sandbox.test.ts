@@ -47,7 +47,7 @@ function toolsFor(node: FakeNode, held = false) {
   return { calls, tools: fakeTools(shop, { ...node, cri, tools: { turn, removeVerified, ...node.tools } }) };
 }
 
-test.each(STEPS)("%s: a dead sandbox, and the journal knows of it", async (name, step) => {
+test.each(STEPS)("%s handles a dead sandbox, and journals it", async (name, step) => {
   const { calls, tools } = toolsFor(DEAD);
 
   const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
@@ -63,7 +63,7 @@ const ALIVE: readonly (readonly [string, FakeNode])[] = [
 ];
 
 test.each(STEPS.flatMap(([name, step]) => ALIVE.map(([why, node]) => [name, why, step, node] as const)))(
-  "%s is refused when the sandbox %s",
+  "%s refuses when the sandbox %s",
   async (_name, _why, step, node) => {
     const { calls, tools } = toolsFor(node);
 
@@ -73,12 +73,12 @@ test.each(STEPS.flatMap(([name, step]) => ALIVE.map(([why, node]) => [name, why,
   },
 );
 
-test.each(STEPS)("%s: one that is gone needs nothing", async (_, step) => {
+test.each(STEPS)("%s needs nothing when the sandbox is gone", async (_, step) => {
   const { calls, tools } = toolsFor({});
   expect([await step(ID, FINDING, tools), calls]).toEqual([{ kind: "unneeded" }, []]);
 });
 
-test.each(STEPS)("%s: is held when it does not get its turn", async (_, step) => {
+test.each(STEPS)("%s waits when it does not get its turn", async (_, step) => {
   const { calls, tools } = toolsFor(DEAD, true);
 
   const { result, history } = await journalOf(shop, step(ID, FINDING, tools));
@@ -87,7 +87,7 @@ test.each(STEPS)("%s: is held when it does not get its turn", async (_, step) =>
   expect(history).toMatchObject([{ outcome: "skipped" }]);
 });
 
-test("remove is refused when the logs of its containers cannot be saved", async () => {
+test("remove refuses when the logs of the containers cannot be saved", async () => {
   const container = criContainer(ID);
   const { path } = await shop.put("0.log", "last words");
   const logPaths = new Map([[container.id, path]]);
@@ -99,7 +99,7 @@ test("remove is refused when the logs of its containers cannot be saved", async 
   expect([result, calls]).toMatchObject([{ kind: "refused", code: "logs-not-saved" }, []]);
 });
 
-test("remove asks for log paths that the scan did not read", async () => {
+test("remove requests log paths that the scan did not read", async () => {
   const container = criContainer(ID);
   const { path } = await shop.put("0.log", "last words");
   const status = ContainerStatusResponse.fromPartial({ status: { logPath: path } });
@@ -126,9 +126,9 @@ test.each<readonly [string, Parameters<typeof ContainerStatusResponse.fromPartia
 });
 
 test.each<readonly [string, string, RemovalVerifier]>([
-  ["where the log is gone", "done", () => Promise.resolve("gone")],
-  ["where the removal fails", "failed", () => Promise.resolve("listed")],
-])("remove names no directory of saved logs %s", async (_, kind, removeVerified) => {
+  ["when the log is gone", "done", () => Promise.resolve("gone")],
+  ["when the removal fails", "failed", () => Promise.resolve("listed")],
+])("remove reports no directory of saved logs %s", async (_, kind, removeVerified) => {
   const container = criContainer(ID);
   const { path } = await shop.put("0.log", "last words");
   if (kind === "done") rmSync(path);
@@ -139,7 +139,7 @@ test.each<readonly [string, string, RemovalVerifier]>([
   expect([result.kind, "logsSavedTo" in result]).toEqual([kind, false]);
 });
 
-test.each(STEPS)("%s: whether it calls plugins follows from the cached results of the sandbox", async (_, step) => {
+test.each(STEPS)("%s decides by the cached results of the sandbox whether it calls plugins", async (_, step) => {
   const kinds: unknown[] = [];
   const turn: Turn = async (call, kind) => {
     kinds.push(kind);
@@ -154,7 +154,7 @@ test.each(STEPS)("%s: whether it calls plugins follows from the cached results o
   expect(kinds).toEqual(["calls-plugins", "no-plugins"]);
 });
 
-describe("on CRI-O, which takes the network down last, remove", () => {
+describe("remove on CRI-O, which tears the network down last", () => {
   const refusal = (text: string) => new RuntimeError("refused", "StopPodSandbox", text, "");
 
   /** The first stop is answered with this error, or not at all when there is none. */
@@ -183,22 +183,22 @@ describe("on CRI-O, which takes the network down last, remove", () => {
     expect(await removedAfter()).toMatchObject({ result: { kind: "done" }, calls: ["stop", "remove"] });
   });
 
-  test("stops it again when a plugin has refused the first DEL", async () => {
+  test("retries the stop when a plugin failed the first DEL", async () => {
     const { result, calls } = await removedAfter(refusal("the plugin failed"));
     expect([result.kind, calls]).toEqual(["done", ["stop", "stop", "remove"]]);
   });
 
   test.each<readonly [string, Error, boolean]>([
     ["there is no answer", new RuntimeError("deadline", "StopPodSandbox", "", ""), false],
-    ["others hold a lock", refusal("iptables: another app is currently holding the xtables lock"), false],
-    ["the cause is not the sandbox' own", refusal(`plugin type="multus" failed (delete): ${DAEMON_DOWN}`), false],
-    ["the run is to end", refusal("the plugin failed"), true],
-  ])("removes nothing, and does not stop again, when %s", async (_, error, stopped) => {
+    ["a lock is held", refusal("iptables: another app is currently holding the xtables lock"), false],
+    ["the cause is outside the sandbox", refusal(`plugin type="multus" failed (delete): ${DAEMON_DOWN}`), false],
+    ["the run is stopping", refusal("the plugin failed"), true],
+  ])("removes nothing, and does not retry the stop, when %s", async (_, error, stopped) => {
     const { result, calls } = await removedAfter(error, stopped);
     expect([result, calls]).toMatchObject([{ kind: "failed", code: "runtime-error" }, ["stop"]]);
   });
 
-  test("does not take a mistake of unghost's own for an answer", async () => {
+  test("rethrows an internal error", async () => {
     await expect(removedAfter(new TypeError("a mistake"))).rejects.toThrow("a mistake");
   });
 });

@@ -98,9 +98,13 @@ const INLINE = `${KUBELET}/pods/${POD_UID}/volumes/kubernetes.io~csi/scratch`;
 describe("a block volume is in use", () => {
   test.each<readonly [string, Habit, string]>([
     ["by the link to its device in the pod's directory", { arrange: linkDevice }, "kubelet-has-record"],
-    ["by kubelet's data of it", { files: { [BLOCK_DATA]: volData({ volumeHandle: HANDLE }) } }, "kubelet-has-record"],
     [
-      "by kubelet's data of it under the name of a PersistentVolume that is gone",
+      "by kubelet's data of the volume",
+      { files: { [BLOCK_DATA]: volData({ volumeHandle: HANDLE }) } },
+      "kubelet-has-record",
+    ],
+    [
+      "by kubelet's data under the name of a deleted PersistentVolume",
       {
         files: {
           [BLOCK_DATA.replaceAll("pv-data", "pv-old")]: volData({ volumeHandle: HANDLE, specVolID: "pv-old" }),
@@ -124,7 +128,7 @@ describe("a block volume is in use", () => {
     expect(useOf(habit)).toMatchObject({ kind: "in-use", code });
   });
 
-  test("not by another block volume", () => {
+  test("not because of another block volume", () => {
     const other = volData({ volumeHandle: "vol-other", specVolID: "pv-other", attachmentID: "csi-other" });
     const habit = { files: { [BLOCK_DATA.replaceAll("pv-data", "pv-other")]: other } };
 
@@ -142,7 +146,7 @@ describe("ReadWriteMany on two nodes", () => {
   });
 
   test.each<readonly [string, Habit, string]>([
-    ["a pod here", { users: { pods: [there, POD], attachments } }, "pod-uses-volume"],
+    ["a pod of this node", { users: { pods: [there, POD], attachments } }, "pod-uses-volume"],
     [
       "kubelet's record of a pod that the API has lost",
       {
@@ -155,7 +159,7 @@ describe("ReadWriteMany on two nodes", () => {
       },
       "kubelet-has-record",
     ],
-  ])("%s does", (_what, habit, code) => {
+  ])("%s keeps the attachment", (_what, habit, code) => {
     expect(useOf({ ...habit, volumes })).toMatchObject({ kind: "in-use", code });
   });
 });
@@ -165,23 +169,23 @@ describe("an inline ephemeral volume", () => {
   const data = volData({ volumeHandle: own, specVolID: "scratch", attachmentID: attachmentName(own, DRIVER, "n1") });
   const files = { [`${INLINE}/vol_data.json`]: data };
 
-  test("of the same driver is another volume", () => {
+  test("of the same driver is a different volume", () => {
     expect(useOf({ files })).toMatchObject({ kind: "unused" });
   });
 
-  test("is the volume where a PersistentVolume names the storage that kubelet made up for it", () => {
+  test("matches a PersistentVolume with the handle that kubelet generated", () => {
     const volumes = [{ ...PV, csi: { driver: DRIVER, volumeHandle: own } }];
 
     expect(useOf({ files, volumes })).toMatchObject({ kind: "in-use", code: "kubelet-has-record" });
   });
 
-  test("whose record is torn leaves the question open", () => {
+  test("with a torn record makes the use unknown", () => {
     expect(useOf({ files: { [`${INLINE}/vol_data.json`]: "" } })).toMatchObject({ kind: "unknown" });
   });
 });
 
 describe("a driver without staging", () => {
-  test("leaves kubelet's directory of the volume without a file in it: that is a use", () => {
+  test("an empty volume directory of kubelet is a use", () => {
     const arrange = (root: string) =>
       mkdirSync(`${root}${CSI}/${DRIVER}/${sha256Of(HANDLE)}/globalmount`, { recursive: true });
 
@@ -189,7 +193,7 @@ describe("a driver without staging", () => {
   });
 });
 
-describe("a PersistentVolume that was renamed under its claim", () => {
+describe("a PersistentVolume renamed under its claim", () => {
   const renamed = { ...PV, name: "pv-renamed" };
   const files = {
     [`${KUBELET}/pods/${POD_UID}/volumes/kubernetes.io~csi/pv-data/vol_data.json`]: volData({ volumeHandle: HANDLE }),

@@ -167,8 +167,8 @@ const UNREAD: readonly (readonly [string, Partial<VolumeUseFacts>, string])[] = 
   ["the open devices", { devices: failed("no") }, "devices-unread"],
 ];
 
-describe("whether a volume is in use", () => {
-  test("not where every source was read and none shows a use", () => {
+describe("volume use", () => {
+  test("unused when every source was read and none shows a use", () => {
     expect(volumeUse(identity(), UNUSED)).toMatchObject({ kind: "unused" });
   });
 
@@ -176,11 +176,11 @@ describe("whether a volume is in use", () => {
     expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "in-use", code });
   });
 
-  test.each(UNREAD)("is unknown without %s", (_, facts, code) => {
+  test.each(UNREAD)("unknown without %s", (_, facts, code) => {
     expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "unknown", code });
   });
 
-  test("no combination of sources with one use or one unread source calls it unused", () => {
+  test("never unused with one use or one unread source, in any combination", () => {
     const all = [...IN_USE, ...UNREAD];
     const wrong: string[] = [];
     for (const [one, first] of all) {
@@ -196,7 +196,7 @@ describe("whether a volume is in use", () => {
     ["a pod that has finished", using({ pods: [{ ...POD, stage: "finished" }] })],
     ["a pod that waits for the attachment", using({ pods: [{ ...POD, stage: "waiting" }] })],
     [
-      "what kubelet reports for such a pod",
+      "kubelet's report about such a pod",
       using({ pods: [{ ...POD, stage: "waiting" }], reportedInUse: [`kubernetes.io/csi/${DRIVER}^${HANDLE}`] }),
     ],
     ["an unscheduled pod", using({ pods: [withoutNode(POD)] })],
@@ -206,12 +206,12 @@ describe("whether a volume is in use", () => {
       using({ pods: [{ ...POD, claims: [], inline: [{ name: "s", driver: "other", attributes: [HANDLE] }] }] }),
     ],
     ["a record of another driver with the same handle", record("x", { driver: "other", handle: HANDLE })],
-    ["a longer name that begins alike", { mounts: read([mount({ point: `/mnt/${HANDLE}-backup` })]) }],
-  ])("%s is no use", (_, facts) => {
+    ["a longer name with the same prefix", { mounts: read([mount({ point: `/mnt/${HANDLE}-backup` })]) }],
+  ])("%s is not a use", (_, facts) => {
     expect(volumeUse(identity(), { ...UNUSED, ...facts })).toMatchObject({ kind: "unused" });
   });
 
-  test("a volume for several nodes may be attached to and used on the others", () => {
+  test("a multi-node volume may be attached to and used on other nodes", () => {
     const shared = [{ ...PV, shared: true }];
     const facts = using({
       pods: [{ ...POD, namespace: "shop", claims: ["old"], node: "n2" }],
@@ -230,7 +230,7 @@ describe("whether a volume is in use", () => {
     expect(volumeUse(identity(named), { ...UNUSED, mounts: read([mount({ point: path })]) }).kind).toBe("in-use");
   });
 
-  test("an inline volume is known by the handle that kubelet makes up for it", () => {
+  test("an inline volume is identified by the handle that kubelet generated", () => {
     const handle = inlineHandle(POD.uid, "scratch");
     const named = [{ ...PV, csi: { driver: DRIVER, volumeHandle: handle } }];
     const pod = { ...POD, claims: [], inline: [{ name: "scratch", driver: DRIVER, attributes: [] }] };
@@ -241,7 +241,7 @@ describe("whether a volume is in use", () => {
   });
 });
 
-describe("which volume an attachment is about", () => {
+describe("volume of an attachment", () => {
   test("every PersistentVolume of the same storage, also by the attachment's own name", () => {
     const renamed: ApiVolume = { ...PV, csi: { driver: DRIVER, volumeHandle: "another-handle" } };
     const foreign: ApiVolume = { ...TWIN, name: "foreign", csi: { driver: "other", volumeHandle: HANDLE } };
@@ -255,7 +255,7 @@ describe("which volume an attachment is about", () => {
     ["not of CSI", [{ name: PV.name, claim: { namespace: "shop", name: "old" }, shared: false }]],
     ["another driver's", [{ ...PV, csi: { driver: "other", volumeHandle: HANDLE } }]],
     ["without a claim", [withoutClaim(PV)]],
-  ])("is unknown where its PersistentVolume is %s", (_, volumes) => {
+  ])("unknown when its PersistentVolume is %s", (_, volumes) => {
     expect(identify(ATTACHMENT, volumes).kind).toBe("unidentified");
   });
 });

@@ -44,8 +44,8 @@ function dataLengths(streamId: number): readonly number[] {
     .map(({ payload }) => payload.length);
 }
 
-describe("what a connection says", () => {
-  test("first is its runtimeInfo and everything of the same turn, in one piece", async () => {
+describe("sent by a connection", () => {
+  test("first: preface, SETTINGS and all frames of the same turn, in one write", async () => {
     for (let count = 0; count < 3; count++) session.request();
     await session.peer.heard(3, isType("data"));
 
@@ -66,7 +66,7 @@ describe("what a connection says", () => {
     expect(runtimeInfo[1]?.payload.readUInt32BE()).toBe(4 * MIB - 65_535);
   });
 
-  test("on SETTINGS and PING is their acknowledgement, and on one of those nothing", async () => {
+  test("an acknowledgement of SETTINGS and PING, and no answer to an acknowledgement", async () => {
     const ping = encodeFrame(FrameType.ping, Flag.none, 0, Buffer.from("12345678"));
     const answeredPing = encodeFrame(FrameType.ping, Flag.ack, 0, Buffer.from("87654321"));
 
@@ -80,8 +80,8 @@ describe("what a connection says", () => {
   });
 });
 
-describe("a body", () => {
-  test("waits for the windows of its stream, whichever way they change", async () => {
+describe("request body", () => {
+  test("waits for the window of its stream, however it changes", async () => {
     await session.peer.send(settings([INITIAL_WINDOW, 10]));
     await acknowledged(1);
     session.request(100);
@@ -100,7 +100,7 @@ describe("a body", () => {
     expect(parts.map(({ flags }) => flags)).toEqual([0, 0, 0, Flag.endStream]);
   });
 
-  test("waits for the window of the connection, and others wait with it", async () => {
+  test("waits for the window of the connection, together with others", async () => {
     await session.peer.send(settings([INITIAL_WINDOW, MIB], [MAX_FRAME, 50_000]));
     await acknowledged(1);
     session.request(70_000);
@@ -114,7 +114,7 @@ describe("a body", () => {
     expect([dataLengths(1), dataLengths(3)]).toEqual([[50_000, 15_535, 4465], [10]]);
   });
 
-  test("that the server does not wait for is not sent to its end", async () => {
+  test("is not sent to its end when the server does not need it", async () => {
     const { answer } = session.request(100_000);
 
     await session.peer.send(settings(), headers(1), trailers(1), windowUpdate(0, 100_000));
@@ -126,7 +126,7 @@ describe("a body", () => {
   });
 });
 
-describe("an answer", () => {
+describe("response", () => {
   const head = Buffer.concat([Buffer.from([3]), Buffer.from([0x80, 0, 0, 0, 7]), OK_HEADERS, Buffer.alloc(3)]);
   const whole = Buffer.concat([
     settings(),
@@ -169,7 +169,7 @@ describe("an answer", () => {
     expect(await answerIn([...whole].map((byte) => Buffer.from([byte])))).toEqual(expected);
   });
 
-  test("that is not read is granted nothing more, while the connection goes on", async () => {
+  test("that is not read gets no more window, while the connection continues", async () => {
     const { answer, stream } = session.request();
     const padding = Buffer.concat([Buffer.from([100]), Buffer.alloc(16_383)]);
 
@@ -189,7 +189,7 @@ describe("an answer", () => {
     ]);
   });
 
-  test("that comes after its call was given up is ignored, and counts for the connection", async () => {
+  test("that arrives after its call was aborted is ignored, and counts for the connection", async () => {
     const { answer, stream } = session.request();
     const { answer: other } = session.request();
     await session.peer.send(settings(), headers(1));
@@ -207,8 +207,8 @@ describe("an answer", () => {
   });
 });
 
-describe("a server that takes few calls at once", () => {
-  test("gets the next one when one has ended, and none that was given up before", async () => {
+describe("a server with a limit of concurrent streams", () => {
+  test("gets the next call when one has ended, and none that was aborted before", async () => {
     await session.peer.send(settings([MAX_STREAMS, 1]));
     await acknowledged(1);
     const { answer: first } = session.request();
@@ -226,7 +226,7 @@ describe("a server that takes few calls at once", () => {
     expect(session.peer.frames().filter(isType("rstStream"))).toEqual([]);
   });
 
-  test("and refuses earlier streams gets them again, from their beginning", async () => {
+  test("that refuses earlier streams gets them again, from the start", async () => {
     const answers = [session.request().answer, session.request(100_000).answer];
     await session.peer.heard(4, isType("data", 3));
     const sentBefore = dataLengths(3);
@@ -243,7 +243,7 @@ describe("a server that takes few calls at once", () => {
     expect(dataLengths(5).reduce((sum, length) => sum + length)).toBe(100_000);
   });
 
-  test("and refuses what it could have taken is believed", async () => {
+  test("that refuses a stream within its limit fails the call", async () => {
     await session.peer.send(settings());
     await acknowledged(1);
     const { answer } = session.request();
@@ -254,8 +254,8 @@ describe("a server that takes few calls at once", () => {
   });
 });
 
-describe("a connection that comes to its end", () => {
-  test("by GOAWAY lets the server finish what it has started", async () => {
+describe("end of a connection", () => {
+  test("by GOAWAY lets the server finish started streams", async () => {
     const { answer: first } = session.request();
     const { answer: second } = session.request();
 
@@ -268,7 +268,7 @@ describe("a connection that comes to its end", () => {
     await session.peer.hungUp;
   });
 
-  test("by a goodbye does not begin what waits for its turn", async () => {
+  test("by GOAWAY does not start queued calls", async () => {
     await session.peer.send(settings([MAX_STREAMS, 2]));
     await acknowledged(1);
     const [first, second, waiting] = Array.from({ length: 3 }, () => session.request().answer);
@@ -282,7 +282,7 @@ describe("a connection that comes to its end", () => {
     expect(session.peer.frames().filter(isType("headers"))).toHaveLength(2);
   });
 
-  test("for want of numbers finishes its last calls and hangs up", async () => {
+  test("by exhausted stream ids finishes the last calls and closes", async () => {
     const last = await scripted(2 ** 31 - 3);
     const answers = [last.request().answer];
     expect(last.connection.takesRequests).toBe(true);
@@ -297,7 +297,7 @@ describe("a connection that comes to its end", () => {
     await last.close();
   });
 
-  test("for want of numbers keeps one for each that waits", async () => {
+  test("by exhausted stream ids reserves one for each queued call", async () => {
     const last = await scripted(2 ** 31 - 5);
     await last.peer.send(settings([MAX_STREAMS, 1]));
     await last.peer.heard(1, isType("settings"));
@@ -315,7 +315,7 @@ describe("a connection that comes to its end", () => {
     await last.close();
   });
 
-  test("by our own doing ends everything at once", async () => {
+  test("by close() ends everything at once", async () => {
     const { answer } = session.request();
     await session.peer.send(settings([MAX_STREAMS, 1]));
     await acknowledged(1);

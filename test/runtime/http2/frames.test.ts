@@ -19,15 +19,15 @@ const frames = fc.array(
   { maxLength: 8 },
 );
 
-describe("frames on their way", () => {
-  test("are written as the standard says", () => {
+describe("frames", () => {
+  test("are written as in RFC 9113", () => {
     const bytes = encodeFrame(FrameType.headers, Flag.endHeaders, 0x01020304, Buffer.from("abc"));
 
     expect(bytes.toString("hex")).toBe("000003010401020304616263");
     expect(encodeNumberFrame(FrameType.windowUpdate, 1, 0x7fffffff).toString("hex")).toBe("0000040800000000017fffffff");
   });
 
-  test("arrive the same however they are cut", () => {
+  test("are the same however they are cut into chunks", () => {
     fc.assert(
       fc.property(frames, fc.array(fc.nat(), { maxLength: 20 }), (sent, cuts) => {
         const bytes = Buffer.concat(sent.map(encoded));
@@ -44,13 +44,13 @@ describe("frames on their way", () => {
     );
   });
 
-  test("have no meaning in the bit before the stream's id", () => {
+  test("ignore the reserved bit of the stream id", () => {
     const received = read(encodeFrame(FrameType.ping, Flag.none, 0x80000005));
 
     expect(received).toMatchObject([{ streamId: 5 }]);
   });
 
-  test("that are too long are refused by their first bytes, and those before them were given", () => {
+  test("that are too long are refused by their header, after those before them", () => {
     const received: Frame[] = [];
     const tooLong = encodeFrame(FrameType.data, Flag.none, 1, Buffer.alloc(16_385)).subarray(0, 9);
     const bytes = Buffer.concat([encodeFrame(FrameType.data, Flag.none, 1, Buffer.alloc(16_384)), tooLong]);
@@ -64,15 +64,15 @@ describe("frames on their way", () => {
 
 describe("padding", () => {
   test.each([
-    ["is taken off", Flag.padded, "02616200ff", "6162"],
-    ["may be all there is", Flag.padded, "020000", ""],
-    ["may be of no length", Flag.padded, "0061", "61"],
-    ["is not expected where none is announced", Flag.none, "0261", "0261"],
+    ["is removed", Flag.padded, "02616200ff", "6162"],
+    ["may be the whole payload", Flag.padded, "020000", ""],
+    ["may be empty", Flag.padded, "0061", "61"],
+    ["is not expected without the flag", Flag.none, "0261", "0261"],
   ])("%s", (_what, flags, payload, left) => {
     expect(withoutPadding(frameOf(flags, payload)).toString("hex")).toBe(left);
   });
 
-  test.each(["", "01", "0361ff"])("that is longer than its frame is refused (%s)", (payload) => {
+  test.each(["", "01", "0361ff"])("longer than its frame is refused (%s)", (payload) => {
     expect(() => withoutPadding(frameOf(Flag.padded, payload))).toThrow("more padding");
   });
 });

@@ -8,7 +8,7 @@ import { ErrorCode, ProtocolError } from "../../../src/runtime/http2/protocol.ts
 const text = fc.string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)) });
 const broken = expect.objectContaining({ errorCode: ErrorCode.compressionError });
 
-describe("a header block", () => {
+describe("header block", () => {
   test.each([
     ["C.2.1", "400a637573746f6d2d6b65790d637573746f6d2d686561646572", { "custom-key": "custom-header" }],
     ["C.2.2", "040c2f73616d706c652f70617468", { ":path": "/sample/path" }],
@@ -26,7 +26,7 @@ describe("a header block", () => {
         location: "https://www.example.com",
       },
     ],
-  ])("of the standard's example %s is read", (_example, block, headers) => {
+  ])("of RFC 7541's example %s is decoded", (_example, block, headers) => {
     expect(read(block)).toEqual(headers);
   });
 
@@ -34,8 +34,8 @@ describe("a header block", () => {
     ["by the index 0", "80"],
     ["by an index of the dynamic table (C.3.2)", "828684be58086e6f2d6361636865"],
     ["whose name is in the dynamic table", "7e0161"],
-    ["by an index without an end", "ffffffffffff"],
-    ["whose value is cut off", "040c2f73"],
+    ["with an endless index", "ffffffffffff"],
+    ["with a truncated value", "040c2f73"],
     ["without a value", "04"],
     ["after which the table's size changes", "8220"],
     ["before which the table becomes larger than allowed", "2182"],
@@ -44,17 +44,17 @@ describe("a header block", () => {
     expect(() => read(block)).toThrow(broken);
   });
 
-  test("may say first that the table is empty, even twice", () => {
+  test("may start with an empty table, even twice", () => {
     expect(read("202082")).toEqual({ ":method": "GET" });
   });
 
-  test("with a number of several bytes is read (C.1.2)", () => {
+  test("with a number of several bytes is decoded (C.1.2)", () => {
     const value = "x".repeat(1337);
 
     expect(read(`047fba09${Buffer.from(value).toString("hex")}`)).toEqual({ ":path": value });
   });
 
-  test("that we wrote is read as what it was, and is the smaller for the static table", () => {
+  test("that we encoded is decoded back, and is smaller by the static table", () => {
     fc.assert(
       fc.property(fc.dictionary(text, text), (headers) => {
         expect(Object.fromEntries(decodeHeaders(encodeHeaders(Object.entries(headers))))).toEqual({ ...headers });
@@ -64,7 +64,7 @@ describe("a header block", () => {
     expect(encodeHeaders([["content-type", "a"]]).toString("hex")).toBe("200f100161");
   });
 
-  test("of any bytes is read or refused, and nothing else", () => {
+  test("of arbitrary bytes is decoded or refused", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         try {
@@ -76,7 +76,7 @@ describe("a header block", () => {
     );
   });
 
-  test("means the same the second time, and after many others", () => {
+  test("is decoded the same a second time, and after many others", () => {
     const first = encodeHeaders([["name", "value"]]);
     const expected = new Map([["name", "value"]]);
 
@@ -88,7 +88,7 @@ describe("a header block", () => {
   });
 });
 
-describe("a Huffman code", () => {
+describe("Huffman code", () => {
   test.each([
     ["\x00", 0x1ff8, 13],
     ["\x01", 0x7fffd8, 23],
@@ -102,7 +102,7 @@ describe("a Huffman code", () => {
     ["\\", 0x7fff0, 19],
     ["0", 0, 5],
     ["z", 0x7b, 7],
-  ])("of %j is what the standard says, also between others", (character, code, bits) => {
+  ])("of %j is as in RFC 7541, also between others", (character, code, bits) => {
     const bitsOfA = "00011";
     const own = code.toString(2).padStart(bits, "0");
 
@@ -111,10 +111,10 @@ describe("a Huffman code", () => {
   });
 
   test.each([
-    ["is filled up with zeros", "00011000"],
-    ["is filled up by a whole byte", `00011111${"1".repeat(8)}`],
-    ["holds its own end", "1".repeat(32)],
-    ["is cut off within a code", "11111110"],
+    ["is padded with zeros", "00011000"],
+    ["is padded by a whole byte", `00011111${"1".repeat(8)}`],
+    ["contains EOS", "1".repeat(32)],
+    ["is truncated within a code", "11111110"],
   ])("that %s is refused", (_what, bits) => {
     expect(() => huffmanDecoded(packed(bits))).toThrow(broken);
   });

@@ -92,7 +92,7 @@ describe("a server that breaks the protocol", () => {
     ["another frame", headers(1)],
     ["an acknowledgement", frame("settings", 0, "", ack)],
     ["an unknown frame", encodeFrame(0x42, none, 0)],
-    ["a goodbye", goAway(0)],
+    ["GOAWAY", goAway(0)],
     ["a line of HTTP/1", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")],
   ])("with its first frame, %s, gets the error code", async (_what, bytes) => {
     const { answer } = session.request();
@@ -115,8 +115,8 @@ describe("a server that breaks the protocol", () => {
   });
 });
 
-describe("what is strange and allowed", () => {
-  test("does not end a connection", async () => {
+describe("unusual but valid frames", () => {
+  test("do not end a connection", async () => {
     const { answer } = session.request();
 
     await session.peer.send(

@@ -68,8 +68,8 @@ function pattern(length: number): Buffer {
   );
 }
 
-describe("what another implementation sends", () => {
-  test("as headers is read to the letter", async () => {
+describe("data from node:http2", () => {
+  test("headers are decoded verbatim", async () => {
     const name = fc.stringMatching(/^x-[a-z0-9-]{1,20}$/);
     const value = fc
       .string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)), maxLength: 300 })
@@ -102,7 +102,7 @@ describe("what another implementation sends", () => {
     );
   });
 
-  test("as an answer of 20 MB arrives whole", async () => {
+  test("an answer of 20 MB arrives completely", async () => {
     const message = pattern(20 * MIB);
     const { channel } = await serving((stream) => answer(stream, message));
 
@@ -111,7 +111,7 @@ describe("what another implementation sends", () => {
     expect(message.equals(received)).toBe(true);
   });
 
-  test("as thousands of small messages arrives whole and in order", async () => {
+  test("thousands of small messages arrive completely and in order", async () => {
     const messages = Array.from({ length: 5000 }, (_, index) => Buffer.from(`message ${index}`));
     const { channel } = await serving((stream) => answer(stream, ...messages));
 
@@ -121,13 +121,13 @@ describe("what another implementation sends", () => {
   });
 });
 
-describe("what another implementation reads", () => {
+describe("data to node:http2", () => {
   test.each([
     ["of an ordinary server", {}],
     ["of a server with small windows", { settings: { initialWindowSize: 1000 } }],
     ["of a server with large frames", { settings: { maxFrameSize: 100_000 } }],
     ["of a server without a header table", { settings: { headerTableSize: 0 } }],
-  ])("is a request of 300 KB, through the windows %s", async (_what, options) => {
+  ])("a request of 300 KB passes through the windows %s", async (_what, options) => {
     const message = pattern(300_000);
     const { channel } = await serving((stream) => void echo(stream), options);
 
@@ -136,7 +136,7 @@ describe("what another implementation reads", () => {
     for (const received of answers) expect(message.equals(received)).toBe(true);
   });
 
-  test("is no more calls at once than it takes", async () => {
+  test("concurrent calls stay within the server's limit", async () => {
     let open = 0;
     let most = 0;
     const { channel, peer } = await serving(
@@ -157,11 +157,11 @@ describe("what another implementation reads", () => {
   });
 });
 
-describe("a call that is given up", () => {
+describe("an aborted call", () => {
   test.each([
-    ["by its deadline", () => ({ timeoutMs: 100 }), GrpcStatus.deadlineExceeded],
+    ["by its timeout", () => ({ timeoutMs: 100 }), GrpcStatus.deadlineExceeded],
     ["by its caller", abortedSoon, GrpcStatus.cancelled],
-  ])("%s is given up at the server, and others go on", async (_what, bounds, status) => {
+  ])("%s is reset at the server, and others continue", async (_what, bounds, status) => {
     const codes: number[] = [];
     const { channel, peer } = await serving((stream, headers) => {
       if (headers[":path"] === call.path) return void echo(stream);
@@ -178,7 +178,7 @@ describe("a call that is given up", () => {
     expect(peer.connections()).toBe(1);
   });
 
-  test("because its answer cannot be read leaves the others alone", async () => {
+  test("because of an unreadable answer does not affect the others", async () => {
     const { channel, peer } = await serving((stream, headers) => {
       if (headers[":path"] === call.path) return void echo(stream);
       stream.respond(HEADERS);
@@ -194,8 +194,8 @@ describe("a call that is given up", () => {
   });
 });
 
-describe("a server that goes away", () => {
-  test("with GOAWAY finishes what it has started, and new calls use the next one", async () => {
+describe("a server that shuts down", () => {
+  test("with GOAWAY finishes started streams, and new calls use the next connection", async () => {
     const started = Promise.withResolvers<ServerHttp2Stream>();
     const { channel, peer } = await serving((stream, headers) => {
       if (headers[":path"] === "/slow") started.resolve(stream);
@@ -212,7 +212,7 @@ describe("a server that goes away", () => {
     expect(Buffer.from(await slow).toString()).toBe("at last");
   });
 
-  test("amid an answer ends every call on it with what it is, and the next call starts again", async () => {
+  test("during an answer ends all its calls with the reason, and the next call reconnects", async () => {
     const { channel, peer } = await serving((stream, headers) => {
       if (headers[":path"] === call.path) return void echo(stream);
       stream.respond(HEADERS);
@@ -231,7 +231,7 @@ describe("a server that goes away", () => {
   });
 });
 
-describe("a reader that takes its time", () => {
+describe("a slow reader", () => {
   test("blocks its own stream at its window, and no other", async () => {
     const message = pattern(MIB);
     const count = 40;

@@ -17,7 +17,7 @@ test("frames of one turn are written together, and those of the next turn after 
   expect(written).toEqual(["abc", "d"]);
 });
 
-test("frames that cannot wait are written at once, and once", async () => {
+test("urgent frames are written at once, and once", async () => {
   const { outbox, written } = recorded();
 
   outbox.send(Buffer.from("a"));

@@ -31,8 +31,8 @@ async function slowReader(path: string, bytes: number) {
   });
 }
 
-describe.each([process.execPath, BUN])("a wire of %s", (engine) => {
-  test("takes more than fits at once, before it is open and after, and loses none of it", async () => {
+describe.each([process.execPath, BUN])("wire of %s", (engine) => {
+  test("accepts more than fits at once, before and after it opens, and loses nothing", async () => {
     const path = place.socket("slow.sock");
     const server = await slowReader(path, 10_000_000);
     place.onCleanUp(() => server.close());
@@ -40,11 +40,11 @@ describe.each([process.execPath, BUN])("a wire of %s", (engine) => {
     expect(await heardBy(engine, path, "5")).toEqual(["open", "10000000 bytes", "end plain", ...again(engine)]);
   });
 
-  test("ends with the reason where there is no socket, and not before it was given out", async () => {
+  test("ends with the reason when there is no socket, and not before it was returned", async () => {
     expect(await heardBy(engine, place.socket("none.sock"), "1")).toEqual(["end ENOENT", ...again(engine)]);
   });
 
-  test("that is closed before it is open never opens, and takes what is written to it without a word", async () => {
+  test("that is closed before it opens never opens, and ignores writes", async () => {
     const path = place.socket("quiet.sock");
     const server = await listenRaw(path, () => undefined);
     place.onCleanUp(() => server.close());

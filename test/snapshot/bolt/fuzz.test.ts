@@ -64,12 +64,12 @@ function expectBounded(bytes: Uint8Array): void {
   expect(records.length).toBeLessThanOrEqual(bytes.length);
 }
 
-describe("any bytes", () => {
-  test("at random", () => {
+describe("reader on arbitrary bytes", () => {
+  test("handles random bytes", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 8192 }), expectBounded));
   });
 
-  test("at random behind meta pages that check out", () => {
+  test("handles random bytes behind valid meta pages", () => {
     const body = fc.uint8Array({ minLength: 2 * PAGE, maxLength: 16 * PAGE, size: "max" });
     const meta = fc.record({ root: fc.nat(20), highWater: fc.oneof(fc.nat(20), fc.maxSafeNat()) });
     fc.assert(
@@ -88,7 +88,7 @@ describe("any bytes", () => {
     );
   });
 
-  test("of a sound file with some of its bits flipped", () => {
+  test("handles a valid file with flipped bits", () => {
     const flips = fc.array(fc.nat(sound.length * 8 - 1), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(flips, (bits) => {
@@ -100,7 +100,7 @@ describe("any bytes", () => {
     );
   });
 
-  test("of a sound file with numbers replaced by absurd ones", () => {
+  test("handles a valid file with absurd numbers", () => {
     const edit = fc.record({
       at: fc.nat(sound.length / 4 - 1),
       value: fc.constantFrom(0, 1, 2, 3, 4, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff),
@@ -115,7 +115,7 @@ describe("any bytes", () => {
     );
   });
 
-  test("of a sound file cut off anywhere, which is always noticed", () => {
+  test("always detects a truncated file", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: sound.length }), (missing) => {
         const cut = sound.subarray(0, sound.length - missing);
@@ -126,14 +126,14 @@ describe("any bytes", () => {
   });
 });
 
-describe("what was written", () => {
+describe("reader on valid files", () => {
   const key = fc.string({ minLength: 1, maxLength: 30 });
   const value = fc.oneof(fc.string({ maxLength: 50 }), fc.string({ minLength: 500, maxLength: 3000, size: "max" }));
   const tree = fc.letrec<{ tree: Tree }>((tie) => ({
     tree: fc.dictionary(key, fc.oneof({ depthSize: "small" }, value, tie("tree")), { maxKeys: 15 }),
   })).tree;
 
-  test("is read back, with no damage and each page once", () => {
+  test("reads everything back, without damage and each page once", () => {
     fc.assert(
       fc.property(tree, (written) => {
         const bytes = writeBolt(written, { pageSize: PAGE });
@@ -145,7 +145,7 @@ describe("what was written", () => {
     );
   });
 
-  test("twice as much takes twice as many bytes to read", () => {
+  test("reads twice as many bytes for twice as much data", () => {
     const records = (count: number) =>
       writeBolt(
         Object.fromEntries(Array.from({ length: count }, (_, index) => [`${index}`, { spec: "x".repeat(900) }])),

@@ -20,7 +20,7 @@ function numbered(count: number, value: (index: number) => Tree[string]): Tree {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, value(index)]));
 }
 
-describe("a sound file", () => {
+describe("a valid file", () => {
   test.each<readonly [string, Tree]>([
     ["nothing", {}],
     ["values", { a: "1", b: "2", empty: "" }],
@@ -31,8 +31,8 @@ describe("a sound file", () => {
     ["a bucket of many leaves", { many: numbered(1000, (index) => `value ${index}`) }],
     ["branches of branches", numbered(5000, (index) => `${index}`.repeat(100))],
     ["many buckets", numbered(300, (index) => ({ labels: { index: String(index) }, spec: "s".repeat(3000) }))],
-    ["keys that JavaScript knows", JSON.parse('{"__proto__": {"constructor": "x"}, "toString": "y"}')],
-  ])("with %s gives them all", (_, tree) => {
+    ["keys that are JavaScript property names", JSON.parse('{"__proto__": {"constructor": "x"}, "toString": "y"}')],
+  ])("with %s is read completely", (_, tree) => {
     expect(read(writeBolt(tree, { free: 3 }))).toEqual({ tree, damage: [] });
   });
 
@@ -41,7 +41,7 @@ describe("a sound file", () => {
     expect(read(writeBolt(tree, { pageSize }))).toEqual({ tree, damage: [] });
   });
 
-  test("gives only what is wanted", () => {
+  test("is read only as far as requested", () => {
     const bytes = writeBolt({ v1: { a: { x: "1", y: "2" }, b: { x: "3" } }, v2: { a: { x: "4" } } });
     const { root } = readBolt(
       bytesAsSource(bytes),
@@ -67,20 +67,20 @@ describe("meta pages", () => {
     return both;
   }
 
-  test("of the newer transaction counts", () => {
+  test("the newer transaction counts", () => {
     expect(read(twoTransactions()).tree).toEqual({ is: "fresh" });
   });
 
   test.each([
     ["the newer", PAGE, "old"],
     ["the older", 0, "fresh"],
-  ])("%s torn in a power cut leaves the other, which is no damage", (_, offset, is) => {
+  ])("%s torn in a power cut leaves the other, without damage", (_, offset, is) => {
     const bytes = twoTransactions();
     bytes.fill(0xff, offset + 40, offset + 60);
     expect(read(bytes)).toEqual({ tree: { is }, damage: [] });
   });
 
-  test.each([1024, 4096, 65_536])("the second is found without the first among pages of %d bytes", (pageSize) => {
+  test.each([1024, 4096, 65_536])("finds the second without the first, with pages of %d bytes", (pageSize) => {
     const bytes = writeBolt({ a: "1" }, { pageSize });
     bytes.fill(0, 0, pageSize);
     expect(read(bytes)).toEqual({ tree: { a: "1" }, damage: [] });
@@ -91,11 +91,11 @@ describe("meta pages", () => {
     ["another version", (bytes) => bytes.writeUInt32LE(3, 20), /page 0 is of format version 3/],
     ["a wrong checksum", (bytes) => bytes.writeUInt32LE(3, 64), /page 0 has a wrong checksum/],
     [
-      "an absurd size of a page",
+      "an absurd page size",
       (bytes) => metaBytes({ pageSize: 77, root: 3, highWater: 4, transaction: 1n }).copy(bytes, 16),
       /page 0 gives 77 bytes/,
     ],
-  ])("both bad, the first with %s, are named", (_, breakFirst, expected) => {
+  ])("reports both as bad, the first with %s", (_, breakFirst, expected) => {
     const bytes = writeBolt({ a: "1" });
     breakFirst(bytes);
     bytes.fill(0, PAGE, 2 * PAGE);
@@ -115,25 +115,29 @@ describe("a damaged file", () => {
   const branch = lastPage - 1;
   const element = (page: number, index: number): number => page * PAGE + 16 + index * 16;
 
-  test("is sound before it is damaged", () => {
+  test("is valid before it is damaged", () => {
     expect(read(sound).damage).toEqual([]);
     expect(sound.readUInt16LE(branch * PAGE + 8)).toBe(1);
   });
 
   test.each<readonly [string, (bytes: Buffer) => Buffer | number, RegExp]>([
-    ["a page that calls itself another", (bytes) => bytes.writeUInt32LE(9, 5 * PAGE), /page 5 calls itself page 9/],
-    ["a page of no kind", (bytes) => bytes.writeUInt16LE(0x40, 5 * PAGE + 8), /page 5 is of kind unknown/],
+    ["a page with another page's id", (bytes) => bytes.writeUInt32LE(9, 5 * PAGE), /page 5 calls itself page 9/],
+    ["a page of an unknown kind", (bytes) => bytes.writeUInt16LE(0x40, 5 * PAGE + 8), /page 5 is of kind unknown/],
     ["a page of the wrong kind", (bytes) => bytes.writeUInt16LE(0x10, 5 * PAGE + 8), /page 5 is of kind freelist/],
     ["a branch that points to itself", (bytes) => bytes.writeUInt32LE(branch, element(branch, 2) + 8), /two places/],
     ["two branches to one page", (bytes) => bytes.writeUInt32LE(3, element(branch, 2) + 8), /page 3 is .* two places/],
-    ["a branch to nowhere", (bytes) => bytes.writeUInt32LE(1, element(branch, 2) + 12), /outside of the file/],
+    [
+      "a branch to a page that does not exist",
+      (bytes) => bytes.writeUInt32LE(1, element(branch, 2) + 12),
+      /outside of the file/,
+    ],
     ["a branch to a meta page", (bytes) => bytes.writeUInt32LE(0, element(branch, 2) + 8), /page 0 .*outside/],
     ["a branch without children", (bytes) => bytes.writeUInt16LE(0, branch * PAGE + 10), /branch without a leaf/],
     ["more elements than fit", (bytes) => bytes.writeUInt16LE(60_000, 5 * PAGE + 10), /page 5 claims 60000 elements/],
     ["an endless overflow", (bytes) => bytes.writeUInt32LE(0xffffffff, 5 * PAGE + 12), /page 5 claims to go on/],
     ["an overflow into another page", (bytes) => bytes.writeUInt32LE(1, 5 * PAGE + 12), /page (5|6) .*(elsewhere|two)/],
-    ["an element far away", (bytes) => bytes.writeUInt32LE(0xfffffff0, element(5, 1) + 4), /element 1 of/],
-    ["an element upon another", (bytes) => bytes.writeUInt32LE(16, element(5, 1) + 4), /element 1 of/],
+    ["an element out of the page", (bytes) => bytes.writeUInt32LE(0xfffffff0, element(5, 1) + 4), /element 1 of/],
+    ["an overlapping element", (bytes) => bytes.writeUInt32LE(16, element(5, 1) + 4), /element 1 of/],
     ["an element without end", (bytes) => bytes.writeUInt32LE(0xffffffff, element(5, 1) + 12), /element 1 of/],
     [
       "a key that is out of order",
@@ -142,17 +146,17 @@ describe("a damaged file", () => {
     ],
     ["a page both used and free", (bytes) => bytes.writeUInt32LE(5, 2 * PAGE + 16), /page 5 is in use and also listed/],
     ["a free page outside", (bytes) => bytes.writeUInt32LE(99_999, 2 * PAGE + 16), /lists page 99999 as free/],
-    ["a freelist without end", (bytes) => bytes.writeUInt16LE(60_000, 2 * PAGE + 10), /claims 60000 free pages/],
+    ["an endless freelist", (bytes) => bytes.writeUInt16LE(60_000, 2 * PAGE + 10), /claims 60000 free pages/],
     ["a freelist of another kind", (bytes) => bytes.writeUInt16LE(2, 2 * PAGE + 8), /page 2 is of kind leaf/],
-    ["its end cut off", (bytes) => bytes.subarray(0, 6 * PAGE), /the file ends after 24576/],
-  ])("with %s is read as far as it goes", (_, damageIt, expected) => {
+    ["a truncated end", (bytes) => bytes.subarray(0, 6 * PAGE), /the file ends after 24576/],
+  ])("with %s is read as far as possible", (_, damageIt, expected) => {
     const copy = Buffer.from(sound);
     const cut = damageIt(copy);
     const { damage } = read(typeof cut === "number" ? copy : cut);
     expect(damage.join("\n")).toMatch(expected);
   });
 
-  test("gives the records that its bad page does not hold", () => {
+  test("returns the records outside its bad page", () => {
     const copy = Buffer.from(sound);
     copy.fill(0, 5 * PAGE, 6 * PAGE);
     const { tree: left, damage } = read(copy);
@@ -162,14 +166,14 @@ describe("a damaged file", () => {
     expect(kept).toBeLessThan(1000);
   });
 
-  test("with a bucket in a small bucket says so", () => {
+  test("with a bucket in an inline bucket is reported", () => {
     const bytes = writeBolt({ outer: { inner: "a value of at least sixteen bytes" } });
     const value = bytes.indexOf("outer") + "outer".length;
     bytes.writeUInt32LE(1, value + 32);
     expect(read(bytes).damage).toEqual([expect.stringContaining("which bbolt never writes")]);
   });
 
-  test("nested deeper than any real one is not followed forever", () => {
+  test("with excessive nesting is not followed forever", () => {
     let deep: Tree = { end: "x".repeat(2000) };
     for (let level = 0; level < 200; level += 1) deep = { down: deep, fill: "x".repeat(2000) };
     expect(read(writeBolt(deep)).damage).toEqual([expect.stringContaining("more than 64 levels deep")]);

@@ -25,8 +25,8 @@ function commit(transaction: bigint): void {
   closeSync(fd);
 }
 
-describe("reading a file that others may write", () => {
-  test("returns the result of one reading when there is no writer", () => {
+describe("reading a file that other processes may write", () => {
+  test("returns the first read when there is no writer", () => {
     let readings = 0;
     const reading = readStable(path, (source) => {
       readings += 1;
@@ -36,7 +36,7 @@ describe("reading a file that others may write", () => {
     expect(readings).toBe(1);
   });
 
-  test("begins again when a transaction ended meanwhile", () => {
+  test("starts again when a transaction ended meanwhile", () => {
     let readings = 0n;
     const reading = readStable(path, () => {
       readings += 1n;
@@ -46,7 +46,7 @@ describe("reading a file that others may write", () => {
     expect(reading).toEqual({ kind: "read", value: 3n });
   });
 
-  test("gives up when a transaction ends in each of its tries", () => {
+  test("fails when a transaction ends during each try", () => {
     let readings = 0n;
     const reading = readStable(path, () => {
       readings += 1n;
@@ -55,7 +55,7 @@ describe("reading a file that others may write", () => {
     expect(reading).toMatchObject({ kind: "refused", reason: expect.stringContaining("was written to") });
   });
 
-  test("follows a file that is cut off under its eyes to a damage, not to an exception", () => {
+  test("reports a file that is truncated meanwhile as damaged, without an exception", () => {
     const reading = readStable(path, (source) => {
       truncateSync(path, 2 * PAGE);
       return readBolt(source, () => true).damage;
@@ -66,7 +66,7 @@ describe("reading a file that others may write", () => {
     });
   });
 
-  test("reports what is no file, too large or missing", async () => {
+  test("reports a path that is not a file, too large or missing", async () => {
     mkdirSync(dir.join("folder"));
     await run(["mkfifo", dir.join("pipe")]);
     writeFileSync(dir.join("large"), "");
