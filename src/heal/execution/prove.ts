@@ -5,6 +5,7 @@ import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { ContainerState, PodSandboxState } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { Task } from "../../snapshot/types/runtime.ts";
+import type { HealReason } from "../heal-reason.ts";
 import type { FreshFacts } from "./fresh-facts.ts";
 import type { Sleep, Waits } from "./waits.ts";
 
@@ -41,6 +42,23 @@ export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   const liveness = livenessOf({ id, cri: read(signs) }, nodeSigns(tasks, processes));
   if (liveness.state !== "dead") return { state: "not-dead", liveness };
   return { state: "dead", containerIds: containers.map((container) => container.id) };
+}
+
+/** Thrown where a call was not made, because the proof did not hold any more when its turn had come. */
+export class ProofLost extends Error {
+  readonly reason: HealReason;
+
+  constructor(reason: HealReason) {
+    super(reason.code);
+    this.reason = reason;
+  }
+}
+
+/** A call may have waited long for its turn: what was proven before that is proven again. Returns its containers. */
+export async function proveStillDead(id: string, tools: ProofTools): Promise<readonly string[]> {
+  const proof = await proveDead(id, tools);
+  if (proof.state === "not-dead") throw new ProofLost({ code: "not-dead", liveness: proof.liveness });
+  return proof.state === "dead" ? proof.containerIds : [];
 }
 
 async function freshTasks({ facts }: ProofTools): Promise<Source<readonly Task[]>> {

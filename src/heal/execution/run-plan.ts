@@ -29,11 +29,16 @@ export async function runPlan(
   tools: PlanTools,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
-  const limits = { slots: concurrency, patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
-  const actions = semaphore(limits);
+  const limits = { patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
+  // While some are at the runtime, as many are proven and have their logs saved, or it would idle between them.
+  const actions = semaphore({ ...limits, slots: 2 * concurrency - 1 });
   const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
-  // An action that stepped aside, as one that waits for kubelet does, needs a slot again before it calls the runtime.
-  const turn = turns({ slots: semaphore(limits), brake, probes, interruption: tools.interruption });
+  const turn = turns({
+    slots: semaphore({ ...limits, slots: concurrency }),
+    brake,
+    probes,
+    interruption: tools.interruption,
+  });
   const surroundings = { tools: { ...tools, turn }, brake };
 
   async function take(action: PlannedAction): Promise<ActionResult> {

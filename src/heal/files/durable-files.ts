@@ -19,7 +19,9 @@ export async function writeDurably(path: string, text: string): Promise<void> {
 }
 
 /** Opening takes microseconds and is done at once; only what waits for a disk is worth a thread. */
-export const syncDescriptor: (fd: number) => Promise<void> = promisify(fsync);
+export function syncDescriptor(fd: number): Promise<void> {
+  return promisify(fsync)(fd);
+}
 
 /** A new, renamed or removed name survives a power cut only once its directory has been synced too. */
 export async function syncDirectory(path: string): Promise<void> {

@@ -3,13 +3,14 @@ import type { Finding } from "../../evidence/finding.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { type ProofTools, proveDead } from "../execution/prove.ts";
+import { ProofLost, type ProofTools, proveDead, proveStillDead } from "../execution/prove.ts";
 import type { RemovalVerifier } from "../execution/removal-verifier.ts";
 import type { HealContext } from "../execution/session.ts";
 import { isContention, sharedCause } from "../execution/storm-brake.ts";
 import { type Turn, turnKindOf } from "../execution/turns.ts";
 import type { Interruption, Waits } from "../execution/waits.ts";
 import { saveLogs } from "../files/save-logs.ts";
+import type { Refusal } from "../outcome.ts";
 import { failed, held, journaled, reasonFor, refused, type StepResult } from "./step-result.ts";
 
 export interface RemoveSandboxTools extends HealContext, ProofTools {
@@ -42,7 +43,7 @@ export async function removeSandbox(
     return refused({ code: "logs-not-saved", refusal: logs.refusal }, logs.id);
   }
   const removal = { kind: "remove-sandbox", sandboxId } as const;
-  const result = await journaled(tools, finding, removal, () => remove(sandboxId, tools));
+  const result = await journaled(tools, finding, removal, () => remove(sandboxId, proof.containerIds, tools));
   const isSaved = result.kind === "done" && logs !== undefined && logs.saved.length > 0;
   return isSaved ? { ...result, logsSavedTo: join(tools.stateDir.quarantine, logs.id) } : result;
 }
@@ -54,13 +55,22 @@ async function logPathOf(containerId: string, { cri, logPaths, waits }: RemoveSa
   return (await cri.containerStatus(containerId, { timeoutMs: waits.queryMs })).status?.logPath ?? "";
 }
 
-async function remove(sandboxId: string, tools: RemoveSandboxTools): Promise<StepResult> {
+async function remove(sandboxId: string, saved: readonly string[], tools: RemoveSandboxTools): Promise<StepResult> {
   const { turn, removeVerified } = tools;
   const kind = await turnKindOf(sandboxId, tools.facts);
-  const result = await removeVerified(sandboxId, () => turn(() => removeThroughRuntime(sandboxId, tools), kind));
+  const removeWhileDead = async () => {
+    const unsaved = (await proveStillDead(sandboxId, tools)).find((id) => !saved.includes(id));
+    if (unsaved !== undefined) throw new ProofLost({ code: "logs-not-saved", refusal: newContainer(unsaved) });
+    await removeThroughRuntime(sandboxId, tools);
+  };
+  const result = await removeVerified(sandboxId, () => turn(removeWhileDead, kind));
   if (result === "gone") return { kind: "done" };
   if (typeof result === "object") return held(result.held);
   return failed({ code: "sandbox-still-there", left: result });
+}
+
+function newContainer(id: string): Refusal {
+  return { message: `Container ${id} was created after the logs were saved.`, next: "Heal again." };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type Finding, podOf } from "../../evidence/finding.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
+import { ProofLost } from "../execution/prove.ts";
 import { type HealCode, type HealReason, healReasonInWords } from "../heal-reason.ts";
 import type { JournalAction, JournalId } from "../journal/entry.ts";
 import type { Intent, Journal } from "../journal/journal.ts";
@@ -105,11 +106,12 @@ const DONE_OUTCOME = {
   failed: "failed",
 } as const;
 
-/** The runtime's refusal is a result; anything else that is thrown is a mistake of ours and goes on. */
+/** The runtime's refusal is a result, and so is a lost proof; anything else that is thrown is a mistake of ours and goes on. */
 export async function attempted(change: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await change();
   } catch (error) {
+    if (error instanceof ProofLost) return refused(error.reason);
     if (error instanceof RuntimeError) return failed({ code: "runtime-error", message: error.message }, error.text);
     throw error;
   }

@@ -1,7 +1,7 @@
 import type { Finding } from "../../evidence/finding.ts";
 import type { CriClient } from "../../runtime/cri.ts";
 import type { FreshFacts } from "../execution/fresh-facts.ts";
-import { type ProofTools, proveDead } from "../execution/prove.ts";
+import { type ProofTools, proveDead, proveStillDead } from "../execution/prove.ts";
 import { type Turn, turnKindOf } from "../execution/turns.ts";
 import type { Interruption, Waits } from "../execution/waits.ts";
 import { held, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
@@ -22,7 +22,10 @@ export async function stopSandbox(sandboxId: string, finding: Finding, tools: St
   return await journaled(tools, finding, { kind: "stop-sandbox", sandboxId }, async () => {
     const call = { timeoutMs: tools.waits.actMs, signal: tools.interruption.giveUp };
     const kind = await turnKindOf(sandboxId, tools.facts);
-    const objection = await tools.turn(() => tools.cri.stopPodSandbox(sandboxId, call), kind);
+    const objection = await tools.turn(async () => {
+      await proveStillDead(sandboxId, tools);
+      await tools.cri.stopPodSandbox(sandboxId, call);
+    }, kind);
     return objection === undefined ? { kind: "done" } : held(objection);
   });
 }

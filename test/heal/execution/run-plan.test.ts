@@ -8,8 +8,8 @@ import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
 import { sandboxId } from "../../../src/snapshot/ids.ts";
 import type { CniConfig, MultusConfig } from "../../../src/snapshot/types/cni.ts";
-import { type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
-import { makeWorkshop, type Workshop } from "../workshop.ts";
+import { criSandbox, type FakeNode, fakeFacts, fakeTools } from "../fake-node.ts";
+import { makeWorkshop, WHY, type Workshop } from "../workshop.ts";
 
 const IDS = Array.from({ length: 16 }, (_, index) => sandboxId(index.toString(16).repeat(64)));
 const SECOND = 1000;
@@ -109,5 +109,52 @@ describe("a plan on a runtime that never answers a removal", () => {
   test("stops after eight calls when each DEL is its own process", async () => {
     expect(await unansweredRemovals(confWith(multusConf({ thick: false })))).toBe(8);
     expect(await unansweredRemovals(confWith(undefined))).toBe(8);
+  });
+});
+
+/** How many removals are at the runtime at a time, and how many sandboxes are proven meanwhile. */
+async function removalsAtATime(concurrency: number) {
+  const answers: (() => void)[] = [];
+  const proven = new Set<string>();
+  const sandboxes = IDS.map((id) => criSandbox(id));
+  const facts = fakeFacts({ sandboxes });
+  const cri = {
+    podSandboxState: () => Promise.resolve(undefined),
+    listSandboxStates: () => Promise.resolve([]),
+    removePodSandbox: () => new Promise<void>((resolve) => answers.push(resolve)),
+  };
+  const tools = fakeTools(shop, {
+    cri,
+    tools: {
+      facts: { ...facts, sandbox: (id) => facts.sandbox((proven.add(id), id)) },
+      removeVerified: removalVerifier({ cri, containerd: undefined, queryMs: SECOND }),
+    },
+  });
+  const running = runPlan({ actions: IDS.map(removal), leftAlone: [] }, tools, {
+    concurrency,
+    brake: stormBrake(),
+    onResult: () => undefined,
+    onSlow: () => undefined,
+  });
+  await vi.waitFor(() => expect(answers).toHaveLength(concurrency));
+  await shop.journal.begin({ ...WHY, action: { kind: "remove-sandbox", sandboxId: IDS[0] ?? "" } });
+  const seen = { atTheRuntime: answers.length, proven: proven.size };
+  let isOver = false;
+  void running.then(() => (isOver = true));
+  while (!isOver) {
+    for (const answer of answers.splice(0)) answer();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return seen;
+}
+
+describe("a plan on a healthy runtime", () => {
+  test("prepares the next removals while as many as allowed are at the runtime", async () => {
+    expect(await removalsAtATime(4)).toEqual({ atTheRuntime: 4, proven: 7 });
+  });
+
+  test("prepares nothing ahead where one at a time is asked for", async () => {
+    expect(await removalsAtATime(1)).toEqual({ atTheRuntime: 1, proven: 1 });
   });
 });

@@ -1,5 +1,5 @@
 import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RemovalVerifier } from "../../../src/heal/execution/removal-verifier.ts";
 import type { Turn } from "../../../src/heal/execution/turns.ts";
@@ -8,8 +8,9 @@ import { stopSandbox } from "../../../src/heal/steps/stop-sandbox.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { ContainerStatusResponse, PodSandboxState } from "../../../src/runtime/gen/runtime/v1/cri.ts";
+import { withSlowSync } from "../../support/failing-fs.ts";
 import { idOf, shimOf } from "../../support/snapshot-builder.ts";
-import { criContainer, criSandbox, type FakeNode, fakeTools, journalOf } from "../fake-node.ts";
+import { criContainer, criSandbox, type FakeNode, fakeFacts, fakeTools, journalOf } from "../fake-node.ts";
 import { FINDING, makeWorkshop, type Workshop } from "../workshop.ts";
 
 const ID = idOf("a");
@@ -97,6 +98,70 @@ test("remove refuses when the logs of the containers cannot be saved", async () 
   const result = await removeSandbox(ID, FINDING, tools);
 
   expect([result, calls]).toMatchObject([{ kind: "refused", code: "logs-not-saved" }, []]);
+});
+
+test("remove asks the runtime only once the saved logs and their directories are on the disk", async () => {
+  const container = criContainer(ID);
+  const { path } = await shop.put("0.log", "last words");
+  const order: string[] = [];
+  const { tools } = toolsFor({
+    ...DEAD,
+    containers: [container],
+    cri: { removePodSandbox: () => Promise.resolve(void order.push("remove")) },
+    tools: { logPaths: new Map([[container.id, path]]) },
+  });
+
+  const result = await withSlowSync(
+    (synced) => order.push(synced),
+    () => removeSandbox(ID, FINDING, tools),
+  );
+
+  const entry = result.kind === "done" ? (result.logsSavedTo ?? "") : "";
+  const directory = join(entry, "logs", basename(dirname(path)));
+  const durable = [join(directory, "0.log"), directory, dirname(directory), entry, dirname(entry)];
+  expect(order.slice(0, -1).toSorted()).toEqual(durable.toSorted());
+  expect(order.at(-1)).toBe("remove");
+});
+
+describe.each(STEPS)("%s: while the call waits for its turn", (name, step) => {
+  /** The node changes before the turn comes. */
+  async function changed(later: FakeNode) {
+    let node: FakeNode = { ...DEAD, containers: [criContainer(ID)] };
+    const turn: Turn = async (call) => {
+      node = later;
+      await call();
+      return undefined;
+    };
+    const { calls, tools } = toolsFor({ ...DEAD, tools: { turn, logPaths: new Map([[criContainer(ID).id, ""]]) } });
+    const facts = {
+      ...tools.facts,
+      sandbox: (id: string) => fakeFacts(node).sandbox(id),
+      containersOf: (id: string) => fakeFacts(node).containersOf(id),
+      processes: () => fakeFacts(node).processes(),
+    };
+    const cri = { ...tools.cri, podSandboxState: () => Promise.resolve(undefined) };
+    return { ...(await journalOf(shop, step(ID, FINDING, { ...tools, facts, cri }))), calls };
+  }
+
+  test.each(ALIVE)("the sandbox %s, and nothing is called", async (_why, node) => {
+    const { result, history, calls } = await changed(node);
+
+    expect([result, calls]).toMatchObject([{ kind: "refused", code: "not-dead" }, []]);
+    expect(history).toMatchObject([{ outcome: "refused" }]);
+  });
+
+  test("a container is created: it is not removed, for its log is not saved", async () => {
+    const fresh = criContainer(ID, { id: idOf("d") });
+
+    const { result, calls } = await changed({ ...DEAD, containers: [criContainer(ID), fresh] });
+
+    const removed = [{ kind: "refused", code: "logs-not-saved" }, []];
+    expect([result, calls]).toMatchObject(name === "remove" ? removed : [{ kind: "done" }, [`stop ${ID}`]]);
+  });
+
+  test("somebody else removes it, and the call is made: it does no harm", async () => {
+    expect((await changed({})).result.kind).toBe("done");
+  });
 });
 
 test("remove requests log paths that the scan did not read", async () => {
