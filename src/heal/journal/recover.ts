@@ -149,7 +149,7 @@ async function settleUndoIn(
   if (parent !== undefined) await unlinkIfThere(parent.entry(places.asideName));
   if (parent !== undefined && (await hasContent(parent.entry(places.name), before))) {
     await parent.sync();
-    if (isKept) await unlink(places.file);
+    await unlinkIfThere(places.file);
     return { how: "undone", detail: `${path} had been put back.` };
   }
   if (isKept) return { how: "completed", detail: `${path} had not been put back and is still in quarantine.` };

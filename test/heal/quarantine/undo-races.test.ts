@@ -23,7 +23,7 @@ import { makeWorkshop, otherFileSystem, type Workshop } from "../workshop.ts";
 import { quarantined } from "./quarantined.ts";
 
 /** The real one, also while it is replaced. */
-const { link } = fs;
+const { link, unlink } = fs;
 
 let shop: Workshop;
 beforeEach(async () => {
@@ -216,6 +216,18 @@ describe("an error while a file is put back", () => {
 
     expect(await settle()).toMatchObject({ how: "undone", detail: expect.stringContaining("had been put back") });
     expect([readFileSync(path, "utf8"), existsSync(file)]).toEqual(["cache", false]);
+  });
+
+  test("an interrupted undo that had put the file back is completed when its copy vanishes meanwhile", async () => {
+    const { path, file, settle } = await interrupted();
+    linkSync(file, path);
+    const tooLate: typeof unlink = (target) => {
+      rmSync(file, { force: true });
+      return unlink(target);
+    };
+
+    expect(await withFileSystem({ unlink: tooLate }, settle)).toMatchObject({ how: "undone" });
+    expect(readFileSync(path, "utf8")).toBe("cache");
   });
 });
 
