@@ -16,11 +16,11 @@ export function withSlowSync<T>(synced: (path: string) => void, run: () => Promi
       callback(null);
     }, 20);
   };
-  return withReplaced(nodeFs, { fsync: Object.assign(slow, { __promisify__: nodeFs.fsync.__promisify__ }) }, run);
+  return withReplaced(nodeFs, { fsync: slow }, run);
 }
 
-async function withReplaced<M extends object, T>(module: M, replaced: Partial<M>, run: () => Promise<T>): Promise<T> {
-  const real = Object.fromEntries(Object.keys(replaced).map((name) => [name, Reflect.get(module, name)]));
+async function withReplaced<T>(module: object, replaced: object, run: () => Promise<T>): Promise<T> {
+  const real = Object.fromEntries(Object.entries(module).filter(([name]) => name in replaced));
   Object.assign(module, replaced);
   syncBuiltinESMExports();
   try {
