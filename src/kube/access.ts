@@ -1,9 +1,9 @@
-/** How to reach an API server, and with which identity. */
+/** Address, TLS settings and credentials of an API server. */
 export interface ApiAccess {
   readonly server: URL;
   readonly tls: ApiTls;
   readonly token?: string;
-  /** Where this was read, for people. */
+  /** The source of the credentials, for messages. */
   readonly from: string;
   readonly certificate?: ClientCertificate;
 }
@@ -18,19 +18,22 @@ export interface ApiTls {
 
 export interface ClientCertificate {
   readonly expiresAt: Date;
-  /** Set when it is a kubelet's own: then this is what the cluster calls its node, whatever the machine is called. */
+  /** Set for a kubelet's own credentials: the node name in the cluster, which may differ from the host name. */
   readonly node?: string;
 }
 
 /**
- * A bearer token is all that somebody needs to be us: it goes only to a server whose certificate was verified, never
- * over plain HTTP, and never where the verification is switched off.
+ * Whoever has the bearer token can act as unghost: it is sent only to a server with a verified certificate, never over
+ * plain HTTP, and never with verification disabled.
  */
 export function isTokenSafe({ server, tls }: Pick<ApiAccess, "server" | "tls">): boolean {
   return server.protocol === "https:" && !tls.insecure;
 }
 
-/** The content of a file. The caller decides how it is found and how much is read: the host may be mounted elsewhere. */
+/**
+ * The content of a file. The caller decides how the path is resolved and how much is read, because the host may be
+ * mounted at another path.
+ */
 export type FileText =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "missing" }

@@ -2,11 +2,11 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { type ApiAccess, isTokenSafe } from "./access.ts";
 import { KubeError } from "./kube-error.ts";
 
-/** What a server answered, whatever it means. */
+/** The response of a server, whatever its status. */
 export interface Answer {
   readonly status: number;
   readonly body: string;
-  /** Seconds, as it asked for. */
+  /** Seconds from Retry-After. */
   readonly retryAfter: number | undefined;
 }
 
@@ -21,12 +21,12 @@ export interface Asked {
 export interface Connection {
   /** The whole answer. */
   ask(asked: Asked, signal: AbortSignal): Promise<Answer>;
-  /** An answer that goes on for as long as both sides like; a refusal is given whole. */
+  /** A streamed response without an end. An error response is returned complete. */
   follow(asked: Asked, signal: AbortSignal): Promise<Answer | AsyncIterable<Buffer>>;
   close(): void;
 }
 
-/** A node's pods are a few MB at most; whatever exceeds this would take more memory than the whole program may. */
+/** A node's pods are a few MB at most; a larger response would exceed the memory limit of the agent. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES): Connection {
@@ -39,7 +39,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
     ...(key === undefined ? {} : { key }),
     ...(serverName === undefined ? {} : { servername: serverName }),
   };
-  // Taken when it is needed: a static import would be loaded at every start of the one-file build.
+  // Loaded on demand: a static import would be loaded at every start of the one-file build.
   const https = process.getBuiltinModule("node:https");
   const http = process.getBuiltinModule("node:http");
   const agent = isTls ? new https.Agent({ keepAlive: true, ...tls }) : new http.Agent({ keepAlive: true });
@@ -57,7 +57,7 @@ export function connect(access: ApiAccess, maxBytes: number = MAX_ANSWER_BYTES):
         : { "content-type": content.type, "content-length": String(Buffer.byteLength(content.body)) }),
       ...(access.token !== undefined && isTokenSafe(access) ? { authorization: `Bearer ${access.token}` } : {}),
     };
-    // A server may live below a path, as Rancher's clusters do.
+    // The server URL may have a path, as with Rancher.
     const url = new URL(`${access.server.pathname.replace(/\/$/, "")}${path}`, access.server);
     const options: RequestOptions = { method, agent, headers, signal };
     return new Promise((resolve, reject) => {
@@ -122,7 +122,7 @@ function asKubeError(error: unknown, { server, from }: ApiAccess, signal: AbortS
   return new KubeError("unreachable", `${who} cannot be reached: ${reasonOf(error)}`, error);
 }
 
-/** A name with several addresses of which none answers makes an error without a message. */
+/** A host name with several unreachable addresses gives an error without a message. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || ("code" in error ? String(error.code) : error.name);

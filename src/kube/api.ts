@@ -6,22 +6,22 @@ import { KubeError, type KubeErrorKind } from "./kube-error.ts";
 import { type WatchEvent, watchEvents } from "./watch-events.ts";
 
 /**
- * A client of one API server, with one deadline for all its requests. Writes are never retried:
- * the caller names the version of the object, and decides what a conflict means.
+ * A client of one API server, with one timeout for all its requests. Writes are never retried: the caller names the
+ * version of the object, and decides what a conflict means.
  */
 export interface Api {
-  /** What it receives is counted against the budget, where there is one. */
+  /** Counts the received bytes against the budget, if there is one. */
   get(path: string, accept?: string, budget?: ByteBudget): Promise<unknown>;
   create(path: string, body: unknown): Promise<unknown>;
   replace(path: string, body: unknown): Promise<unknown>;
   patch(path: string, body: unknown, kind: PatchKind): Promise<unknown>;
   delete(path: string, options: unknown): Promise<unknown>;
-  /** What happens to the objects of a list, for as long as the server likes. It has no deadline but the signal. */
+  /** Watch events of a list. There is no timeout except for the signal. */
   watch(path: string, signal: AbortSignal, options?: WatchOptions): AsyncIterable<WatchEvent>;
   close(): void;
 }
 
-/** How much several answers may be together; throws when they are more. */
+/** A limit for several responses together; throws when it is exceeded. */
 export interface ByteBudget {
   spend(bytes: number): void;
 }
@@ -49,7 +49,7 @@ const JSON_TYPE = "application/json";
 
 export function openApi(access: ApiAccess, { timeoutMs, maxBytes }: ApiLimits): Api {
   const connection = connect(access, maxBytes);
-  // What is left of a caller's time is no whole number, and Node takes no other.
+  // The rest of a caller's time may have a fraction, and Node's timers need an integer.
   const deadline: Deadline = {
     signal: AbortSignal.timeout(Math.ceil(timeoutMs)),
     endsAt: performance.now() + timeoutMs,
@@ -99,7 +99,7 @@ interface Deadline {
 
 const BACK_OFF_MS = 300;
 
-/** A server that is overloaded or starting up reports that: one retry, after its Retry-After or a moment. */
+/** An overloaded or starting server answers 429 or 503: one retry, after its Retry-After or a short delay. */
 async function patiently(connection: Connection, asked: Asked, deadline: Deadline): Promise<Answer> {
   const first = await connection.ask(asked, deadline.signal);
   if (first.status !== 429 && first.status < 500) return first;
@@ -149,13 +149,13 @@ function kindOf(status: number): KubeErrorKind {
 const StatusSchema = v.object({ message: v.string() });
 const LONGEST_MESSAGE = 300;
 
-/** API servers explain a refusal in a Status object; what stands in front of them may answer anything. */
+/** API servers explain an error in a Status object; a proxy in front of them may return anything. */
 function statusMessage(body: string): string {
   try {
     const status = v.safeParse(StatusSchema, JSON.parse(body));
     return status.success ? status.output.message.slice(0, LONGEST_MESSAGE) : "";
   } catch {
-    // Not JSON: then it explains nothing, and the code has to do.
+    // Not JSON: only the status code is known.
     return "";
   }
 }

@@ -14,7 +14,7 @@ const LeaseSchema = v.object({
   ),
 });
 
-/** What an external-attacher renews every few seconds for as long as it works. */
+/** The lease that a running external-attacher renews every few seconds. */
 export interface AttacherLease {
   readonly name: string;
   readonly holder: string;
@@ -22,7 +22,7 @@ export interface AttacherLease {
   readonly renewedAt: Date;
 }
 
-/** Undefined where the attacher holds none: it runs without leader election, or not at all. */
+/** Undefined when the attacher holds no lease: it runs without leader election, or not at all. */
 export async function attacherLease(
   api: Api,
   attacher: string,
@@ -32,7 +32,7 @@ export async function attacherLease(
   const query = { fieldSelector: `metadata.name=${name}` };
   const leases = await listAll(api, { path: "/apis/coordination.k8s.io/v1/leases", query, item: LeaseSchema, fresh });
   const held = leases.flatMap(({ metadata, spec }) => {
-    // A holder that ends in good order gives its lease back with an empty name.
+    // A holder that shuts down orderly releases its lease by clearing the name.
     if (metadata.name !== name || !spec?.holderIdentity || !spec.renewTime) return [];
     return [
       {

@@ -2,22 +2,22 @@ import type { Api } from "./api.ts";
 import { getNodeAttachments, listNodeAttachments, type NodeAttachments } from "./node-attachments.ts";
 import { type ApiAttachment, attachmentName } from "./volume-attachments.ts";
 
-/** What is known on a node of the volumes that it waits for. */
+/** The state of the node that decides which attachments are read. */
 export interface AttachmentQuestion {
   readonly node: string;
   /** A pod of the node waits for a volume. */
   readonly isAwaited: boolean;
-  /** As the Node object has them; missing where it could not be read. */
+  /** From the Node object; missing if it could not be read. */
   readonly volumes?: NodeVolumes;
-  /** Requests that may be made for single objects. */
+  /** The maximum number of requests for single objects. */
   readonly most: number;
 }
 
 /** The CSI volumes of a Node's status. */
 export interface NodeVolumes {
-  /** By the attach/detach controller; it takes a volume off the list before it asks for its detachment. */
+  /** Set by the attach/detach controller, which removes a volume before it requests the detach. */
   readonly attached: readonly NodeVolume[];
-  /** By kubelet; it adds a volume as soon as a pod wants it. */
+  /** Set by kubelet, which adds a volume as soon as a pod needs it. */
   readonly inUse: readonly NodeVolume[];
 }
 
@@ -26,36 +26,36 @@ export interface NodeVolume {
   readonly handle: string;
 }
 
-/** The attachments of one node, undefined where there is no need to ask. */
+/** The attachments of one node; undefined when no request is needed. */
 export type ReadAttachments = (api: Api, question: AttachmentQuestion) => Promise<NodeAttachments | undefined>;
 
-/** For a single scan: all of them, since one that hangs in its deletion may have no pod any more. */
+/** A single scan reads all of them, because an attachment with a hung deletion may have no pod any more. */
 export const readOnce: ReadAttachments = (api, { node }) => listNodeAttachments(api, node);
 
-/** Without a sign that something hangs, this often is enough. */
+/** The interval while there is no sign of a hang. */
 const UNPROMPTED_MS = 300_000;
-/** What one list may cost a server of a large cluster, where each of thousands of nodes asks for it. */
+/** Limits the load of a large cluster's API server, where thousands of nodes send the same list request. */
 const OBJECTS_PER_MINUTE = 100;
-/** As many come in one page. */
+/** The size of one page. */
 const SMALL_CLUSTER = 500;
 const MOST_NAMES = 20;
 
 /**
- * For repeated scans. A list of a small cluster is one page, and is asked for whenever something waits. In
- * a large one lists are rare, the rarer the longer they are; in between those are asked for by name of which the Node's
- * status or the last list shows that they are on their way.
+ * For repeated scans. A list of a small cluster is one page, and is read whenever a pod waits. In a large cluster the
+ * interval between lists grows with their length; in between, attachments are requested by name if the Node's status or
+ * the last list shows that they are changing.
  */
 export function attachmentReader(now: () => number = () => performance.now()): ReadAttachments {
   let last: NodeAttachments | undefined;
   let dueAt = Number.NEGATIVE_INFINITY;
-  /** Names that were attached when they were last seen, and are to be asked for until they are gone. */
+  /** Names of attached attachments that are requested until they are gone. */
   const leaving = new Set<string>();
   let attachedBefore: readonly string[] = [];
   let turn = 0;
 
   function keep(listed: NodeAttachments): NodeAttachments {
     const intervalMs = Math.max(UNPROMPTED_MS * (1 + Math.random()), (listed.total / OBJECTS_PER_MINUTE) * 60_000);
-    // Nodes that were started at the same moment do not all read a long list at the same moment.
+    // Jitter: nodes that started at the same time must not all read a long list at the same time.
     dueAt = now() + (listed.complete ? intervalMs : intervalMs * Math.random());
     if (listed.complete) forget([...leaving], listed.here);
     last = listed;
@@ -84,7 +84,7 @@ export function attachmentReader(now: () => number = () => performance.now()): R
     return [...new Set([...hanging, ...leaving, ...onTheirWay])];
   }
 
-  /** Some of them each time, where a scan may not ask for all. */
+  /** Requests a part of them in turn, if the scan may not request all. */
   async function askByName(api: Api, node: string, names: readonly string[], most: number): Promise<NodeAttachments> {
     const count = Math.max(1, Math.min(most, MOST_NAMES));
     const from = names.length <= count ? 0 : turn % names.length;

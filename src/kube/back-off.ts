@@ -3,27 +3,30 @@ import type { KubeError } from "./kube-error.ts";
 interface BackOff {
   readonly firstMs: number;
   readonly longestMs: number;
-  /** The part of a pause that is left to chance. */
+  /** The random share of a delay. */
   readonly jitter: number;
 }
 
-/** Of a watch that ended: without it the agent is blind. */
+/** For a broken watch: without it the agent has stale data. */
 const WATCH: BackOff = { firstMs: 500, longestMs: 30_000, jitter: 0.5 };
-/** Of what the agent publishes: it can wait. */
+/** For publishing, which is not urgent. */
 const PUBLISH: BackOff = { firstMs: 6250, longestMs: 375_000, jitter: 0.2 };
-/** Credentials that may not do it seldom learn it. */
+/** For a permanent 403: permissions rarely change. */
 const FORBIDDEN_MS = 30 * 60_000;
-/** An API server that has just started forbids everything until it has read its roles: that passes within seconds. */
+/**
+ * A starting API server answers 403 until it has loaded its roles, which takes seconds. After this many it counts as
+ * permanent.
+ */
 const FORBIDDEN_FOR_GOOD = 4;
 
 type Refusal = Pick<KubeError, "kind" | "retryAfterSeconds">;
 
-/** How long to leave the API alone before another watch, after this many failures in a row. */
+/** The delay before the next watch, after this many consecutive failures. */
 export function watchBackOffMs(failures: number, refusal?: Refusal): number {
   return backOffMs(failures, WATCH, refusal, Math.random);
 }
 
-/** How long to leave the API alone after each write in turn; `undefined` is one that succeeded. */
+/** Returns the delay after each write; `undefined` is a write that succeeded. */
 export function publishBackOff(random: () => number): (refusal: Refusal | undefined) => number {
   let failures = 0;
   let forbidden = 0;
@@ -36,7 +39,7 @@ export function publishBackOff(random: () => number): (refusal: Refusal | undefi
   };
 }
 
-/** Twice as long each time, after any Retry-After, never all clients at once. */
+/** Doubles each time, waits at least for Retry-After, and has jitter. */
 function backOffMs(failures: number, backOff: BackOff, refusal: Refusal | undefined, random: () => number): number {
   const longest = Math.min(backOff.firstMs * 2 ** failures, backOff.longestMs);
   return (refusal?.retryAfterSeconds ?? 0) * 1000 + longest * (1 - backOff.jitter * (1 - random()));

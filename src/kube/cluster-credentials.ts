@@ -17,7 +17,7 @@ export interface ClusterCredentials {
   readonly readText: ReadText;
 }
 
-/** undefined without credentials, which is ordinary. */
+/** Returns undefined without credentials, which is a normal case. */
 export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): ClusterCredentials | undefined {
   const isOnHost = (path: string): boolean => existsSync(resolveOnHost(root, path, "follow"));
   const readOwn = (path: string): string => {
@@ -29,7 +29,10 @@ export function clusterCredentials({ root, kubeconfig, env }: ClusterPlaces): Cl
   return { credentials, readText: credentials.kind === "kubelet" ? readProvenBelow(root) : readTextBelow("/") };
 }
 
-/** Credentials that a kubelet may accept: its own, as it was started or where its distribution has it, else our service account. */
+/**
+ * Credentials that a kubelet may accept: its own, from its flags or the path of its distribution, else our service
+ * account.
+ */
 export function credentialsForKubelet(
   { root, env }: Pick<ClusterPlaces, "root" | "env">,
   own: string | undefined,
@@ -41,7 +44,10 @@ export function credentialsForKubelet(
   return found?.credentials.kind === "service-account" ? found : undefined;
 }
 
-/** The kubelet's files were not chosen by the operator: what others than root could write there, or name in there, is not read. */
+/**
+ * The operator did not choose the kubelet's files: a file that users other than root can write, or that such a file
+ * names, is not read.
+ */
 function readProvenBelow(root: string): ReadText {
   const readText = readTextBelow(root);
   return (path) => {

@@ -5,17 +5,17 @@ import type { UnattachedVolume } from "./unattached-volumes.ts";
 
 /** The cluster's state of one node and its pods. */
 export interface ClusterFacts {
-  /** What the cluster calls the node. */
+  /** The node's name in the cluster. */
   readonly nodeName: string;
   readonly pods: readonly ApiPod[];
-  /** Missing where the node may not be read. */
+  /** Missing if reading the node is forbidden. */
   readonly node?: ApiNode;
   readonly ignoredNamespaces: readonly string[];
-  /** Missing where nothing was wrong, or they may not be read. */
+  /** Missing if nothing was wrong, or if reading them is forbidden. */
   readonly events?: readonly PodEvent[];
-  /** Volumes that this node waits for; missing where no pod waits, or they could not be read. */
+  /** Volumes that this node waits for; missing if no pod waits, or if they could not be read. */
   readonly unattached?: readonly UnattachedVolume[];
-  /** What could not be asked, and what is not known because of that. */
+  /** What could not be read, and what is unknown because of that. */
   readonly gaps: readonly string[];
 }
 
@@ -26,17 +26,17 @@ export type ClusterAnswer =
 export interface ApiPod extends PodState {
   readonly namespace: string;
   readonly name: string;
-  /** The uid that its sandboxes carry. */
+  /** The pod uid in its sandboxes. */
   readonly uid: string;
   readonly phase?: string;
   readonly terminating: boolean;
   readonly ignored: boolean;
-  /** Claims that it mounts; missing where it mounts none. */
+  /** Claims that the pod mounts; missing if it mounts none. */
   readonly claims?: readonly string[];
 }
 
 export interface ApiNode {
-  /** Missing where it has none. */
+  /** Missing if the node has none. */
   readonly volumes?: NodeVolumes;
   readonly machineId: string;
   readonly bootId: string;

@@ -17,14 +17,14 @@ import { MOST_LOOKUPS } from "./unattached-volumes.ts";
 export interface ClusterQuestion {
   readonly credentials: CredentialsPlace;
   readonly readText: ReadText;
-  /** The node's name, unless the credentials know better. */
+  /** The node's name, unless the credentials contain another one. */
   readonly node: string;
   readonly limits: ApiLimits;
-  /** Whether the runtime shows anything dead; what matters only then is not asked for otherwise. */
+  /** Whether the runtime lists a dead sandbox; some requests are needed only then. */
   readonly hasDeadSandboxes?: Promise<boolean>;
 }
 
-/** Asks the cluster about this node. That it cannot be asked is an answer, too. */
+/** Reads the cluster's state of this node. A failure is part of the result. */
 export async function askCluster(question: ClusterQuestion): Promise<ClusterAnswer> {
   const { credentials, readText, node, limits, hasDeadSandboxes = Promise.resolve(true) } = question;
   return await orFailed(async () => {
@@ -63,7 +63,7 @@ export async function openAccess(credentials: CredentialsPlace, readText: ReadTe
     : await kubeconfigAccess(credentials.path, readText);
 }
 
-/** Kubelet writes its node's name in lower case, whatever the machine calls itself. */
+/** Kubelet writes its node's name in lower case, whatever the host name is. */
 export function nodeName({ certificate }: ApiAccess, node: string): string {
   return certificate?.node ?? node.toLowerCase();
 }
@@ -72,7 +72,7 @@ export function isKubelet({ certificate }: ApiAccess): boolean {
   return certificate?.node !== undefined;
 }
 
-/** From the server's cache; of that no older a state than the one named. */
+/** Reads from the server's cache, at least at the given version. */
 export async function readAll<Parsed, Item>(
   api: Api,
   { path, query, metadataOnly, schema, reduce }: Resource<Parsed, Item>,
@@ -96,7 +96,7 @@ async function readNode(api: Api, name: string): Promise<ApiNode> {
   return toApiNode(result.output);
 }
 
-/** The credentials that every pod is given. The token is read again each time: kubelet replaces it every hour or so. */
+/** The service account of a pod. The token is read each time because kubelet rotates it about every hour. */
 export function inClusterAccess(host: string, port: string, readText: ReadText): ApiAccess {
   const text = (name: string): string => {
     const file = readText(`${SERVICE_ACCOUNT}/${name}`);

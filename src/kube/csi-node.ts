@@ -7,7 +7,7 @@ const CsiNodeSchema = v.object({
   spec: v.object({ drivers: v.nullish(v.array(v.object({ name: v.string() }))) }),
 });
 
-/** The CSI drivers that are registered with this node's kubelet, by the cluster's word. */
+/** The CSI drivers in the node's CSINode object. */
 export async function readCsiDrivers(api: Api, node: string): Promise<readonly string[]> {
   const path = `/apis/storage.k8s.io/v1/csinodes/${encodeURIComponent(node)}`;
   const result = v.safeParse(CsiNodeSchema, await api.get(`${path}?resourceVersion=0`));
@@ -16,8 +16,8 @@ export async function readCsiDrivers(api: Api, node: string): Promise<readonly s
 }
 
 /**
- * Pods that mount a driver's directory as its node plugin would, without a sign that they register it: a plugin
- * may do so itself, without a sidecar of that name and through a mount of the whole of kubelet's directory.
+ * Pods that mount a driver's directory like its node plugin, without a sign that they register the driver: a plugin may
+ * register it without a sidecar of that name and through a mount of kubelet's whole directory.
  */
 export function mayBePlugins(pods: readonly ApiPod[]): readonly ApiPod[] {
   const claimed = new Set(pods.flatMap(({ csi }) => (csi?.registers === true ? csi.dirs : [])));
@@ -26,7 +26,7 @@ export function mayBePlugins(pods: readonly ApiPod[]): readonly ApiPod[] {
   );
 }
 
-/** The same pods, of which those are node plugins whose driver is registered here and that no other pod registers. */
+/** Marks pods as node plugins whose driver is registered here and which no other pod registers. */
 export function withPlugins(pods: readonly ApiPod[], drivers: readonly string[]): readonly ApiPod[] {
   const candidates = new Set(mayBePlugins(pods));
   return pods.map((pod) => {

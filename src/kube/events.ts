@@ -2,13 +2,13 @@ import * as v from "valibot";
 import type { Api } from "./api.ts";
 import { KubeError } from "./kube-error.ts";
 
-/** What the cluster complained of about one pod. */
+/** The last event of one kind about one pod. */
 export interface PodEvent {
   readonly namespace: string;
   readonly pod: string;
   readonly reason: string;
   readonly message: string;
-  /** How often it was reported. */
+  /** The count of the event. */
   readonly count: number;
   readonly uid?: string;
   /** When it was last reported. */
@@ -24,13 +24,13 @@ const REASONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A selector knows "and" alone, so the reasons cannot be asked for by name. Those that fill an unhealthy cluster's list can be
- * left out by name, and the server does it.
+ * A field selector only supports AND, so the reasons cannot be selected. The most frequent other reasons of an
+ * unhealthy cluster are excluded on the server instead.
  */
 const NOISE = ["BackOff", "Unhealthy", "Failed", "FailedScheduling", "DNSConfigForming", "NodeNotReady", "Evicted"];
 const SELECTOR = ["involvedObject.kind=Pod", "type!=Normal", ...NOISE.map((reason) => `reason!=${reason}`)].join(",");
 
-/** One page and no more: events are evidence, nothing is decided by them. */
+/** One page only: events are evidence, and no decision depends on them. */
 const MOST_EVENTS = 500;
 const LONGEST_MESSAGE = 600;
 

@@ -1,11 +1,11 @@
 /**
- * Why the cluster could not be asked.
- * - `unusable`: the credentials themselves are no good; nothing was sent.
- * - `unreachable`, `timeout`: no answer came.
- * - `unauthorized`, `forbidden`, `not-found`, `expired`: the server's own word.
- * - `conflict`: the object is not the one that was meant any more.
- * - `busy`: it asked for patience, and that was used up.
- * - `unreadable`: an answer came that makes no sense, or never ends.
+ * Why a request to the cluster failed.
+ * - `unusable`: the credentials are invalid; nothing was sent.
+ * - `unreachable`, `timeout`: there was no response.
+ * - `unauthorized`, `forbidden`, `not-found`, `expired`: the server's answer.
+ * - `conflict`: the object has changed since it was read.
+ * - `busy`: the server asked to retry later, and the retries are used up.
+ * - `unreadable`: the response is invalid or too long.
  */
 export type KubeErrorKind =
   | "unusable"
@@ -21,7 +21,7 @@ export type KubeErrorKind =
 
 export class KubeError extends Error {
   readonly kind: KubeErrorKind;
-  /** How long a busy server asked to be left alone. */
+  /** The Retry-After of a busy server. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(kind: KubeErrorKind, message: string, cause?: unknown, retryAfterSeconds?: number) {
@@ -42,7 +42,7 @@ export async function orKubeError<T>(asking: Promise<T>): Promise<T | KubeError>
   }
 }
 
-/** Undefined for what the server does not have. */
+/** Returns undefined for an object that does not exist. */
 export async function unlessMissing<T>(asking: Promise<T>): Promise<T | undefined> {
   const answer = await orKubeError(asking);
   if (!(answer instanceof KubeError)) return answer;

@@ -103,7 +103,7 @@ function currentContext(config: Kubeconfig, path: string): { readonly cluster: C
   if (context === undefined) throw unusable(path, `its current-context "${name}" is not among its contexts`);
   const cluster = config.clusters?.find((one) => one.name === context.cluster)?.cluster;
   if (cluster === undefined) throw unusable(path, `it has no cluster "${context.cluster ?? ""}"`);
-  // A context without a user is somebody anonymous, as behind `kubectl proxy`.
+  // A context without a user is anonymous, as behind `kubectl proxy`.
   if (!context.user) return { cluster, user: {} };
   const entry = config.users?.find((one) => one.name === context.user);
   if (entry === undefined) throw unusable(path, `it has no user "${context.user}"`);
@@ -147,7 +147,7 @@ function readTls(cluster: Cluster, user: User, where: Where): ApiTls {
 
 type PemKey = "certificate-authority" | "client-certificate" | "client-key";
 
-/** Embedded data comes before a file's name, as kubectl has it. */
+/** Embedded data takes precedence over a file, as in kubectl. */
 function pem<Key extends PemKey>(
   key: Key,
   section: { readonly [name in Key | `${Key}-data`]?: string | null | undefined },
@@ -166,7 +166,7 @@ function pem<Key extends PemKey>(
   return content;
 }
 
-/** A token file wins over a token: it is the one that gets renewed. */
+/** A token file takes precedence over a token, because it is the one that is renewed. */
 function readToken(user: User, where: Where): string | undefined {
   if (!user.tokenFile) return user.token || undefined;
   return readNamed("tokenFile", user.tokenFile, where).trim() || undefined;
@@ -179,7 +179,7 @@ function readNamed(key: string, named: string, { path, readText }: Where): strin
   throw unusable(path, `its ${key} ${full} ${file.kind === "missing" ? "is missing" : file.reason}`);
 }
 
-/** Every kubelet is known to its cluster by this name and its node's. */
+/** The certificate subject of every kubelet contains its node name. */
 const NODE_SUBJECT = /^CN=system:node:(.+)$/m;
 
 function readClientCertificate(certificate: string, place: string): ClientCertificate {

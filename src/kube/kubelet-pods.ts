@@ -9,29 +9,29 @@ import type { CredentialsPlace } from "./places.ts";
 import { toApiPod } from "./resources.ts";
 
 export interface KubeletQuestion {
-  /** Ports of the node's own kubelet on loopback, in the order in which they are to be asked. */
+  /** Ports of the node's own kubelet on loopback, in the order of the attempts. */
   readonly urls: readonly URL[];
-  /** Kubelet's own, or the service account's; whether it lets them in is its affair. */
+  /** Kubelet's own credentials, or the service account's; kubelet decides whether it accepts them. */
   readonly credentials?: { readonly credentials: CredentialsPlace; readonly readText: ReadText };
-  /** The certificates that it serves with, as they lie on the node's disk. */
+  /** Kubelet's serving certificates on the node's disk. */
   readonly serving?: ServingCertificate;
   readonly timeoutMs: number;
 }
 
 export interface ServingCertificate {
-  /** The certificate and what it is signed with, where that is with it. */
+  /** The certificate with its chain, if the file contains one. */
   readonly pem: string;
-  /** A name in the certificate: none is issued for 127.0.0.1. */
+  /** A name in the certificate, because none is issued for 127.0.0.1. */
   readonly name?: string;
 }
 
 export interface KubeletAnswer {
   readonly pods: readonly ApiPod[];
-  /** Why it was not asked with the token that there is. */
+  /** Why the available token was not sent. */
   readonly problem?: string;
 }
 
-/** The pods that the kubelet works on, as it reports them; none without an answer. */
+/** The pods that the kubelet reports; none without an answer. */
 export async function askKubelet({ urls, credentials, serving, timeoutMs }: KubeletQuestion): Promise<KubeletAnswer> {
   let problem: string | undefined;
   for (const url of urls) {
@@ -45,7 +45,7 @@ export async function askKubelet({ urls, credentials, serving, timeoutMs }: Kube
       if (!(pods instanceof KubeError)) return { pods };
       problem = tokenWithheld(url, own, pods);
     }
-    // It signs its certificate itself, as a rule; that it is the kubelet is known by its process. Nothing secret is sent.
+    // The certificate is usually self-signed; the kubelet is identified by its process. No secret is sent.
     const pods = await orKubeError(podsFrom(url, { ...clientCertificate(own), insecure: true }, own, timeoutMs));
     if (!(pods instanceof KubeError)) return { pods };
   }
@@ -71,7 +71,7 @@ async function askVerified(
   return await orKubeError(podsFrom(url, tls, own, timeoutMs));
 }
 
-/** Only where it was the certificate, or its absence, that kept the token back; what the kubelet answered is its affair. */
+/** Reported only if the certificate, or its absence, prevented sending the token. */
 function tokenWithheld({ origin }: URL, { from }: ApiAccess, { kind, message }: KubeError): string | undefined {
   if (kind !== "unusable" && kind !== "unreachable") return undefined;
   return `the kubelet at ${origin} was not sent the token of ${from}, because its certificate could not be verified (${message}); keep its serving certificate in the kubelet's cert-dir (/var/lib/kubelet/pki/kubelet.crt), owned by root, or have it signed by the cluster's CA (serverTLSBootstrap)`;
@@ -90,7 +90,7 @@ async function podsFrom(
 ): Promise<readonly ApiPod[]> {
   const token = own?.token;
   const api = openApi(
-    // The connection itself keeps a token back that is not safe on it.
+    // The connection does not send a token that is not safe on it.
     { server, tls, from: own?.from ?? "no credentials", ...(token === undefined ? {} : { token }) },
     { timeoutMs },
   );

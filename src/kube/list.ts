@@ -4,32 +4,32 @@ import { KubeError } from "./kube-error.ts";
 
 const PAGE_SIZE = 500;
 
-/** Far beyond any node or cluster: a server that hands out the same page forever must not keep us. */
+/** Far above any node or cluster: a server that returns the same page forever must not block unghost. */
 const MAX_PAGES = 200;
 
-/** All pages together: a page that is as large as one answer may be must not come two hundred times. */
+/** The limit for all pages together. */
 const MAX_LIST_BYTES = 128 * 1024 * 1024;
 
 export interface ListRequest<Item> {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly accept?: string;
-  /** Past the server's cache: for what is about to be acted upon. */
+  /** Bypasses the server's cache, for reads right before a change. */
   readonly fresh?: boolean;
-  /** From the server's cache, and no older than this version that was seen before. */
+  /** From the server's cache, at least at this version. */
   readonly notOlderThan?: string;
-  /** Fewer at a time, for objects that are large. A server that answers from its cache gives all of them anyway. */
+  /** A smaller page for large objects. A server that answers from its cache returns all of them anyway. */
   readonly pageSize?: number;
   readonly item: v.GenericSchema<unknown, Item>;
 }
 
 export interface Listed<Item> {
   readonly items: readonly Item[];
-  /** Where a watch goes on. */
+  /** The version from which a watch continues. */
   readonly resourceVersion: string;
 }
 
-/** A whole list, page by page, from the server's cache where it has one. */
+/** A complete list, page by page, from the server's cache if possible. */
 export async function listAll<Item>(api: Api, request: ListRequest<Item>): Promise<readonly Item[]> {
   return (await listWithVersion(api, request)).items;
 }
@@ -46,12 +46,12 @@ export async function listWithVersion<Item>(api: Api, request: ListRequest<Item>
 /** A part of a list, in the server's order. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Objects that are still to come; the server may omit it. 0 on the last page. */
+  /** Remaining objects; the server may omit it. 0 on the last page. */
   readonly remaining: number | undefined;
   readonly resourceVersion: string;
 }
 
-/** A list that was compacted away between two pages ends with the KubeError `expired`: only a fresh one is consistent. */
+/** A list that was compacted between two pages ends with the KubeError `expired`: only a new list is consistent. */
 export async function* pagesOf<Item>(api: Api, request: ListRequest<Item>): AsyncGenerator<Page<Item>> {
   const { path, query, accept, item, pageSize = PAGE_SIZE } = request;
   const schema = v.object({
@@ -62,7 +62,7 @@ export async function* pagesOf<Item>(api: Api, request: ListRequest<Item>): Asyn
         remainingItemCount: v.nullish(v.number()),
       }),
     ),
-    // Go writes an empty list as null.
+    // Go encodes an empty list as null.
     items: v.nullable(v.array(item)),
   });
   const budget = budgetFor(path);
@@ -102,7 +102,7 @@ function budgetFor(path: string): ByteBudget {
   };
 }
 
-/** "Whatever the cache has" is given whole; asked for a page of a certain version, the server would go past its cache. */
+/** resourceVersion=0 returns the whole cache in one response; a page of a given version would bypass the cache. */
 function firstPage({
   fresh,
   notOlderThan,

@@ -16,7 +16,7 @@ import { type WatchedList, watchList } from "./watched-list.ts";
 
 /** The cluster's state of this node for the agent: listed once, then watched. */
 export interface ClusterMirror {
-  /** As askCluster answers, mostly without asking anybody. */
+  /** The same answer as askCluster, mostly without a request. */
   ask(question: { readonly hasDeadSandboxes?: Promise<boolean> }): Promise<ClusterAnswer>;
   /** Called when the cluster's state of this node has changed. Returns a function to unsubscribe. */
   onChange(listener: () => void): () => void;
@@ -26,31 +26,31 @@ export interface ClusterMirror {
 export interface MirrorOptions {
   readonly credentials: CredentialsPlace;
   readonly readText: ReadText;
-  /** The node's name, unless the credentials know better. */
+  /** The node's name, unless the credentials contain another one. */
   readonly node: string;
   readonly limits: ApiLimits;
   readonly trust?: Trust;
 }
 
-/** For how long watched data is trusted. */
+/** How long watched data is trusted. */
 export interface Trust {
-  /** A watch that breaks is back within this, as a rule; its data stays valid meanwhile. */
+  /** A broken watch usually reconnects within this time; its data stays valid meanwhile. */
   readonly brokenMs: number;
-  /** A watch may have died without a word: what was not confirmed for this long is asked for again. */
+  /** A watch may die silently: data that was not confirmed for this long is requested again. */
   readonly silentMs: number;
-  /** The same where something is dead: there a pod that is missing here counts as gone. */
+  /** The same while a sandbox is dead, because then a missing pod counts as gone. */
   readonly silentWhileUnhealthyMs: number;
 }
 
 const TRUST: Trust = { brokenMs: 10_000, silentMs: 120_000, silentWhileUnhealthyMs: 5_000 };
 
-/** A server that is well answers from its cache at once: healing must not wait for one that hangs, or is starting. */
+/** A healthy server answers from its cache at once: healing must not wait for a hung or starting one. */
 const ANSWER_MS = 1500;
-/** It is not queried again by each following scan. */
+/** After an unconfirmed request, the next scans do not repeat it for this long. */
 const UNCONFIRMED_MS = 15_000;
 /** Requests to the API server per scan; the first scan may send more. */
 const REQUESTS_PER_SCAN = 3;
-/** No server has events in its cache: on an unhealthy cluster every list of them is expensive. Evidence may be this old. */
+/** API servers do not cache events, so each list is expensive on an unhealthy cluster. Evidence may be this old. */
 const EVENTS_MS = 30_000;
 const MOST_VOLUMES = 1000;
 
@@ -116,7 +116,8 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
         return events.items;
       },
       csiDrivers: async () => {
-        // Drivers come and go with their installation: what was true last time does while a request is wanted elsewhere.
+        // Drivers change only with their installation: the last result is good enough while the requests are needed
+        // elsewhere.
         if (left() > 1) drivers = await readCsiDrivers(api, name);
         return drivers;
       },
@@ -127,7 +128,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
     const { access, api, node: name } = await converse();
     scans += 1;
     const budgeted = withBudget(api, scans === 1 ? MOST_LOOKUPS : REQUESTS_PER_SCAN);
-    // No kubelet may read them.
+    // Kubelet credentials may not read namespaces.
     if (!isKubelet(access)) namespaces ??= watchList(IGNORED_NAMESPACES, watching);
     if (volumes.size > MOST_VOLUMES) volumes.clear();
     try {
@@ -154,7 +155,7 @@ export function openClusterMirror(options: MirrorOptions): ClusterMirror {
 
 interface Budgeted {
   readonly api: Api;
-  /** Requests that may still be made. */
+  /** Remaining requests of this scan. */
   readonly left: () => number;
 }
 

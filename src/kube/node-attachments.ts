@@ -7,17 +7,17 @@ export interface NodeAttachments {
   readonly here: readonly ApiAttachment[];
   /** PersistentVolume -> the other nodes that it is attached to. */
   readonly elsewhere: ReadonlyMap<string, readonly string[]>;
-  /** How many the cluster has, as far as it is known. */
+  /** The number in the cluster, as far as it is known. */
   readonly total: number;
-  /** False where the list goes on and was not read to its end. */
+  /** False if the list was not read to its end. */
   readonly complete: boolean;
 }
 
 const NONE: NodeAttachments = { here: [], elsewhere: new Map(), total: 0, complete: true };
-/** A server may not count what is left: then it is taken to be a large cluster. */
+/** A server may omit the remaining count: then the cluster is treated as large. */
 const UNCOUNTED = 10_000;
 
-/** Reads page by page and keeps little of each: a cluster may have tens of thousands. */
+/** Reads page by page and keeps little of each, because a cluster may have tens of thousands. */
 export async function listNodeAttachments(
   api: Api,
   node: string,
@@ -50,7 +50,7 @@ async function readPages(api: Api, node: string, mostPages: number): Promise<Nod
   return { here, elsewhere, total: seen, complete: true };
 }
 
-/** Those of these names that exist and belong to the node; each costs a request. */
+/** Returns those of these names that exist and belong to the node; each costs a request. */
 export async function getNodeAttachments(
   api: Api,
   node: string,

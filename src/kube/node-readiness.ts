@@ -18,7 +18,7 @@ export interface NodeReadiness {
   readonly message: string;
 }
 
-/** As the API server has it now; its cache may lag behind. */
+/** Reads the current state, because the server's cache may lag behind. */
 export async function readNodeReadiness(api: Api, name: string): Promise<NodeReadiness> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
   const parsed = v.safeParse(ReadinessSchema, await api.get(path));

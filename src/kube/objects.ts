@@ -1,6 +1,6 @@
 import * as v from "valibot";
 
-/** The few fields that are read of Kubernetes' objects; everything else is dropped where it arrives. */
+/** The fields of Kubernetes objects that unghost reads; everything else is dropped on receipt. */
 const texts = v.nullish(v.record(v.string(), v.string()));
 
 const MetadataSchema = v.object({ name: v.string(), labels: texts, annotations: texts });
@@ -74,21 +74,21 @@ export function isIgnored({ labels, annotations }: Marked): boolean {
   return labels?.["unghost.dev/ignore"] === "true" || annotations?.["unghost.dev/ignore"] === "true";
 }
 
-/** `unghost.dev/paused` with any value but "false": an operator who wants everything stopped need not spell it right. */
+/** `unghost.dev/paused` with any value but "false", so that a typo in the value still pauses. */
 export function isPaused({ labels, annotations }: Marked): boolean {
   return [labels, annotations].some((marks) => (marks?.["unghost.dev/paused"] ?? "false") !== "false");
 }
 
 /**
- * The uid that a pod's sandbox carries. A static pod's is the hash of its manifest: what the API shows of it is a mirror
- * with a uid of its own that the runtime never hears of.
+ * The pod uid in its sandboxes. For a static pod it is the hash of its manifest: the API has only a mirror pod with
+ * another uid that the runtime does not know.
  */
 export function sandboxUid({ metadata }: v.InferOutput<typeof PodSchema>): string {
   const { annotations, uid } = metadata;
   return annotations?.["kubernetes.io/config.mirror"] || annotations?.["kubernetes.io/config.hash"] || uid;
 }
 
-/** Names of the claims that a pod mounts; of an ephemeral volume the one that is made for it. */
+/** Names of the claims that a pod mounts, including those generated for ephemeral volumes. */
 export function claimsOf({ metadata, spec }: v.InferOutput<typeof PodSchema>): readonly string[] {
   return (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
     if (persistentVolumeClaim) return [persistentVolumeClaim.claimName];

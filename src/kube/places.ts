@@ -1,9 +1,9 @@
 import { KUBELET_KUBECONFIGS } from "../distributions/index.ts";
 
-/** Where a pod finds what it needs to talk to its cluster. */
+/** The mount path of a pod's service account. */
 export const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Whose credentials are to be used, found without loading what uses them. */
+/** Which credentials to use; found without loading the client. */
 export type CredentialsPlace =
   | { readonly kind: "kubeconfig"; readonly path: string }
   | { readonly kind: "service-account"; readonly host: string; readonly port: string }
@@ -14,15 +14,16 @@ export interface Surroundings {
   readonly kubeconfig: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isThere: (path: string) => boolean;
-  /** As isThere, for paths of the node. */
+  /** Like isThere, for paths of the node. */
   readonly isOnHost: (path: string) => boolean;
   readonly read: (path: string) => string;
 }
 
 /**
- * What was asked for counts, then what the pod was given, then what the node itself uses. The ServiceAccount `default` is
- * what a pod gets that was given none (`kubectl debug node`): there the node's own come first. The KUBECONFIG of the user who runs
- * unghost is left out on purpose: it may well be another cluster's, and that one would call every pod here gone.
+ * The requested kubeconfig comes first, then the pod's ServiceAccount, then the node's credentials. The ServiceAccount
+ * `default` is assigned to pods without one (`kubectl debug node`): there the node's credentials come first. The
+ * KUBECONFIG of the user who runs unghost is ignored on purpose: it may belong to another cluster, and then every pod
+ * of this node would be reported as gone.
  */
 export function findCredentials(surroundings: Surroundings): CredentialsPlace | undefined {
   const { kubeconfig, env, isThere, isOnHost } = surroundings;
@@ -37,7 +38,7 @@ export function findCredentials(surroundings: Surroundings): CredentialsPlace | 
 
 const TOKEN = `${SERVICE_ACCOUNT}/token`;
 
-/** By the token's own claim. It is only a choice between our credentials: nothing is believed because of it. */
+/** Reads the token's own claim without verification. It only decides between our credentials. */
 function isDefaultAccount(token: string): boolean {
   try {
     const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as { sub?: unknown };

@@ -1,28 +1,28 @@
 import type * as v from "valibot";
 import { type PodSchema, sandboxUid } from "./objects.ts";
 
-/** How a pod stands in the cluster, and what it has to do with storage. What is ordinary is left out. */
+/** The pod's state in the cluster, and its role for storage. Default values are left out. */
 export interface PodState {
-  /** Of its object, where that differs from what its sandboxes carry: a static pod's mirror. */
+  /** The uid of its API object, if it differs from the uid in its sandboxes (mirror pod). */
   readonly objectUid?: string;
-  /** The kind of controller that brings it back when it is deleted. */
+  /** The kind of the controller that re-creates it. */
   readonly controller?: string;
   /** Why its containers do not run, such as CrashLoopBackOff. */
   readonly waiting?: readonly string[];
   readonly restarts?: number;
-  /** Containers that ended with an error; missing where none did, or the pod has finished. */
+  /** Containers that ended with an error; missing if none did, or if the pod has finished. */
   readonly crash?: Crash;
   readonly csi?: CsiMounts;
 }
 
 /**
- * Kubelet shows the reason CrashLoopBackOff for a part of the time only: since 1.36 a container mostly stands at
- * `terminated` between two starts.
+ * Kubelet shows the reason CrashLoopBackOff only for a part of the time: since 1.36 a container is mostly `terminated`
+ * between two starts.
  */
 export interface Crash {
   /** One of them does not run now. */
   readonly down: boolean;
-  /** When the last one ended; missing where kubelet does not report it. */
+  /** When the last one ended; missing if kubelet does not report it. */
   readonly endedAt?: Date;
 }
 
@@ -30,7 +30,7 @@ export interface Crash {
 export interface CsiMounts {
   /** Directories of the node, such as /var/lib/kubelet/plugins/driver.longhorn.io. */
   readonly dirs: readonly string[];
-  /** It registers the driver with kubelet: then it is the driver's node plugin. */
+  /** The pod registers the driver with kubelet, so it is the driver's node plugin. */
   readonly registers: boolean;
 }
 
@@ -54,7 +54,7 @@ export function podState(pod: Pod): PodState {
   };
 }
 
-/** A container of it has crashed and does not run now. */
+/** A container of the pod has crashed and does not run now. */
 export function isDown({ crash, waiting }: Pick<PodState, "crash" | "waiting">): boolean {
   return crash?.down === true || waiting?.includes("CrashLoopBackOff") === true;
 }
@@ -65,7 +65,7 @@ function crashOf({ status }: Pod): Crash | undefined {
   const crashed = statuses.flatMap(({ state, lastState }) => {
     const ends = [state?.terminated, lastState?.terminated].filter((end) => end && end.exitCode !== 0);
     if (ends.length === 0) return [];
-    // An init container that has succeeded in the end does not hold its pod up any more.
+    // An init container that succeeded in the end does not block its pod any more.
     if (state?.terminated?.exitCode === 0) return [];
     return [{ down: !state?.running, times: ends.flatMap((end) => end?.finishedAt ?? []) }];
   });
@@ -77,7 +77,7 @@ function crashOf({ status }: Pod): Crash | undefined {
   };
 }
 
-/** Wherever kubelet's root is: `plugins/<driver>` and not kubelet's own `plugins/kubernetes.io`. */
+/** Below any kubelet root: `plugins/<driver>`, without kubelet's own `plugins/kubernetes.io`. */
 const SOCKET_DIR = /\/plugins\/(?!kubernetes\.io(?:\/|$))[^/]+\/?$/;
 const REGISTRY = /\/plugins_registry\/?$/;
 

@@ -4,12 +4,12 @@ import { KubeError, unlessMissing } from "./kube-error.ts";
 import { isIgnored, NamespaceSchema, PodSchema } from "./objects.ts";
 import { isDown, podState } from "./pod-state.ts";
 
-/** What must be known of a pod just before it is deleted. */
+/** The state of a pod that is checked just before it is deleted. */
 export interface FreshPod {
   readonly uid: string;
   readonly node: string;
   readonly controller?: string;
-  /** One of its containers has crashed and does not run now, by kubelet's last report. */
+  /** According to kubelet's last report, one of its containers has crashed and does not run now. */
   readonly down: boolean;
   readonly terminating: boolean;
   readonly ignored: boolean;
@@ -20,7 +20,7 @@ interface PodName {
   readonly name: string;
 }
 
-/** Past the server's cache; undefined where there is no such pod. */
+/** Bypasses the server's cache; returns undefined if the pod does not exist. */
 export async function getPod(api: Api, { namespace, name }: PodName): Promise<FreshPod | undefined> {
   const path = podPath({ namespace, name });
   const object = await unlessMissing(api.get(path));
@@ -47,7 +47,7 @@ export async function isNamespaceIgnored(api: Api, namespace: string): Promise<b
   return isIgnored(result.output.metadata);
 }
 
-/** Deletes this very pod and no namesake, in its own time. */
+/** Deletes the pod with its uid as precondition and its own grace period. */
 export async function deletePod(api: Api, pod: PodName & { readonly uid: string }): Promise<void> {
   const options = { kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: pod.uid } };
   await unlessMissing(api.delete(podPath(pod), options));

@@ -5,42 +5,42 @@ import type { PodEvent } from "./events.ts";
 import { KubeError, orKubeError } from "./kube-error.ts";
 import { type Following, readUnattached } from "./unattached-volumes.ts";
 
-/** What stands in the cluster, asked for now or known from watching it. */
+/** The cluster's state, read now or from a watch. */
 export interface Standing {
   pods(): Promise<readonly ApiPod[]>;
   node(): Promise<ApiNode>;
   ignoredNamespaces(): Promise<readonly string[]>;
   events(pods: readonly ApiPod[]): Promise<readonly PodEvent[]>;
-  /** Requested only where a pod may be a node plugin and nothing else shows it. */
+  /** Requested only if a pod may be a node plugin and there is no other proof. */
   csiDrivers(): Promise<readonly string[]>;
 }
 
 export interface FactsQuestion {
-  /** What the cluster calls the node. */
+  /** The node's name in the cluster. */
   readonly name: string;
-  /** Asked with a kubelet's own credentials. */
+  /** The credentials are a kubelet's own. */
   readonly isKubelet: boolean;
   readonly hasDeadSandboxes: Promise<boolean>;
   readonly following: Following;
 }
 
-/** The cluster's state of a node; only what matters now is requested. */
+/** Reads the cluster's state of a node; sends only the requests that are needed now. */
 export async function readFacts(api: Api, standing: Standing, question: FactsQuestion): Promise<ClusterFacts> {
   const { name, isKubelet, hasDeadSandboxes, following } = question;
   const [pods, node] = await Promise.all([standing.pods(), orKubeError(standing.node())]);
-  // No kubelet may read namespaces or events: that need not be tried.
+  // Kubelet credentials may read neither namespaces nor events.
   const someWait = !isKubelet && pods.some(isWaiting);
   const isWanted = !isKubelet && (someWait || (await hasDeadSandboxes));
   const [namespaces, events] = await Promise.all([
     isWanted ? orKubeError(standing.ignoredNamespaces()) : [],
     someWait ? orKubeError(standing.events(pods)) : undefined,
   ]);
-  // One more way to know a plugin: where it cannot be asked for, the others have to do.
+  // One of several ways to identify a plugin: a failed request is not an error.
   const drivers =
     mayBePlugins(pods).length > 0 && (await hasDeadSandboxes) ? await orKubeError(standing.csiDrivers()) : [];
   const gaps: string[] = [];
   if (node instanceof KubeError) {
-    // An empty list of a node that the cluster may not even know would call every pod here gone.
+    // An empty list for a node that may not exist in the cluster would make every pod here count as gone.
     if (pods.length === 0) {
       throw new KubeError(
         node.kind,
@@ -59,7 +59,7 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
     pods: drivers instanceof KubeError ? pods : withPlugins(pods, drivers),
     ...(unattached === undefined || unattached instanceof KubeError ? {} : { unattached }),
     ...(node instanceof KubeError ? {} : { node }),
-    // Evidence alone: what may be done does not change without it.
+    // Events are evidence only: no decision needs them.
     ...(events === undefined || events instanceof KubeError ? {} : { events }),
     ignoredNamespaces: namespaces instanceof KubeError ? [] : namespaces,
     gaps,
@@ -68,7 +68,7 @@ export async function readFacts(api: Api, standing: Standing, question: FactsQue
 
 const NO_VOLUMES = { attached: [], inUse: [] };
 
-/** Something that should be up is not: then an event may explain it. */
+/** A pod is not up as it should be: an event may explain it. */
 function isWaiting({ phase, terminating, waiting, crash }: ApiPod): boolean {
   return phase === "Pending" || phase === "Unknown" || terminating || waiting !== undefined || crash?.down === true;
 }

@@ -4,16 +4,16 @@ import type { ApiNode, ApiPod } from "./cluster-facts.ts";
 import { claimsOf, isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
 import { podState } from "./pod-state.ts";
 
-/** What is to be known of a node's surroundings, however it is come by: listed once, or listed and then watched. */
+/** A kind of object that unghost reads, listed once or listed and then watched. */
 export interface Resource<Parsed, Item> {
   readonly path: string;
   readonly query: (node: string) => Readonly<Record<string, string>>;
-  /** Names and marks alone, which the server strips the rest off for. */
+  /** Only metadata is requested, and the server strips the rest. */
   readonly metadataOnly: boolean;
   readonly schema: v.GenericSchema<unknown, Parsed>;
-  /** What distinguishes them as long as they exist. */
+  /** The key of an object during its lifetime. */
   readonly keyOf: (object: Parsed) => string;
-  /** Undefined for what is of no interest, whatever the server selected. */
+  /** Returns undefined for objects that are not needed, whatever the server selected. */
   readonly reduce: (object: Parsed, node: string) => Item | undefined;
 }
 
@@ -35,7 +35,7 @@ export const NODES: Resource<v.InferOutput<typeof NodeSchema>, ApiNode> = {
   reduce: (node, name) => (node.metadata.name === name ? toApiNode(node) : undefined),
 };
 
-/** The names of those that carry unghost.dev/ignore. */
+/** The names of namespaces with unghost.dev/ignore. */
 export const IGNORED_NAMESPACES: Resource<v.InferOutput<typeof NamespaceSchema>, string> = {
   path: "/api/v1/namespaces",
   query: () => ({}),
@@ -72,7 +72,7 @@ export function toApiNode({ metadata, status }: v.InferOutput<typeof NodeSchema>
   };
 }
 
-/** `kubernetes.io/csi/<driver>^<handle>`; a driver's name has no "^" in it, a handle may. */
+/** `kubernetes.io/csi/<driver>^<handle>`; a driver's name contains no "^", a handle may. */
 const CSI_VOLUME = /^kubernetes\.io\/csi\/([^^]+)\^(.+)$/s;
 
 function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
@@ -82,6 +82,6 @@ function csiVolumes(names: readonly string[]): readonly NodeVolume[] {
   });
 }
 
-/** For callers that need metadata alone: a server that supports it strips the rest, any other returns all. */
+/** Requests metadata only: a server that supports it strips the rest, any other returns complete objects. */
 export const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 export const METADATA_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";

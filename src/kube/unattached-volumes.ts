@@ -5,27 +5,30 @@ import { KubeError, orKubeError } from "./kube-error.ts";
 import type { ApiAttachment } from "./volume-attachments.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
 
-/** A volume that is to be attached to this node and is not, or to be detached and is not, with what depends on it. */
+/**
+ * A volume that is not attached to this node although it should be, or not detached although it should be, with what
+ * depends on it.
+ */
 export interface UnattachedVolume extends ApiAttachment {
   readonly claim?: NonNullable<ApiVolume["claim"]>;
-  /** Other nodes that the same volume is attached to. */
+  /** Other nodes to which the same volume is attached. */
   readonly attachedTo: readonly string[];
   readonly lease?: AttacherLease;
-  /** What could not be learnt, and why. */
+  /** What could not be read, and why. */
   readonly unknown: readonly string[];
 }
 
-/** Each costs requests: a node that waits for more than this has one trouble, not that many. */
+/** Each costs requests. A node that waits for more volumes than this has one common cause. */
 const MOST_FOLLOWED = 20;
 
-/** Each has a volume and an attacher to ask for. */
+/** Each needs requests for a volume and an attacher. */
 export const MOST_LOOKUPS = 2 * MOST_FOLLOWED;
 
-/** How far attachments are followed to their volumes and attachers, each of which costs a request. */
+/** Limits the requests for volumes and attachers of attachments. */
 export interface Following {
-  /** Requests that may be made for single objects; asked when the first is wanted. */
+  /** The maximum number of requests for single objects; called before the first one. */
   readonly most: () => number;
-  /** Volumes that were read before: the claim of a volume does not change while it is in use. */
+  /** Cache of volumes: the claim of a volume does not change while it is in use. */
   readonly volumes: Map<string, ApiVolume>;
   readonly attachments: ReadAttachments;
 }
@@ -36,7 +39,10 @@ interface Waiting {
   readonly claims?: readonly string[];
 }
 
-/** The volumes that this node waits for; undefined where there was no need to ask. Kubelet's own credentials may not. */
+/**
+ * The volumes that this node waits for; undefined if no request was needed. Kubelet's own credentials may not read
+ * them.
+ */
 export async function readUnattached(
   api: Api,
   node: { readonly name: string; readonly volumes?: NodeVolumes },
@@ -59,7 +65,7 @@ export async function readUnattached(
     .slice(0, MOST_FOLLOWED);
   if (!isAwaited && here.length === 0) return undefined;
   const ask = withinBudget(following.most());
-  // Volumes come first: what was learnt of them is kept, and the next scan has its requests for the leases.
+  // Volumes first: they are cached, so the next scan can use its requests for the leases.
   const volumes = await readEach(
     here.flatMap(({ volume }) => volume ?? []),
     async (name) => {

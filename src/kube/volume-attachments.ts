@@ -24,43 +24,43 @@ const AttachmentSchema = v.object({
   status: v.nullish(v.object({ attached: v.nullish(v.boolean()), attachError: failure, detachError: failure })),
 });
 
-/** The cluster's wish that a volume be attached to a node, and how far that has got. */
+/** The cluster's desired attachment of a volume to a node, with its status. */
 export interface ApiAttachment {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
   readonly attacher: string;
   readonly node: string;
-  /** Missing for a volume that a pod spells out in place. */
+  /** Missing for an inline volume of a pod. */
   readonly volume?: string;
   readonly attached: boolean;
   readonly createdAt: Date;
   readonly deleting: boolean;
-  /** When its deletion was asked for. */
+  /** The deletion timestamp. */
   readonly deletedAt?: Date;
   readonly finalizers: readonly string[];
   readonly error?: string;
 }
 
-/** All of the cluster, past the server's cache: the API selects them by nothing but their name. */
+/** All of the cluster, bypassing the server's cache: the API has no selector except for the name. */
 export async function listAttachments(api: Api): Promise<readonly ApiAttachment[]> {
   return (await listAll(api, { path: PATH, item: AttachmentSchema, fresh: true })).map(toAttachment);
 }
 
-/** The same, a page at a time, for callers that keep little of it. */
+/** The same, page by page, for callers that keep little of it. */
 export async function* attachmentPages(api: Api): AsyncGenerator<Page<ApiAttachment>> {
   for await (const page of pagesOf(api, { path: PATH, item: AttachmentSchema, fresh: true }))
     yield { ...page, items: page.items.map(toAttachment) };
 }
 
-/** As the attach/detach controller and kubelet call the attachment of a volume to a node. */
+/** The name that the attach/detach controller and kubelet give to an attachment. */
 export function attachmentName(handle: string, driver: string, node: string): string {
   // A static import would cost 2 ms at every start.
   const { createHash } = process.getBuiltinModule("node:crypto");
   return `csi-${createHash("sha256").update(`${handle}${driver}${node}`).digest("hex")}`;
 }
 
-/** As it is right now, with the whole object for callers that keep it; undefined when there is none. */
+/** The current object, complete for callers that keep it; undefined if it does not exist. */
 export async function getAttachment(
   api: Api,
   name: string,
@@ -73,7 +73,7 @@ export async function getAttachment(
   return { object, attachment: toAttachment(result.output) };
 }
 
-/** This very object and no other version of it: whatever happened to it in between makes a conflict. */
+/** Deletes exactly this version of the object: any change in between gives a conflict. */
 export async function deleteAttachment(
   api: Api,
   { name, uid, resourceVersion }: Pick<ApiAttachment, "name" | "uid" | "resourceVersion">,
@@ -82,12 +82,12 @@ export async function deleteAttachment(
   await api.delete(pathOf(name), { apiVersion: "v1", kind: "DeleteOptions", preconditions });
 }
 
-/** As external-attacher calls the finalizer that it alone puts on and takes off. */
+/** The finalizer that only external-attacher adds and removes. */
 export function attacherFinalizer(attacher: string): string {
   return `external-attacher/${sanitised(attacher)}`;
 }
 
-/** As the CSI sidecars make an object's name out of a driver's. */
+/** How the CSI sidecars derive an object's name from a driver's name. */
 export function sanitised(driver: string): string {
   const name = driver.replace(/[^a-zA-Z0-9-]/g, "-");
   return name.endsWith("-") ? `${name}X` : name;

@@ -6,7 +6,7 @@ import { claimsOf, PodSchema } from "./objects.ts";
 import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
 import { type ApiVolume, listVolumes } from "./volumes.ts";
 
-/** A pod and the volumes that its specification names. */
+/** A pod and the volumes in its specification. */
 export interface VolumePod {
   readonly namespace: string;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface VolumePod {
   readonly node?: string;
   readonly stage: PodStage;
   readonly claims: readonly string[];
-  /** CSI volumes that it defines in place. */
+  /** Inline CSI volumes. */
   readonly inline: readonly InlineVolume[];
 }
 
@@ -25,7 +25,7 @@ interface InlineVolume {
   readonly attributes: readonly string[];
 }
 
-/** The API's state of one volume on one node, read past the server's cache. */
+/** The API's state of one volume on one node, bypassing the server's cache. */
 export interface VolumeUsers {
   /** Every PersistentVolume of the cluster. */
   readonly volumes: readonly ApiVolume[];
@@ -41,7 +41,7 @@ const NodeVolumesSchema = v.object({
   status: v.nullish(v.object({ volumesInUse: v.nullish(v.array(v.string())) })),
 });
 
-/** `sameVolume` picks the PersistentVolumes that are the volume in question under several names. */
+/** `sameVolume` selects the PersistentVolumes that refer to the same storage. */
 export async function readVolumeUsers(
   api: Api,
   node: string,
@@ -92,7 +92,7 @@ async function readInUse(api: Api, node: string): Promise<readonly string[]> {
 }
 
 /**
- * What a pod may do with its volumes by its status.
+ * How a pod may use its volumes, by its status.
  * - `waiting`: none of its containers was ever started. Kubelet starts none before all volumes are mounted.
  * - `finished`: its phase is final and no container runs any more.
  * - `active`: everything else, including an empty status.

@@ -22,7 +22,7 @@ export interface ApiVolume {
   readonly name: string;
   readonly claim?: ClaimName;
   readonly csi?: { readonly driver: string; readonly volumeHandle: string };
-  /** Its driver can have it attached to several nodes at once. */
+  /** The driver can attach it to several nodes at once. */
   readonly shared: boolean;
 }
 
@@ -35,7 +35,7 @@ export async function getVolume(api: Api, name: string): Promise<ApiVolume> {
   return toVolume(result.output, name);
 }
 
-/** All PersistentVolumes of the cluster, past the server's cache. */
+/** All PersistentVolumes of the cluster, bypassing the server's cache. */
 export async function listVolumes(api: Api): Promise<readonly ApiVolume[]> {
   const volumes = await listAll(api, { path: PATH, item: VolumeSchema, fresh: true });
   return volumes.map((volume) => toVolume(volume, volume.metadata?.name ?? ""));

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { KubeError } from "./kube-error.ts";
 
-/** One line of a watch. Of a bookmark only the resourceVersion counts; an error's object is a Status. */
+/** One line of a watch. Of a bookmark only the resourceVersion is used; the object of an error is a Status. */
 export interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
   readonly object: unknown;
@@ -12,11 +12,11 @@ const WatchEventSchema = v.object({
   object: v.unknown(),
 });
 
-/** etcd takes no object beyond 1.5 MB; as JSON none gets this long. */
+/** etcd accepts no object above 1.5 MB, so a JSON line is always shorter than this. */
 const LONGEST_LINE = 8 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** Lines are cut as bytes: a chunk may end in the middle of a character. */
+/** Splits lines as bytes, because a chunk may end within a character. */
 export async function* watchEvents(
   chunks: AsyncIterable<Buffer>,
   longestLine: number = LONGEST_LINE,
@@ -44,7 +44,7 @@ function parse(line: string): WatchEvent {
     const event = v.safeParse(WatchEventSchema, JSON.parse(line));
     if (event.success) return event.output;
   } catch {
-    // Not JSON: reported below, like any other line that is no event.
+    // Not JSON: reported below, like any other invalid line.
   }
   throw new KubeError("unreadable", "the watch sent a line that is no event");
 }

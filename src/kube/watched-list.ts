@@ -10,11 +10,11 @@ import type { WatchEvent } from "./watch-events.ts";
 
 /** A list, kept up to date by a watch. Only the reduced items are kept, never the objects. */
 export interface WatchedList<Item> {
-  /** Resolves when it has been listed, or could not be. */
+  /** Resolves after the first list, successful or not. */
   readonly started: Promise<void>;
-  /** The items; or why there are none to be trusted, once it has been out of touch for longer than that. */
+  /** The items, or the error once the watch has been broken for longer than this. */
   items(graceMs: number): readonly Item[] | KubeError;
-  /** The last version that was received. */
+  /** The last received version. */
   version(): string | undefined;
   /** Milliseconds since the last message of the server. */
   silentMs(): number;
@@ -22,21 +22,23 @@ export interface WatchedList<Item> {
 }
 
 export interface WatchedListOptions {
-  /** Opens a conversation with the credentials as they are at that moment: they are renewed while a watch runs. */
+  /** Opens a client with the current credentials, because they are renewed while a watch runs. */
   readonly open: () => Promise<{ readonly api: Api; readonly node: string }>;
-  /** How long a server may take to begin with a watch. */
+  /** Timeout for opening a watch. */
   readonly openMs: number;
   readonly onChange: () => void;
 }
 
-/** The server ends a watch after five to ten minutes, as with other clients: so they do not all come back at once. */
+/**
+ * The server ends a watch after five to ten minutes, as for other clients, so that they do not all reconnect at once.
+ */
 const WATCH_SECONDS = 300;
-/** A server that does not end it when it should is not there any more. */
+/** A server that has not ended the watch this long after its timeout is considered dead. */
 const OVERTIME_MS = 10_000;
-/** What breaks sooner than this is one more failure in a row. */
+/** A watch that breaks sooner than this counts as another consecutive failure. */
 const STEADY_MS = 10_000;
 
-/** Far beyond any node: a watch that adds objects without end must not take the node's memory. */
+/** Far above any node: a watch that adds objects without end must not use up the node's memory. */
 const MAX_KEPT = 50_000;
 
 export function watchList<Parsed, Item>(
@@ -58,7 +60,7 @@ export function watchList<Parsed, Item>(
     receivedAt = performance.now();
     trouble = undefined;
     started.resolve();
-    // The same as before, but it may be believed again.
+    // The data is unchanged, but it is current again.
     if (isBack) onChange();
   }
 
@@ -109,7 +111,7 @@ export function watchList<Parsed, Item>(
     }
   }
 
-  /** Gives the version that the event stands for. */
+  /** Applies the event and returns its version. */
   function take({ type, object }: WatchEvent, node: string): string | undefined {
     if (type === "ERROR") throw watchError(object);
     if (type !== "BOOKMARK") {
@@ -120,7 +122,7 @@ export function watchList<Parsed, Item>(
     return versionOf(object);
   }
 
-  /** Until the server ends the watch in good order. */
+  /** Runs until the server ends the watch orderly. */
   async function converse(): Promise<void> {
     const { api, node } = await open();
     try {
@@ -139,11 +141,11 @@ export function watchList<Parsed, Item>(
       const error = await orKubeError(converse());
       if (stop.signal.aborted) return;
       const isExpired = error instanceof KubeError && error.kind === "expired";
-      // Every watch from before meets a restarted server like that: it is well, and was only asked for too much.
+      // A restarted server answers 410 to every older watch: it is healthy and only needs a new list.
       const isForgotten = isExpired && isTakenUp;
       failures = isForgotten || performance.now() - startedAt > STEADY_MS ? 0 : failures + 1;
       if (error instanceof KubeError) {
-        // It accepts the watch before it responds: the kept items are as old as the previous watch.
+        // The server accepts the watch before its first event: the kept items are as old as the previous watch.
         const since = isExpired ? Number.NEGATIVE_INFINITY : (trouble?.since ?? performance.now());
         trouble = { since, error };
         // The changes in between are lost or unreadable: a new list is needed.
@@ -154,7 +156,7 @@ export function watchList<Parsed, Item>(
     }
   }
 
-  // A mistake of ours: what is kept must not be believed forever because of it.
+  // An internal error: the kept items must not be trusted forever because of it.
   run().catch((error: unknown) => {
     trouble = { since: Number.NEGATIVE_INFINITY, error: new KubeError("unusable", String(error), error) };
     started.resolve();

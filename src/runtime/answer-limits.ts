@@ -1,29 +1,29 @@
 import { MAX_MESSAGE_BYTES } from "./grpc-frames.ts";
 
-/** The server sends more than any runtime would: it is given up before it takes the memory of the node. */
+/** The server sends more than any runtime would: the call is aborted before it uses up the node's memory. */
 export class AnswerLimitError extends Error {
   override readonly name = "AnswerLimitError";
 }
 
-/** How much one answer, or all answers of one connection, may be. */
+/** The limit of one answer, or of all answers of one connection. */
 export interface AnswerLimits {
   readonly bytes: number;
   readonly messages: number;
 }
 
-/** One message, its frame, and nothing after it. */
+/** One message with its frame. */
 export const ONE_MESSAGE: AnswerLimits = { bytes: MAX_MESSAGE_BYTES + 1024, messages: 1 };
 
-/** A record is some 10 KB with its OCI spec, of which little is kept: this is a node with ten thousand of them. */
+/** A record is some 10 KB with its OCI spec, of which little is kept: this allows ten thousand of them. */
 export const LIST_STREAM: AnswerLimits = { bytes: 128 * 1024 * 1024, messages: 50_000 };
 
-/** Events go on for as long as both sides like, and are not kept. */
+/** Event streams have no end, and are not kept. */
 export const ENDLESS: AnswerLimits = { bytes: Number.POSITIVE_INFINITY, messages: Number.POSITIVE_INFINITY };
 
-/** All answers to one scan together. Lists that are read in parts are several. */
+/** All answers of one scan together. A list that is read in parts counts several times. */
 export const BYTES_PER_SCAN = 256 * 1024 * 1024;
 
-/** Counts what arrives; throws as soon as it is too much. */
+/** Counts received bytes; throws as soon as the limit is exceeded. */
 export class AnswerMeter {
   readonly #what: string;
   readonly #limits: AnswerLimits;

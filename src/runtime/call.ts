@@ -3,17 +3,17 @@ import { toRuntimeError } from "./errors.ts";
 import type { CallBounds, StreamBounds } from "./grpc-call.ts";
 import type { GrpcChannel, Method } from "./grpc-channel.ts";
 
-/** Every call to the runtime is bounded: there is no way to make one without a deadline. */
+/** Every call to the runtime has a timeout. */
 export type CallOptions = CallBounds;
 
-/** What a generator of message codecs gives us for one message type. */
+/** What ts-proto generates for one message type. */
 interface Codec<Message> {
   encode(message: Message): { finish(): Uint8Array };
   decode(reader: TextReader): Message;
   fromPartial(partial: object): Message;
 }
 
-/** A service's method by name, with requests given in part: what is left out has its default. */
+/** A service's method by name. Requests are partial: missing fields have their default. */
 export function method<Request, Response>(
   service: string,
   name: string,
@@ -30,7 +30,7 @@ export function method<Request, Response>(
   return { name, wire };
 }
 
-/** Runs one unary call and gives its failure the shape that the rest of the program knows. */
+/** Runs one unary call and converts its failure into a RuntimeError. */
 export async function callUnary<Response>(
   channel: GrpcChannel,
   socketPath: string,
@@ -46,7 +46,7 @@ export async function callUnary<Response>(
   }
 }
 
-/** The same for a stream of answers. */
+/** The same for a server stream. */
 export async function* callStream<Response>(
   channel: GrpcChannel,
   socketPath: string,
@@ -69,7 +69,10 @@ function timedOut(startedAt: number, { timeoutMs }: CallOptions): boolean {
   return performance.now() - startedAt >= timeoutMs - CLOCK_SLACK_MS;
 }
 
-/** Reads text by the engine's own decoder: byte by byte, as the library does it, takes twice as long when interpreted. */
+/**
+ * Decodes strings with the engine's decoder: the library decodes byte by byte, which takes twice as long when
+ * interpreted.
+ */
 export class TextReader extends BinaryReader {
   readonly #text: Buffer;
 

@@ -1,36 +1,36 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** An endpoint that somebody wrote down, and who. */
+/** A configured endpoint and its source. */
 export interface ConfiguredEndpoint {
   readonly text: string;
   readonly by: string;
-  /** Whether the path is meant as the host sees it, which may be mounted elsewhere (`--host-root`). */
+  /** Whether the path is a path of the host, which may be mounted elsewhere (`--host-root`). */
   readonly inHost: boolean;
 }
 
-/** Why a path is not root's alone, and how to fix that. */
+/** Why users other than root may change a path, and how to fix that. */
 export interface Doubt {
   readonly detail: string;
   readonly next: string;
 }
 
-/** Somebody wrote an endpoint into a file that is not root's alone. */
+/** An endpoint in a file that users other than root may change. */
 interface DoubtedEndpoint {
   readonly by: string;
   readonly doubt: Doubt;
 }
 
 export interface EndpointSources {
-  /** `--runtime-endpoint`, or its twin in the environment or the configuration file. */
+  /** `--runtime-endpoint`, or the same setting in the environment or the configuration file. */
   readonly endpoint: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostRoot: string;
-  /** Whether somebody other than root could have made or replaced what a path leads to. */
+  /** Whether a user other than root could have created or replaced the target of a path. */
   readonly doubtOf: (path: string, inHost: boolean) => Doubt | undefined;
 }
 
-/** The endpoint that is written down for us, for crictl or for kubelet; the first one counts. */
+/** The endpoint that is configured for unghost, crictl or kubelet; the first one counts. */
 export function configuredEndpoint({
   endpoint,
   env,
@@ -51,7 +51,7 @@ export function configuredEndpoint({
   return undefined;
 }
 
-/** kubeadm writes kubelet's flags into a file of its own; its configuration file has the endpoint from 1.27 on. */
+/** kubeadm writes kubelet's flags into a separate file; kubelet's configuration file has the endpoint since 1.27. */
 const FILES = [
   { file: "/etc/crictl.yaml", key: "runtime-endpoint" },
   { file: "/var/lib/kubelet/kubeadm-flags.env", key: "--container-runtime-endpoint" },
@@ -66,12 +66,12 @@ const PATTERNS: Readonly<Record<EndpointKey, RegExp>> = {
   containerRuntimeEndpoint: /^containerRuntimeEndpoint:[ \t]*["']?([^"'#\s]+)/m,
 };
 
-/** Read by pattern: a YAML parser would cost every scan more than all else that happens before the first call. */
+/** A regular expression, because loading a YAML parser would take longer than everything else before the first call. */
 export function settingIn(file: string, key: EndpointKey): string | undefined {
   try {
     return PATTERNS[key].exec(readFileSync(file, "utf8"))?.[1];
   } catch {
-    // No such file, or not readable: the next place is tried.
+    // Missing or unreadable: the next file is tried.
     return undefined;
   }
 }

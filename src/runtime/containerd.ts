@@ -8,16 +8,16 @@ import * as sandboxesApi from "./gen/containerd/sandboxes.ts";
 import * as tasksApi from "./gen/containerd/tasks.ts";
 import { type GrpcChannel, openChannel } from "./grpc-channel.ts";
 
-/** The namespace that the CRI plugin keeps its records in. */
+/** The namespace of the CRI plugin's records. */
 const KUBERNETES_NAMESPACE = "k8s.io";
 const IN_KUBERNETES = { "containerd-namespace": KUBERNETES_NAMESPACE };
 
-/** containerd's own API on the same socket: records, tasks and leases that CRI has no words for. */
+/** containerd's own API on the same socket: records, tasks and leases that CRI does not expose. */
 export interface ContainerdClient {
   listContainers(options: CallOptions): Promise<readonly containersApi.Container[]>;
-  /** Those of the ids that there is a record of. */
+  /** Returns those of the ids that have a record. */
   findContainers(ids: readonly string[], options: CallOptions): Promise<readonly containersApi.Container[]>;
-  /** Deletes a record behind CRI's back: only while CRI is off, see boot/repair. */
+  /** Deletes a record without CRI: only while the CRI plugin is disabled, see boot/repair. */
   deleteContainer(id: string, options: CallOptions): Promise<void>;
   deleteSandbox(id: string, options: CallOptions): Promise<void>;
   listTasks(options: CallOptions): Promise<readonly tasksApi.Process[]>;
@@ -25,7 +25,7 @@ export interface ContainerdClient {
   deleteLease(id: string, options: CallOptions): Promise<void>;
   /** Empty on containerd 1.x, which has no sandbox store. */
   listSandboxes(options: CallOptions): Promise<readonly sandboxesApi.Sandbox[]>;
-  /** What happens to the namespace's containers and sandboxes from now on, as far as the filters let it through. */
+  /** Events of the namespace's containers and sandboxes from now on that match the filters. */
   events(filters: readonly string[], options: CallOptions): AsyncIterable<eventsApi.Envelope>;
   close(): void;
 }
@@ -41,7 +41,7 @@ const inKubernetes: typeof method = (service, name, request, response) =>
 
 const methods = {
   eventsSubscribe: inKubernetes(EVENTS, "Subscribe", eventsApi.SubscribeRequest, eventsApi.Envelope),
-  // Streamed: with its OCI spec a record is some 10 KB, and a thousand of them overflow a single message.
+  // Streamed: a record is some 10 KB with its OCI spec, and a thousand of them exceed the limit of one message.
   containersList: inKubernetes(
     CONTAINERS,
     "ListStream",
@@ -61,7 +61,7 @@ const methods = {
   sandboxesList: inKubernetes(SANDBOXES, "List", sandboxesApi.StoreListRequest, sandboxesApi.StoreListResponse),
 };
 
-/** Over a connection of its own, or over one that CRI uses as well. */
+/** Uses its own connection, or shares the one of CRI. */
 export function openContainerd(path: string, channel: GrpcChannel = openChannel(path)): ContainerdClient {
   async function listed(filters: readonly string[], options: CallOptions): Promise<readonly containersApi.Container[]> {
     const found: containersApi.Container[] = [];
@@ -105,7 +105,7 @@ export function openContainerd(path: string, channel: GrpcChannel = openChannel(
   };
 }
 
-/** One kind of failure that is an answer in itself. */
+/** Turns one kind of error into a value. */
 async function unless<T>(kind: RuntimeError["kind"], answer: T, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

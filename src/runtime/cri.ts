@@ -9,23 +9,25 @@ export type ContainerConfig = api.DeepPartial<api.ContainerConfig>;
 export type PodSandboxFilter = api.DeepPartial<api.PodSandboxFilter>;
 export type ContainerFilter = api.DeepPartial<api.ContainerFilter>;
 
-/** The Container Runtime Interface, as far as unghost uses it. Every method throws RuntimeError and nothing else. */
+/**
+ * The methods of the Container Runtime Interface that unghost uses. Every method throws RuntimeError and nothing else.
+ */
 export interface CriClient {
   readonly path: string;
   version(options: CallOptions): Promise<api.VersionResponse>;
-  /** Verbose: the info map names the CNI directories that the runtime really uses. */
+  /** Verbose: the info map contains the effective CNI directories of the runtime. */
   status(options: CallOptions): Promise<api.StatusResponse>;
   listPodSandbox(filter: PodSandboxFilter | undefined, options: CallOptions): Promise<readonly api.PodSandbox[]>;
-  /** Ids and states of all sandboxes: the same list, at a fraction of what it takes to read. */
+  /** Ids and states of all sandboxes: the same list with less decoding. */
   listSandboxStates(options: CallOptions): Promise<readonly api.SandboxState[]>;
   podSandboxStatus(id: string, options: CallOptions): Promise<api.PodSandboxStatusResponse>;
-  /** The state alone, at a fraction of the verbose status' cost; undefined where the runtime knows no such sandbox. */
+  /** Only the state, cheaper than the verbose status; undefined if the runtime does not have the sandbox. */
   podSandboxState(id: string, options: CallOptions): Promise<api.PodSandboxState | undefined>;
   listContainers(filter: ContainerFilter | undefined, options: CallOptions): Promise<readonly api.Container[]>;
   containerStatus(id: string, options: CallOptions): Promise<api.ContainerStatusResponse>;
-  /** Frees network and address, keeps the record, the logs and the name. */
+  /** Releases network and address, keeps the record, the logs and the name. */
   stopPodSandbox(id: string, options: CallOptions): Promise<void>;
-  /** Releases the name. Answers without error for an id that the runtime does not know: verify by effect. */
+  /** Releases the name. Succeeds for an unknown id: verify the effect. */
   removePodSandbox(id: string, options: CallOptions): Promise<void>;
   runPodSandbox(config: PodSandboxConfig, options: CallOptions): Promise<string>;
   createContainer(
@@ -62,7 +64,7 @@ const methods = {
   getContainerEvents: method(SERVICE, "GetContainerEvents", api.GetEventsRequest, api.ContainerEventResponse),
 };
 
-/** Over a connection of its own, or over one that containerd's own API uses as well. */
+/** Uses its own connection, or shares the one of containerd's API. */
 export function openCri(path: string, channel: GrpcChannel = openChannel(path)): CriClient {
   const call = <Response>(
     what: { readonly name: string; readonly wire: ReturnType<typeof method<object, Response>>["wire"] },

@@ -5,16 +5,16 @@ import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { ProtocolError } from "./http2/protocol.ts";
 
 /**
- * What went wrong in a call to the runtime, as callers need to distinguish it.
+ * Why a call to the runtime failed.
  *
  * - `unreachable`: no answer: no socket, no permission, no server behind it.
- * - `deadline`: somebody accepted the call and did not answer in time. The call may still take effect.
- * - `cancelled`: we gave up ourselves.
- * - `not-found`: the runtime knows no such sandbox, container or record.
- * - `unsupported`: the runtime is too old (or too different) for this call.
- * - `overflow`: the answer is larger than one message may be.
- * - `endless`: the answer is larger than any list of a runtime, and was given up.
- * - `refused`: the runtime answered with an error of its own; its text is kept to the letter.
+ * - `deadline`: the call was accepted and not answered in time. It may still take effect.
+ * - `cancelled`: unghost aborted the call.
+ * - `not-found`: the runtime has no such sandbox, container or record.
+ * - `unsupported`: the runtime does not implement this call.
+ * - `overflow`: the answer exceeds the limit of one message.
+ * - `endless`: the answer exceeds any list of a runtime, and was aborted.
+ * - `refused`: the runtime answered with an error; its text is kept verbatim.
  */
 export type RuntimeErrorKind =
   | "unreachable"
@@ -30,7 +30,7 @@ export class RuntimeError extends Error {
   override readonly name = "RuntimeError";
   readonly kind: RuntimeErrorKind;
   readonly call: string;
-  /** The runtime's own words, without code or prefix. Diagnosis reads it; never reword it. */
+  /** The runtime's text without code or prefix. Diagnosis reads it; never reword it. */
   readonly text: string;
   /** What the operator can do about it. */
   readonly next: string;
@@ -44,15 +44,15 @@ export class RuntimeError extends Error {
   }
 }
 
-/** What the caller knows about a failed call beyond the thrown value. */
+/** What the caller knows about a failed call in addition to the thrown value. */
 export interface FailedCall {
   readonly call: string;
   readonly socketPath: string;
-  /** The call's own time was up when it failed. */
+  /** The call's own timeout had passed when it failed. */
   readonly timedOut: boolean;
 }
 
-/** Turns whatever a call threw into a RuntimeError. The one place where transport details are understood. */
+/** Converts any thrown value into a RuntimeError. No other code interprets transport errors. */
 export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
   if (thrown instanceof AnswerLimitError) {
@@ -64,8 +64,8 @@ export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeErro
     return new RuntimeError(kind, failed.call, text, next, thrown);
   }
   switch (thrown.status) {
-    // Without a text we cancelled it ourselves. With one, the server noticed our deadline first,
-    // or it forwards a plugin's error, which has more detail.
+    // Without a text, unghost cancelled the call. With one, the server noticed the deadline first, or it forwards a
+    // plugin's error, which has more detail.
     case GrpcStatus.deadlineExceeded:
       if (text === "" || failed.timedOut) return errorOf("deadline", slowNext(failed.socketPath));
       return errorOf("refused", "Check the runtime's log for the same moment.");
@@ -83,7 +83,7 @@ export function toRuntimeError(thrown: unknown, failed: FailedCall): RuntimeErro
         : errorOf("refused", EXPLAIN);
     case GrpcStatus.unavailable:
       if (text !== "") return notServing(failed, text, thrown);
-      // grpc-go ends a call whose time is up by resetting its stream.
+      // grpc-go resets the stream of a call whose deadline has passed.
       return failed.timedOut ? errorOf("deadline", slowNext(failed.socketPath)) : hungUp(failed, thrown);
     default:
       return errorOf("refused", EXPLAIN);
@@ -144,7 +144,7 @@ function hungUp(failed: FailedCall, cause: unknown): RuntimeError {
   return new RuntimeError("unreachable", failed.call, `the runtime at ${failed.socketPath} hung up`, DOWN, cause);
 }
 
-/** containerd answers like this until its CRI plugin has read all its records. */
+/** containerd answers like this until its CRI plugin has loaded all records. */
 function notServing(failed: FailedCall, text: string, cause: unknown): RuntimeError {
   const words = `the runtime at ${failed.socketPath} does not serve yet: ${text}`;
   return new RuntimeError("unreachable", failed.call, words, DOWN, cause);

@@ -13,26 +13,26 @@ import { answersCri } from "./cri.ts";
 
 export interface FindOptions extends EndpointSources {
   readonly timeoutMs: number;
-  /** What the kubelet that runs here was started with; asked only when several runtimes answer. */
+  /** The endpoint of the running kubelet; called only if several runtimes answer. */
   readonly runningKubelet: () => Promise<KubeletsEndpoint>;
 }
 
 export interface KubeletsEndpoint {
   readonly endpoint: ConfiguredEndpoint | undefined;
-  /** Processes that call themselves kubelet and are not proven to be one, with the reason. */
+  /** Processes named kubelet that are not proven to be one, with the reason. */
   readonly notBelieved: readonly string[];
 }
 
 export type Found =
   | { readonly kind: "found"; readonly path: string; readonly reason: string }
   | { readonly kind: "none"; readonly message: string; readonly next: string }
-  /** Somebody other than root owns the socket, the file that names it, or a directory above them. */
+  /** A user other than root owns the socket, the file that names it, or a parent directory. */
   | { readonly kind: "refused"; readonly message: string; readonly next: string }
   | { readonly kind: "ambiguous"; readonly paths: readonly string[]; readonly message: string; readonly next: string };
 
 /**
- * Finds the runtime without configuration. An endpoint that is named explicitly wins and no other is tried; but a socket
- * that somebody other than root could have made or replaced is refused even when it is named explicitly.
+ * Finds the runtime without configuration. A configured endpoint takes precedence and no other is tried, but a socket
+ * that a user other than root could have created or replaced is refused in any case.
  */
 export async function findRuntime(options: FindOptions): Promise<Found> {
   const configured = configuredEndpoint(options);
@@ -58,7 +58,9 @@ function refusing(what: string, { detail, next }: Doubt): Found {
   return { kind: "refused", message: `${what} is not used: ${detail}`, next };
 }
 
-/** /var/run is a link to /run on every node; followed from a container it would lead into the container's own. */
+/**
+ * /var/run is a link to /run on every node; resolved inside a container it would lead to the container's own directory.
+ */
 function onHost(hostRoot: string, path: string): string {
   return hostRoot === "/" ? path : join(hostRoot, path.replace(/^\/var\/run\//, "/run/"));
 }
@@ -111,7 +113,7 @@ interface Places {
   readonly doubts: readonly { readonly path: string; readonly doubt: Doubt }[];
 }
 
-/** Two paths may lead to one socket: people link k3s' to where every other tool expects it. */
+/** Two paths may lead to one socket, because k3s' socket is often linked to the default path. */
 function findSockets({ hostRoot, doubtOf }: FindOptions): Places {
   const places: string[] = [];
   const present = new Map<string, string>();
@@ -142,5 +144,5 @@ function statSocket(path: string): Stats | "missing" | "hidden" {
   }
 }
 
-/** A probe beside others may not use up the time of the scan itself. */
+/** A probe must not use up the timeout of the scan. */
 const LONGEST_PROBE_MS = 2000;

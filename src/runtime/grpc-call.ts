@@ -5,18 +5,18 @@ import type { Headers } from "./http2/hpack-decode.ts";
 import { ErrorCode } from "./http2/protocol.ts";
 import type { Stream, StreamEnd, StreamListener } from "./http2/stream.ts";
 
-/** How long a call may take, and who may end it before. */
+/** The timeout and the abort signal of a call. */
 export interface CallBounds {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A stream of which nothing is kept has no bound but its time. */
+/** A stream whose messages are not kept may have no other limit. */
 export interface StreamBounds extends CallBounds {
   readonly limits?: AnswerLimits;
 }
 
-/** One request on its way. Its answer goes to `onBytes`; how it ended is known by `ended` alone. */
+/** One request in flight. Its answer goes to `onBytes`; its result is in `ended`. */
 export class Call implements StreamListener {
   /** Resolves when the server returns OK, rejects with its error otherwise. Only the first result counts. */
   readonly ended: Promise<void>;
@@ -40,7 +40,7 @@ export class Call implements StreamListener {
     this.#onBytes = onBytes;
     this.#signal = signal;
     this.ended = this.#settled.promise;
-    // A reader that leaves before the end never asks how the call ended.
+    // A reader that leaves before the end does not await the result.
     this.ended.catch(() => undefined);
     this.#timer = setTimeout(
       () => this.giveUp(new GrpcError(GrpcStatus.deadlineExceeded, "")),
@@ -84,7 +84,7 @@ export class Call implements StreamListener {
   }
 }
 
-/** What it means that a stream has ended without a status. */
+/** The error for a stream that ended without a status. */
 function failureOf(end: StreamEnd): Error {
   switch (end.kind) {
     case "complete":
@@ -101,11 +101,11 @@ function failureOf(end: StreamEnd): Error {
   }
 }
 
-/** A signal that is a timer in itself is a deadline as well. */
+/** A signal that is a timer counts as a timeout. */
 export function abortError(reason: unknown): GrpcError {
   const timedOut = reason instanceof Error && reason.name === "TimeoutError";
   return new GrpcError(timedOut ? GrpcStatus.deadlineExceeded : GrpcStatus.cancelled, "");
 }
 
-/** What is above fires at once. */
+/** A longer timer would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

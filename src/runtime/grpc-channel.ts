@@ -5,15 +5,15 @@ import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 import { Connection } from "./http2/connection.ts";
 import { encodeHeaders } from "./http2/hpack-encode.ts";
 
-/** One remote procedure: where it is, and how its messages are written and read. */
+/** One remote procedure: its path, and the codecs of its messages. */
 export interface Method<Request, Response> extends MethodHead {
   readonly encode: (request: Request) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => Response;
 }
 
 /**
- * gRPC over a unix socket: unary calls and server streams, which is all that the runtimes' APIs need. One HTTP/2
- * connection, opened by the first call and opened again by the first call after it broke.
+ * gRPC over a unix socket: unary calls and server streams. One HTTP/2 connection, opened by the first call and opened
+ * again by the first call after it broke.
  */
 export interface GrpcChannel {
   unary<Request, Response>(method: Method<Request, Response>, request: Request, bounds: CallBounds): Promise<Response>;
@@ -22,14 +22,14 @@ export interface GrpcChannel {
     request: Request,
     bounds: StreamBounds,
   ): AsyncIterable<Response>;
-  /** Resolves when what was asked until now is on its way, or never will be. */
+  /** Resolves when all requests until now were sent, or failed. */
   sent(): Promise<void>;
-  /** Ends what is still under way; until then an open connection keeps the process alive. */
+  /** Aborts calls in flight; an open connection keeps the process alive until then. */
   close(): void;
 }
 
 interface ChannelOptions {
-  /** Of all answers together, for a connection that is closed after one scan. */
+  /** The limit of all answers together, for a connection that is closed after one scan. */
   readonly maxBytes?: number;
 }
 
@@ -38,7 +38,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
     bytes: maxBytes,
     messages: Number.POSITIVE_INFINITY,
   });
-  /** More than one only while the server ends a connection and takes its time for that. */
+  /** More than one only while the server closes an old connection. */
   const connections = new Set<Connection>();
 
   function currentConnection(): Connection {
@@ -104,7 +104,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
         await call.ended;
         reader.end();
       } finally {
-        // Without effect where the call has ended on its own.
+        // No effect if the call has already ended.
         call.giveUp(new GrpcError(GrpcStatus.cancelled, ""));
       }
     },
@@ -117,7 +117,7 @@ export function openChannel(path: string, { maxBytes = Number.POSITIVE_INFINITY 
   };
 }
 
-/** A call, and how much of its answer has come. */
+/** A call with the size of its answer so far. */
 interface MeteredCall {
   readonly call: Call;
   readonly meter: AnswerMeter;
@@ -132,7 +132,7 @@ function decoded<Response>(method: Method<never, Response>, bytes: Uint8Array): 
   }
 }
 
-/** Bytes that wait for their reader. */
+/** Received bytes that the reader has not taken yet. */
 class Arrivals {
   #chunks: Uint8Array[] = [];
   #over = false;
@@ -148,7 +148,7 @@ class Arrivals {
     this.#wake();
   }
 
-  /** All that is there, as soon as there is something; nothing at all when nothing more will come. */
+  /** Waits for data and returns all of it; returns nothing at the end. */
   async take(): Promise<readonly Uint8Array[]> {
     if (this.#chunks.length === 0 && !this.#over) {
       await new Promise<void>((resolve) => {
@@ -161,16 +161,14 @@ class Arrivals {
   }
 }
 
-/** The part of a method that goes into its headers. */
+/** The part of a method that becomes headers. */
 interface MethodHead {
   readonly path: string;
-  /** Beside those of every call. */
+  /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * Encoded headers of each method: most calls repeat them. Callers have few methods, and few deadlines for each.
- */
+/** Cache of encoded headers per method and timeout: most calls repeat them. */
 const remembered = new WeakMap<MethodHead, Map<number, Uint8Array>>();
 const MOST_REMEMBERED = 8;
 
@@ -183,7 +181,7 @@ function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
     [":method", "POST"],
     [":scheme", "http"],
     [":path", method.path],
-    // Not resolved: the connection goes to the socket. Go servers require a plain name here.
+    // Not resolved, because the connection goes to the socket. Go servers require a plain name here.
     [":authority", "localhost"],
     ["content-type", "application/grpc"],
     ["te", "trailers"],
@@ -195,7 +193,7 @@ function headerBlock(method: MethodHead, timeoutMs: number): Uint8Array {
   return block;
 }
 
-/** Eight digits are all that a server has to accept. */
+/** The gRPC specification allows at most eight digits. */
 const MOST_IN_HEADER = 99_999_999;
 
 function timeoutHeader(timeoutMs: number): string {

@@ -1,6 +1,6 @@
 import { GrpcError, GrpcStatus } from "./grpc-status.ts";
 
-/** containerd sends 16 MiB at most by default; CRI-O and tuned nodes send more. */
+/** containerd sends at most 16 MiB by default; CRI-O and tuned nodes send more. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 
 /** One byte for the compression flag, four for the length. */
@@ -13,12 +13,12 @@ export function frame(message: Uint8Array): Uint8Array {
   return framed;
 }
 
-/** Cuts a stream of bytes into messages, however the network has cut it before. */
+/** Splits a byte stream into messages, independent of chunk boundaries. */
 export class MessageReader {
   #chunks: Uint8Array[] = [];
   #buffered = 0;
 
-  /** Takes the next bytes and gives the messages that they complete. */
+  /** Accepts the next bytes and returns the messages that they complete. */
   push(chunk: Uint8Array): Uint8Array[] {
     this.#chunks.push(chunk);
     this.#buffered += chunk.length;

@@ -1,6 +1,6 @@
 import type { Headers } from "./http2/hpack-decode.ts";
 
-/** The codes of gRPC that callers distinguish. */
+/** The gRPC codes that callers distinguish. */
 export const GrpcStatus = {
   ok: 0,
   cancelled: 1,
@@ -13,7 +13,7 @@ export const GrpcStatus = {
   unavailable: 14,
 } as const;
 
-/** A call that was answered with an error, given up or cut off. Connections that fail stay the errors that they are. */
+/** A call that was answered with an error, aborted or cut off. Connection errors keep their own type. */
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
   readonly status: number;
@@ -36,7 +36,7 @@ export function statusIn(headers: Headers): "ok" | GrpcError | undefined {
   return new GrpcError(GrpcStatus.unavailable, `HTTP status ${http}`);
 }
 
-/** grpc-message is percent-encoded UTF-8; a server that encodes badly must not cost us its text. */
+/** grpc-message is percent-encoded UTF-8; the text is kept even if the encoding is invalid. */
 function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -4,7 +4,7 @@ import { RuntimeError } from "./errors.ts";
 import { type Container, ContainerState, type PodSandbox, PodSandboxState } from "./gen/runtime/v1/cri.ts";
 import { mapLimited } from "./map-limited.ts";
 
-/** A pod that may have sandboxes here. CRI filters by label, and cannot be asked which values a label has. */
+/** A pod that may have sandboxes here. CRI can filter by label, but cannot list the values of a label. */
 export interface PodHint {
   readonly namespace: string;
   readonly uid: string;
@@ -13,22 +13,21 @@ export interface PodHint {
 export interface Listing<T> {
   readonly items: readonly T[];
   /**
-   * - `whole`: all there is.
-   * - `hinted`: the list was too large even by state and was put together from what the hint named; whatever the hint
-   *   did not name is missing.
+   * - `whole`: complete.
+   * - `hinted`: the list was too large even by state and was assembled from the pods in the hint; others are missing.
    */
   readonly coverage: "whole" | "hinted";
 }
 
-/** Parts in flight at once: enough to hide the round trip, few enough not to be a load. */
+/** Concurrent requests: enough to hide the round trip, few enough not to load the runtime. */
 const CONCURRENCY = 8;
 
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 const UID_LABEL = "io.kubernetes.pod.uid";
 
 /**
- * The states are asked for one after the other, in the order in which an object passes through them: what changes its
- * state meanwhile is then seen twice, and never missed.
+ * The states are requested one after the other, in the order of an object's life cycle: an object that changes its
+ * state meanwhile is returned twice, and never missed.
  */
 const SANDBOX_STATES = [PodSandboxState.SANDBOX_READY, PodSandboxState.SANDBOX_NOTREADY] as const;
 const CONTAINER_STATES = [
@@ -39,8 +38,8 @@ const CONTAINER_STATES = [
 ] as const;
 
 /**
- * All sandboxes, in one answer where that is possible: else by state, then by namespace, then by pod. The hint is asked
- * only when it is needed. `timeoutMs` holds for each call; bound the whole with the signal.
+ * All sandboxes, in one answer if possible, else by state, then by namespace, then by pod. The hint is read only if it
+ * is needed. `timeoutMs` applies to each call; use the signal to limit the total.
  */
 export async function listAllSandboxes(
   cri: Pick<CriClient, "listPodSandbox">,
@@ -85,7 +84,7 @@ export async function listAllSandboxes(
   return { items: [...found.values()], coverage: pods ? "hinted" : "whole" };
 }
 
-/** All containers: in one answer, else by state, else by the sandboxes they belong to, who are asked for only then. */
+/** All containers: in one answer, else by state, else by sandbox. */
 export async function listAllContainers(
   cri: Pick<CriClient, "listContainers">,
   sandboxIds: () => Promise<readonly string[]>,
@@ -118,7 +117,7 @@ export async function listAllContainers(
   return { items: [...found.values()], coverage };
 }
 
-/** The answer, or the overflow as a value: here alone it is not yet a failure. */
+/** Returns an overflow as a value, because the caller can split the list. */
 async function unlessTooLarge<T>(call: () => Promise<readonly T[]>): Promise<readonly T[] | RuntimeError> {
   try {
     return await call();
@@ -128,7 +127,7 @@ async function unlessTooLarge<T>(call: () => Promise<readonly T[]>): Promise<rea
   }
 }
 
-/** The runtime's text stays as it is; what was tried last goes into the advice. */
+/** Keeps the runtime's text; the last attempt is added to the advice. */
 function unreadable(overflow: RuntimeError, what: string): RuntimeError {
   const next = `Too large even in parts: ${what}. Raise max_send_message_size in the runtime's gRPC settings and restart it.`;
   return new RuntimeError("overflow", overflow.call, overflow.text, next, overflow);

@@ -1,4 +1,4 @@
-/** Like Promise.all over map, with at most `limit` under way. The first failure ends it. */
+/** Like Promise.all over map, with at most `limit` concurrent calls. The first failure rejects. */
 export async function mapLimited<In, Out>(
   items: readonly In[],
   limit: number,

@@ -97,7 +97,7 @@ healed   10.88.200.1  hostlocal-ip-leak
     expect(written).toContain("healed   shop/web-10  libcni-result-cache-corrupt  quarantined, removed  1.0s  -\n");
   });
 
-  test("wraps an error completely", () => {
+  test("prints the reason below a failure, wrapped on a terminal and in one line in a pipe", () => {
     const reason = "StopPodSandbox: the plugin did not answer within 10s, and the sandbox is still listed";
     const failed = [{ outcome: "failed", reason, seconds: 10 }] as const;
 

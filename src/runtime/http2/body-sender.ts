@@ -4,7 +4,7 @@ import { DEFAULT_WINDOW, Flag, FrameType } from "./protocol.ts";
 import { DEFAULT_SETTINGS, type PeerSettings } from "./settings.ts";
 import type { Stream } from "./stream.ts";
 
-/** Sends the bodies of requests as fast as the server's windows, one a stream and one for all, let them through. */
+/** Sends request bodies within the flow-control windows of the stream and of the connection. */
 export class BodySender {
   readonly #send: (frame: Buffer) => void;
   readonly #held = new Set<Stream>();
@@ -15,7 +15,7 @@ export class BodySender {
     this.#send = send;
   }
 
-  /** Sends what may be sent now, and keeps the rest for later. */
+  /** Sends what the windows allow now, and queues the rest. */
   begin(stream: Stream): void {
     stream.sent = 0;
     stream.sendWindow = this.#settings.initialWindowSize;
@@ -26,7 +26,7 @@ export class BodySender {
     this.#held.delete(stream);
   }
 
-  /** A server may even take back what it has granted: then a window is less than nothing for a while. */
+  /** A server may reduce its initial window size, which makes a window negative for a while (RFC 9113, 6.9.2). */
   apply(settings: PeerSettings, open: Iterable<Stream>): void {
     const difference = settings.initialWindowSize - this.#settings.initialWindowSize;
     this.#settings = settings;

@@ -33,9 +33,9 @@ export interface ConnectionOptions {
 }
 
 /**
- * The client's side of one HTTP/2 connection (RFC 9113) over a unix socket: requests with a body, and their answers.
- * Where the standard ends a single stream for a breach of the protocol, this ends the connection: the server is a
- * runtime on the same machine, and after a protocol error nothing that it sends is reliable.
+ * The client side of one HTTP/2 connection (RFC 9113) over a unix socket: requests with a body, and their answers.
+ * Stream errors end the whole connection: the server is a runtime on the same machine, and after a protocol error
+ * nothing that it sends is reliable.
  */
 export class Connection {
   readonly #wire: Wire;
@@ -47,9 +47,9 @@ export class Connection {
   readonly #bodies = new BodySender((frame) => this.#outbox.send(frame));
   readonly #window = new ReceiveWindow(WINDOW_BYTES);
   readonly #settled = Promise.withResolvers<void>();
-  /** Unknown until the server's first frame. */
+  /** Undefined until the server's first frame. */
   #settings: PeerSettings | undefined;
-  /** Draining: what is under way goes on, and nothing new begins. */
+  /** Draining: streams in flight continue, and no new ones are opened. */
   #state: "open" | "draining" | "closed" = "open";
 
   constructor(path: string, { onClosed, firstStreamId = 1 }: ConnectionOptions) {
@@ -71,7 +71,7 @@ export class Connection {
     this.#outbox.send(GREETING);
   }
 
-  /** Resolves when the first requests are on their way, or never will be. */
+  /** Resolves when the first requests were sent, or failed. */
   get settings(): Promise<void> {
     return this.#settled.promise;
   }
@@ -87,19 +87,19 @@ export class Connection {
     return stream;
   }
 
-  /** The listener does not hear of it. */
+  /** The listener is not called. */
   cancel(stream: Stream): void {
     if (stream.state === "closed") return;
     if (stream.state === "open") this.#reset(stream, ErrorCode.cancel);
     this.#remove(stream);
   }
 
-  /** What a listener has taken care of makes room for more. */
+  /** Consumed bytes are granted to the server again. */
   consumed(stream: Stream, bytes: number): void {
     if (stream.state === "open") this.#grant(stream.id, stream.receiveWindow.consume(bytes));
   }
 
-  /** Ends what is under way, at once. */
+  /** Aborts all streams at once. */
   close(): void {
     this.#end({ kind: "lost" });
   }
@@ -108,7 +108,7 @@ export class Connection {
     if (this.#state !== "open") return;
     for (let stream = this.#streams.openNext(); stream !== undefined; stream = this.#streams.openNext()) {
       stream.unasked = this.#settings === undefined;
-      // Our headers are a few hundred bytes: they fit into one frame of any server's.
+      // Our headers are a few hundred bytes, so they always fit into one frame.
       this.#outbox.send(encodeFrame(FrameType.headers, Flag.endHeaders, stream.id, stream.headerBlock));
       this.#bodies.begin(stream);
     }
@@ -187,7 +187,7 @@ export class Connection {
       case FrameType.pushPromise:
         throw new ProtocolError(ErrorCode.protocolError, "a push, which was not allowed");
       default:
-        // Priorities, and whatever is invented later.
+        // PRIORITY and unknown frame types are ignored.
         return;
     }
   }
@@ -196,8 +196,8 @@ export class Connection {
     const stream = this.#streams.find(frame.streamId);
     const { length } = frame.payload;
     this.#window.receive(length);
-    // At once, and not when the reader has it: one reader that takes its time must not stop all others. What can wait
-    // for readers is bounded by the window of each stream.
+    // Granted at once, and not when the reader has consumed it: a slow reader must not block the other streams. The
+    // buffered data is limited by the window of each stream.
     this.#grant(0, this.#window.consume(length));
     if (stream === undefined) return;
     stream.receiveWindow.receive(length);
@@ -218,7 +218,7 @@ export class Connection {
     if (!stream.answered) {
       const status = headers.get(":status");
       if (status === undefined) throw new ProtocolError(ErrorCode.protocolError, "an answer without a status");
-      // The answer proper is still to come.
+      // An informational response: the final one follows.
       if (status.startsWith("1")) return;
       stream.answered = true;
     }
@@ -227,9 +227,9 @@ export class Connection {
   }
 
   #complete(stream: Stream): void {
-    // The listener may have given up meanwhile.
+    // The listener may have cancelled the stream meanwhile.
     if (stream.state !== "open") return;
-    // The server does not care for the rest of the request.
+    // The server does not need the rest of the request.
     if (stream.sent < stream.body.length) this.#reset(stream, ErrorCode.noError);
     this.#finish(stream, { kind: "complete" });
   }
@@ -238,7 +238,8 @@ export class Connection {
     const stream = this.#streams.find(streamId);
     if (stream === undefined) return;
     const errorCode = payload.readUInt32BE(0);
-    // It refuses a stream beyond a limit that we could not know, and guarantees that it did not process the request.
+    // The server refuses a stream above a limit that was not yet known, and guarantees that it did not process the
+    // request.
     if (errorCode === ErrorCode.refusedStream && stream.unasked && this.takesRequests) {
       this.#bodies.drop(stream);
       this.#streams.add(stream);

@@ -1,6 +1,6 @@
 import { ErrorCode, LARGEST_31_BITS, ProtocolError } from "./protocol.ts";
 
-/** How much the other side may still send, and how much of what came is not yet acknowledged by a WINDOW_UPDATE. */
+/** How much the peer may still send, and how many received bytes were not yet acknowledged by a WINDOW_UPDATE. */
 export class ReceiveWindow {
   readonly #size: number;
   #left: number;
@@ -16,7 +16,7 @@ export class ReceiveWindow {
     if (this.#left < 0) throw new ProtocolError(ErrorCode.flowControlError, "more data than was allowed");
   }
 
-  /** What the other side is to be granted now: nothing before half of the window has been used up. */
+  /** Returns the increment to grant now: 0 until half of the window is used up. */
   consume(bytes: number): number {
     this.#consumed += bytes;
     if (this.#consumed * 2 < this.#size) return 0;
@@ -27,7 +27,7 @@ export class ReceiveWindow {
   }
 }
 
-/** A window of the other side, after it has granted more. */
+/** A window of the peer, after a WINDOW_UPDATE. */
 export function grownWindow(window: number, by: number): number {
   if (window + by > LARGEST_31_BITS) {
     throw new ProtocolError(ErrorCode.flowControlError, `a window of ${window + by} bytes`);

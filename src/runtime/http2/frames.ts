@@ -29,7 +29,7 @@ export function encodeNumberFrame(type: number, streamId: number, value: number)
   return encodeFrame(type, Flag.none, streamId, payload);
 }
 
-/** The last stream id is always 0: the server opens no streams. */
+/** The last stream id is always 0, because the server opens no streams. */
 export function encodeGoAway(errorCode: number): Buffer {
   const payload = Buffer.alloc(8);
   payload.writeUInt32BE(errorCode, 4);
@@ -44,16 +44,16 @@ export function readUint31(bytes: Buffer, at: number): number {
   return bytes.readUInt32BE(at) & WITHOUT_RESERVED;
 }
 
-/** Cuts a stream of bytes into frames, however the network has cut it before. */
+/** Splits a byte stream into frames, independent of chunk boundaries. */
 export class FrameReader {
-  /** The beginning of a frame whose rest is still to come. */
+  /** An incomplete frame. */
   #partial = NOTHING;
 
-  /** Hands on each frame that the next bytes complete, in order, until one of them throws. */
+  /** Passes on each complete frame in order, until the callback throws. */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     let at = 0;
     while (this.#partial.length > 0 && at < chunk.length) {
-      // Only what it lacks: a chunk can be many times longer than a frame.
+      // Copies only the missing bytes: a chunk can be much longer than a frame.
       const part = chunk.subarray(at, at + lacking(this.#partial));
       at += part.length;
       const bytes = Buffer.concat([this.#partial, part]);
@@ -64,7 +64,7 @@ export class FrameReader {
     while (at < chunk.length) {
       const ahead = chunk.subarray(at);
       if (lacking(ahead) > 0) {
-        // A copy lets go of the chunk.
+        // A copy, so that the chunk can be freed.
         this.#partial = Buffer.from(ahead);
         return;
       }
@@ -75,11 +75,11 @@ export class FrameReader {
   }
 }
 
-/** How many bytes more make a frame's header whole, or then its payload; none where more than the frame is there. */
+/** The number of missing bytes of the header, or then of the payload; negative if there is more than one frame. */
 function lacking(bytes: Buffer): number {
   if (bytes.length < HEADER_BYTES) return HEADER_BYTES - bytes.length;
   const length = bytes.readUIntBE(0, 3);
-  // The default is all that we allow: servers in the field send nothing longer.
+  // Only the default frame size is allowed: no runtime sends larger frames.
   if (length > DEFAULT_FRAME_SIZE) {
     throw new ProtocolError(
       ErrorCode.frameSizeError,
@@ -98,7 +98,7 @@ function decodeFrame(bytes: Buffer): Frame {
   };
 }
 
-/** The payload of DATA or HEADERS without what pads it. */
+/** The payload of DATA or HEADERS without padding. */
 export function withoutPadding(frame: Frame): Buffer {
   const { payload } = frame;
   if (!hasFlag(frame, Flag.padded)) return payload;
@@ -111,7 +111,7 @@ export function withoutPadding(frame: Frame): Buffer {
 
 interface FrameRule {
   readonly name: string;
-  /** Frames about the connection as a whole have the stream id 0. */
+  /** Connection-level frames have the stream id 0. */
   readonly about: "stream" | "connection" | "either";
   readonly bytes?: (length: number) => boolean;
 }
@@ -129,7 +129,7 @@ const RULES: ReadonlyMap<number, FrameRule> = new Map<number, FrameRule>([
   [FrameType.continuation, { name: "CONTINUATION", about: "stream" }],
 ]);
 
-/** Throws where a frame is invalid on its own. Unknown types are accepted. */
+/** Throws for an invalid frame. Unknown types are accepted. */
 export function checkFrame({ type, streamId, payload }: Frame): void {
   const rule = RULES.get(type);
   if (rule === undefined) return;

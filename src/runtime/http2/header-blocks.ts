@@ -2,7 +2,7 @@ import { type Frame, hasFlag, withoutPadding } from "./frames.ts";
 import { ErrorCode, Flag, FrameType, ProtocolError } from "./protocol.ts";
 import { MAX_HEADER_BYTES } from "./settings.ts";
 
-/** A whole header block, and whether it is the last that comes on its stream. */
+/** A complete header block, and whether it ends its stream. */
 export interface HeaderBlock {
   readonly streamId: number;
   readonly endStream: boolean;
@@ -11,22 +11,22 @@ export interface HeaderBlock {
 
 const PRIORITY_BYTES = 5;
 
-/** Puts header blocks together. One that goes on in CONTINUATION frames does so without any other frame between them. */
+/** Assembles header blocks. CONTINUATION frames follow their HEADERS frame without other frames in between. */
 export class HeaderBlocks {
   #partial: { readonly head: Frame; readonly parts: Buffer[]; bytes: number } | undefined;
 
-  /** Throws where a started block is not continued, or a CONTINUATION has no started block. */
+  /** Throws if a started block is not continued, or if a CONTINUATION has no started block. */
   expect({ type, streamId }: Frame): void {
     const goesOn = type === FrameType.continuation;
     if (this.#partial === undefined ? !goesOn : goesOn && this.#partial.head.streamId === streamId) return;
     throw new ProtocolError(ErrorCode.protocolError, "a header block that is cut and does not go on");
   }
 
-  /** Takes HEADERS or CONTINUATION and gives the block that it completes. */
+  /** Accepts HEADERS or CONTINUATION and returns the block that it completes. */
   push(frame: Frame): HeaderBlock | undefined {
     const block = this.#partial ?? { head: frame, parts: [], bytes: 0 };
     const part = frame.type === FrameType.headers ? fragmentOf(frame) : frame.payload;
-    // Empty ones may come without end.
+    // Not counted: a server may send any number of empty frames.
     if (part.length > 0) block.parts.push(part);
     block.bytes += part.length;
     if (block.bytes > MAX_HEADER_BYTES) {

@@ -2,18 +2,18 @@ import { huffmanDecoded } from "./huffman.ts";
 import { ErrorCode, ProtocolError } from "./protocol.ts";
 import { type HeaderField, STATIC_TABLE } from "./static-table.ts";
 
-/** By name. Of a header that is there twice the last one counts: none that we read may be. */
+/** By name. The last one of duplicate headers counts; none that is read here may be duplicated. */
 export type Headers = ReadonlyMap<string, string>;
 
 /**
- * Cache of short decoded blocks. A healthy server repeats the same headers, and each block can be decoded
- * alone, so the same bytes mean the same on any connection: reading them again would be a third of a small call.
+ * Cache of short decoded blocks. A server repeats the same headers, and each block can be decoded alone, so the same
+ * bytes mean the same on any connection. Decoding them again would be a third of the cost of a small call.
  */
 const remembered = new Map<string, Headers>();
 const MOST_REMEMBERED = 64;
 const LONGEST_REMEMBERED = 128;
 
-/** Reads one whole header block. */
+/** Decodes one complete header block. */
 export function decodeHeaders(block: Buffer): Headers {
   if (block.length > LONGEST_REMEMBERED) return new BlockReader(block).headers();
   const bytes = block.toString("latin1");
@@ -25,7 +25,7 @@ export function decodeHeaders(block: Buffer): Headers {
   return headers;
 }
 
-/** Nothing in a block of bounded size is longer than four bytes after the first can encode. */
+/** A number in a block of limited size never needs more than four continuation bytes. */
 const LONGEST_INTEGER_BYTES = 4;
 
 class BlockReader {
@@ -50,7 +50,7 @@ class BlockReader {
     return headers;
   }
 
-  /** Whether the field is to be remembered makes no difference: a table of size 0 forgets at once. */
+  /** Literals with and without indexing are the same, because a table of size 0 keeps nothing. */
   #literal(first: number): HeaderField {
     const prefixBits = first & 0x40 ? 6 : 4;
     const named = (first & ((1 << prefixBits) - 1)) !== 0;
@@ -63,8 +63,8 @@ class BlockReader {
   #known(prefixBits: number): HeaderField {
     const index = this.#integer(prefixBits);
     const field = STATIC_TABLE[index - 1];
-    // What is above stands for fields of earlier blocks. Our SETTINGS forbid that before the server has anything to
-    // answer, so a server that does it all the same means something that we cannot know.
+    // A higher index refers to the dynamic table, which our SETTINGS disable before the first answer, so the meaning is
+    // unknown.
     if (field === undefined) throw malformed(`a header by the index ${index}, which stands for nothing`);
     return field;
   }

@@ -1,20 +1,20 @@
 import { type HeaderField, STATIC_TABLE } from "./static-table.ts";
 
 /**
- * Sets the size of the server's dynamic table to 0. Sent with every block, so that no block depends on one
- * before, and that it is within any limit that the server announces later.
+ * Sets the size of the server's dynamic table to 0. Sent with every block, so that no block depends on an earlier one,
+ * and the size is within any limit that the server announces later.
  */
 const NO_DYNAMIC_TABLE = 0x20;
 const INDEXED = 0x80;
 const LITERAL = 0x00;
 
-/** More than the lengths of name and value and the index of either can take together. */
+/** The maximum size of the length prefixes and indexes of one field. */
 const MOST_OVERHEAD = 16;
 
 const INDEX_OF_NAME = new Map(STATIC_TABLE.map(([name], index) => [name, index + 1] as const).reverse());
 const INDEX_OF_FIELD = new Map(STATIC_TABLE.map((field, index) => [keyOf(field), index + 1] as const));
 
-/** Writes a header block: by reference where the standard has a name for it, else in plain ASCII. */
+/** Encodes a header block: indexed from the static table if possible, else as plain ASCII. */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   let most = 1;
   for (const [name, value] of fields) most += name.length + value.length + MOST_OVERHEAD;
@@ -38,7 +38,7 @@ function writeString(block: Buffer, at: number, text: string): number {
   return start + block.write(text, start, "latin1");
 }
 
-/** RFC 7541, 5.1: what does not fit into the first byte follows in groups of seven bits, the lowest first. */
+/** RFC 7541, 5.1: the rest follows in groups of seven bits, the lowest first. */
 function writeInteger(block: Buffer, at: number, pattern: number, prefixBits: number, value: number): number {
   const most = (1 << prefixBits) - 1;
   if (value < most) return block.writeUInt8(pattern | value, at);

@@ -1,8 +1,8 @@
 import { ErrorCode, ProtocolError } from "./protocol.ts";
 
 /**
- * RFC 7541, appendix B, by length: the code is canonical: codes of one length follow each other in
- * the order of their bytes, and longer ones follow on shorter ones. So the lengths define the code.
+ * RFC 7541, appendix B, by length. The code is canonical: codes of one length are consecutive in the order of their
+ * bytes, and longer ones follow shorter ones. So the lengths define the code.
  */
 const CHARACTERS_BY_BITS: readonly (readonly [bits: number, characters: string])[] = [
   [5, "012aceiost"],
@@ -31,11 +31,11 @@ const CHARACTERS_BY_BITS: readonly (readonly [bits: number, characters: string])
     28,
     "\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12\x13\x14\x15\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f\xdc\xf9",
   ],
-  // Thirty ones come after these three, and are the end of a string.
+  // Thirty ones follow these three: the EOS symbol.
   [30, "\n\r\x16"],
 ];
 
-/** Codes of one length. They are compared with as many bits as the longest has, filled up with zeros. */
+/** Codes of one length, left-aligned to the length of the longest code for comparison. */
 interface Codes {
   readonly bits: number;
   readonly first: number;
@@ -62,8 +62,7 @@ export function huffmanDecoded(bytes: Uint8Array): string {
   while (at < bitsInAll) {
     const ahead = bitsFrom(bytes, at);
     const codes = codesOf(ahead);
-    // The last byte is filled up with ones. When they form a code of their own, it is the end-of-string symbol of the
-    // string, which may not be in it.
+    // The last byte is padded with ones. If the padding forms a code, it is EOS, which may not be part of the string.
     if (codes === undefined && bitsInAll - at < 8) break;
     if (codes === undefined || at + codes.bits > bitsInAll) {
       throw new ProtocolError(ErrorCode.compressionError, "headers with a string that does not end as it must");
@@ -81,7 +80,7 @@ function codesOf(ahead: number): Codes | undefined {
   return undefined;
 }
 
-/** As many bits as the longest code has, with ones after the last byte. */
+/** Reads as many bits as the longest code has, with ones after the last byte. */
 function bitsFrom(bytes: Uint8Array, at: number): number {
   const index = at >> 3;
   const shift = at & 7;

@@ -1,6 +1,6 @@
 import type { Wire } from "./wire.ts";
 
-/** Collects frames and writes those of one turn together: a system call costs more than all the rest of a small call. */
+/** Collects the frames of one event-loop turn into one write: a system call is the largest cost of a small call. */
 export class Outbox {
   readonly #wire: Pick<Wire, "write">;
   #frames: Buffer[] = [];

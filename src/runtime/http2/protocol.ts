@@ -1,4 +1,4 @@
-/** The numbers of RFC 9113 that a client of a local server meets. */
+/** The constants of RFC 9113 that this client needs. */
 export const FrameType = {
   data: 0,
   headers: 1,
@@ -29,11 +29,11 @@ export const ErrorCode = {
 /** Windows and stream ids have 31 bits. */
 export const LARGEST_31_BITS = 2 ** 31 - 1;
 
-/** What either side may count on before it hears of anything else. */
+/** The values that apply until SETTINGS arrive. */
 export const DEFAULT_WINDOW = 65_535;
 export const DEFAULT_FRAME_SIZE = 16_384;
 
-/** The other side breaks the protocol; the connection cannot go on. */
+/** The peer violates the protocol; the connection is closed. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
   readonly errorCode: number;

@@ -21,13 +21,13 @@ const Setting = {
 const SETTING_BYTES = 6;
 const LARGEST_FRAME_SIZE = 2 ** 24 - 1;
 
-/** HTTP/2's default of 64 KiB would stop a long list for a round trip at every step. */
+/** With HTTP/2's default of 64 KiB a long list would wait for a round trip after each window. */
 export const WINDOW_BYTES = 4 * 1024 * 1024;
 
-/** Texts of errors travel in headers. */
+/** Error texts are sent in headers. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Without a table of earlier headers to keep, a block can be read on its own, and one of a closed stream skipped. */
+/** Without a dynamic table each block can be decoded alone, and blocks of closed streams can be skipped. */
 export const OUR_SETTINGS = encodeSettings([
   [Setting.headerTableSize, 0],
   [Setting.enablePush, 0],
@@ -44,7 +44,7 @@ function encodeSettings(settings: readonly (readonly [id: number, value: number]
   return encodeFrame(FrameType.settings, Flag.none, 0, payload);
 }
 
-/** What the server asks of us. */
+/** The server's settings. */
 export interface PeerSettings {
   readonly initialWindowSize: number;
   readonly maxFrameSize: number;
@@ -58,7 +58,7 @@ export const DEFAULT_SETTINGS: PeerSettings = {
   maxConcurrentStreams: Number.POSITIVE_INFINITY,
 };
 
-/** What holds after a SETTINGS frame; settings that do not concern us are passed over. */
+/** The settings after a SETTINGS frame; those that do not concern a client are ignored. */
 export function appliedSettings(before: PeerSettings, payload: Buffer): PeerSettings {
   let { initialWindowSize, maxFrameSize, maxConcurrentStreams } = before;
   for (let at = 0; at < payload.length; at += SETTING_BYTES) {

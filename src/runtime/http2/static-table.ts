@@ -1,7 +1,7 @@
 /** A name and a value; names are in lower case. */
 export type HeaderField = readonly [name: string, value: string];
 
-/** RFC 7541, appendix A: what both sides know from the start. Counted from 1. */
+/** RFC 7541, appendix A. Indexes start at 1. */
 export const STATIC_TABLE: readonly HeaderField[] = [
   [":authority", ""],
   [":method", "GET"],

@@ -1,10 +1,13 @@
 import { ErrorCode, LARGEST_31_BITS, ProtocolError } from "./protocol.ts";
 import type { Stream } from "./stream.ts";
 
-/** Servers are advised to take no fewer at once; what is too much for one all the same it refuses, and gets again. */
+/**
+ * RFC 9113 recommends a limit of at least 100 concurrent streams. A server with a lower limit refuses the stream, and
+ * it is sent again.
+ */
 const MOST_UNASKED = 100;
 
-/** The streams of one connection: those that wait for their turn, and those that are open, by their ids. */
+/** The streams of one connection: queued ones, and open ones by id. */
 export class Streams {
   readonly #waiting = new Set<Stream>();
   readonly #open = new Map<number, Stream>();
@@ -15,7 +18,7 @@ export class Streams {
     this.#nextId = firstId;
   }
 
-  /** Whether one more can have an id after all that wait. */
+  /** Whether there is an unused id for one more stream after all queued ones. */
   get hasIds(): boolean {
     return this.#nextId + 2 * this.#waiting.size <= LARGEST_31_BITS;
   }
@@ -36,14 +39,14 @@ export class Streams {
     this.#most = most;
   }
 
-  /** Queues it, for the first time or again. */
+  /** Queues a stream, for the first time or again. */
   add(stream: Stream): void {
     this.#open.delete(stream.id);
     stream.state = "waiting";
     this.#waiting.add(stream);
   }
 
-  /** Opens the one that waits longest, if the server takes one more. */
+  /** Opens the oldest queued stream, if the server allows one more. */
   openNext(): Stream | undefined {
     const [stream] = this.#waiting;
     if (stream === undefined || this.#open.size >= this.#most) return undefined;
@@ -55,7 +58,7 @@ export class Streams {
     return stream;
   }
 
-  /** Undefined when the stream is over: what was under way then is of no use to anybody. */
+  /** Undefined for a closed stream, whose frames are ignored. */
   find(id: number): Stream | undefined {
     if (id % 2 === 0 || id >= this.#nextId) {
       throw new ProtocolError(ErrorCode.protocolError, `a frame on stream ${id}, which was never opened`);

@@ -24,12 +24,12 @@ declare const Bun: {
 export function bunWire(unix: string, { onOpen, onBytes, onEnd }: WireListener): Wire {
   let socket: BunSocket | undefined;
   let isClosed = false;
-  /** What the kernel has not taken yet, the oldest first. */
+  /** Bytes that the kernel has not accepted yet, the oldest first. */
   const waiting: Uint8Array[] = [];
 
   function send(): void {
     for (let next = waiting[0]; socket !== undefined && next !== undefined; next = waiting[0]) {
-      // Less than nothing from a socket that is gone; its end is reported separately.
+      // Negative for a closed socket; its end is reported separately.
       const taken = Math.max(0, socket.write(next));
       if (taken < next.length) {
         waiting[0] = next.subarray(taken);
@@ -55,7 +55,7 @@ export function bunWire(unix: string, { onOpen, onBytes, onEnd }: WireListener):
         onEnd(error);
       },
       error: (_socket, error) => onEnd(error),
-      // From within connect(), before anybody has the wire in hands.
+      // May be called within connect(), before the caller has the wire.
       connectError: (_socket, error) => queueMicrotask(() => onEnd(error)),
     },
   });

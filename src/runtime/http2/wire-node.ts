@@ -1,6 +1,6 @@
 import type { Wire, WireListener } from "./wire.ts";
 
-/** Asked for by name when it is needed: an import would load it everywhere. */
+/** Loaded on demand: an import would load it at every start. */
 export function nodeWire(path: string, { onOpen, onBytes, onEnd }: WireListener): Wire {
   const socket = process.getBuiltinModule("node:net").connect(path);
   socket.once("connect", onOpen);
