@@ -7,18 +7,18 @@ import type { NodeView } from "./view.ts";
 export interface BlockedPod {
   readonly namespace: string;
   readonly name: string;
-  /** Missing where only its name is known. */
+  /** Missing if only its name is known. */
   readonly uid?: string | undefined;
 }
 
-/** The pod of a plugin call, as far as runtime, records or the call itself know it. */
+/** The pod of a plugin call, from the runtime, the records or the call itself. */
 export function podOfCall({ sandboxId, pod }: PluginProcess, view: NodeView): readonly BlockedPod[] {
   const { sandbox, metadata } = view.about(sandboxId);
   const known = sandbox?.pod ?? parseSandboxName(metadata?.name ?? "") ?? pod;
   return known === undefined ? [] : [known];
 }
 
-/** What the API server knows of: pods of this node that have no Ready sandbox yet, and those that are to go and are not gone. */
+/** According to the API server: pods of this node without a Ready sandbox, and pods that are being deleted. */
 export function podsWaitingForNetwork(view: NodeView): readonly BlockedPod[] {
   const { snapshot, sandboxes } = view;
   if (snapshot.kubernetes.source !== "api") return [];
@@ -48,7 +48,7 @@ export function distinctPods(pods: readonly BlockedPod[]): readonly BlockedPod[]
   return [...byName].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, pod]) => pod);
 }
 
-/** As many as fit into a line: the report lists all of them. */
+/** As many as fit into a line; the report lists all of them. */
 const MOST_NAMED = 5;
 
 export function podsInWords(pods: readonly BlockedPod[]): string {

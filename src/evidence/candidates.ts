@@ -17,13 +17,13 @@ import { removalReports } from "./reports.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
-/** A sandbox that is proven dead, and whether Kubernetes has a reason to keep it nevertheless. */
+/** A sandbox that is proven dead, and Kubernetes' reason to keep it, if any. */
 export interface Candidate {
   readonly sandbox: Sandbox;
   readonly about: AboutId;
-  /** The proof of death, to be quoted by whichever class explains it. */
+  /** The proof of death, quoted by the class that explains it. */
   readonly evidence: readonly Evidence[];
-  /** Set when the sandbox is rightly kept: only an obstacle to its removal makes it a finding then. */
+  /** Set if the sandbox is kept on purpose: then only an obstacle to its removal makes it a finding. */
   readonly retained?: KeptReason;
 }
 
@@ -96,7 +96,7 @@ function evidenceOfDeath({ checked }: Liveness, { containers }: AboutId): readon
 
 const IGNORE = "unghost.dev/ignore";
 
-/** Kubelet gives a sandbox the marks that its pod had when it was made; the cluster knows those of today. */
+/** Kubelet copies the pod's annotations into a sandbox when it creates it; the cluster has the current ones. */
 export function isOptedOut({ labels, annotations, pod }: Sandbox, view: NodeView): boolean {
   return isIgnored(labels) || isIgnored(annotations) || isHeldInCluster(pod, view);
 }
@@ -105,7 +105,10 @@ export function isIgnored(marks: Readonly<Record<string, string>>): boolean {
   return marks[IGNORE] === "true";
 }
 
-/** A plugin is at work on it. One that does not end within the grace is a finding of its own, and no excuse any more. */
+/**
+ * A plugin works on it. A plugin that exceeds the grace period is a separate finding, and no reason to keep the
+ * sandbox.
+ */
 function isPluginAtWork({ plugins }: AboutId, { policy }: NodeView): boolean {
   return plugins.some((plugin) => plugin.ageSeconds * 1000 < policy.inflightGraceMs);
 }
@@ -119,9 +122,9 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptR
   if (removalReports(sandbox, view).length > 0) return undefined;
   const successor = runningSuccessor(sandbox, view);
   if (successor !== undefined) return { code: "successor-running", attempt: successor.pod.attempt };
-  // The logs of a pod that the cluster no longer has cannot be requested.
+  // The logs of a pod that is gone from the cluster cannot be requested any more.
   if (view.snapshot.kubernetes.source === "api" && podPresence(sandbox, view) === "gone") return undefined;
-  // The API knows a static pod only from kubelet, and only kubelet starts it again.
+  // The API has only a mirror of a static pod, and only kubelet starts it again.
   if (isStatic(sandbox) && !wasNeverCreated(sandbox)) return { code: "static-pod" };
   if (endedInOrder(about)) return { code: "containers-finished" };
   if (mayHaveEndedInOrder(about)) return { code: "container-ends-unread" };
@@ -135,9 +138,9 @@ function reasonToRetain(sandbox: Sandbox, about: AboutId, view: NodeView): KeptR
 }
 
 /**
- * Whether the removal of a sandbox is known to fail: the runtime or kubelet reports that it has, or a file that it
- * has to read cannot be read. In a storm of retries a plugin is at work on such a sandbox at almost any moment, and never
- * with success.
+ * Whether the removal of a sandbox is known to fail: the runtime or kubelet reported a failure, or a file that the
+ * removal reads is unreadable. With frequent retries a plugin works on such a sandbox almost all the time, and never
+ * succeeds.
  */
 function failedBefore(view: NodeView): (id: string, about: AboutId) => boolean {
   let reported: ReadonlySet<string | undefined> | undefined;
@@ -156,9 +159,9 @@ function sandboxesThatFailedToEnd({ snapshot }: NodeView): ReadonlySet<string | 
 }
 
 /**
- * A live kubelet replaces dead sandboxes on its own within seconds of its start, and then keeps the old one for its
- * logs. Only what outlasts --min-age is stuck. Age is counted from the start of the runtime or of kubelet, whichever
- * is later, by the monotonic clock: for a sandbox that died with an earlier one that is how long it has been dead.
+ * A running kubelet replaces dead sandboxes within seconds of its start, and then keeps the old one for its logs. Only
+ * a sandbox that is dead for longer than --min-age is stuck. The age counts from the later start of runtime and
+ * kubelet, by the monotonic clock: for a sandbox that died with an earlier one that is how long it has been dead.
  */
 export function isRecovering({ sandbox }: Pick<Candidate, "sandbox">, view: NodeView): boolean {
   const kubelet = valueOr(view.snapshot.processes, undefined)?.kubelet;

@@ -4,23 +4,23 @@ import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import type { NodeView } from "./view.ts";
 
 /**
- * How long a plugin may hold up the whole node. Kubelet calls the runtime down 30 seconds after the last Status that was
- * answered, and the node turns NotReady: after twice that time, one pod whose slow ADD fails costs less than the node.
+ * How long a plugin may block the whole node. Kubelet reports the runtime as down 30 seconds after the last answered
+ * Status, and the node becomes NotReady: after twice that time, one failed ADD costs less than the node.
  */
 export const LOCK_GRACE_MS = 60_000;
 
 export interface LockState {
   /** Status was not answered within this time. */
   readonly statusHangsMs: number;
-  /** The calls that are running: each holds the lock for reading. Oldest first. */
+  /** The plugin calls that hold the read lock, oldest first. */
   readonly holders: readonly PluginProcess[];
-  /** Whether the configuration directory was changed after the oldest of them started; undefined where unknown. */
+  /** Whether the configuration directory changed after the oldest call started; undefined if unknown. */
   readonly confChangedSince: boolean | undefined;
 }
 
 /**
- * go-cni holds a read lock for the whole run of a plugin. A change of the configuration directory asks for the write
- * lock, and from then on Status and every later ADD or DEL wait behind it. undefined while Status answers.
+ * go-cni holds a read lock during a plugin call. A change of the configuration directory requests the write lock, and
+ * from then on Status and every later ADD or DEL wait behind it. Returns undefined while Status answers.
  */
 export function cniLockState(view: NodeView): LockState | undefined {
   const { cri, processes, cni, boot } = view.snapshot;

@@ -6,19 +6,19 @@ import { containerdBehaviour } from "./versions/containerd.ts";
 import { crioBehaviour } from "./versions/crio.ts";
 import type { NodeView } from "./view.ts";
 
-/** A cache file that cannot be parsed, and may be moved away because of it. */
+/** A cache file that cannot be parsed, and may be quarantined for that. */
 type BrokenFile = ScratchFile & { readonly health: "empty" | "corrupt" };
 
 export function isBroken<T extends ScratchFile>(file: T): file is T & BrokenFile {
   return file.health === "empty" || file.health === "corrupt";
 }
 
-/** The broken among a sandbox's result files that DEL stumbles over: not every runtime does. */
+/** The broken result files of a sandbox on which DEL fails; this depends on the runtime. */
 export function blockingResults(results: readonly ResultFile[], { snapshot }: NodeView): (ResultFile & BrokenFile)[] {
   const { runtime, cni } = snapshot;
   const runtimeStumbles = corruptResultBlocks(runtime);
   const multusDir = cni.multus.status === "read" ? cni.multus.value.dir : undefined;
-  // Under multus a single-plugin network reads its own cache, with a libcni that stumbles whatever the runtime is.
+  // Under multus a single-plugin network reads its own cache with multus' libcni, which fails with any runtime.
   const isRead = ({ path }: ResultFile) =>
     runtimeStumbles || (multusDir !== undefined && path.startsWith(`${multusDir}/`));
   return results.filter((file) => isRead(file)).filter(isBroken);
@@ -32,14 +32,14 @@ export function quarantineStep(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
 }
 
-/** Whether the runtime's libcni fails DEL on a cached result that it cannot parse; no for an unknown runtime. */
+/** Whether the runtime's libcni fails DEL on an unparsable cached result; false for an unknown runtime. */
 function corruptResultBlocks({ name, version }: Pick<Runtime, "name" | "version">): boolean {
   if (name.startsWith("containerd")) return containerdBehaviour(version)?.corruptResultBlocks === true;
   if (name.startsWith("cri-o")) return crioBehaviour(version)?.corruptResultBlocks === true;
   return false;
 }
 
-/** The DELs that are still owed to the plugins of a sandbox that is gone, before the records of them are moved away. */
+/** The DELs that are still due for the plugins of a sandbox that is gone; replayed before their records are moved. */
 export function replaysOf(sandboxId: SandboxId, results: readonly ResultFile[]): readonly Step[] {
   const replayable = results.filter(({ health, hasConfig }) => health === "ok" && hasConfig === true);
   return replayable.map(({ path }) => ({ kind: "replay-del", sandboxId, path }));

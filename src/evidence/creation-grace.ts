@@ -5,20 +5,20 @@ import { type CallReport, callReports, concernsPod } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 
 /**
- * How long a creation may go on after its caller gave up. Kubelet gives up RunPodSandbox after twice its
- * runtimeRequestTimeout (4 minutes by default) and retries it within 10 to 15 seconds. The runtime kills the plugin when
- * the caller's deadline passes: a plugin that still runs after two refused retries will not end on its own, and no caller
- * waits for its result.
+ * How long a creation may continue after its caller timed out. Kubelet times out RunPodSandbox after twice its
+ * runtimeRequestTimeout (4 minutes by default) and retries within 10 to 15 seconds. The runtime kills the plugin when
+ * the caller's deadline passes: a plugin that still runs after two refused retries will not end on its own, and no
+ * caller waits for its result.
  */
 const ABANDONED_GRACE_MS = 30_000;
 
-/** A plugin that has just been started for the next attempt gets this time, however long its pod has waited. */
+/** A plugin of a new attempt gets this time, however long its pod has waited. */
 const FRESH_PLUGIN_MS = 60_000;
 
-/** An attempt that ended because it took too long, or because an earlier one did not end. */
+/** An attempt that timed out, or was refused because an earlier one is still in flight. */
 const TOO_SLOW: ReadonlySet<ReportedCode> = new Set(["deadline-exceeded", "canceled", "name-reserved"]);
 
-/** Whose sandbox is being created, as far as it is known. */
+/** The pod whose sandbox is being created, if known. */
 export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeView): PendingPod | undefined {
   const named = parseSandboxName(lockedName ?? view.about(id).metadata?.name ?? "");
   if (named !== undefined) return named;
@@ -31,15 +31,15 @@ export function podOfCreation({ id, plugin, lockedName }: Creation, view: NodeVi
 export function creationDueAt(creation: Creation, view: NodeView): number {
   const { inflightGraceMs, abandonedGraceMs = Math.min(inflightGraceMs, ABANDONED_GRACE_MS) } = view.policy;
   const startedAt = view.snapshot.observedAt.getTime() - creation.ageMs;
-  // Kubelet creates a pod's sandboxes one after the other: a failure that it reports ends its wait, whatever the reason.
+  // Kubelet creates a pod's sandboxes sequentially: a reported failure ends its wait, whatever the reason.
   const reported = reportsOfAttempt(creation, view).flatMap(({ at }) => (at === undefined ? [] : [at.getTime()]));
   const abandonedAt = Math.min(...reported);
   const waitingSince = podWaitingSince(creation, view) ?? startedAt;
   return Math.min(
     startedAt + inflightGraceMs,
     Math.max(startedAt, abandonedAt) + abandonedGraceMs,
-    // Kubelet ends each attempt at its own deadline where the plugin obeys: then the pod's waiting time counts, not that
-    // of the last attempt.
+    // If the plugin obeys, kubelet ends each attempt at its deadline: then the pod's total waiting time counts, not
+    // that of the last attempt.
     Math.max(waitingSince + inflightGraceMs, startedAt + Math.min(inflightGraceMs, FRESH_PLUGIN_MS)),
   );
 }
@@ -62,10 +62,10 @@ export function reportsOfAttempt(creation: Creation, view: NodeView): readonly C
   });
 }
 
-/** Attempts of one pod follow each other within kubelet's four minutes and its back-off. */
+/** Consecutive attempts of one pod are separated by at most kubelet's four minutes and its back-off. */
 const LONGEST_GAP_MS = 6 * 60_000;
 
-/** Since when kubelet's attempts for this pod fail without a success between them. */
+/** Start of the series of failed attempts of this pod without a success in between. */
 function podWaitingSince(creation: Creation, view: NodeView): number | undefined {
   const pod = podOfCreation(creation, view);
   if (pod?.uid === undefined) return undefined;

@@ -7,11 +7,11 @@ import type { Detected, Evidence } from "./finding.ts";
 import { type CallReport, callReports, failingRemovals, isFresh, isTimeout } from "./reports.ts";
 import type { NodeView } from "./view.ts";
 
-/** After a boot the daemon's own pod has to start first: kubelet's failures until then are the ordinary order of things. */
+/** After a boot the daemon's own pod has to start first: kubelet's failures until then are expected. */
 const START_SECONDS = 120;
 /** One call may hang for a reason of its own. */
 const FEWEST_CALLS = 2;
-/** A call takes seconds; one that takes this long without a reported error is a finding together with others like it. */
+/** A call normally takes seconds; several calls of this age are a finding even without a reported error. */
 const LONG_CALL_SECONDS = 60;
 const MOST_NAMED = 5;
 
@@ -34,7 +34,7 @@ export function daemonFinding({ daemon, calls }: DaemonCalls, view: NodeView): r
       blocks: pods.length === 0 ? [] : [podsInWords(pods)],
       blockedPods: pods,
       cure: [],
-      // Between two of kubelet's attempts no call waits, and the next one fails all the same.
+      // Between two of kubelet's attempts no call waits, but the next one fails as well.
       explains: [
         ...calls.map(({ sandboxId }) => sandboxId),
         ...failingRemovals(view, (report) => isAbout(report, daemon)).map(({ id }) => id),
@@ -87,11 +87,17 @@ function blockedPods(
 /** A daemon and the plugin calls that wait for it. */
 interface DaemonCalls {
   readonly daemon: CniDaemon;
-  /** The innermost plugin of each call, oldest first: a multus shim whose delegate hangs waits for the delegate's daemon. */
+  /**
+   * The innermost plugin of each call, oldest first: a multus shim with a hung delegate waits for the delegate's
+   * daemon.
+   */
   readonly calls: readonly PluginProcess[];
 }
 
-/** A call that started before the daemon did waits for an earlier one: ending it helps, and the daemon is not to blame. */
+/**
+ * A call that started before the daemon waits for a previous daemon: ending the call helps, and the current daemon is
+ * not the cause.
+ */
 export function daemonCalls(view: NodeView): readonly DaemonCalls[] {
   const { cniDaemons, processes } = view.snapshot;
   const daemons = cniDaemons === undefined ? [] : valueOr(cniDaemons, []);
@@ -112,7 +118,7 @@ function innermostOf(tree: readonly PluginProcess[], daemons: readonly CniDaemon
   return last === undefined ? [] : [last];
 }
 
-/** Its program may be run by an interpreter: then it is the second word. */
+/** An interpreter may run the program: then it is the second argument. */
 function dials({ command }: PluginProcess, { plugins }: CniDaemon): boolean {
   const words = command.split(" ").slice(0, 2);
   return words.some((word) => plugins.includes(word.slice(word.lastIndexOf("/") + 1)));

@@ -5,20 +5,23 @@ import { containerdBehaviour } from "./versions/containerd.ts";
 import { multusVariant } from "./versions/multus.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
-/** containerd gives these to a container that it finds without a task after a restart. */
+/** containerd sets these for a container without a task after a restart. */
 const CONTAINERD_LOST = { exitCode: 255, reason: "Unknown" } as const;
-/** CRI-O gives this to a container whose exit it never learned, with "Error" as the reason; no process exits with it. */
+/**
+ * CRI-O sets this exit code, with the reason "Error", for a container whose exit it did not observe; no process exits
+ * with it.
+ */
 const CRIO_LOST_EXIT_CODE = -1;
 
-/** The container did not end on its own: its end was never seen by the runtime. */
+/** The runtime did not observe the container's exit. */
 export function endWasLost({ state, exit }: Pick<Container, "state" | "exit">): boolean {
   if (state === "unknown" || exit?.exitCode === CRIO_LOST_EXIT_CODE) return true;
   return exit?.exitCode === CONTAINERD_LOST.exitCode && exit.reason === CONTAINERD_LOST.reason;
 }
 
 /**
- * All containers ran to an end that the runtime saw: a finished pod, whose logs people still read. An exit that could
- * not be read is neither in order nor lost: nothing is concluded from it.
+ * The runtime observed the exit of all containers: a finished pod, whose logs are still needed. An unreadable exit is
+ * neither orderly nor lost: nothing is concluded from it.
  */
 export function endedInOrder({ containers }: AboutId): boolean {
   return (
@@ -26,26 +29,26 @@ export function endedInOrder({ containers }: AboutId): boolean {
   );
 }
 
-/** How some of them ended is unknown, and none is known to be lost. */
+/** The exit of some containers is unknown, and none is known to be lost. */
 export function mayHaveEndedInOrder({ containers }: AboutId): boolean {
   const isUnread = containers.some(({ state, exit }) => state === "exited" && exit === undefined);
   return isUnread && !containers.some(endWasLost);
 }
 
-/** Never completely created: Go's zero time, which crictl prints as "292 years ago" or the like. */
+/** Never completely created: Go's zero time, which crictl prints as "292 years ago". */
 export function wasNeverCreated(sandbox: Sandbox): boolean {
   return sandbox.createdAt === ZERO_TIME;
 }
 
-/** A newer sandbox of the same pod runs: the old one holds the containers behind `kubectl logs --previous`. */
+/** A newer sandbox of the same pod runs: the old one has the containers for `kubectl logs --previous`. */
 export function runningSuccessor(sandbox: Sandbox, view: NodeView): Sandbox | undefined {
   const siblings = view.sandboxesOfPod.get(sandbox.pod.uid) ?? [];
   return siblings.find((other) => other.state === "ready" && other.pod.attempt > sandbox.pod.attempt);
 }
 
 /**
- * Whether the sandbox was made before the runtime, or the machine, last started - and so died with it.
- * Wall-clock times on both sides come from the same clock; a clock step between them makes this undecided.
+ * Whether the sandbox was created before the last start of the runtime or the machine, and so died with it. Both times
+ * come from the same wall clock; after a clock step in between the result is undefined.
  */
 export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "machine" | undefined {
   const { boot, observedAt } = view.snapshot;
@@ -58,12 +61,12 @@ export function predatesStart(sandbox: Sandbox, view: NodeView): "runtime" | "ma
 }
 
 /**
- * Whether CNI still holds state for it. An orderly stop ends with DEL, which takes cache and address away: what is
- * still there was never stopped, or is being stopped at this moment.
+ * Whether CNI still holds state of the sandbox. An orderly stop ends with DEL, which removes cache and address:
+ * remaining state means that it was never stopped, or is being stopped now.
  */
 export function networkStillHeld(about: AboutId, view: NodeView): string | undefined {
   const [own] = runtimesResults(about, view);
-  // The shim of thick multus answers DEL with success even when its delegates fail: what they left is a leak.
+  // The shim of thick multus answers DEL with success even if its delegates fail: what they hold is a leak.
   const isReleasedForRuntime = own === undefined && isDelAlwaysAnswered(view);
   const [lease] = isReleasedForRuntime ? [] : about.leases;
   if (lease !== undefined) return `its address ${lease.address} on ${lease.network} is still taken`;
@@ -72,7 +75,7 @@ export function networkStillHeld(about: AboutId, view: NodeView): string | undef
   return file === undefined ? undefined : `its network was never released: ${file.path} is still there`;
 }
 
-/** What libcni cached for the runtime itself; what it cached for multus' delegates is below multus' own directory. */
+/** libcni's cache for the runtime itself; its cache for multus' delegates is in multus' own directory. */
 function runtimesResults({ results }: AboutId, { snapshot }: NodeView): readonly ResultFile[] {
   const multusDir = valueOr(snapshot.cni.multus, undefined)?.dir;
   return results.filter(({ path }) => multusDir === undefined || !path.startsWith(`${multusDir}/`));
@@ -86,7 +89,7 @@ function isDelAlwaysAnswered({ snapshot }: NodeView): boolean {
 const NETNS_DIRS = /^(?:\/var)?\/run\/netns\/([^/]+)$/;
 
 /**
- * Whether the network namespace went before the network was taken down. A stop does it the other way round, so the
+ * Whether the network namespace disappeared before the network was torn down. A stop does it in reverse order, so the
  * machine was restarted in between. Needs no clock.
  */
 export function lostItsNetns(about: AboutId, view: NodeView): boolean {
@@ -97,31 +100,31 @@ export function lostItsNetns(about: AboutId, view: NodeView): boolean {
 }
 
 /**
- * Whether the runtime has taken its network down: libcni drops the result it cached for the runtime only after a DEL
- * that succeeded. What delegates cached below multus' own directory is no evidence for that.
+ * Whether the runtime has torn the network down: libcni removes the runtime's cached result only after a successful
+ * DEL. Delegates' results in multus' own directory are no evidence for that.
  */
 export function networkReleased(about: AboutId, view: NodeView): boolean {
   return view.snapshot.cni.results.status !== "failed" && runtimesResults(about, view).length === 0;
 }
 
 /**
- * Whether removing it calls DEL and fails with it. Old releases of containerd insist on DEL even where ADD never
- * completed, and then no result was ever cached that could be missing now.
+ * Whether its removal calls DEL and fails with it. Old containerd releases require DEL even if ADD never completed, and
+ * then there never was a cached result.
  */
 export function isDelDue(about: AboutId, view: NodeView): boolean {
   if (about.metadata?.hostNetwork === true) return false;
   return !networkReleased(about, view) || failsWithoutResult(about, view);
 }
 
-/** ADD never completed, and the runtime fails on an error of DEL all the same. */
+/** ADD never completed, but the runtime still fails on an error of DEL. */
 export function failsWithoutResult({ metadata }: AboutId, { snapshot: { runtime } }: NodeView): boolean {
   if (metadata?.hasCniResult !== false || metadata.hostNetwork || !runtime.name.startsWith("containerd")) return false;
   return containerdBehaviour(runtime.version)?.stop === "del-error-blocks";
 }
 
 /**
- * Stopped in an orderly way: it had a network, nothing of that is left, and no container was lost. That the runtime was
- * restarted later does not make it a victim of that.
+ * Stopped orderly: it had a network, nothing of it is left, and no container was lost. A later restart of the runtime
+ * did not kill it.
  */
 export function wasTakenDown(about: AboutId, view: NodeView): boolean {
   const hadNetwork = about.metadata?.hasCniResult === true;
@@ -129,8 +132,8 @@ export function wasTakenDown(about: AboutId, view: NodeView): boolean {
 }
 
 /**
- * Whether the runtime read it back from its 2.x sandbox store rather than made it in this life: such a record has no
- * container record beside it and is older than the runtime.
+ * Whether the runtime loaded it from its 2.x sandbox store instead of creating it since its start: such a record has no
+ * container record and is older than the runtime.
  */
 export function wasRecovered({ record, storeRecord }: AboutId, view: NodeView): boolean {
   if (storeRecord?.createdAt === undefined || record !== undefined) return false;
@@ -139,7 +142,7 @@ export function wasRecovered({ record, storeRecord }: AboutId, view: NodeView): 
   return storeRecord.createdAt.getTime() < view.snapshot.observedAt.getTime() - up * 1000;
 }
 
-/** As the runtime reports it: "main exited (exit 137, Error)". */
+/** In the runtime's terms: "main exited (exit 137, Error)". */
 export function containerInWords({ name, state, exit }: Container): string {
   if (exit === undefined) return `${name} ${state}`;
   return `${name} ${state} (exit ${exit.exitCode}${exit.reason ? `, ${exit.reason}` : ""})`;

@@ -3,7 +3,7 @@ import type { BlockedPod } from "./blocked-pods.ts";
 import type { KeptReason } from "./kept-reason.ts";
 import type { Step } from "./step.ts";
 
-/** One thing wrong on the node, named and proven. */
+/** One fault of the node, with class and evidence. */
 export interface Finding {
   /** `<class>/<subject>`: the same cause on the same subject has the same id in every scan. */
   readonly id: string;
@@ -12,37 +12,37 @@ export interface Finding {
   readonly subject: Subject;
   readonly summary: string;
   readonly evidence: readonly Evidence[];
-  /** What cannot work because of this, in words: a pod, a name, an address range. */
+  /** What is blocked, in words: a pod, a name, an address range. */
   readonly blocks: readonly string[];
-  /** Every pod among them. */
+  /** All blocked pods. */
   readonly blockedPods?: readonly BlockedPod[];
   readonly treatment: Treatment;
-  /** What removes the obstacle. Stopping and removing the sandbox itself is the plan's to decide. */
+  /** The steps that remove the obstacle. The plan decides about stopping and removing the sandbox itself. */
   readonly cure: readonly Step[];
-  /** What helps those who suffered from it, once it is healed. */
+  /** Steps for the affected pods, after the heal. */
   readonly followUps?: readonly Step[];
-  /** Sockets of CSI drivers that have no server because of it: its pod is the drivers' node plugin. */
+  /** Sockets of CSI drivers without a server: the subject's pod is the drivers' node plugin. */
   readonly missingSockets?: readonly string[];
-  /** What happens on its own once it is healed, and how long that takes. */
+  /** What happens without further steps after the heal, and how long it takes. */
   readonly aftermath?: string;
-  /** Why it cannot be healed here, not even by an attended run. */
+  /** Why it cannot be healed here, not even with consent. */
   readonly untreatable?: string;
 }
 
-/** What a class saw; diagnose() adds the class's own name and treatment to make it a finding. */
+/** The result of a class; diagnose() adds the class's name and treatment to make it a finding. */
 export interface Detected {
   readonly severity: Severity;
   readonly subject: Subject;
   readonly summary: string;
   readonly evidence: readonly Evidence[];
   readonly blocks: readonly string[];
-  /** Every pod among them; `blocks` may name the first few only. */
+  /** All blocked pods; `blocks` may name only the first ones. */
   readonly blockedPods?: readonly BlockedPod[];
   readonly cure: readonly Step[];
-  /** More sandboxes that are stuck, or gone with something left behind, because of this: no findings of their own. */
+  /** Other stuck or leaked sandboxes with the same cause: they get no findings of their own. */
   readonly explains?: readonly SandboxId[];
   readonly untreatable?: string;
-  /** What needs consent first, in a class that is otherwise automatic. */
+  /** Steps that need consent, in a class that is otherwise automatic. */
   readonly attended?: readonly string[];
 }
 
@@ -81,7 +81,7 @@ export function podOf(subject: Subject): PodRef | undefined {
   return "pod" in subject ? subject.pod : undefined;
 }
 
-/** What makes two findings of one class the same finding. */
+/** Two findings of one class with the same key are the same finding. */
 export function subjectKey(subject: Subject): string {
   switch (subject.type) {
     case "sandbox":
@@ -113,7 +113,7 @@ interface Treatment {
   readonly steps: readonly string[];
 }
 
-/** A sandbox that is not ready and is rightly left as it is. */
+/** A NotReady sandbox that is kept on purpose. */
 export interface Kept {
   readonly sandboxId: SandboxId;
   readonly pod: PodRef;
@@ -122,7 +122,7 @@ export interface Kept {
 
 export type PodName = Pick<PodRef, "namespace" | "name">;
 
-/** Those that kubelet or the API named. */
+/** Pods whose name kubelet or the API reported. */
 export function namedPods(
   pods: readonly { readonly namespace: string | undefined; readonly name: string | undefined }[],
 ): readonly PodName[] {
@@ -132,8 +132,8 @@ export function namedPods(
 }
 
 /**
- * - `ghosts`: there are findings. - `degraded`: no finding yet, but kubelet or Kubernetes reports failures that go on.
- * - `unknown`: something that could have shown a ghost was not read. - `healthy`: everything was read, and nothing fails.
+ * - `ghosts`: there are findings. - `degraded`: no finding yet, but kubelet or Kubernetes reports ongoing failures.
+ * - `unknown`: a source that could show a ghost was not read. - `healthy`: everything was read, and nothing fails.
  */
 export const VERDICTS = ["healthy", "degraded", "ghosts", "unknown"] as const;
 export type Verdict = (typeof VERDICTS)[number];

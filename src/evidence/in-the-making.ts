@@ -11,13 +11,13 @@ import { oldestOfEachSandbox } from "./plugin-processes.ts";
 import { recordsComeFirst } from "./unknown-ids.ts";
 import type { NodeView } from "./view.ts";
 
-/** A sandbox whose creation has started and not ended: it holds its name, and the runtime does not list it yet. */
+/** A sandbox whose creation is in flight: it holds its name, and the runtime does not list it yet. */
 export interface Creation {
   readonly id: SandboxId;
   readonly ageMs: number;
-  /** The plugin that it waits for, where it waits for one. */
+  /** The plugin that it waits for, if any. */
   readonly plugin?: PluginProcess;
-  /** The pod's reserved name, where a log names this sandbox as its holder. */
+  /** The pod's reserved name, if a log names this sandbox as its holder. */
   readonly lockedName?: string;
 }
 
@@ -33,14 +33,16 @@ export function creationsUnderWay(view: NodeView): readonly Creation[] {
     .filter(({ sandboxId }) => isInFlight(sandboxId, true, view))
     .map((plugin) => ({ id: plugin.sandboxId, ageMs: plugin.ageSeconds * 1000, plugin, ...locked(plugin.sandboxId) }));
   const seen = new Set<SandboxId>(inPlugin.map(({ id }) => id));
-  // No plugin process, but a holder by the runtime's own word: the creation hangs in another step.
+  // No plugin process, but the runtime reports it as a holder: the creation hangs in another step.
   const elsewhere = [...locks.keys()]
     .filter((id) => !seen.has(id) && isInFlight(id, false, view))
     .map((id) => ({ id, ageMs: ageOfRecord(id, view), ...locked(id) }));
   return [...inPlugin, ...elsewhere];
 }
 
-/** Those that may well end on their own: kubelet waits for four minutes, and the runtime's clean-up takes one more. */
+/**
+ * Creations that may still end on their own: kubelet waits for four minutes, and the runtime's rollback takes one more.
+ */
 export function keptInTheMaking(view: NodeView): readonly Kept[] {
   return creationsUnderWay(view).flatMap((creation) => {
     const { id } = creation;
@@ -53,7 +55,7 @@ export function keptInTheMaking(view: NodeView): readonly Kept[] {
 function isInFlight(id: SandboxId, pluginRuns: boolean, view: NodeView): boolean {
   const { sandbox, record, storeRecord } = view.about(id);
   const recorded = record !== undefined || storeRecord !== undefined;
-  // A daemon that a plugin once started keeps the environment of that call forever, and holds up nothing.
+  // A daemon started by a plugin keeps the environment of that call forever, and blocks nothing.
   if (!recorded && recordsComeFirst(view)) return false;
   return holderOf({ listed: sandbox?.state, recorded, pluginRuns }) === "in-flight";
 }
@@ -68,20 +70,20 @@ function ageOfRecord(id: SandboxId, view: NodeView): number {
 export interface HolderFacts {
   readonly listed: SandboxState | undefined;
   readonly recorded: boolean;
-  /** A CNI plugin process carries its id. */
+  /** A CNI plugin process has this id in its environment. */
   readonly pluginRuns: boolean;
 }
 
 /**
  * - `live`: the sandbox is Ready; kubelet's view is wrong. Never remove it.
  * - `ghost`: listed and dead; it can be stopped and removed through the runtime.
- * - `in-flight`: its creation has not ended; there is nothing to remove, only something to end or to wait for.
+ * - `in-flight`: its creation has not ended; there is nothing to remove, only a process to end or to wait for.
  * - `memory-only`: neither listed nor recorded: in flight before its first write, or leaked inside the runtime, which
  *   only a restart of the runtime clears.
  */
 export type Holder = "live" | "ghost" | "in-flight" | "memory-only";
 
-/** The first decision about any "name X is reserved for Y". */
+/** Classifies the holder Y of "name X is reserved for Y". */
 export function holderOf({ listed, recorded, pluginRuns }: HolderFacts): Holder {
   if (listed === "ready") return "live";
   if (listed === "notReady") return "ghost";
@@ -89,12 +91,12 @@ export function holderOf({ listed, recorded, pluginRuns }: HolderFacts): Holder 
   return "memory-only";
 }
 
-/** Those whose creation failed and could not be undone, in this life of the runtime. */
+/** Sandboxes whose creation failed without a rollback since the runtime started. */
 export function halfMadeOf(candidates: readonly Candidate[], view: NodeView): readonly Candidate[] {
   return candidates.filter(({ sandbox, about }) => wasNeverCreated(sandbox) && !wasRecovered(about, view));
 }
 
-/** Where the whole node's network is at fault, its half-made sandboxes are a consequence and not a finding. */
+/** If the node's network is at fault, incomplete sandboxes are a consequence and not findings. */
 export function heldUpInWords({ pod, id }: Sandbox): string {
   return `pod ${pod.namespace}/${pod.name}: its half-made sandbox ${id} cannot be removed before this is repaired`;
 }

@@ -1,7 +1,7 @@
 import type { Liveness } from "../liveness/liveness.ts";
 import { livenessInWords } from "../liveness/words.ts";
 
-/** Why a sandbox that is not ready is rightly left as it is. Users script against the codes. */
+/** Why a NotReady sandbox is kept. Users script against the codes. */
 export type KeptReason =
   | { readonly code: "opted-out" }
   | { readonly code: "alive"; readonly liveness: Liveness }

@@ -1,12 +1,12 @@
-/** Words that show that a line is about a pod's network or sandbox: ordinary programs share many phrases with CNI plugins. */
+/** Words in lines about a pod's network or sandbox: other programs share many phrases with CNI plugins. */
 export const cniContext =
   /pod ?sandbox|(?:for|of|stop) sandbox|sandbox (?:container|[0-9a-f]{8})|plugin type=|networkplugin cni|multus|delegate(?:add|del)|conflist(?:add|del)|(?:add|del)network|cmd(?:add|del)\b|cni (?:add|del|request|network)|failed \((?:add|delete)\)|(?:from|to) network \S|cni\.go|clusterinformation/;
 
-/** The runtime itself is away: then no answer about a sandbox means anything. */
+/** The runtime itself is down: then an error about a sandbox has no meaning. */
 export const runtimeUnreachable =
   /(?:containerd|crio|dockershim|cri-dockerd|docker|isulad|frakti)\.sock: connect|npipe|runtime service .{0,40}unavailable desc = connection/;
 
-/** Pulling the pause image is a registry's trouble, not a sandbox's. */
+/** Pulling the pause image is a registry problem, not a sandbox problem. */
 export const pullsAnImage = /pull image|pulling image|sandbox image|image_pull|pullimage|errimagepull|imagepullbackoff/;
 
 /** klog: severity, month and day, local time. */
@@ -28,7 +28,7 @@ export function lineTime(line: string, now: Date): Date | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** klog leaves out the year: a date that lies more than a day ahead was last year's. */
+/** klog omits the year: a date more than a day in the future is from last year. */
 function klogTime(match: RegExpExecArray, now: Date): Date | undefined {
   const [month = 0, day = 0, hours = 0, minutes = 0, seconds = 0, milliseconds = 0] = match.slice(1).map(Number);
   const at = new Date(now.getFullYear(), month - 1, day, hours, minutes, seconds, milliseconds);

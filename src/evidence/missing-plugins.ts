@@ -10,8 +10,8 @@ export interface MissingPlugin {
 }
 
 /**
- * Plugins of the chain that have no program. CRI-O does not report where it searches for them, and the usual place is then a
- * guess: what is not there may well be elsewhere, unless a log names that very place as the one that was searched.
+ * Plugins of the chain without a program. CRI-O does not report its search path, and the default path is then a guess:
+ * the plugin may be elsewhere, unless a log names the same path as the one that was searched.
  */
 export function missingPlugins(conf: CniConfig, view: NodeView): readonly MissingPlugin[] {
   const missing = conf.plugins.filter(({ binaryFound }) => !binaryFound).map(({ type }) => type);
@@ -35,7 +35,7 @@ interface Search {
 
 const NOT_FOUND = /failed to find plugin "([^"\\]{1,80})" in path \[([^\]]{1,2000})\]$/;
 
-/** As the runtime reports it at the end of its own error. */
+/** From the end of the runtime's error. */
 function failedSearches({ snapshot }: NodeView): readonly Search[] {
   return runtimeReports(snapshot).flatMap((report) => {
     const [, type, path] = "error" in report ? (NOT_FOUND.exec(report.error) ?? []) : [];

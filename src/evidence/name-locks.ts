@@ -3,13 +3,13 @@ import { isFullId, sandboxName } from "../snapshot/ids.ts";
 import { runtimeReports } from "./runtime-reports.ts";
 import type { NodeView } from "./view.ts";
 
-/** The whole of the runtime's answer: text that merely contains it is somebody else's. */
+/** Matches the complete answer of the runtime: a longer text may be forged. */
 const LOCK =
   /^failed to reserve sandbox name "([^"\\]{1,600})": name "([^"\\]{1,600})" is reserved for "([0-9a-f]{64})"$/;
 
 /**
- * Holder id -> the name it blocks, as the runtime refused a creation. The runtime's own records have to agree that the
- * holder has this name.
+ * Holder id -> the blocked name, from refused creations. The runtime's own records have to agree that the holder has
+ * this name.
  */
 export function namesHeldInLogs(view: NodeView): ReadonlyMap<SandboxId, string> {
   const held = new Map<SandboxId, string>();
@@ -22,7 +22,7 @@ export function namesHeldInLogs(view: NodeView): ReadonlyMap<SandboxId, string> 
   return held;
 }
 
-/** Whether everything that knows the sandbox's name knows it by this one, and something does. */
+/** Whether all sources that have the sandbox's name agree on this one, and at least one has it. */
 function isNamed(id: SandboxId, name: string, view: NodeView): boolean {
   const { sandbox, metadata } = view.about(id);
   const known = [metadata?.name, sandbox === undefined ? undefined : sandboxName(sandbox.pod)];

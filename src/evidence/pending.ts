@@ -4,12 +4,12 @@ import type { SandboxId } from "../snapshot/ids.ts";
  * What is in flight, retried or failing and not yet proven stuck. Users script against these codes.
  *
  * - `creation-in-flight`: RunPodSandbox runs, and no error about it was reported yet.
- * - `creation-overdue`: RunPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
+ * - `creation-overdue`: RunPodSandbox exceeds kubelet's timeout, whether or not a report of that was read.
  * - `creation-retrying`: kubelet gave up at least one attempt (timeout, reserved name), and the next one runs.
  * - `creation-failing`: the last attempt failed, and kubelet waits before the next one.
  * - `creation-waiting`: kubelet waits for a volume before it creates the sandbox.
  * - `removal-in-flight`: StopPodSandbox runs, and no error about it was reported yet.
- * - `removal-overdue`: StopPodSandbox runs for longer than kubelet waits for it, whether or not a report of that was read.
+ * - `removal-overdue`: StopPodSandbox exceeds kubelet's timeout, whether or not a report of that was read.
  * - `removal-failing`: kubelet's attempts to stop the sandbox fail.
  * - `runtime-status-hanging`: the runtime answers lists and not Status; kubelet sets the node NotReady.
  */
@@ -28,15 +28,15 @@ export type PendingReason = (typeof PENDING_REASONS)[number];
 
 export interface Pending {
   readonly reason: PendingReason;
-  /** Missing where the runtime as a whole is pending. */
+  /** Missing if the runtime as a whole is pending. */
   readonly pod?: PendingPod;
   readonly sandboxId?: SandboxId;
-  /** Derived from the monotonic clock where the age of a process is known. */
+  /** From the monotonic clock if the age of a process is known. */
   readonly since: Date;
   readonly waitsFor?: WaitsFor;
-  /** What kubelet, the runtime or the API server reported about this very attempt, newest first; bounded. */
+  /** Reports of kubelet, the runtime or the API server about this attempt, newest first; limited. */
   readonly reported: readonly Reported[];
-  /** When it becomes a finding if nothing changes; missing where only more evidence makes it one. */
+  /** When it becomes a finding without a change; missing if only more evidence makes it one. */
   readonly becomesFindingAt?: Date;
 }
 
@@ -54,21 +54,22 @@ export type WaitsFor =
   | { readonly kind: "volume"; readonly message: string }
   | { readonly kind: "runtime" };
 
-/** What went wrong with one call, as its caller or its server reported. */
+/** The error of one call, as reported by its caller or its server. */
 export interface Reported {
   readonly by: "kubelet" | "runtime" | "kubernetes";
   readonly code: ReportedCode;
   readonly operation: "create" | "remove" | "status";
   readonly at?: Date;
-  /** How often, as far as it was counted. */
+  /** The count, if it is known. */
   readonly count: number;
   readonly message: string;
 }
 
 /**
- * - `deadline-exceeded`: the caller stopped waiting. - `canceled`: the caller went away.
+ * - `deadline-exceeded`: the caller timed out. - `canceled`: the caller disconnected.
  * - `name-reserved`: an earlier attempt holds the name. - `daemon-unreachable`: a plugin could not reach its daemon.
- * - `plugin-killed`: the runtime ended a plugin that took too long. - `plugin-failed`: a plugin answered with an error. - `volume`: the pod waits for a volume. - `other`.
+ * - `plugin-killed`: the runtime killed a plugin that took too long. - `plugin-failed`: a plugin returned an error. -
+ *   `volume`: the pod waits for a volume. - `other`.
  */
 export const REPORTED_CODES = [
   "deadline-exceeded",
@@ -82,7 +83,7 @@ export const REPORTED_CODES = [
 ] as const;
 export type ReportedCode = (typeof REPORTED_CODES)[number];
 
-/** Kubelet gave up, or somebody reports a failure: a node with such a pending entry is not healthy. */
+/** Kubelet timed out, or a failure was reported: a node with such a pending entry is not healthy. */
 export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
   switch (reason) {
     case "creation-overdue":
@@ -92,7 +93,7 @@ export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
     case "removal-failing":
     case "runtime-status-hanging":
       return true;
-    // Waiting for a volume is the storage's trouble, and an attempt without a complaint is everyday life.
+    // Waiting for a volume is a storage problem, and an attempt without an error is normal.
     case "creation-waiting":
     case "creation-in-flight":
     case "removal-in-flight":
@@ -100,7 +101,7 @@ export function isFailing({ reason }: Pick<Pending, "reason">): boolean {
   }
 }
 
-/** Whether a pod waits for its sandbox to be created. */
+/** Whether a pod waits for the creation of its sandbox. */
 export function isCreation({ reason }: Pick<Pending, "reason">): boolean {
   switch (reason) {
     case "creation-overdue":
@@ -127,6 +128,6 @@ export interface PodCreation {
     readonly pod?: PendingPod;
     readonly message: string;
   };
-  /** Pods that wait for their sandbox and of which a failure was reported. */
+  /** Pods that wait for their sandbox with a reported failure. */
   readonly blockedPods: readonly PendingPod[];
 }

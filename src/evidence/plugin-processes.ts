@@ -1,6 +1,6 @@
 import type { PluginProcess } from "../snapshot/types/processes.ts";
 
-/** A hung plugin is a tree of processes with the same environment: the oldest one stands for it. */
+/** A hung plugin is a tree of processes with the same environment: the oldest one represents it. */
 export function oldestOfEachSandbox(plugins: readonly PluginProcess[], cniCommand: string): readonly PluginProcess[] {
   const oldest = new Map<string, PluginProcess>();
   for (const plugin of plugins) {

@@ -14,15 +14,15 @@ export interface CallReport extends Reported {
 }
 
 /**
- * How long a failure counts as the present state of a pod that is still wanted. Kubelet gives up RunPodSandbox after
- * four minutes (twice its runtimeRequestTimeout) and retries within seconds: a pod that still fails is reported again
- * within that time and a margin of one minute.
+ * How long a failure counts as the current state of an existing pod. Kubelet times out RunPodSandbox after four minutes
+ * (twice its runtimeRequestTimeout) and retries within seconds: a pod that still fails is reported again within that
+ * time and a margin of one minute.
  */
 const REPORT_FRESH_MS = 5 * 60_000;
 
 const cache = new WeakMap<object, readonly CallReport[]>();
 
-/** What failed according to logs and events, oldest first. Read once per snapshot. */
+/** Failures from logs and events, oldest first. Computed once per snapshot. */
 export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly CallReport[] {
   const known = cache.get(snapshot);
   if (known !== undefined) return known;
@@ -36,12 +36,12 @@ export function callReports({ snapshot }: Pick<NodeView, "snapshot">): readonly 
   return reports;
 }
 
-/** One from the future is from before a clock was set back, and may be of any age. */
+/** A report from the future is from before a clock was set back, and may have any age. */
 export function isFresh({ at }: Pick<Reported, "at">, { snapshot }: Pick<NodeView, "snapshot">): boolean {
   return at !== undefined && Math.abs(snapshot.observedAt.getTime() - at.getTime()) < REPORT_FRESH_MS;
 }
 
-/** Whether a report concerns this pod: by uid where both have one, else by name. */
+/** Whether a report concerns this pod: by uid if both have one, else by name. */
 export function concernsPod({ pod }: Pick<CallReport, "pod">, other: PendingPod): boolean {
   if (pod === undefined) return false;
   if (pod.uid !== undefined && other.uid !== undefined) return pod.uid === other.uid;
@@ -76,7 +76,7 @@ const EVENT_OPERATIONS: Readonly<Record<string, Reported["operation"]>> = {
   FailedKillPod: "remove",
 };
 
-/** Kubelet's own words before the answer of the runtime. */
+/** Kubelet's text before the answer of the runtime. */
 const EVENT_PREFIX = /^[^]{0,300}?rpc error: code = \w{1,30} desc = /;
 
 function reportInEvent({ namespace, pod, uid, reason, message, count, at }: PodEvent): readonly CallReport[] {
@@ -99,7 +99,7 @@ function reportInEvent({ namespace, pod, uid, reason, message, count, at }: PodE
 
 const HOLDER = /^failed to reserve sandbox name "([^"\\]{1,600})": .{1,700} is reserved for "([0-9a-f]{64})"$/;
 
-/** The runtime's own error comes first in its answer; the caller's deadline comes last. */
+/** The runtime's own error is first in its answer; the caller's deadline is last. */
 const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
   [/^failed to reserve sandbox name /, "name-reserved"],
   [
@@ -108,7 +108,7 @@ const CODES: readonly (readonly [RegExp, ReportedCode])[] = [
   ],
   [/deadline ?exceeded|timed out waiting for the condition/i, "deadline-exceeded"],
   [/context cancell?ed|error code: CANCEL/i, "canceled"],
-  // The runtime ends a plugin with the call that waits for it; an event quotes the whole.
+  // The runtime kills a plugin together with the call that waits for it; an event quotes the complete error.
   [/^failed to (?:setup|destroy|create) (?:pod )?network[^]*: signal: killed"?$/i, "plugin-killed"],
   [/^failed to (?:setup|destroy|create) (?:pod )?network/i, "plugin-failed"],
 ];
@@ -122,7 +122,7 @@ const METADATA =
 const WORKER = /^failed to "\w{1,30}" for "([^"_\\]{1,253})_([^"_\\]{1,253})\(([^"()\\]{1,253})\)" with /;
 const KLOG_POD = /^([^/\s]{1,253})\/([^/\s]{1,253})$/;
 
-/** From what the writer itself fills: its message, its fields, and the name that the runtime refused. */
+/** From fields that the writer itself fills: its message, its fields, and the name that the runtime refused. */
 function podIn({ message, error = "", fields }: LogEnvelope, answer: string): PendingPod | undefined {
   const [, name, uid, namespace, attempt] = METADATA.exec(message) ?? [];
   if (name !== undefined && namespace !== undefined && uid !== undefined)
@@ -144,14 +144,14 @@ function shortened(text: string): string {
   return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
 }
 
-/** No answer in time. Kubelet's deadline shows as such or as a canceled stream, and ends the plugin. */
+/** No answer in time. Kubelet's timeout is logged as such or as a canceled stream, and kills the plugin. */
 export function isTimeout({ code }: Pick<Reported, "code">): boolean {
   return code === "deadline-exceeded" || code === "canceled" || code === "plugin-killed";
 }
 
 /**
- * What kubelet or the cluster lately reported about stopping this sandbox, unless its network has been released since.
- * Not the runtime's own reports: a manual stop that failed is not retried by anything.
+ * Recent reports of kubelet or the cluster about stopping this sandbox, unless its network was released since. Without
+ * the runtime's own reports, because a failed manual stop is not retried.
  */
 export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: NodeView): readonly CallReport[] {
   const { namespace, name, uid } = pod;
@@ -165,12 +165,12 @@ export function removalReports({ id, pod }: Pick<Sandbox, "id" | "pod">, view: N
   return own.filter(({ at }) => releasedAt === undefined || at === undefined || at > releasedAt);
 }
 
-/** Sandboxes that kubelet fails to stop, for a cause that shows in what it reported. */
+/** Sandboxes that kubelet fails to stop with a report of the given cause. */
 export function failingRemovals(view: NodeView, isOfCause: (report: CallReport) => boolean): readonly Sandbox[] {
   return view.sandboxes.filter((sandbox) => removalReports(sandbox, view).some(isOfCause));
 }
 
-/** When the runtime last logged that DEL succeeded for it. A stop that fails in a later step is reported after that. */
+/** When the runtime last logged a successful DEL for it. A stop that fails in a later step is reported after that. */
 function networkReleasedAt(id: string, { snapshot }: NodeView): Date | undefined {
   const released = runtimeReports(snapshot).findLast(
     (report) => report.kind === "network-released" && report.sandboxId === id,

@@ -6,30 +6,30 @@ import type { LogLine, Snapshot } from "../snapshot/types/snapshot.ts";
 import { lineTime } from "./log-context.ts";
 
 /**
- * What the runtime or kubelet reports in its own words. Decisions rest on these alone: the operation and the sandbox
- * come from the message or field that the writer itself fills, and the error is the whole of its error field. Text that
- * a pod chose may be quoted inside an error, and then it is not at its start.
+ * Reports of the runtime or kubelet. Only these may decide: the operation and the sandbox come from the message or
+ * field that the writer itself fills, and the error is the complete error field. Text that a pod chose may be quoted
+ * inside an error, but never at its start.
  */
 export type RuntimeReport = FailedOperation | ReleasedNetwork | RejectedConfig;
 
 export interface FailedOperation {
   readonly kind: "failed";
   readonly operation: "run" | "stop" | "remove";
-  /** The sandbox it failed for. A creation that was refused has none. */
+  /** The sandbox for which it failed. A refused creation has none. */
   readonly sandboxId?: SandboxId;
-  /** As the runtime gave it, without gRPC's "rpc error". */
+  /** The runtime's error, without gRPC's "rpc error". */
   readonly error: string;
   readonly line: LogLine;
 }
 
-/** DEL has succeeded: what was reported before is over. */
+/** DEL has succeeded: earlier reports are obsolete. */
 export interface ReleasedNetwork {
   readonly kind: "network-released";
   readonly sandboxId: SandboxId;
   readonly line: LogLine;
 }
 
-/** CRI-O reads the network configuration and finds something missing. */
+/** CRI-O read the network configuration and found something missing. */
 export interface RejectedConfig {
   readonly kind: "config-rejected";
   readonly error: string;
@@ -38,7 +38,7 @@ export interface RejectedConfig {
 
 const reports = new WeakMap<Snapshot, readonly RuntimeReport[]>();
 
-/** Oldest first. Read once for a snapshot: several classes ask. */
+/** Oldest first. Computed once per snapshot, because several classes need it. */
 export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
   const known = reports.get(snapshot);
   if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export function runtimeReports(snapshot: Snapshot): readonly RuntimeReport[] {
   return fresh;
 }
 
-/** Whether the newest report about ending this sandbox is that it failed. */
+/** Whether the newest report about stopping or removing this sandbox is a failure. */
 export function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
   const newest = runtimeReports(snapshot).findLast(
     (report) =>
@@ -63,8 +63,8 @@ export function lastEndingFailed(id: SandboxId, snapshot: Snapshot): boolean {
 }
 
 /**
- * The logs of the runtime and of kubelet are read one after the other. Each writer's own order is kept: its clock may have
- * been set back in between, and a line without a time belongs to the one before it.
+ * The logs of the runtime and of kubelet are read one after the other. The order of each writer is kept: its clock may
+ * have been set back in between, and a line without a time belongs to the previous one.
  */
 function inOrderOfTime(unordered: readonly RuntimeReport[], now: Date): readonly RuntimeReport[] {
   const newest = new Map<string, number>();
@@ -80,7 +80,7 @@ function inOrderOfTime(unordered: readonly RuntimeReport[], now: Date): readonly
     .map(({ report }) => report);
 }
 
-/** Cheap: no report is without one of these words. */
+/** A cheap filter: every report contains one of these words. */
 const PERHAPS = /sandbox|CNI config file/i;
 
 export function reportIn(line: LogLine): RuntimeReport | undefined {
@@ -123,7 +123,7 @@ function fromCrio(message: string, line: LogLine): RuntimeReport | undefined {
   return error === undefined || id === undefined ? undefined : failed("stop", id, error, line);
 }
 
-/** kubelet's messages, and the field in which it names the sandbox. */
+/** kubelet's messages, and the field with the sandbox id. */
 const KUBELET: Readonly<Record<string, { readonly operation: Operation; readonly idField?: string }>> = {
   "RunPodSandbox from runtime service failed": { operation: "run" },
   "Failed to create sandbox for pod": { operation: "run" },
@@ -148,7 +148,7 @@ function fromKubelet({ message, error, fields }: LogEnvelope, line: LogLine): Ru
 const SYNC_FAILED = /^failed to "(CreatePodSandbox|KillPodSandbox)" for "[^"\\]{1,600}" with \1Error: ("[^]*")$/;
 const POD_PREFIX = /^Failed to create sandbox for pod "[^"\\]{1,600}": /;
 
-/** The pod worker quotes the step that failed, and that step alone, in its own error. */
+/** The pod worker quotes only the failed step in its own error. */
 function fromPodWorker(error: string, line: LogLine): RuntimeReport | undefined {
   const [, step, quoted] = SYNC_FAILED.exec(error) ?? [];
   const text = quoted === undefined ? undefined : unquoteGo(quoted);
@@ -160,7 +160,7 @@ function fromPodWorker(error: string, line: LogLine): RuntimeReport | undefined 
 
 const RPC_ERROR = /^rpc error: code = \w{1,30} desc = /;
 
-/** What the runtime answered, where the error is an answer of the runtime. */
+/** The runtime's answer, if the error contains one. */
 function answerOf(error: string): string | undefined {
   const prefix = RPC_ERROR.exec(error)?.[0];
   return prefix === undefined ? undefined : error.slice(prefix.length);
@@ -173,7 +173,7 @@ const ID_AT_START = new RegExp(
   ].join("|"),
 );
 
-/** The sandbox that the runtime itself names before it quotes anybody. */
+/** The sandbox id that the runtime itself writes before any quoted text. */
 function idAtStart(error: string): string | undefined {
   const [, containerd, crio] = ID_AT_START.exec(error) ?? [];
   return containerd ?? crio;

@@ -3,7 +3,7 @@ import type { Candidate } from "./candidates.ts";
 import type { Detected, Evidence, Severity } from "./finding.ts";
 import type { Step } from "./step.ts";
 
-/** A finding about one dead sandbox: its proof of death comes first, then what this class adds. */
+/** A finding about one dead sandbox: first its proof of death, then the evidence of this class. */
 export function sandboxDetected(
   { sandbox, evidence, retained }: Candidate,
   what: {

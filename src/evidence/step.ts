@@ -1,8 +1,8 @@
 import type { ContainerId, SandboxId } from "../snapshot/ids.ts";
 
 /**
- * The single changes unghost knows how to make to a node. Classes and plan name them; only heal/ makes them.
- * Every step carries what it was proven on, so that the proof can be renewed just before the touch.
+ * The changes that unghost can make to a node. Classes and plan create steps; only heal/ executes them. Every step
+ * contains what it was proven with, so that the proof can be repeated just before the change.
  */
 export type Step =
   | {
@@ -20,10 +20,12 @@ export type Step =
       readonly startedSecondsAfterBoot: number;
       readonly sandboxId: SandboxId;
     }
-  /** Ends all plugin calls that hold the runtime's CNI lock, and sees that it answers Status again and the node is Ready. */
+  /**
+   * Ends all plugin calls that hold the runtime's CNI lock, then waits until Status is answered and the node is Ready.
+   */
   | {
       readonly kind: "free-cni-lock";
-      /** What the cluster calls this node; missing where no API server was asked. */
+      /** The node's name in the cluster; missing without an API server. */
       readonly node?: string;
       readonly holders: readonly {
         readonly pid: number;
@@ -49,7 +51,7 @@ export type Step =
   | {
       readonly kind: "await-socket";
       readonly path: string;
-      /** What follows is done after a while all the same. */
+      /** After the timeout the next step runs anyway. */
       readonly optional?: true;
     }
   | {
@@ -57,11 +59,14 @@ export type Step =
       readonly namespace: string;
       readonly name: string;
       readonly uid: string;
-      /** What the cluster calls this node. */
+      /** The node's name in the cluster. */
       readonly node: string;
-      /** The sandbox in the making that holds its name, where that is why; else it crash-looped. */
+      /** The sandbox being created that holds the pod's name; missing if the pod crash-looped. */
       readonly holder?: SandboxId;
-      /** It was down for another reason when it was planned: whether it crashes for want of the socket is to be seen. */
+      /**
+       * The pod was down for another reason when it was planned: whether it crashes without the socket is checked
+       * later.
+       */
       readonly mayCrash?: true;
     }
   | {

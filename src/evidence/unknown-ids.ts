@@ -5,16 +5,16 @@ import type { Evidence } from "./finding.ts";
 import { containerdBehaviour } from "./versions/containerd.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
-/** An id that only files still carry: nothing in the runtime and no process knows it. */
+/** An id that only files contain: neither the runtime nor a process has it. */
 export interface UnknownId {
   readonly id: SandboxId;
   readonly about: AboutId;
 }
 
 /**
- * Ids left behind by sandboxes that are gone. Empty where that is unknown: without the runtime's records an id that
- * is not listed may belong to a sandbox in the making. Other tools share the directories under ids of other forms
- * (nerdctl: `<namespace>-<id>`), and theirs are theirs.
+ * Ids of sandboxes that are gone. Empty if that is unknown: without the runtime's records an unlisted id may belong to
+ * a sandbox that is being created. Other tools use the same directories with other id formats (nerdctl:
+ * `<namespace>-<id>`), which are ignored.
  */
 export function unknownIds(view: NodeView): readonly UnknownId[] {
   const { snapshot } = view;
@@ -28,7 +28,9 @@ export function unknownIds(view: NodeView): readonly UnknownId[] {
     .filter(({ id, about }) => isCarriedByFilesOnly(about) && !others?.has(id) && !mayBeInTheMaking(about, view));
 }
 
-/** Who was asked about such an id and does not know it. Only containerd has records to ask; CRI-O has none. */
+/**
+ * The sources that were read about such an id and do not have it. Only containerd has readable records; CRI-O has none.
+ */
 export function evidenceOfAbsence({ snapshot }: NodeView): readonly Evidence[] {
   const unrecorded: Evidence = { source: "containerd", fact: "no record has that id" };
   return [
@@ -44,14 +46,20 @@ function isCarriedByFilesOnly(about: AboutId): boolean {
   return !isKnown && !lives && about.containers.length === 0;
 }
 
-/** Whether the runtime writes a record before it calls any plugin, and its records are known: then no record, no creation. */
+/**
+ * Whether the runtime writes a record before it calls any plugin, and its records were read: then an id without a
+ * record is not being created.
+ */
 export function recordsComeFirst({ snapshot }: NodeView): boolean {
   const { name, version } = snapshot.runtime;
   if (snapshot.containerd.status !== "read" || !name.startsWith("containerd")) return false;
   return containerdBehaviour(version)?.recordsBeforeAdd === true;
 }
 
-/** Where records do not come first, only age can show it. Nor do they where a daemon goes on after the runtime gave up. */
+/**
+ * If records do not come first, only the age can prove it; the same with a daemon that continues after the runtime's
+ * timeout.
+ */
 function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
   if (recordsComeFirst(view) && !daemonMayWriteLate(about, view)) return false;
   const { snapshot, policy } = view;
@@ -62,8 +70,8 @@ function mayBeInTheMaking(about: AboutId, view: NodeView): boolean {
 }
 
 /**
- * Thick multus runs delegates in its daemon, which finishes an ADD that kubelet and the runtime have long given up, and
- * then writes its caches. While it works on others this one may be next to be rolled back.
+ * Thick multus runs delegates in its daemon, which completes an ADD long after the timeouts of kubelet and runtime, and
+ * then writes its caches. While it works on other sandboxes, this one may be next in its rollback.
  */
 function daemonMayWriteLate(about: AboutId, { snapshot }: NodeView): boolean {
   const multus = valueOr(snapshot.cni.conf, undefined)?.multus;
@@ -74,10 +82,10 @@ function daemonMayWriteLate(about: AboutId, { snapshot }: NodeView): boolean {
   );
 }
 
-/** A clock that is set right while pods already start moves the time of boot past files of this boot. */
+/** A clock that is corrected while pods already start moves the boot time past files of this boot. */
 const CLOCK_SLACK_MS = 60_000;
 
-/** No creation outlasts a boot. A pod that lives and is dated before the boot shows that the clock was set since. */
+/** No creation survives a boot. A live pod that is dated before the boot shows that the clock was set since. */
 function isFromBeforeBoot(writtenMs: number, view: NodeView): boolean {
   const { boot } = view.snapshot;
   if (boot.status !== "read" || writtenMs >= boot.value.startedAt.getTime() - CLOCK_SLACK_MS) return false;

@@ -13,12 +13,12 @@ import type {
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import type { DiagnosisPolicy } from "./policy.ts";
 
-/** A snapshot joined by id, so that a class asks "what is known of this sandbox" without searching. */
+/** A snapshot indexed by id, so that a class gets all facts about a sandbox without a search. */
 export interface NodeView {
   readonly snapshot: Snapshot;
   readonly policy: DiagnosisPolicy;
   readonly sandboxes: readonly Sandbox[];
-  /** Everything known by id: listed sandboxes and ids that only a record, a file or a process carries. */
+  /** All facts by id: of listed sandboxes, and of ids that only a record, a file or a process has. */
   about(id: string): AboutId;
   /** Ids that appear in any source but not in the CRI list, sorted. */
   readonly unlistedIds: readonly SandboxId[];
@@ -137,7 +137,7 @@ function joinProcesses(snapshot: Snapshot, draft: (id: string) => Draft, contain
     about.shims = [...about.shims, shim];
   }
   for (const [id, pids] of processes.byContainer) {
-    // A workload container's own cgroup is no sandbox; its sandbox is reached through the CRI list.
+    // A workload container's cgroup is not a sandbox; its sandbox is found through the CRI list.
     if (!containerIds.has(id)) draft(id).pids = pids;
   }
 }

@@ -1,19 +1,19 @@
 import type { Match } from "./recognise.ts";
 import type { LogPod } from "./subject.ts";
 
-/** All records of one class, as people want to read them. */
+/** All records of one class. */
 export interface Group {
   readonly class: string;
   readonly confidence: number;
   readonly count: number;
   readonly pods: readonly LogPod[];
   readonly sandboxIds: readonly string[];
-  /** What else the same lines may stand for, likeliest first. */
+  /** Other classes that the same lines may belong to, most likely first. */
   readonly alternatives: readonly string[];
   readonly decides?: string;
 }
 
-/** Groups records by the class that comes first in each, however many come. */
+/** Groups any number of records by their first class. */
 export interface Grouper {
   add(record: readonly Match[]): void;
   /** The most frequent first. */
@@ -28,7 +28,7 @@ interface Tally {
   readonly sandboxIds: Set<string>;
 }
 
-/** More names would only be noise; the count stays exact. */
+/** More names would not help; the count stays exact. */
 const MAX_NAMES = 1_000;
 
 export function grouper(): Grouper {

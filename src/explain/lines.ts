@@ -1,17 +1,17 @@
 import { type Level, type Match, type Recognition, recogniseLevel } from "./recognise.ts";
 
-/** Takes physical lines and gives what each log record in them stands for. Records may span several lines. */
+/** Reads physical lines and returns the matches of each log record. Records may span several lines. */
 export interface RecordReader {
   push(line: string): readonly (readonly Match[])[];
   end(): readonly (readonly Match[])[];
 }
 
-/** A terminal of 80 columns needs a dozen lines for the longest events; more than that is not one record. */
+/** The longest events need a dozen lines on a terminal of 80 columns; more is not one record. */
 const MAX_LINES = 40;
 const MAX_CHARS = 16_384;
 
 /**
- * How a record begins: klog, an ISO date, syslog in any language, logfmt, logrus on a terminal, JSON, dmesg, a kernel
+ * How a record starts: klog, an ISO date, syslog in any language, logfmt, logrus on a terminal, JSON, dmesg, a kernel
  * stack, an event of kubectl.
  */
 const RECORD_START =
@@ -41,7 +41,7 @@ export function recordReader(): RecordReader {
   return { push, end: flush };
 }
 
-/** Everything a text stands for, record by record. */
+/** All matches of a text, record by record. */
 export function explainText(text: string): readonly (readonly Match[])[] {
   const reader = recordReader();
   const found = text.split(/\r?\n/).flatMap((line) => reader.push(line));
@@ -59,8 +59,8 @@ function explainRecord(lines: readonly string[]): readonly (readonly Match[])[] 
 }
 
 /**
- * Whether lines without a beginning of their own are messages in a row rather than one message that was broken: a
- * broken one seldom reads as something on half of its lines, and then shows its frame on one and its cause on another.
+ * Whether lines without a record start are separate messages instead of one wrapped message: few lines of a wrapped
+ * message match on their own, and then one matches the wrapper and another the cause.
  */
 function areSeveral(
   first: string,
@@ -74,7 +74,7 @@ function areSeveral(
   return matched.length > 1 && matched.length * 2 >= lines.length;
 }
 
-/** Each line ends where the next word would not have fitted any more. A word wider than the terminal has its own line. */
+/** Each line ends where the next word would not have fitted. A word wider than the terminal has its own line. */
 function isWrapped(lines: readonly string[]): boolean {
   const width = Math.max(0, ...lines.filter((line) => line.trim().includes(" ")).map((line) => line.length));
   return lines.every((line, index) => {
@@ -99,7 +99,7 @@ function depth(level: Level | undefined): number {
   return level === "symptom" ? 0 : -1;
 }
 
-/** A wrap may have fallen inside a word or on a space that the paste lost: the join that reads deepest wins. */
+/** A wrap may be inside a word or at a space that was lost in the paste: the join with the most specific match wins. */
 function bestJoin(lines: readonly string[]): Recognition {
   let best: Recognition = { level: undefined, matches: [] };
   for (const text of [joinByWidth(lines), joinWith(lines, " "), joinWith(lines, "")]) {
@@ -113,7 +113,7 @@ function joinWith(lines: readonly string[], glue: string): string {
   return lines.map((line) => line.trim()).join(glue);
 }
 
-/** Lines as long as the longest were cut by the terminal's edge; shorter ones ended at a space. */
+/** Lines of the maximum length were cut at the terminal's edge; shorter ones ended at a space. */
 function joinByWidth(lines: readonly string[]): string {
   const width = Math.max(...lines.map((line) => line.length));
   let text = "";

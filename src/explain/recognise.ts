@@ -3,13 +3,13 @@ import { classes } from "../classes/index.ts";
 import { couldConcernSandboxes } from "../classes/log-filter.ts";
 import { type LogPod, subjectOf } from "./subject.ts";
 
-/** One class that a line may stand for. Several with `decides` mean that the line alone is ambiguous. */
+/** One class that a line may belong to. Several with `decides` mean that the line alone is ambiguous. */
 export interface Match {
   readonly class: string;
   readonly confidence: number;
   readonly sandboxId?: string;
   readonly pod?: LogPod;
-  /** The line as it was given. */
+  /** The original line. */
   readonly line: string;
   readonly decides?: string;
 }
@@ -17,7 +17,7 @@ export interface Match {
 export type Level = Signature["level"];
 
 export interface Recognition {
-  /** How specific the match is; undefined when nothing matched. */
+  /** How specific the match is; undefined without a match. */
   readonly level: Level | undefined;
   readonly matches: readonly Match[];
 }
@@ -28,14 +28,14 @@ interface Hit {
   readonly index: number;
 }
 
-/** Longer lines are read in pieces that overlap by more than any signature spans. */
+/** Longer lines are read in pieces whose overlap is longer than any signature. */
 const PIECE = 16_384;
 const OVERLAP = 2_048;
 
-/** A probe's message quotes whatever the container answered: it is no evidence about the node. */
+/** A probe's message quotes the container's answer: it is no evidence about the node. */
 const ORDINARY = /(?:readiness|liveness|startup) probe (?:failed|errored)/;
 
-/** The classes a line stands for: causes first (innermost first), else wrappers, else symptoms (likeliest first). */
+/** The classes of a line: causes first (innermost first), else wrappers, else symptoms (most likely first). */
 export function recognise(line: string): readonly Match[] {
   return recogniseLevel(line).matches;
 }
@@ -73,10 +73,10 @@ function* pieces(line: string): Generator<readonly [string, number]> {
   for (let start = 0; start < line.length; start += PIECE - OVERLAP) yield [line.slice(start, start + PIECE), start];
 }
 
-/** Made with the first line that is read. */
+/** Built with the first line. */
 let catalogue: readonly { readonly id: string; readonly signatures: readonly Signature[] }[] | undefined;
 
-/** Keeps for each class its deepest, then surest signature. */
+/** Keeps the most specific signature of each class. */
 function collect(text: string, start: number, hits: Map<string, Hit>): void {
   catalogue ??= classes.map(({ id, signatures }) => ({ id, signatures: signatures() }));
   for (const { id, signatures } of catalogue) {
@@ -107,7 +107,7 @@ function deepest(hits: Iterable<Hit>): Level | undefined {
   return level;
 }
 
-/** Go wraps errors from left to right, so the innermost cause stands last; elsewhere the likeliest comes first. */
+/** Go wraps errors from left to right, so the innermost cause is last; otherwise the most likely comes first. */
 function byDepth(one: Hit, other: Hit): number {
   const sureness = other.signature.confidence - one.signature.confidence;
   if (one.signature.level !== "cause") return sureness;
@@ -115,9 +115,9 @@ function byDepth(one: Hit, other: Hit): number {
 }
 
 /**
- * One line as the signatures expect it: lower case, no colours, no quotes, no backslashes, one space for any white
- * space. Quotes carry nothing that a signature needs, and every envelope (klog, logfmt, JSON, an event, a shell that
- * ate them) escapes them differently; without them all envelopes read alike.
+ * Normalises a line for the signatures: lower case, no colours, no quotes, no backslashes, single spaces. No signature
+ * needs quotes, and every envelope (klog, logfmt, JSON, an event, a shell that removed them) escapes them differently;
+ * without them all envelopes are alike.
  */
 export function normalise(line: string): string {
   return stripQuotes(decodeEscapes(stripColours(line)))
@@ -126,14 +126,14 @@ export function normalise(line: string): string {
     .trim();
 }
 
-/** Terminal escapes, also as syslog (#033) and cat -v (^[) print them. */
+/** Terminal escapes, also in the notation of syslog (#033) and cat -v (^[). */
 function stripColours(line: string): string {
   return line.replace(/(?:\p{Cc}|\^\[|#033)\[[0-9;]{0,32}[A-Za-z]/gu, "");
 }
 
 /**
- * Backslash escapes at any depth, and the few HTML entities that web pages leave in a paste. A run of backslashes is
- * taken whole: it always matches, so a megabyte of them is read once.
+ * Backslash escapes at any depth, and the HTML entities of pasted web pages. A run of backslashes is matched as a
+ * whole, so a megabyte of them is read once.
  */
 function decodeEscapes(line: string): string {
   const plain = line.includes("&") ? line.replace(/&(quot|#34|#39|apos|lt|gt|amp|nbsp);/g, decodeEntity) : line;

@@ -1,4 +1,4 @@
-/** The sandbox and the pod that a line names, if any. Ids may be short (crictl prints 13 digits). */
+/** The sandbox and the pod in a line, if any. Ids may be short (crictl prints 13 digits). */
 export interface LogSubject {
   readonly sandboxId?: string;
   readonly pod?: LogPod;
@@ -15,7 +15,7 @@ const NAME = "[a-z0-9](?:[a-z0-9.-]{0,252})";
 const UID = "[0-9a-z-]{8,40}";
 const ID = "[0-9a-f]{12,64}(?![0-9a-z_-])";
 
-/** Ordered: what names the holder of a lock or the object of a call comes before ids that merely stand near. */
+/** In this order: the holder of a lock or the object of a call comes before other ids in the line. */
 const SANDBOX_IDS: readonly RegExp[] = [
   new RegExp(`sandbox name \\S{1,400}:? (?:name \\S{1,400} )?is reserved for (${ID})`),
   new RegExp(`\\(([0-9a-f]{64})\\)`),
@@ -93,7 +93,7 @@ const PODS: readonly PodPattern[] = [
   },
 ];
 
-/** Reads a line as normalise() leaves it. */
+/** Reads a line that normalise() returned. */
 export function subjectOf(text: string): LogSubject {
   const sandboxId = firstGroup(SANDBOX_IDS, text);
   const found = firstPod(text);

@@ -11,20 +11,20 @@ export interface BreakerWatchOptions {
   readonly policy: () => FleetPolicy;
   readonly node: () => string;
   readonly timing: Timing;
-  /** It has opened, or closed again. */
+  /** Called when it opens or closes. */
   readonly onTurn: (state: BreakerState) => void;
 }
 
 export interface BreakerWatch {
   state(): BreakerState;
-  /** Counts the fleet where that is due and waits so long for it; a KubeError where it cannot be counted. */
+  /** Counts the fleet if that is due, and waits at most this long; throws a KubeError if it cannot be counted. */
   check(waitMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Listing a large fleet takes a while; callers wait less than this. */
 const COUNT_MS = 15_000;
-/** While it is open, somebody has to see that things have calmed down, also when this node wants nothing any more. */
+/** While it is open, it is checked regularly, even if this node has no actions any more. */
 const CHECK_EVERY_MS = 30_000;
 
 export function openBreaker({ openCluster, policy, node, timing, onTurn }: BreakerWatchOptions): BreakerWatch {

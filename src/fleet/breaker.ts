@@ -1,6 +1,6 @@
 import type { FleetPolicy } from "./fleet-policy.ts";
 
-/** Whether all acting is stopped because it is hardly the nodes themselves that are ill. */
+/** Whether all healing is stopped because the cause is probably not on the nodes. */
 export interface BreakerState {
   readonly open: boolean;
   readonly message?: string;
@@ -9,29 +9,32 @@ export interface BreakerState {
 
 export const CLOSED: BreakerState = { open: false };
 
-/** What one node reports in its condition. */
+/** The report in a node's condition. */
 export interface NodeHealth {
   readonly ill: boolean;
-  /** When it last became ill, or well. */
+  /** When it last became unhealthy, or healthy. */
   readonly turnedAt: Date;
   readonly heartbeatAt: Date;
 }
 
 export interface FleetCounts {
-  /** Nodes with a recent report. Nodes without an agent, or with a stale report, are not evidence of anything. */
+  /** Nodes with a recent report. Nodes without an agent, or with a stale report, do not count. */
   readonly reporting: number;
   readonly ill: number;
-  /** Of those that are ill: the ones that became so lately. */
+  /** Unhealthy nodes that became so recently. */
   readonly turnedIll: number;
 }
 
-/** Three heartbeats that did not come. */
+/** Three missed heartbeats. */
 const SILENT_MS = 15 * 60_000;
 const WINDOW_MINUTES = 10;
-/** How close together is "at once", and how long it must be quiet before the breaker closes. */
+/** The period that counts as "at once", and how long it must be quiet before the breaker closes. */
 export const WINDOW_MS = WINDOW_MINUTES * 60_000;
 
-/** By the nodes' own clocks: some minutes that one is off change a count by one, and a threshold decides. */
+/**
+ * Uses the nodes' own clocks: a clock that is some minutes off changes a count by one, which hardly affects the
+ * threshold.
+ */
 export function countReports(reports: readonly NodeHealth[], now: Date): FleetCounts {
   const isWithin = (time: Date, span: number): boolean => Math.abs(now.getTime() - time.getTime()) <= span;
   const reporting = reports.filter(({ heartbeatAt }) => isWithin(heartbeatAt, SILENT_MS));
@@ -41,8 +44,8 @@ export function countReports(reports: readonly NodeHealth[], now: Date): FleetCo
 }
 
 /**
- * Opens when an implausible share of the fleet turned ill at once, and closes when that is less than half as bad: the
- * nodes got well, or no more of them fell ill for a while. In the second case they are healed, a few at a time.
+ * Opens when a large share of the fleet became unhealthy at once, and closes below half of the threshold: the nodes are
+ * healthy again, or no more became unhealthy for a while. In the second case they are healed, a few at a time.
  */
 export function decideBreaker(
   before: BreakerState,

@@ -3,8 +3,8 @@ export interface FleetPolicy {
   readonly slots: number;
   /** The namespace of the slots' Leases. */
   readonly namespace: string;
-  /** The share of ill nodes, 0 to 1, from which on it is not the nodes that are ill. */
+  /** The share of unhealthy nodes, 0 to 1, that opens the breaker. */
   readonly breakerShare: number;
-  /** Fewer ill nodes than this never open the breaker: two of three is a bad night, not a fleet. */
+  /** Fewer unhealthy nodes than this never open the breaker, so that two of three nodes can still be healed. */
   readonly breakerLeast: number;
 }

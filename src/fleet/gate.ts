@@ -12,42 +12,42 @@ import { withApi } from "./with-api.ts";
 export interface FleetGateOptions {
   readonly openCluster: OpenCluster;
   readonly policy: () => FleetPolicy;
-  /** What the cluster calls this node. */
+  /** The node's name in the cluster. */
   readonly node: () => string;
   readonly timing: Timing;
   readonly warn: (message: string, detail: string) => void;
-  /** The breaker has opened, or closed again. */
+  /** Called when the breaker opens or closes. */
   readonly onBreaker: (state: BreakerState) => void;
 }
 
 export type FleetAnswer =
-  /** `release` must be called when the healing has ended; it never throws. */
+  /** `release` must be called when the heal has ended; it never throws. */
   | { readonly kind: "go"; release(): Promise<void> }
   | {
       readonly kind: "wait";
       readonly reason: "breaker" | "slots";
       readonly message: string;
-      /** What may be done all the same, since it disrupts no pod. */
+      /** Actions that may run anyway, because they disrupt no pod. */
       readonly meanwhile: readonly PlannedAction[];
     };
 
-/** Whether this node may act now, as far as the others are concerned. */
+/** Whether the fleet allows this node to act now. */
 export interface FleetGate {
   ask(actions: readonly PlannedAction[]): Promise<FleetAnswer>;
   breaker(): BreakerState;
   close(): Promise<void>;
 }
 
-/** All that a healing waits for the API, whatever that is doing. */
+/** The maximum time that a heal waits for the API. */
 const ASK_MS = 2000;
-/** After the API failed it is left alone for this long, and healing does not wait for it at all. */
+/** After an API failure it is not asked for this long, and healing does not wait for it. */
 const LEAVE_ALONE_MS = 30_000;
 
 const GO: FleetAnswer = { kind: "go", release: () => Promise.resolve() };
 
 /**
- * Fails open: an API that is down, refuses or hangs never keeps a node from healing itself. Only a breaker that was
- * found open holds on for a while, for the API may be down for the same reason.
+ * Fails open: an API that is down, refuses or hangs never prevents a node from healing. Only an open breaker stays open
+ * for a while, because the API may be down for the same reason.
  */
 export function openFleetGate({ openCluster, policy, node, timing, warn, onBreaker }: FleetGateOptions): FleetGate {
   const breaker = openBreaker({ openCluster, policy, node, timing, onTurn: onBreaker });
@@ -95,34 +95,34 @@ export function openFleetGate({ openCluster, policy, node, timing, warn, onBreak
 
 type Disruption = "always" | "in-bulk" | "never";
 
-/** What a step does to anybody else than the dead sandbox that it is about. */
+/** How a step affects anything other than its dead sandbox. */
 const DISRUPTION: Readonly<Record<Step["kind"], Disruption>> = {
-  // A running process is ended, and the callers that wait for it fail.
+  // A running process is ended, and its callers fail.
   "end-process": "always",
   "free-cni-lock": "always",
   // A pod is restarted, and with it what it serves.
   "restart-daemon": "always",
   "kick-pod": "always",
-  // The attacher goes to work on a volume of the whole cluster.
+  // The attacher starts to work on a volume of the cluster.
   "delete-volume-attachment": "always",
-  // Each calls the network's plugins, many of which ask the API server and their address manager; and each lets kubelet
-  // start a pod again. A few are an ordinary minute of a node, dozens on every node at once are a storm.
+  // Each calls network plugins, many of which use the API server and their IPAM; and each lets kubelet start a pod
+  // again. A few are normal for a node, dozens on every node at once are a storm.
   "stop-sandbox": "in-bulk",
   "remove-sandbox": "in-bulk",
   "release-addresses": "in-bulk",
   "replay-del": "in-bulk",
-  // A file, a namespace or a record of something dead, on this node alone.
+  // A file, a namespace or a record of a dead sandbox, on this node only.
   "quarantine-file": "never",
   "multus-marker": "never",
   "drop-empty-lease": "never",
   "remove-netns": "never",
   "delete-lease": "never",
-  // Waits, and touches nothing.
+  // Only waits.
   "await-kubelet": "never",
   "await-socket": "never",
 };
 
-/** What a kubelet itself may do in a minute without anybody noticing. */
+/** As many as a kubelet itself may do in a minute. */
 const A_FEW = 5;
 
 export interface Sorted {

@@ -24,7 +24,7 @@ export interface LeaseRef {
 
 export interface Lease {
   readonly resourceVersion: string;
-  /** Empty where it has no holder. */
+  /** Empty without a holder. */
   readonly holder: string;
   readonly durationSeconds: number;
   readonly acquiredAt: string;
@@ -34,20 +34,20 @@ export interface Lease {
 }
 
 export interface LeaseWish {
-  /** Empty: give it back. */
+  /** Empty to release it. */
   readonly holder: string;
   readonly durationSeconds: number;
   readonly now: Date;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Past the server's cache; undefined where there is none. */
+/** Bypasses the server's cache; returns undefined if it does not exist. */
 export async function getLease(api: Api, ref: LeaseRef): Promise<Lease | undefined> {
   const object = await unlessMissing(api.get(`${leasesPath(ref)}/${ref.name}`));
   return object === undefined ? undefined : toLease(object);
 }
 
-/** On the version that was seen and no other; undefined where somebody else was faster. */
+/** Only on the version that was read; returns undefined on a conflict. */
 export async function writeLease(
   api: Api,
   ref: LeaseRef,
@@ -75,7 +75,7 @@ function leaseObject(ref: LeaseRef, seen: Lease | undefined, wish: LeaseWish): o
       ...(seen === undefined ? {} : { resourceVersion: seen.resourceVersion }),
     },
     spec: {
-      // Left out rather than empty: newer servers refuse an empty name.
+      // Omitted instead of empty: newer servers refuse an empty name.
       ...(holder === "" ? {} : { holderIdentity: holder }),
       leaseDurationSeconds: durationSeconds,
       acquireTime: isSameHolder && seen.acquiredAt !== "" ? seen.acquiredAt : microTime(now),
@@ -85,7 +85,7 @@ function leaseObject(ref: LeaseRef, seen: Lease | undefined, wish: LeaseWish): o
   };
 }
 
-/** Leases' times have six digits behind the second, and a server refuses any other number of them. */
+/** Times of Leases have six fraction digits, and a server refuses any other number. */
 function microTime(date: Date): string {
   return date.toISOString().replace("Z", "000Z");
 }

@@ -13,7 +13,7 @@ const ConditionSchema = v.object({
   lastHeartbeatTime: v.nullish(v.string()),
 });
 
-/** A Node is tens of kilobytes, mostly names of images: it is reduced to a few bytes before the next page is asked for. */
+/** A Node is tens of kilobytes, mostly image names: it is reduced to a few bytes before the next page is requested. */
 const ReportSchema = v.pipe(
   v.object({ status: v.nullish(v.object({ conditions: v.nullish(v.array(ConditionSchema)) })) }),
   v.transform(({ status }): NodeHealth | undefined => {
@@ -30,8 +30,8 @@ const ReportSchema = v.pipe(
 const PAGE_SIZE = 100;
 
 /**
- * What the nodes of the cluster report. Not "whatever the cache has": a server that answers from its cache
- * ignores the page size, and a thousand nodes at once are more than the agent's whole memory.
+ * The reports of all nodes. Not with resourceVersion=0: a server that answers from its cache ignores the page size, and
+ * a thousand nodes at once exceed the agent's memory.
  */
 export async function readReports(api: Api): Promise<readonly NodeHealth[]> {
   const reports = await listAll(api, { path: "/api/v1/nodes", item: ReportSchema, fresh: true, pageSize: PAGE_SIZE });

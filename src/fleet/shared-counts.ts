@@ -7,13 +7,16 @@ import { readReports } from "./reports.ts";
 import type { Timing } from "./timing.ts";
 
 /**
- * How the fleet is, counted by one node for all: when a thousand nodes turn ill at once, each of them wants to know it,
- * and a thousand lists of a thousand nodes would bring the API server down. The counts lie in a Lease's annotation.
+ * The fleet's state, counted by one node for all: when a thousand nodes become unhealthy at once, a thousand lists of a
+ * thousand nodes would overload the API server. The counts are stored in a Lease's annotation.
  */
 export const COUNTS_LEASE = "unghost-fleet-counts";
 const ANNOTATION = "unghost.dev/fleet-counts";
 
-/** Counts are good for this long: short, since the first count comes before most nodes of a failing fleet have reported. */
+/**
+ * Counts are valid for this long: short, because the first count is made before most nodes of a failing fleet have
+ * reported.
+ */
 export const FRESH_MS = 5000;
 /** How long the node that announced a count has to finish it. */
 const COUNTING_MS = 10_000;
@@ -34,7 +37,7 @@ export interface Counter {
   readonly signal: AbortSignal;
 }
 
-/** Undefined while somebody else is still counting. */
+/** Returns undefined while another node is counting. */
 export async function fleetCounts(api: Api, counter: Counter): Promise<FleetCounts | undefined> {
   const { namespace, node, timing, signal } = counter;
   const ref = { namespace, name: COUNTS_LEASE };
@@ -49,7 +52,7 @@ export async function fleetCounts(api: Api, counter: Counter): Promise<FleetCoun
   }
   const counts = countReports(await readReports(api), timing.now());
   const annotations = { [ANNOTATION]: JSON.stringify({ ...counts, at: timing.now().toISOString() }) };
-  // Another count that came first is as good for the others, and ours is good for us.
+  // If another count was written first, it is as good for the others, and ours is good for us.
   await writeLease(api, ref, claim, { ...wish, holder: "", now: timing.now(), annotations });
   return counts;
 }
@@ -62,7 +65,7 @@ function freshCounts(lease: Lease | undefined, { now }: Timing): FleetCounts | u
   return counts;
 }
 
-/** Nothing but a cache: that clocks of machines differ costs a second count, or waits for one a little longer. */
+/** Only a cache: different clocks cost a second count, or a slightly longer wait. */
 function isBeingCounted(lease: Lease | undefined, { now }: Timing): boolean {
   return lease !== undefined && lease.holder !== "" && isWithin(lease.renewedAt, COUNTING_MS, now());
 }

@@ -6,7 +6,7 @@ import { getLease, type Lease, type LeaseRef, type LeaseWish, writeLease } from 
 import type { Timing } from "./timing.ts";
 import { withApi } from "./with-api.ts";
 
-/** A healing takes seconds; a holder that has not renewed for this long has died. */
+/** A heal takes seconds; a holder that has not renewed for this long is dead. */
 const DURATION_SECONDS = 60;
 const RENEW_EVERY_MS = 20_000;
 const REQUEST_MS = 2000;
@@ -30,13 +30,13 @@ export type SlotAnswer =
   | { readonly kind: "taken"; readonly by: readonly string[] };
 
 export interface Slots {
-  /** Requests one of the fleet's slots, without a retry; a KubeError where the API does not answer. */
+  /** Requests one of the fleet's slots, without a retry; throws a KubeError if the API does not answer. */
   take(api: Api, policy: Pick<FleetPolicy, "slots" | "namespace">): Promise<SlotAnswer>;
 }
 
 /**
- * Places for nodes that heal disruptively, as Leases: `unghost-heal-0` and so on. A holder is a node: it has one healer
- * at a time by its own lock, so a restarted agent takes up the place of the one before it.
+ * Slots for nodes that heal disruptively, as Leases: `unghost-heal-0` and so on. The holder is a node: it has one heal
+ * at a time by its own lock, so a restarted agent takes over the slot of the previous one.
  */
 export function openSlots(options: SlotsOptions): Slots {
   const { node, timing } = options;
@@ -44,7 +44,7 @@ export function openSlots(options: SlotsOptions): Slots {
   return {
     take: async (api, { slots, namespace }) => {
       const by = new Set<string>();
-      // Not all from the first one on, or everybody meets there.
+      // Starts at a random slot to avoid conflicts.
       const first = Math.floor(timing.random() * slots);
       for (let index = 0; index < slots; index++) {
         const ref = { namespace, name: `unghost-heal-${(first + index) % slots}` };
@@ -62,8 +62,8 @@ export function openSlots(options: SlotsOptions): Slots {
 }
 
 /**
- * As leader election in Kubernetes has it: dead is whose Lease did not change for its whole duration by the watcher's own
- * clock. Machines' wall clocks are never compared.
+ * Like leader election in Kubernetes: a holder is dead if its Lease did not change for its whole duration by the
+ * watcher's own clock. Wall clocks of different machines are never compared.
  */
 function deathWatch({ clock }: Timing): (name: string, lease: Lease) => boolean {
   const firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
@@ -81,7 +81,7 @@ function holdSlot(ref: LeaseRef, taken: Lease, { openCluster, node, timing, warn
   const holder = node();
   let lease = taken;
 
-  /** A write whose answer got lost makes the version that we know an old one: then only the holder's name decides. */
+  /** After a write whose answer got lost our version is outdated: then only the holder's name decides. */
   async function write(newHolder: string): Promise<"written" | "lost"> {
     return await withApi(openCluster, REQUEST_MS, async (api) => {
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {

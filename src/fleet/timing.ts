@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Time as a parameter, so that a day passes in a test within milliseconds. */
+/** Time as a parameter, so that tests can simulate a day. */
 export interface Timing {
-  /** Milliseconds that only ever grow, whatever happens to the wall clock. */
+  /** A monotonic clock in milliseconds. */
   readonly clock: () => number;
   readonly now: () => Date;
-  /** Ends early, and without an error, when the signal does. */
+  /** Ends early, without an error, when the signal is aborted. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   /** 0 to 1. */
   readonly random: () => number;

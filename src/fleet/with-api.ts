@@ -2,7 +2,7 @@ import type { Api } from "../kube/api.ts";
 import { KubeError } from "../kube/kube-error.ts";
 import type { OpenCluster } from "../kube/open-cluster.ts";
 
-/** Credentials are read again each time: tokens are replaced on disk while an agent runs. */
+/** Credentials are read each time, because tokens are replaced on disk while an agent runs. */
 export async function withApi<T>(
   openCluster: OpenCluster,
   timeoutMs: number,

@@ -1,22 +1,22 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { posix } from "node:path";
 
-/** Where an absolute path of the node is found by this process: below `root`, whatever slashes and dots it carries. */
+/** Maps an absolute path of the node to a path below `root`, whatever slashes and dots it contains. */
 export function hostPath(root: string, path: string): string {
-  // Normalising an absolute path cannot leave "..": it stops at the top.
+  // Normalising an absolute path removes every "..".
   const inside = posix.normalize(`/${path}`);
   const joined = posix.normalize(`/${root}/${inside}`);
   return joined.length > 1 && joined.endsWith("/") ? joined.slice(0, -1) : joined;
 }
 
-/** The kernel gives up after as many links in one path. */
+/** The kernel's limit of links in one path. */
 const MAX_LINKS = 40;
 
 /**
- * Like hostPath, with the symlinks on the way resolved as the node would resolve them. A container that has the node
- * mounted at /host would else follow `/host/var/run -> /run` into its own /run.
+ * Like hostPath, with symlinks resolved as on the node. A container with the node mounted at /host would otherwise
+ * follow `/host/var/run -> /run` into its own /run.
  *
- * `last` is whether a symlink at the very end is followed or left for the caller to refuse.
+ * `last` is whether a symlink at the end is followed or left for the caller to refuse.
  */
 export function resolveOnHost(root: string, path: string, last: "follow" | "keep"): string {
   if (last === "keep" && hostPath("/", root) === "/") return hostPath("/", path);

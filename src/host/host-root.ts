@@ -1,14 +1,14 @@
 import { statfsSync, statSync } from "node:fs";
 
-/** Where `kubectl debug node` and most DaemonSets mount the root directory of their node. */
+/** Where `kubectl debug node` and most DaemonSets mount the node's root directory. */
 const MOUNTED_AT = "/host";
 /** PROC_SUPER_MAGIC */
 const PROCFS = 0x9fa0;
 
-/** Device and inode of what a path leads to; `denied` where the kernel does not let us follow it. */
+/** Device and inode of a path's target; `denied` if the kernel does not let us follow it. */
 type Identity = `${number}:${number}` | "missing" | "denied";
 
-/** Seen in the file system, so that a test can show another one. */
+/** Injected by tests. */
 export interface RootFacts {
   identity(path: string): Identity;
   isProcfs(path: string): boolean;
@@ -16,9 +16,9 @@ export interface RootFacts {
 }
 
 /**
- * The node's root directory as this process sees it. It is /host when that is where the node's process 1 has its root and
- * this process has another one. Where the kernel does not show that root (no CAP_SYS_PTRACE), a pod with a procfs at
- * /host/proc counts; outside of a pod /host may be any rescue system, and is left alone.
+ * The node's root directory for this process. It is /host if the node's process 1 has its root there and this process
+ * has another one. If the kernel does not show that root (no CAP_SYS_PTRACE), a pod with a procfs at /host/proc counts;
+ * outside of a pod /host may be any rescue system, and is ignored.
  */
 export function findHostRoot(env: Readonly<Record<string, string | undefined>>): string {
   return hostRootFrom({ identity, isProcfs, isPod: Boolean(env["KUBERNETES_SERVICE_HOST"]) });

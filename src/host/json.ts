@@ -1,4 +1,4 @@
-/** Parsed JSON, or undefined where the text is none: for texts that others wrote and may have written badly. */
+/** Parsed JSON, or undefined if the text is invalid: for texts of other programs. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -7,7 +7,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A property of something that may be no object at all. */
+/** A property of a value that may not be an object. */
 export function property(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
 }

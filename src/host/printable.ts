@@ -1,4 +1,4 @@
-/** A name or message of somebody else, safe to show: control and invisible characters are written as escapes. */
+/** Escapes control and invisible characters in a name or message of another program. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\uFFFD]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;

@@ -12,7 +12,7 @@ export type ProcRead =
 
 const shared = Buffer.allocUnsafe(128 * 1024);
 
-/** Up to maxBytes of the file; what lies beyond is left out. */
+/** Returns up to maxBytes of the file; the rest is dropped. */
 export function readProcFile(path: string, maxBytes: number = shared.length): ProcRead {
   let fd: number;
   try {
@@ -37,7 +37,7 @@ export function readProcFile(path: string, maxBytes: number = shared.length): Pr
   }
 }
 
-/** Only for the few files that need it: a buffer of the largest size made the engine collect garbage at every scan. */
+/** Only for the few files that need it: a buffer of the maximum size would cause a garbage collection in every scan. */
 function grown(full: Buffer, most: number): Buffer {
   const larger = Buffer.allocUnsafe(Math.min(2 * full.length, most));
   full.copy(larger);
@@ -45,8 +45,8 @@ function grown(full: Buffer, most: number): Buffer {
 }
 
 /**
- * The same off the main thread, given up after a while. Memory of a process in uninterruptible sleep (arguments,
- * environment) may be locked by that process; a plain read would then wait as long as it sleeps, as `ps` does.
+ * The same off the main thread, with a timeout. Memory of a process in uninterruptible sleep (arguments, environment)
+ * may be locked by that process; a plain read would then wait as long as it sleeps, like `ps`.
  */
 export async function readProcFileWithin(milliseconds: number, path: string, maxBytes: number): Promise<ProcRead> {
   const giveUp = new AbortController();
@@ -60,7 +60,7 @@ export async function readProcFileWithin(milliseconds: number, path: string, max
 
 async function readInBackground(path: string, maxBytes: number): Promise<ProcRead> {
   try {
-    // Loaded only when it comes to that: most nodes have nothing asleep like this, and loading takes milliseconds.
+    // Loaded on demand: most nodes have no such process, and loading takes milliseconds.
     const { open } = await import("node:fs/promises");
     await using file = await open(path, "r");
     const buffer = Buffer.alloc(maxBytes);
@@ -79,13 +79,13 @@ export function readProcLink(path: string): ProcRead {
   }
 }
 
-/** The link's target; undefined where there is none to be read, whatever the reason. */
+/** The link's target; undefined if it cannot be read for any reason. */
 export function procLink(path: string): string | undefined {
   const read = readProcLink(path);
   return read.kind === "content" ? read.text : undefined;
 }
 
-/** The file's text; empty where it cannot be read, whatever the reason. */
+/** The file's text; empty if it cannot be read for any reason. */
 export function procText(path: string): string {
   const read = readProcFile(path);
   return read.kind === "content" ? read.text : "";

@@ -13,7 +13,7 @@ import { printable } from "./printable.ts";
 import { failed, type Source } from "./source.ts";
 import { errorLabel } from "./system-error.ts";
 
-/** Reads of directories and files that may hold anything: links, pipes, devices, huge files, names in any bytes. */
+/** Reads of directories and files that may contain anything: links, FIFOs, devices, huge files, names in any bytes. */
 
 export type EntryKind = "file" | "directory" | "symlink" | "other";
 
@@ -34,7 +34,7 @@ export type Listing =
 
 export type FileRead =
   | { readonly kind: "content"; readonly text: string; readonly size: number; readonly modifiedAt: Date }
-  /** A regular file whose content stays unknown. */
+  /** A regular file whose content is unknown. */
   | { readonly kind: "closed"; readonly reason: string; readonly size: number; readonly modifiedAt: Date }
   | { readonly kind: "notRegular"; readonly reason: string }
   | { readonly kind: "gone" };
@@ -44,7 +44,7 @@ export const MAX_FILE_BYTES = 1024 * 1024;
 
 const RUN_AS_ROOT = "run unghost as root";
 
-/** The entries of a directory in no order, without following a link. The directory itself must not be one either. */
+/** The entries of a directory in no order, without following a link. The directory itself must not be a link either. */
 export function listDirectory(path: string, maxEntries: number = MAX_ENTRIES): Listing {
   try {
     const stats = lstatSync(path, { throwIfNoEntry: false });
@@ -67,7 +67,7 @@ function readEntries(path: string, maxEntries: number): Listing {
       if (entries.length + undecodable.length === maxEntries) {
         return { kind: "refused", reason: `holds more than ${maxEntries} entries` };
       }
-      // Bytes that are not UTF-8 arrive as U+FFFD. Bun has no typed entries with names as buffers, Node has.
+      // Bytes that are not UTF-8 become U+FFFD. Bun has no typed entries with names as buffers, Node has.
       if (entry.name.includes("\uFFFD")) undecodable.push(printable(entry.name));
       else entries.push({ name: entry.name, kind: kindOfEntry(path, entry) });
     }
@@ -86,7 +86,7 @@ function listingError(error: unknown): Listing {
   return { kind: "refused", reason: `could not be read (${code})` };
 }
 
-/** A directory that is there and could not be listed, as a source that failed. */
+/** Converts a directory that exists and could not be listed into a failed source. */
 export function failedListing<T>(shown: string, listing: Listing & { readonly kind: "refused" }): Source<T> {
   return failed(
     `${shown} ${listing.reason}`,
@@ -94,10 +94,10 @@ export function failedListing<T>(shown: string, listing: Listing & { readonly ki
   );
 }
 
-/** Most files read here are smaller, and sharing one buffer spares an allocation for each of thousands of them. */
+/** Most files are smaller; one shared buffer avoids thousands of allocations. */
 const shared = Buffer.allocUnsafe(64 * 1024);
 
-/** The text of a small regular file. Never follows a link, never waits for a pipe, never reads more than maxBytes. */
+/** The text of a small regular file. Never follows a link, never blocks on a FIFO, never reads more than maxBytes. */
 export function readRegularFile(path: string, maxBytes: number = MAX_FILE_BYTES): FileRead {
   let fd: number;
   try {
@@ -141,12 +141,12 @@ function openError(path: string, error: unknown): FileRead {
   return { kind: "closed", reason: `could not be read (${code})`, size: stats.size, modifiedAt: stats.mtime };
 }
 
-/** lstat where undefined stands for every reason not to know. */
+/** lstat that returns undefined for any error. */
 function statsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Permission on the directory or a path that is no path: there is nothing more to learn about the entry.
+    // No permission on the directory, or an invalid path: nothing more can be read about the entry.
     return undefined;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What became of reading one source of facts. A source that could not be read is itself a fact: it narrows what may be
- * concluded and done, and it never turns into an exception or a guess.
+ * The result of reading one source of facts. A source that could not be read is itself a fact: it limits the
+ * conclusions and the actions, and never becomes an exception or a guess.
  *
- * - `read`: the value is complete, apart from the entries named in `oddities`.
- * - `absent`: there is no such thing on this node (no multus, no flannel), which is ordinary.
+ * - `read`: the value is complete, apart from the entries in `oddities`.
+ * - `absent`: the source does not exist on this node (no multus, no flannel), which is normal.
  * - `failed`: it should have been readable and was not.
  */
 export type Source<T> =
@@ -11,18 +11,18 @@ export type Source<T> =
   | { readonly status: "absent"; readonly reason: string }
   | { readonly status: "failed"; readonly error: SourceError };
 
-/** One entry that was passed over, and why: a name that parses as nothing, a symlink where a file belongs. */
+/** A skipped entry with the reason: a name that cannot be parsed, a symlink instead of a file. */
 export interface Oddity {
   readonly path: string;
   readonly reason: string;
   readonly code?: string;
 }
 
-/** For people: what was tried and seen, and what to do next. */
+/** For operators: what was tried and seen, and the next step. */
 export interface SourceError {
   readonly message: string;
   readonly next?: string;
-  /** Stable: code decides by it. */
+  /** A stable code for decisions. */
   readonly code?: string;
 }
 
@@ -39,7 +39,7 @@ export function failed<T>(message: string, next?: string, code?: string): Source
   return { status: "failed", error };
 }
 
-/** The value where it was read, else the fallback. For code to which "unreadable" and "absent" are the same. */
+/** The value if it was read, else the fallback, for callers that do not distinguish "unreadable" and "absent". */
 export function valueOr<T, F>(source: Source<T>, fallback: F): T | F {
   return source.status === "read" ? source.value : fallback;
 }

@@ -1,7 +1,7 @@
-/** One line as found, without its newline. */
+/** One line without its newline. */
 export interface RawLine {
   readonly number: number;
-  /** Cut where it is longer than was asked for. */
+  /** Truncated if it is longer than the limit. */
   readonly bytes: Uint8Array;
   readonly isCut: boolean;
   /** False only for the last line of a file that does not end in a newline. */

@@ -1,10 +1,10 @@
-/** ENOENT, EEXIST, EXDEV …, or undefined when the error did not come from the operating system. */
+/** ENOENT, EEXIST, EXDEV …, or undefined if the error did not come from the operating system. */
 export function errorCode(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !("code" in thrown)) return undefined;
   return typeof thrown.code === "string" ? thrown.code : undefined;
 }
 
-/** The code, or the class of anything that is no system error. */
+/** The code, or the class name of any other value. */
 export function errorLabel(thrown: unknown): string {
   return errorCode(thrown) ?? (thrown instanceof Error ? thrown.name : "unknown error");
 }

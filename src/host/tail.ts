@@ -6,7 +6,7 @@ export type Tail =
   | { readonly kind: "absent" }
   | { readonly kind: "unreadable"; readonly reason: string };
 
-/** The last bytes of a file, from the first whole line on: the cost does not grow with the file. */
+/** The last bytes of a file, from the first complete line on: the cost does not depend on the file size. */
 export function readTail(path: string, maxBytes: number): Tail {
   let fd: number;
   try {

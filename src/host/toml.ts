@@ -2,7 +2,7 @@ import { parse, type TomlTable } from "smol-toml";
 
 export type ParsedToml = { readonly table: TomlTable } | { readonly problem: string };
 
-/** Integers come as BigInt, so that they can be distinguished from floats when the table is written again. */
+/** Integers are parsed as BigInt, so that they can be distinguished from floats when the table is written again. */
 export function parseToml(text: string): ParsedToml {
   try {
     return { table: parse(text, { integersAsBigInt: true }) };

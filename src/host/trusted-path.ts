@@ -5,26 +5,27 @@ import { printable } from "./printable.ts";
 import { errorLabel } from "./system-error.ts";
 
 /**
- * Whether a path of the node is root's: the file itself, every directory above it, and every link on the way. What
- * somebody else could put there or replace is never opened as a runtime's socket, executed, or taken for credentials.
+ * Whether only root can change a path of the node: the file itself, every parent directory, and every link on the way.
+ * A path that another user could create or replace is never used as a runtime's socket, executed, or read for
+ * credentials.
  */
 export type PathTrust =
   | { readonly kind: "trusted" }
-  /** Nothing exists at the path. Every directory that does exist was found to be root's. */
+  /** The path does not exist. Every existing parent directory belongs to root. */
   | { readonly kind: "missing" }
   | PathRefusal;
 
 export interface PathRefusal {
   readonly kind: "refused";
   readonly code: "foreign-owner" | "writable-by-others" | "link-loop" | "unreadable";
-  /** The entry that is not root's alone, as the node names it. */
+  /** The entry that other users may change, as a path of the node. */
   readonly path: string;
   /** A sentence without its full stop. */
   readonly detail: string;
   readonly next: string;
 }
 
-/** The kernel gives up after as many links in one path. */
+/** The kernel's limit of links in one path. */
 const MAX_LINKS = 40;
 const GROUP_OR_OTHERS_WRITE = 0o022;
 const STICKY = 0o1000;
@@ -54,7 +55,8 @@ export function provePath(root: string, path: string): PathTrust {
       continue;
     }
     if (isProcessRoot(opened)) {
-      // The kernel leads to that process's root directory, whatever the link reads; links below start from there.
+      // The kernel follows this link to that process's root directory, whatever its text is; links below start from
+      // there.
       const entered = judgeEntry(
         next,
         statsAt(() => statSync(opened)),
@@ -73,7 +75,7 @@ export function provePath(root: string, path: string): PathTrust {
   return { kind: "trusted" };
 }
 
-/** The last first, to be popped. */
+/** In reverse order, for pop(). */
 function segmentsOf(path: string): string[] {
   return path.split("/").filter(Boolean).reverse();
 }
@@ -112,8 +114,8 @@ function judgeEntry(path: string, seen: Seen): Exclude<PathTrust, { kind: "trust
 }
 
 /**
- * Links have no mode of their own. To write to a socket is to connect to it, which replaces nothing. In a sticky
- * directory (/tmp) others may add entries and cannot replace root's; theirs are refused by their owner.
+ * Links have no mode of their own. Writing to a socket means connecting, which replaces nothing. In a sticky directory
+ * (/tmp) others may add entries and cannot replace root's; theirs are refused by their owner.
  */
 function mayOthersReplace(stats: Stats): boolean {
   if ((stats.mode & GROUP_OR_OTHERS_WRITE) === 0 || stats.isSymbolicLink() || stats.isSocket()) return false;
@@ -121,8 +123,8 @@ function mayOthersReplace(stats: Stats): boolean {
 }
 
 /**
- * Root, and while unghost does not run as root, the user who runs it: they gain nothing by deceiving a program that has no
- * more rights than they have. So a simulated node, or a test, of an ordinary user works by the same rule.
+ * Root, or the user who runs unghost without being root: that user gains nothing by deceiving a program with the same
+ * rights. So a simulated node or a test of an ordinary user follows the same rule.
  */
 export function isTrustedUid(uid: number): boolean {
   return uid === 0 || uid === process.geteuid?.();

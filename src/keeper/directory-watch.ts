@@ -4,17 +4,17 @@ import { basename } from "node:path";
 /** A directory in which something changed. Without a name, anything may have changed: the kernel's queue overflowed. */
 export type OnChange = (dir: string, name: string | undefined) => void;
 
-/** inotify on directories that may not be there yet, and may be removed and made again. */
+/** inotify on directories that may not exist yet, and may be removed and created again. */
 export interface DirectoryWatch {
-  /** Watches exactly these from now on. Cheap, to be called often: only what changed is touched. */
+  /** Watches exactly these from now on. Cheap enough to be called often: only changes have a cost. */
   refresh(paths: readonly string[]): Refreshed;
   close(): void;
 }
 
 export interface Refreshed {
-  /** Watched from now on, and not before: what happened in them until now was not seen. */
+  /** New watches: earlier changes in these directories were not seen. */
   readonly fresh: readonly string[];
-  /** They exist and cannot be watched: no more inotify watches to be had, or another mount namespace's directories. */
+  /** Existing directories without a watch: the inotify limit is reached, or they are in another mount namespace. */
   readonly unwatched: readonly string[];
 }
 
@@ -25,8 +25,8 @@ interface Shared {
 }
 
 /**
- * One watch a directory for the whole process. Bun knows watches by their path: as long as any caller holds the one of a
- * removed directory, a watch of its successor gets that dead one.
+ * One watch per directory for the whole process. Bun identifies watches by their path: while any caller holds the watch
+ * of a removed directory, a new watch of the same path gets that dead one.
  */
 const shared = new Map<string, Shared>();
 
@@ -76,7 +76,7 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
   const known = shared.get(path);
   if (known?.identity === identity) return known;
   if (known !== undefined) end(path, known);
-  // Those who listened to its predecessor hear of this one until they refresh.
+  // Listeners of the previous watch are kept until they refresh.
   const listeners = known?.listeners ?? new Set<OnChange>();
   const report = (name: string | undefined): void => {
     for (const listener of listeners) listener(path, name);
@@ -84,12 +84,12 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
   try {
     if (identityOf(pathForWatch(path)) !== identity) return undefined;
     const watcher = watch(path, { persistent: false }, (_event, name) => {
-      // The directory's own removal is reported under its own name; an entry called so costs one more refresh.
+      // The removal of the directory is reported under its own name; an entry of that name only costs one more refresh.
       if (name === basename(path)) lose();
       else report(name ?? undefined);
     });
     const opened = { identity, watcher, listeners };
-    // The next refresh watches what is there then, even if it has got the number of its predecessor.
+    // The next refresh watches the new directory, even if it has the same inode number.
     const lose = (): void => {
       if (shared.get(path) === opened) end(path, opened);
       report(undefined);
@@ -103,8 +103,8 @@ function sharedWatch(path: string, identity: string): Shared | undefined {
 }
 
 /**
- * Bun watches the path that the kernel gives for the open directory. For one that is reached through /proc/1/root that is
- * a path of another mount namespace: here it names nothing, or something else.
+ * Bun watches the path that the kernel reports for the open directory. For one below /proc/1/root that is a path of
+ * another mount namespace: here it does not exist, or is something else.
  */
 function pathForWatch(path: string): string {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
@@ -121,8 +121,8 @@ function end(path: string, { watcher }: Shared): void {
 }
 
 /**
- * undefined where there is no directory, only a link to one, or nothing that may be read. Numbers are given out again at
- * once by most file systems; the birth time distinguishes two of them.
+ * Returns undefined if the directory does not exist, is a link, or is unreadable. Most file systems reuse inode numbers
+ * at once; the birth time distinguishes two directories.
  */
 function identityOf(path: string): string | undefined {
   try {

@@ -1,6 +1,7 @@
 /**
- * - `unwatched`: no inotify watch could be had; the directory is swept every second instead.
- * - `unlisted`: its files cannot be listed. - `unsynced`: fsync failed. - `too-many`: more directories than are watched.
+ * - `unwatched`: there is no inotify watch; the directory is swept every second instead.
+ * - `unlisted`: its files cannot be listed. - `unsynced`: fsync failed. - `too-many`: there are more directories than
+ *   watches.
  */
 export type KeeperProblem =
   | { readonly kind: "unwatched"; readonly dir: string }
@@ -12,17 +13,17 @@ export interface KeeperState {
   readonly directories: number;
   /** Since its start. */
   readonly filesSynced: number;
-  /** Files that changed and are not yet on disk. */
+  /** Changed files that are not yet on disk. */
   readonly waiting: number;
-  /** How long the sync under way has taken so far; 0 when there is none. */
+  /** The duration of the current sync; 0 if there is none. */
   readonly syncingSeconds: number;
   readonly problems: readonly KeeperProblem[];
 }
 
-/** A disk that takes longer is worth a word. */
+/** A slower disk is reported. */
 const SLOW_SECONDS = 5;
 
-/** The keeper in one line, for `doctor` and logs; undefined: no keeper runs. */
+/** The keeper in one line, for `doctor` and logs; undefined if no keeper runs. */
 export function describeKeeper(state: KeeperState | undefined): string {
   if (state === undefined) return "CNI files are not kept durable: no keeper runs (agent.keepDurable, or unghost keep)";
   const { directories, filesSynced, waiting, syncingSeconds, problems } = state;
@@ -34,7 +35,7 @@ export function describeKeeper(state: KeeperState | undefined): string {
   return [kept, ...waits, ...slow, ...problems.map(describeProblem)].join("; ");
 }
 
-/** Files in a directory that is swept are on disk a second later than others: worth a word, not a warning. */
+/** Files in a swept directory are on disk a second later than others: reported, but not as a warning. */
 export function isSerious({ kind }: KeeperProblem): boolean {
   return kind !== "unwatched";
 }

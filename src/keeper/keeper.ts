@@ -8,37 +8,40 @@ import { SETTLE_MS, writebackQueue } from "./writeback-queue.ts";
 import { youngFiles } from "./young-files.ts";
 
 export interface KeeperOptions {
-  /** Where plugins keep their files; asked again every second, for networks come and go. */
+  /** Directories with files of plugins; called every second, because networks are added and removed. */
   readonly roots: () => readonly KeptRoot[];
   /** For each file that is on disk now: the seconds since its change was noticed. */
   readonly onSynced?: (seconds: readonly number[]) => void;
-  /** What stands in the way from now on; called when that changes. */
+  /** Called when the current problems change. */
   readonly onProblems?: (problems: readonly KeeperProblem[]) => void;
-  /** It has ended with an unexpected error. */
+  /** Called when the keeper ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
   readonly sync?: typeof syncEntries;
   readonly watch?: typeof watchDirectories;
 }
 
-/** Makes durable what CNI plugins write and do not sync. It only ever reads and calls fsync. */
+/** Syncs the files that CNI plugins write without fsync. It only reads and calls fsync. */
 export interface Keeper {
   state(): KeeperState;
-  /** Settles when everything younger than a minute at the start is on disk. */
+  /** Resolves when everything younger than a minute at the start is on disk. */
   readonly started: Promise<void>;
-  /** Ends at once, without waiting for a disk that does not answer. */
+  /** Ends at once, without waiting for a hung disk. */
   close(): void;
 }
 
 /**
- * A sync makes the file system commit its journal, and plugins that make or delete files meanwhile wait for that: on a
- * slow disk, for long. So syncs take a tenth of the time at most. Content is written at once in any case.
+ * A sync makes the file system commit its journal, and plugins that create or delete files meanwhile wait for that, for
+ * long on a slow disk. So syncs take at most a tenth of the time. Content is written back at once in any case.
  */
 const PAUSE_PER_SYNC = 9;
 const LEAST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
-/** How long a directory that was made again, or cannot be watched, may go unnoticed. */
+/** How long a re-created or unwatched directory may go unnoticed. */
 const REFRESH_MS = 1000;
-/** A batch is followed by a pause: few of them work through a sweep of thousands. Files noticed meanwhile wait for one batch. */
+/**
+ * A pause follows each batch, so large batches finish a sweep of thousands sooner. Files noticed meanwhile wait for one
+ * batch.
+ */
 const FILES_A_BATCH = 1024;
 
 export function openKeeper(options: KeeperOptions): Keeper {
@@ -59,7 +62,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
   const hasFiles = signal();
 
   const writeback = writebackQueue(refreshSoon);
-  /** Directories of which something was heard since the last refresh, and the times of change of all at that refresh. */
+  /** Directories with a notification since the last refresh, and the modification times of all at that refresh. */
   const heardOf = new Set<string>();
   let lastChanges: ReadonlyMap<string, number> = new Map();
 
@@ -125,7 +128,10 @@ export function openKeeper(options: KeeperOptions): Keeper {
     if (names.length > 0) hasFiles.raise();
   }
 
-  /** undefined: the last minute, also when the clock was set back. A second more than needed, for coarse timestamps. */
+  /**
+   * Undefined means the last minute, also if the clock was set back. One second more than needed, for coarse
+   * timestamps.
+   */
   function sinceLastSweep(dir: string): number | undefined {
     const last = sweptAt.get(dir);
     const now = Date.now();
@@ -133,7 +139,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
     return last === undefined || last === 0 || last > now ? undefined : last - REFRESH_MS;
   }
 
-  /** Milliseconds that the slowest of its syncs took. */
+  /** Returns the duration of the slowest sync. */
   async function syncBatch(): Promise<number> {
     syncingSinceMs = performance.now();
     const batch = [...waiting.take(FILES_A_BATCH)];
@@ -178,7 +184,7 @@ export function openKeeper(options: KeeperOptions): Keeper {
     reportProblems();
   }
 
-  /** Never waits for a sync: a directory that is made while the disk is slow is watched at once. */
+  /** Never waits for a sync: a directory that is created while the disk is slow is watched at once. */
   async function watchLoop(): Promise<void> {
     while (!isClosed) {
       if (toSweep.size === 0) await due.wait(Math.max(0, refreshAtMs - performance.now()));

@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { listDirectory } from "../host/safe-fs.ts";
 
-/** A directory that plugins keep files in, and how many levels of directories below it hold files as well. */
+/** A directory with files of plugins, and the depth of subdirectories that contain files as well. */
 export interface KeptRoot {
   /** As this process opens it. */
   readonly path: string;
@@ -11,25 +11,25 @@ export interface KeptRoot {
 export interface KeptDirectories {
   /** Each with the time of its last change. */
   readonly changedAtMs: ReadonlyMap<string, number>;
-  /** There are more than are watched. */
+  /** There are more than the limit of watches. */
   readonly hasMore: boolean;
 }
 
-/** Each takes an inotify watch. Far more than any node has networks. */
+/** Each needs an inotify watch. Far more than a node has networks. */
 const MOST_DIRECTORIES = 256;
 
-/** A directory whose time of change is younger may change again without showing another time. */
+/** A directory with a more recent modification time may change again without a new time. */
 const SETTLED_MS = 2000;
 
-/** Finds the directories that exist now, level by level; a link is never one of them. Cheap enough for every second. */
+/** Finds the existing directories, level by level, without links. Cheap enough for every second. */
 export type FindDirectories = (roots: readonly KeptRoot[]) => KeptDirectories;
 
 export function directoryFinder(most: number = MOST_DIRECTORIES): FindDirectories {
-  /** A directory of 20,000 files is not read again while nothing in it has changed. */
+  /** A directory of 20,000 files is not listed again while it has not changed. */
   const known = new Map<string, { readonly changedAtMs: number; readonly below: readonly string[] }>();
 
   function directoriesIn(path: string, { mtimeMs, nlink }: Stats): readonly string[] {
-    // Most file systems count a directory's own and those below it; some always report 1.
+    // Most file systems count subdirectories in nlink; some always report 1.
     if (nlink === 2) return [];
     const before = known.get(path);
     if (before?.changedAtMs === mtimeMs) return before.below;
@@ -65,7 +65,7 @@ function statsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Below something that is no directory, or may not be searched.
+    // A parent is not a directory, or cannot be searched.
     return undefined;
   }
 }

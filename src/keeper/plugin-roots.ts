@@ -10,19 +10,19 @@ export interface PluginRootsOptions {
   readonly hostRoot: string;
   readonly cniCacheDir: string;
   readonly multusDir: string | undefined;
-  /** Where the runtime in use reads its networks, once it has reported that. */
+  /** The configuration directory of the runtime in use, once it is known. */
   readonly confDir: () => string | undefined;
 }
 
-/** Results, multus and flannel are one level below, host-local's networks two. So is whatever else a plugin keeps there. */
+/** Results, multus and flannel are one level below, host-local's networks two. */
 const CACHE_DEPTH = 2;
-/** A network plugin is installed or changed that rarely. */
+/** Network plugins are rarely installed or changed. */
 const CONFIG_EVERY_MS = 30_000;
 const MOST_CONFIG_FILES = 64;
 const MOST_CONFIG_BYTES = 1024 * 1024;
 const DEEPEST_DELEGATE = 8;
 
-/** Where the node's plugins keep files: below the CNI directory, and wherever their configurations point. */
+/** Directories with files of plugins: below the CNI directory, and wherever their configurations point. */
 export function pluginRoots(options: PluginRootsOptions): () => readonly KeptRoot[] {
   const { hostRoot, cniCacheDir, multusDir } = options;
   let configured: readonly KeptRoot[] = [];
@@ -51,14 +51,14 @@ function rootsInConfDir(hostRoot: string, dir: string): readonly KeptRoot[] {
     ({ name, kind }) => kind !== "directory" && /\.(conf|conflist|json)$/.test(name),
   );
   return files.slice(0, MOST_CONFIG_FILES).flatMap(({ name }) => {
-    // A configuration that others can write must not choose what root opens.
+    // A configuration that others can write must not choose which files root opens.
     if (provePath(hostRoot, `${dir}/${name}`).kind === "refused") return [];
     const content = readRegularFile(resolveOnHost(hostRoot, `${dir}/${name}`, "follow"), MOST_CONFIG_BYTES);
     return content.kind === "content" ? rootsInConfig(parseJson(content.text)) : [];
   });
 }
 
-/** Plugins, the one that gives them addresses, and delegates stand at any depth of a configuration. */
+/** Plugins, IPAM and delegates may be at any depth of a configuration. */
 export function rootsInConfig(config: unknown, depth: number = DEEPEST_DELEGATE): readonly KeptRoot[] {
   if (depth === 0) return [];
   if (Array.isArray(config)) return config.flatMap((one: unknown) => rootsInConfig(one, depth - 1));
@@ -70,10 +70,10 @@ export function rootsInConfig(config: unknown, depth: number = DEEPEST_DELEGATE)
 }
 
 const DIRECTORY_KEYS: Readonly<Record<string, { readonly key: string; readonly depth: number }>> = {
-  // A directory per network.
+  // One directory per network.
   "host-local": { key: "dataDir", depth: 1 },
   flannel: { key: "dataDir", depth: 0 },
-  // libcni's results of its delegates are below.
+  // Contains libcni's results of its delegates.
   multus: { key: "cniDir", depth: 1 },
   "multus-shim": { key: "cniDir", depth: 1 },
   "multus-cni": { key: "cniDir", depth: 1 },

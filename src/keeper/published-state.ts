@@ -7,10 +7,10 @@ import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { KeeperState } from "./keeper-state.ts";
 
-/** In memory, beside the agent's lock: gone after a reboot, and never on the disk that the keeper waits for. */
+/** In tmpfs, beside the agent's lock: gone after a reboot, and never on the disk for which the keeper waits. */
 const STATE_FILE = "/run/unghost/keeper.json";
 const PUBLISH_EVERY_MS = 5000;
-/** A keeper that has not written within this time was killed, or is stopped. */
+/** A keeper that has not written for this long was killed or stopped. */
 const STALE_MS = 30_000;
 
 const StateSchema: v.GenericSchema<unknown, KeeperState> = v.object({
@@ -35,7 +35,7 @@ export function publishKeeper(hostRoot: string, keeper: { state(): KeeperState }
     try {
       writeState(path, keeper.state());
     } catch {
-      // Files are synced all the same; doctor reports that no keeper runs.
+      // Files are still synced; doctor reports that no keeper runs.
     }
   };
   publish();
@@ -57,7 +57,7 @@ function writeState(path: string, state: KeeperState): void {
   renameSync(`${path}.new`, path);
 }
 
-/** undefined: no keeper runs on this node, according to a file that only root can write. */
+/** Returns undefined if no keeper runs on this node. The file must be writable by root only. */
 export function publishedKeeper(hostRoot: string): KeeperState | undefined {
   if (provePath(hostRoot, STATE_FILE).kind !== "trusted") return undefined;
   const file = readRegularFile(resolveOnHost(hostRoot, STATE_FILE, "keep"));

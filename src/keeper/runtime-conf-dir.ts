@@ -9,7 +9,7 @@ export interface AskedRuntime {
   readonly timeoutMs: number;
 }
 
-/** The directory from which the runtime in use reports to read its networks; undefined while it is unknown. */
+/** The network configuration directory that the runtime reports; undefined while it is unknown. */
 export async function runtimeConfDir(asked: AskedRuntime): Promise<string | undefined> {
   const { runtimeEndpoint: endpoint, env, hostRoot, timeoutMs } = asked;
   const found = await findNodeRuntime({ endpoint, env, hostRoot, timeoutMs });

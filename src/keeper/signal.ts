@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Wakes one loop. Raised while the loop is at work, its next wait ends at once. */
+/** Wakes one loop. If it is raised while the loop works, the next wait ends at once. */
 export interface Signal {
   raise(): void;
-  /** Ends when it is raised, or after `mostMs`. */
+  /** Resolves when it is raised, or after `mostMs`. */
   wait(mostMs?: number): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export function signal(): Signal {
   };
 }
 
-/** Does not hold the process up. */
+/** Does not keep the process alive. */
 export function pause(milliseconds: number): Promise<void> {
   return sleep(milliseconds, undefined, { ref: false });
 }

@@ -5,24 +5,24 @@ import { turns } from "./turns.ts";
 
 const readFd = promisify(read);
 
-/** Threads of its own: a slow fsync must not delay writeback. */
+/** A separate limit: a slow fsync must not delay writeback. */
 const inTurn = turns(4);
 
 export interface StartedWriteback {
-  /** Some of the names are directories: there may be files to keep in them. */
+  /** Some of the names are directories, which may contain files to sync. */
   readonly hasDirectories: boolean;
 }
 
-/** What is read is discarded. No plugin writes more than this about a pod. */
+/** The data is discarded. No plugin writes more than this about a pod. */
 const block = Buffer.alloc(64 * 1024);
 
 /**
- * Makes the file system write the content of these files back, without a sync. It keeps new content in memory for up to
- * 30 seconds, and a commit of its journal meanwhile, for any fsync of another process, makes the name of an empty file
- * durable. Once the content has its blocks, a commit includes both or neither.
+ * Makes the file system write the content of these files back, without a sync. Otherwise it keeps new content in memory
+ * for up to 30 seconds, and a journal commit meanwhile, for any fsync of another process, makes the name of an empty
+ * file durable. Once the content has its blocks, a commit includes both or neither.
  *
- * A direct read does that: the file system writes its dirty pages before it reads the disk. It waits for this file's
- * content alone, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
+ * A direct read causes that: the file system writes dirty pages before it reads the disk. It waits only for this file's
+ * content, neither for a commit nor for a flush of the disk's cache, so no other process waits for it.
  */
 export async function startWriteback(dir: string, names: Iterable<string>): Promise<StartedWriteback> {
   const dirFd = openDirectory(dir);
@@ -41,7 +41,7 @@ async function readDirectly(dirFd: number, name: string): Promise<OpenedEntry["k
   try {
     await readFd(entry.fd, block, 0, block.length, 0);
   } catch {
-    // A file system without direct reads: the sync that follows does it.
+    // A file system without direct reads: the following sync writes it.
   } finally {
     closeSoon(entry.fd);
   }

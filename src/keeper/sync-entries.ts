@@ -4,30 +4,33 @@ import { errorLabel } from "../host/system-error.ts";
 import { closeSoon, openDirectory, openEntry } from "./open-entry.ts";
 import { turns } from "./turns.ts";
 
-/** What became of the entries of one directory. Nothing is ever written: files are opened for reading and fsynced. */
+/** The result for the entries of one directory. Nothing is written: files are opened for reading and fsynced. */
 export interface SyncedDirectory {
-  /** Files that are on disk now, content and name. */
+  /** Files whose content and name are on disk now. */
   readonly synced: readonly string[];
-  /** Entries that are directories: there may be files to keep in them. */
+  /** Entries that are directories, which may contain files to sync. */
   readonly directories: readonly string[];
   /** Files that could not be synced, with the error's code. */
   readonly failed: readonly { readonly name: string; readonly code: string }[];
-  /** The directory itself was removed, replaced by something else, or cannot be opened. */
+  /** The directory was removed, replaced, or cannot be opened. */
   readonly isGone: boolean;
-  /** The longest that one fsync took: about as long as a commit of the file system's journal. */
+  /** The slowest fsync: about the time of a journal commit. */
   readonly slowestMs: number;
 }
 
 const syncFd = promisify(fsync);
 
-/** fsyncs side by side, also in several directories, share one commit of the file system's journal. More threads than these belong to everybody else. */
+/**
+ * Concurrent fsyncs, also in several directories, share one journal commit. The limit leaves the other threads to the
+ * rest of the process.
+ */
 const inTurn = turns(4);
 
 type Entry = "synced" | "directory" | "passed" | { readonly code: string };
 
 type OnSync = (milliseconds: number) => void;
 
-/** Syncs these entries of a directory, then the directory, so that names survive as well. */
+/** Syncs these entries of a directory, then the directory itself, so that names survive as well. */
 export async function syncEntries(dir: string, names: Iterable<string>): Promise<SyncedDirectory> {
   const dirFd = openDirectory(dir);
   if (dirFd === undefined) return { synced: [], directories: [], failed: [], isGone: true, slowestMs: 0 };
@@ -63,7 +66,7 @@ async function syncEntry(dirFd: number, name: string, onSync: OnSync): Promise<E
   }
 }
 
-/** The error's code, undefined when it is on disk. A file system that knows no fsync (EINVAL) keeps nothing to lose. */
+/** Returns the error code, or undefined on success. A file system without fsync (EINVAL) has nothing to lose. */
 async function syncOpen(fd: number, onSync: OnSync): Promise<string | undefined> {
   const startedAt = performance.now();
   try {

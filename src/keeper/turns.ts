@@ -1,4 +1,4 @@
-/** Runs work as soon as one of a fixed number of threads is free. */
+/** Runs work as soon as one of a fixed number of slots is free. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 export function turns(atOnce: number): InTurn {

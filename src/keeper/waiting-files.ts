@@ -1,16 +1,16 @@
 /** Files that changed and are not yet on disk, by directory: name -> performance.now() when that was noticed. */
 export type Batch = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** What was just noticed goes before what a sweep found: it is what a power cut would lose. */
+/** Noticed files go before those found by a sweep, because a power cut would lose them. */
 export interface WaitingFiles {
   readonly size: number;
-  /** False when there are too many: a sweep has to find this one again. */
+  /** Returns false if there are too many: a sweep has to find this file again. */
   notice(dir: string, name: string): boolean;
   addSwept(dir: string, names: readonly string[]): void;
   take(most: number): Batch;
 }
 
-/** Memory stays bounded however fast files are made. */
+/** Bounds the memory however fast files are created. */
 const MOST_NOTICED = 4096;
 
 export function waitingFiles(mostNoticed: number = MOST_NOTICED): WaitingFiles {

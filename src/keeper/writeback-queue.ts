@@ -1,26 +1,27 @@
 import { pause } from "./signal.ts";
 import { startWriteback } from "./start-writeback.ts";
 
-/** Content of noticed files is written soon, however long the sync under way takes. */
+/** Starts writeback of noticed files soon, however long the current sync takes. */
 export interface WritebackQueue {
   notice(dir: string, name: string): void;
   close(): void;
 }
 
-/** A new file is noticed before its content is there: plugins write and close within this time. */
+/** A new file is noticed before it has content: plugins write and close within this time. */
 export const SETTLE_MS = 5;
-/** What comes while the disk hangs is left to the sync. */
+/** More files, while the disk hangs, are left to the sync. */
 const MOST_PENDING = 1024;
 /**
  * A disk that takes longer for a batch is slow, and writeback would keep it busy: plugins that remove a file wait until
- * its writeback is done. So it pauses three times as long as it took. Files that are removed meanwhile are never written.
+ * its writeback is done. So the queue pauses three times as long as the batch took. Files that are removed meanwhile
+ * are never written.
  */
 const SLOW_MS = 25;
 const PAUSE_PER_WRITEBACK = 3;
 const LONGEST_PAUSE_MS = 1000;
 
 export function writebackQueue(
-  /** A directory was noticed. */
+  /** Called when a directory was noticed. */
   onDirectory: () => void,
   start: typeof startWriteback = startWriteback,
   wait: typeof pause = pause,

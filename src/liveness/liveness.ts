@@ -2,7 +2,7 @@ import type { Source } from "../host/source.ts";
 import type { ProcessFacts, ShimProcess } from "../snapshot/types/processes.ts";
 import type { Task } from "../snapshot/types/runtime.ts";
 
-/** Where life of a sandbox shows. */
+/** The sources of signs of life. */
 export type Sign = SignOfLife["sign"];
 
 export type SignOfLife =
@@ -36,9 +36,9 @@ export interface CriSigns {
   readonly containers: readonly { readonly id: string; readonly name: string; readonly isRunning: boolean }[];
 }
 
-/** What the whole node shows, by id of a sandbox or container. */
+/** The signs of the whole node, by id of a sandbox or container. */
 export interface NodeSigns {
-  /** `absent` where the runtime has no tasks to list, or does not run. */
+  /** `absent` if the runtime has no tasks, or does not run. */
   readonly tasks: Source<ReadonlyMap<string, Task>>;
   readonly processes: Source<{
     readonly shims: ReadonlyMap<string, Pick<ShimProcess, "pid">>;
@@ -59,14 +59,14 @@ export function nodeSigns(
   };
 }
 
-/** `cri` is absent where the runtime does not run: then `containerIds` come from its database. */
+/** `cri` is absent if the runtime does not run: then `containerIds` come from its database. */
 export interface SandboxSigns {
   readonly id: string;
   readonly cri: Source<CriSigns>;
   readonly containerIds?: readonly string[];
 }
 
-/** The one decision about life and death: of diagnosis, of the proof right before each touch, and offline. */
+/** The only decision about liveness: used by diagnosis, by the proof right before each change, and offline. */
 export function livenessOf(sandbox: SandboxSigns, node: NodeSigns): Liveness {
   const { cri } = sandbox;
   const containers = cri.status === "read" ? cri.value.containers.map(({ id }) => id) : [];
@@ -118,7 +118,7 @@ function taskSearches(tasks: NodeSigns["tasks"], ids: readonly string[]): readon
   }
 }
 
-/** Every node has processes: where they are not read, for whatever reason, something may live. */
+/** Every node has processes: if they were not read, for whatever reason, a process may be alive. */
 function processSearches(processes: NodeSigns["processes"], ids: readonly string[]): readonly Search[] {
   if (processes.status !== "read") return [notRead("shim"), notRead("process")];
   const { shims, byContainer } = processes.value;

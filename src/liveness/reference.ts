@@ -2,7 +2,7 @@ import type { Source } from "../host/source.ts";
 import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import type { ContainerdFacts } from "../snapshot/types/runtime.ts";
 
-/** Which sources still refer to an id. An id without a reference was left behind. */
+/** Which source still refers to an id. An id without a reference is a leak. */
 export type Reference =
   | "runtime-list"
   | "containerd-record"
@@ -15,12 +15,12 @@ export type Reference =
 
 export interface ReferenceSources {
   readonly isListed: boolean;
-  /** undefined where the runtime is not containerd. */
+  /** Undefined if the runtime is not containerd. */
   readonly containerd: Pick<ContainerdFacts, "records" | "sandboxes"> | undefined;
   readonly processes: Source<Pick<ProcessFacts, "shims" | "plugins" | "byContainer" | "othersIds">>;
 }
 
-/** The first one found; undefined when all were read and none refers to it. */
+/** Returns the first reference; undefined if all sources were read and none refers to the id. */
 export function referenceTo(id: string, { isListed, containerd, processes }: ReferenceSources): Reference | undefined {
   if (isListed) return "runtime-list";
   if (containerd?.records.some((record) => record.id === id)) return "containerd-record";

@@ -3,7 +3,7 @@ import type { StoredRecords } from "../snapshot/metadata-records.ts";
 import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import { type Liveness, livenessOf, nodeSigns } from "./liveness.ts";
 
-/** Whether something of a stored sandbox or container lives while its runtime does not run: then only processes can show it. */
+/** Liveness of a stored sandbox or container while its runtime does not run: then only processes can show it. */
 export function livenessOfStored(
   id: string,
   { records }: Pick<StoredRecords, "records">,

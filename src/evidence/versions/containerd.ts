@@ -4,9 +4,9 @@ import { inRange, parseVersion, type Version, type VersionRange } from "./versio
 export type StopBehaviour =
   /** Any DEL error blocks stop and remove forever. */
   | "del-error-blocks"
-  /** Without a recorded CNI result DEL is not even called: nothing blocks, addresses leak. */
+  /** Without a recorded CNI result DEL is not called: nothing blocks, and addresses leak. */
   | "del-skipped-without-result"
-  /** DEL is always tried; its error is ignored only when no result was recorded. */
+  /** DEL is always called; its error is ignored only if no result was recorded. */
   | "del-tried-error-ignored-without-result";
 
 const BLOCKS: readonly VersionRange[] = [
@@ -21,13 +21,13 @@ const SKIPS: readonly VersionRange[] = [
   { line: "2.2", to: 1 },
 ];
 
-/** Refuses to start when a stored sandbox has no metadata. */
+/** containerd fails to start if a stored sandbox has no metadata. */
 const FATAL_WITHOUT_METADATA: readonly VersionRange[] = [
   { line: "2.0", to: 5 },
   { line: "2.1", to: 3 },
 ];
 
-/** A failure after the pause started leaves a record behind; each retry adds one more of the same name. */
+/** A failure after the start of pause leaves a record; each retry adds one more with the same name. */
 const LEAKS_RECORDS: readonly VersionRange[] = [
   { line: "2.0" },
   { line: "2.1" },
@@ -38,15 +38,15 @@ const LEAKS_RECORDS: readonly VersionRange[] = [
 export interface ContainerdBehaviour {
   readonly version: Version;
   readonly stop: StopBehaviour;
-  /** libcni before 1.2.0 fails DEL on a cached result that it cannot parse. */
+  /** libcni before 1.2.0 fails DEL on an unparsable cached result. */
   readonly corruptResultBlocks: boolean;
   readonly fatalWithoutMetadata: boolean;
   readonly leaksRecords: boolean;
-  /** Records are written before any plugin is called, so an id without a record is not in the making. */
+  /** Records are written before any plugin is called, so an id without a record is not being created. */
   readonly recordsBeforeAdd: boolean;
 }
 
-/** undefined for text that is no version, and for lines older than any that was checked. */
+/** Returns undefined for text that is not a version, and for release lines older than any that was checked. */
 export function containerdBehaviour(text: string): ContainerdBehaviour | undefined {
   const version = parseVersion(text);
   if (version === undefined || version.major < 1 || (version.major === 1 && version.minor < 6)) return undefined;

@@ -1,6 +1,6 @@
 import { inRange, parseVersion, type Version, type VersionRange } from "./version.ts";
 
-/** A failed DEL marks the network as stopped all the same: the second stop passes, and what the plugin held may leak. */
+/** A failed DEL still marks the network as stopped: the second stop succeeds, and what the plugin held may leak. */
 const PASSES_ON_SECOND_STOP: readonly VersionRange[] = [
   { line: "1.32", from: 8 },
   { line: "1.33", from: 4 },
@@ -10,9 +10,9 @@ const TOLERATES_CORRUPT_RESULT_FROM_MINOR = 31;
 
 export interface CrioBehaviour {
   readonly version: Version;
-  /** Whether a DEL that keeps failing blocks the removal of a sandbox forever. */
+  /** Whether a permanently failing DEL blocks the removal of a sandbox forever. */
   readonly delErrorBlocks: boolean;
-  /** libcni before 1.2.0, which CRI-O has up to 1.30, fails DEL on a cached result that it cannot parse. */
+  /** libcni before 1.2.0, in CRI-O up to 1.30, fails DEL on an unparsable cached result. */
   readonly corruptResultBlocks: boolean;
 }
 

@@ -1,26 +1,26 @@
 import type { MultusConfig } from "../../snapshot/types/cni.ts";
 
-/** What multus does differs by release; a node does not show its version, so these are printed and not compared. */
+/** Multus' behaviour by release; a node does not show its version, so these are printed and not compared. */
 export const MULTUS = {
-  /** Up to here a cache that does not parse fails every DEL; later ones succeed without calling any delegate. */
+  /** Up to this version an unparsable cache fails every DEL; later ones succeed without calling a delegate. */
   corruptCacheFailsUpTo: "3.9",
-  /** From this major release on a cache that does not parse makes DEL succeed: what the marker relies on. */
+  /** Since this major version an unparsable cache makes DEL succeed, which the marker relies on. */
   markerReadFrom: 4,
-  /** The thick plugin's shim answers DEL with success from here on, whatever the daemon reports. */
+  /** Since this version the shim of the thick plugin answers DEL with success, whatever the daemon reports. */
   shimSwallowsDelErrorsFrom: "4.0.2",
-  /** In between, fields of its own are stripped from a delegate's file-based configuration on DEL. */
+  /** In this range, settings of a delegate's file-based configuration are stripped on DEL. */
   lossyConflist: { from: "4.2.1", to: "4.3.0" },
 } as const;
 
 /**
- * What differs between the two ways to run multus. Both keep their caches in the same places: `<cniDir>/<sandbox id>`
- * for the delegates, `<cniDir>/results` for what libcni caches of each of them.
+ * Differences between thin and thick multus. Both keep their caches in the same places: `<cniDir>/<sandbox id>` for the
+ * delegates, `<cniDir>/results` for libcni's cache of each of them.
  */
 interface MultusVariant {
   readonly name: "thin" | "thick";
   /**
-   * Whether the runtime learns that a delegate's DEL failed, and so insists on it. The thick shim answers DEL with
-   * success from 4.0.2 on, whatever the daemon reports: nothing is in the way of a removal, and what the delegates held
+   * Whether the runtime gets the error of a delegate's DEL, and so requires its success. The thick shim answers DEL
+   * with success since 4.0.2, whatever the daemon reports: the removal is not blocked, and what the delegates held
    * leaks.
    */
   readonly failedDelBlocksRemoval: boolean;
@@ -33,5 +33,5 @@ export function multusVariant({ thick }: MultusConfig): MultusVariant {
   return thick ? THICK : THIN;
 }
 
-/** Settings without which a delegate refuses DEL: kube-ovn's socket, and how calico reaches its datastore. */
+/** Settings without which a delegate fails DEL: kube-ovn's socket, and calico's datastore. */
 export const REQUIRED_ON_DEL: ReadonlySet<string> = new Set(["server_socket", "kubernetes", "etcd_endpoints"]);
