@@ -23,7 +23,7 @@ export interface ClientCertificate {
 }
 
 /**
- * Whoever has the bearer token can act as unghost: it is sent only to a server with a verified certificate, never over
+ * Any holder of the bearer token can act as unghost: it is sent only to a server with a verified certificate, never over
  * plain HTTP, and never with verification disabled.
  */
 export function isTokenSafe({ server, tls }: Pick<ApiAccess, "server" | "tls">): boolean {
