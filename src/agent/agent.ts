@@ -180,7 +180,7 @@ async function findSocket(where: ObserveNodeOptions, env: AgentOptions["env"]): 
 }
 
 /** What the event started is often still in flight during the scan: a network being torn down, a stop that fails late. */
-const SECOND_GLANCE_MS = 2000;
+const SECOND_SCAN_MS = 2000;
 
 interface LoopOptions {
   readonly pace: Pace;
@@ -200,7 +200,7 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
       await cycle();
       const { user, system } = process.cpuUsage(before);
       pace.scanned((user + system) / 1000);
-      if (hinted) pace.dueAt(performance.now() + SECOND_GLANCE_MS);
+      if (hinted) pace.dueAt(performance.now() + SECOND_SCAN_MS);
     } catch (thrown) {
       pace.failed();
       store.update((state) => afterFailedScan(state, new Date()));

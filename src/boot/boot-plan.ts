@@ -21,7 +21,7 @@ export interface BootPlan {
   readonly reason: string;
   /** Findings that it would heal. */
   readonly heal: readonly string[];
-  /** Findings that it would leave. */
+  /** Findings that it would skip. */
   readonly leave: readonly string[];
 }
 
@@ -30,7 +30,7 @@ type PlanOptions = Pick<BootOptions, "mode" | "deadlineMs" | "force" | "asked" |
   readonly heal: Pick<BootOptions["heal"], "observe" | "policy">;
 };
 
-/** Decides as `bootOnce` does, and changes nothing: no marker, no report, no journal, no runtime is started. */
+/** Decides like `bootOnce`, and changes nothing: no marker, no report, no journal, and no runtime is started. */
 export async function planBoot(options: PlanOptions): Promise<BootPlan> {
   const { observe } = options.heal;
   const boot = valueOr(readBoot({ root: observe.hostRoot, now: new Date() }), undefined);
@@ -68,7 +68,7 @@ async function contentOf(
   }
 }
 
-/** What its records hold: no runtime is started to ask. */
+/** From its records: no runtime is started for it. */
 async function throughBorrowed({ binary, root }: RuntimeFiles, observe: ObserveNodeOptions): Promise<Content> {
   const facts = await observeOffline({ ...observe, containerdRoot: root, containerdVersion: undefined });
   const heal = comingBack(facts).map(({ id }) => `${deadAfterCrash.id}/${id}`);

@@ -2,14 +2,17 @@ import * as v from "valibot";
 import { parseJson } from "../host/json.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 
-/** What the hook did at the last boot; kept in the state directory, and in /run where the disk is full. */
+/** The result of the hook at the last boot; stored in the state directory, or in /run if the disk is full. */
 export const BootReportSchema = v.object({
   apiVersion: v.literal("unghost.dev/v1"),
   kind: v.literal("BootReport"),
   boot: v.string(),
   at: v.string(),
   mode: v.picklist(["before", "after"]),
-  /** healed: all is well; left: some ghosts remain; nothing: no reason to act; failed: could not do its work. */
+  /**
+   * healed: no ghost is left; left: some ghosts remain; nothing: there was nothing to do; failed: the hook did not
+   * complete.
+   */
   outcome: v.picklist(["healed", "left", "nothing", "failed"]),
   reason: v.string(),
   cleanShutdown: v.boolean(),

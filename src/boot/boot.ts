@@ -21,9 +21,9 @@ export interface BootOptions {
   readonly force: boolean;
   readonly asked: Asked;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Host root included. */
+  /** Including the host root. */
   readonly stateDir: string;
-  /** Gone with the boot: markers and the borrowed runtime live here. */
+  /** A tmpfs directory for markers and the temporary runtime. */
   readonly runDir: string;
   readonly heal: Omit<HealOnceOptions, "remainingMs" | "deadline" | "env" | "onWarning">;
   readonly log: (line: string) => void;
@@ -31,12 +31,12 @@ export interface BootOptions {
 
 type Done = Pick<BootReport, "outcome" | "reason" | "healed" | "left">;
 
-/** Time kept back from the deadline for stopping what was started and writing the report. */
+/** Reserved at the end for stopping child processes and writing the report. */
 const CLOSING_MS = 2000;
-/** The last of it, for writing the report. */
+/** The last part of it, for writing the report. */
 const REPORT_MS = 300;
 
-/** Heals once per boot. Never throws and never outlives its deadline: a hook must not keep a node down. */
+/** Heals once per boot. Never throws and never exceeds its deadline: a hook must not prevent a node from starting. */
 export async function bootOnce(options: BootOptions): Promise<BootReport> {
   const startedAt = performance.now();
   const { observe } = options.heal;
@@ -56,7 +56,7 @@ export async function bootOnce(options: BootOptions): Promise<BootReport> {
     ...done,
     seconds: Math.round(performance.now() - startedAt) / 1000,
   };
-  // A disk that hangs must not keep the node down either.
+  // A hung disk must not prevent the node from starting either.
   await atMost(leftMs(), keep(report, options, marker), undefined);
   return report;
 }
@@ -68,7 +68,10 @@ const TOO_LATE: Done = {
   left: [],
 };
 
-/** The result of the work, or `otherwise` on timeout; the work then goes on alone, and its error is ignored. */
+/**
+ * The result of the work, or `otherwise` on timeout; the work then continues in the background, and its error is
+ * ignored.
+ */
 async function atMost<T>(milliseconds: number, work: Promise<T>, otherwise: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<T>((resolve) => {
@@ -129,7 +132,7 @@ function healOptions(
   return { ...heal, env, remainingMs, deadline, onWarning: log };
 }
 
-/** The borrowed runtime has seen no ghosts; whether its records hold none is another question. */
+/** The temporary runtime listed no ghosts; its records may still contain some. */
 function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, hostRoot: string): Done {
   if (healed.kind !== "healed" || done.outcome !== "healed") return done;
   const left = recordsLeft(files, hostRoot, healed.listed);
@@ -141,7 +144,7 @@ function verifiedByRecords(done: Done, healed: HealedOnce, files: RuntimeFiles, 
   return { ...done, outcome: "left", reason, left: left.ids.map((id) => `record/${id}`) };
 }
 
-/** No runtime to borrow: what would make every removal fail can still be moved away. */
+/** Without a runtime, files that would make every removal fail can still be moved. */
 async function withoutRuntime({ heal }: BootOptions, reason: string): Promise<Done> {
   const boot = readBoot({ root: heal.observe.hostRoot, now: new Date() });
   if (boot.status !== "read") return { outcome: "failed", reason, healed: 0, left: [] };
@@ -187,13 +190,13 @@ function summary(result: HealedOnce): Done {
   return { outcome: left.length === 0 ? "healed" : "left", reason, healed: result.healed, left };
 }
 
-/** The report and the marker of this boot. A full disk must not fail a boot: /run still takes them. */
+/** The report and the marker of this boot. A full disk must not fail a boot: they are written to /run instead. */
 async function keep(report: BootReport, options: BootOptions, marker: string): Promise<void> {
   const text = `${JSON.stringify(report, undefined, 2)}\n`;
   mkdirSync(options.runDir, { recursive: true, mode: 0o700 });
   try {
     writeFileSync(join(options.runDir, "boot.json"), text, { mode: 0o600 });
-    // What failed is tried again by the next start; what had no reason to run may get one.
+    // The next start retries a failed boot, and one that had nothing to do.
     if (report.outcome === "healed" || report.outcome === "left") writeFileSync(marker, "");
     if (report.outcome === "nothing") return;
     await writeDurably(join(options.stateDir, "boot.json"), text);

@@ -4,7 +4,7 @@ import { readMetadataFile } from "../snapshot/metadata-file.ts";
 import { lastSeenRuntime } from "./last-seen-runtime.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
-/** Of the 2.x sandbox store: an older containerd neither lists nor removes what is in it, and reports success. */
+/** The 2.x sandbox store: an older containerd neither lists nor removes its records, and reports success. */
 const SANDBOX_STORE_SINCE: Version = { major: 2, minor: 0, patch: 0 };
 
 const VERSION_MS = 5000;
@@ -17,8 +17,8 @@ export interface BorrowQuery {
 }
 
 /**
- * Why a containerd must not be started over these records: it is older than what wrote them, or that is unknown. An
- * older one ignores what it does not know and reports success. Undefined where borrowing is allowed.
+ * Why a containerd must not be started with these records: it is older than the one that wrote them, or that is
+ * unknown. An older one ignores unknown records and reports success. Returns undefined if it may be started.
  */
 export async function objectionToBorrowing({
   files,
@@ -30,7 +30,7 @@ export async function objectionToBorrowing({
   const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
   const answer = await asked;
   const version = failureOf(answer) === undefined ? versionIn(answer.stdout) : undefined;
-  // An operator who names the program vouches for it, unless it is known to be too old.
+  // An operator who passes the program vouches for it, unless it is known to be too old.
   const mustBeKnown = files.namedBy !== "operator";
   if (version === undefined) {
     return mustBeKnown

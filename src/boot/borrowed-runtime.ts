@@ -11,10 +11,10 @@ import { openContainerd } from "../runtime/containerd.ts";
 import { answersCri } from "../runtime/cri.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
-/** The node's own containerd, started by us on a private socket over the node's own records. */
+/** The node's own containerd, started by unghost on a private socket with the node's own records. */
 interface BorrowedRuntime {
   readonly endpoint: string;
-  /** In order, then by force. Bounded: a process that hangs in the kernel is not waited for. */
+  /** Orderly first, then by force. Bounded: a process that hangs in the kernel is not waited for. */
   stop(): Promise<void>;
 }
 
@@ -23,16 +23,16 @@ type Borrowing =
   | { readonly kind: "failed"; readonly reason: string };
 
 const POLL_MS = 20;
-/** Tenths of a second for an orderly end when we have crashed. */
+/** Tenths of a second for an orderly end after unghost has crashed. */
 const ORDERLY_TENTHS = 50;
-/** The same while the deadline comes closer. Its database survives kill -9. */
+/** The same near the deadline. Its database survives kill -9. */
 const STOP_GRACE_MS = 1000;
 const LOG_TAIL_BYTES = 4096;
 
-/** With CRI, to heal through it; without, to repair the records that keep it from starting. */
+/** With CRI, to heal through it; without, to repair the records that prevent its start. */
 type BorrowedWith = "cri" | "records-only";
 
-/** Starts it and waits until it answers, it dies, or the time is up. Whatever happens, nothing is left running. */
+/** Starts it and waits until it answers, exits, or the time is up. No process is left in any case. */
 export async function borrowRuntime(
   files: RuntimeFiles,
   privateDir: string,
@@ -56,7 +56,7 @@ export async function borrowRuntime(
     stdio: ["pipe", log, log],
     env: borrowedEnvironment(files),
     graceMs: STOP_GRACE_MS,
-    // Closing the pipe is the keeper's sign to end what it keeps.
+    // Closing the pipe makes the supervisor end its child process.
     askToEnd: ({ stdin }) => stdin?.end(),
   });
   closeSync(log);
@@ -72,7 +72,10 @@ export async function borrowRuntime(
   return { kind: "failed", reason: `${files.binary} was started and ${reason}${last}` };
 }
 
-/** It is run as root, with whatever its configuration names and over whatever records lie there: all must be root's. */
+/**
+ * It runs as root, with everything that its configuration names and with these records: only root may be able to change
+ * them.
+ */
 export function doubtOf({ binary, config, root }: RuntimeFiles): string | undefined {
   for (const path of [binary, config, root]) {
     const trust = provePath("/", path);
@@ -82,8 +85,8 @@ export function doubtOf({ binary, config, root }: RuntimeFiles): string | undefi
 }
 
 /**
- * Runs containerd and ends it when the pipe to us closes: k3s units leave processes behind (KillMode=process), and a
- * containerd that outlived a crashed hook would hold the database against the real one.
+ * Runs containerd and ends it when the pipe to unghost closes: k3s units leave processes behind (KillMode=process), and
+ * a containerd that outlived a crashed hook would hold the database lock.
  */
 const KEEPER = `exec 3<&0
 "$@" </dev/null 3<&- &
@@ -101,9 +104,9 @@ kill $! 2>/dev/null
 exit $code`;
 
 function borrowedEnvironment({ binary }: RuntimeFiles): NodeJS.ProcessEnv {
-  // The unit's notify socket is not for a runtime that only visits.
+  // The temporary runtime must not use the unit's notify socket.
   const { NOTIFY_SOCKET: _socket, PATH = "/usr/sbin:/usr/bin:/sbin:/bin", ...rest } = process.env;
-  // Its shims and runc lie beside it in the distributions that bring their own.
+  // Distributions that ship containerd have its shims and runc in the same directory.
   return { ...rest, PATH: `${dirname(binary)}:${PATH}` };
 }
 
@@ -119,7 +122,7 @@ async function answers(
   const call = { timeoutMs: 2000, signal: deadline };
   while (!deadline.aborted) {
     if (await (borrowedWith === "cri" ? answersCri(socket, call) : listsTasks(socket, call))) return "answers";
-    // Not up yet: asked again until the deadline, and its own end is watched beside this.
+    // Not up yet: retried until the deadline, while its exit is watched.
     await sleep(POLL_MS);
   }
   return "too late";
@@ -144,13 +147,13 @@ function lastWords(logPath: string): string {
   return relevant ? `: ${relevant}` : "";
 }
 
-/** Tables that make containerd listen somewhere; a borrowed one listens on its private socket alone. */
+/** Tables that configure listeners; the temporary containerd listens only on its private socket. */
 const LISTENING_TABLES = ["grpc", "ttrpc", "debug", "metrics"];
 
-/** Given on the command line, where they win over the file. */
+/** Passed on the command line, which overrides the file. */
 const ON_COMMAND_LINE = ["root", "state"];
 
-/** The CRI plugin under its names in 1.x and 2.x. */
+/** The CRI plugin's names in 1.x and 2.x. */
 const CRI_PLUGINS = [
   "io.containerd.grpc.v1.cri",
   "io.containerd.cri.v1.runtime",
@@ -160,10 +163,7 @@ const CRI_PLUGINS = [
 
 type BorrowedConfig = { readonly text: string } | { readonly problem: string };
 
-/**
- * The distribution's own configuration without what would make it listen where the real one does. Without CRI,
- * containerd starts whatever its records contain.
- */
+/** The distribution's configuration without its listeners. Without CRI, containerd starts with any records. */
 export function borrowedConfig(config: string, path: string, cri: "with-cri" | "without-cri"): BorrowedConfig {
   const parsed = parseToml(config);
   if ("problem" in parsed) return { problem: `${path} is not valid TOML: ${parsed.problem}` };
@@ -171,7 +171,7 @@ export function borrowedConfig(config: string, path: string, cri: "with-cri" | "
   const kept = Object.entries(parsed.table).filter(([key]) => !dropped.has(key));
   const table = Object.fromEntries(kept);
   if ("imports" in table) {
-    // containerd reads relative imports from beside the configuration, and ours lies elsewhere.
+    // containerd resolves relative imports from the directory of the configuration, and ours is elsewhere.
     table["imports"] = stringsIn(table["imports"]).map((one) => resolve(dirname(path), one));
   }
   if (cri === "without-cri") table["disabled_plugins"] = [...CRI_PLUGINS, ...stringsIn(table["disabled_plugins"])];

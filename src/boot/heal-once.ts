@@ -13,7 +13,7 @@ export interface HealOnceOptions extends Pick<PipelineOptions, "session" | "conc
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly policy: HealPolicy;
   readonly remainingMs: () => number;
-  /** Nothing is started after it, and what is in flight is abandoned. */
+  /** After it no step is started, and steps in flight are abandoned. */
   readonly deadline: AbortSignal;
 }
 
@@ -21,7 +21,7 @@ export type HealedOnce =
   | {
       readonly kind: "healed";
       readonly healed: number;
-      /** Findings that are still there. */
+      /** Remaining findings. */
       readonly left: readonly string[];
       /** Ids of the sandboxes that the runtime lists now. */
       readonly listed: readonly string[];
@@ -30,7 +30,7 @@ export type HealedOnce =
     }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** What one round would do. `left`: nothing now, for the reason in `note` or because policy allows nothing. */
+/** What one round would do. `left`: nothing now, for the reason in `note` or because the policy allows nothing. */
 export type Round =
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "left"; readonly scanned: Scanned; readonly note?: string }
@@ -41,7 +41,7 @@ async function scan({ observe, env }: Pick<HealOnceOptions, "observe" | "env">, 
   return { snapshot, diagnosis: diagnose(snapshot, policy) };
 }
 
-/** Scans and plans as `heal` does, with what a boot adds to it: an untrusted clock, and agents that are not up. */
+/** Scans and plans like `heal`, and also checks for an untrusted clock and for agents that are not up. */
 export async function planRound(
   options: Pick<HealOnceOptions, "observe" | "env" | "policy">,
   isBeforeStart: boolean,
@@ -54,7 +54,7 @@ export async function planRound(
     const note = `${agent} needs its agent to take a network down, which cannot be up yet: left for after the start`;
     return { kind: "left", scanned, note };
   }
-  // With a clock that lies, kubelet reuses attempt numbers: then every dead sandbox is in its way.
+  // With a wrong clock, kubelet reuses attempt numbers: then every dead sandbox blocks it.
   const policy = clockIsInsane(snapshot) ? { ...options.policy, allDead: true } : options.policy;
   const plan = planHealing(diagnosis, policy);
   return plan.actions.length === 0
@@ -62,7 +62,7 @@ export async function planRound(
     : { kind: "planned", planned: { ...scanned, plan }, policy };
 }
 
-/** One round of what `heal --yes` does. */
+/** One round of `heal --yes`. */
 export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean): Promise<HealedOnce> {
   const round = await planRound(options, isBeforeStart);
   if (round.kind === "failed") return round;
@@ -77,7 +77,7 @@ export async function healOnce(options: HealOnceOptions, isBeforeStart: boolean)
     scan: () => scan(options, policy),
     plan: (diagnosis) => planHealing(diagnosis, policy),
     cniCacheDir: options.observe.cniCacheDir,
-    // No kubelet runs yet that could finish anything.
+    // No kubelet runs yet that could finish a pod.
     waits: {
       ...DEFAULT_WAITS,
       actMs: Math.min(DEFAULT_WAITS.actMs, options.remainingMs()),
@@ -96,7 +96,7 @@ function seenIn({ cri, runtime }: Snapshot): { readonly listed: readonly string[
   return { listed: valueOr(cri, undefined)?.sandboxes.map(({ id }) => id) ?? [], runtime };
 }
 
-/** Plugins that only pass the request on to a pod of theirs, or to the API server behind it. */
+/** Plugins that only forward the request to their own pod, or to the API server. */
 const AGENT_PLUGINS = new Set([
   "calico",
   "cilium-cni",
@@ -109,13 +109,13 @@ const AGENT_PLUGINS = new Set([
   "weave-net",
 ]);
 
-/** The plugin of this node's network that cannot work before its agent runs, if there is one. */
+/** The plugin of this node's network that cannot work before its agent runs, if any. */
 function needsAgent(snapshot: Snapshot): string | undefined {
   const plugins = valueOr(snapshot.cni.conf, undefined)?.plugins ?? [];
   return plugins.find(({ type }) => AGENT_PLUGINS.has(type))?.type;
 }
 
-/** A second of difference is a busy machine, not a clock step. */
+/** A smaller difference is load, not a clock step. */
 const SLACK_MS = 60_000;
 
 /** Whether the wall clock is before the newest time in the runtime's own records. */

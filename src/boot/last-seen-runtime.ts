@@ -11,14 +11,14 @@ export type SeenRuntime = v.InferOutput<typeof SeenSchema>;
 
 const FILE = "runtime.json";
 
-/** The node's own runtime as it last answered here: what last wrote its records, as far as unghost has seen. */
+/** The node's own runtime when it last answered: the last known writer of its records. */
 export function lastSeenRuntime(stateDir: string): SeenRuntime | undefined {
   const file = readRegularFile(join(stateDir, FILE));
   const parsed = v.safeParse(SeenSchema, file.kind === "content" ? parseJson(file.text) : undefined);
   return parsed.success ? parsed.output : undefined;
 }
 
-/** Written when it has changed. Never of a borrowed runtime. */
+/** Written if it has changed. Never for a temporary runtime. */
 export async function noteRuntime(stateDir: string, { name, version, reachable }: Runtime): Promise<void> {
   const seen = lastSeenRuntime(stateDir);
   if (!reachable || (seen?.name === name && seen.version === version)) return;

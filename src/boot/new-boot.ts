@@ -4,8 +4,8 @@ import { readProcesses } from "../snapshot/processes.ts";
 export type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly message: string };
 
 /**
- * Whether nothing of an earlier life of the runtime is left: a restart of the service runs the same hook while pods
- * live on. The stored boot id alone would not do: it is missing on the first run.
+ * Whether no process of an earlier runtime is left: a restart of the service runs the same hook while pods are running.
+ * The stored boot id is not enough, because it is missing on the first run.
  */
 export async function proveNewBoot(
   root: string,

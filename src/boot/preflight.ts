@@ -14,7 +14,7 @@ import type { ScratchFile } from "../snapshot/types/cni.ts";
 
 type CachePlaces = Pick<ObserveNodeOptions, "hostRoot" | "cniCacheDir" | "multusDir">;
 
-/** Cache files that would make every removal fail, written before this boot. */
+/** Cache files from before this boot that would make every removal fail. */
 export async function brokenCaches(
   { hostRoot, cniCacheDir, multusDir }: CachePlaces,
   bootStartedAt: Date,
@@ -33,14 +33,14 @@ export async function brokenCaches(
     [delegateScratchCorrupt, valueOr(cni.flannel, [])],
   ];
   return files.flatMap(([{ id }, ofClass]) =>
-    // Written in this boot, it may be somebody's who is at work right now.
+    // A file of this boot may be in use by a plugin.
     ofClass.filter((file) => isBroken(file) && file.modifiedAt < bootStartedAt).map((file) => ({ ...file, class: id })),
   );
 }
 
 /**
- * What can be done without any runtime, once it is proven that nothing of the last boot lives: the broken cache files
- * are moved away before the runtime starts. Gives how many.
+ * What can be done without any runtime, once it is proven that no process of the last boot is alive: the broken cache
+ * files are quarantined before the runtime starts. Returns their number.
  */
 export async function clearBrokenCaches(
   options: CachePlaces,

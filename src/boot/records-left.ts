@@ -1,15 +1,15 @@
 import { readMetadataFile } from "../snapshot/metadata-file.ts";
 import type { RuntimeFiles } from "./runtime-files.ts";
 
-/** - `none`: every sandbox that has a record was listed by the runtime. */
+/** - `none`: the runtime listed every sandbox with a record. */
 export type RecordsLeft =
   | { readonly kind: "none" }
   | { readonly kind: "left"; readonly ids: readonly string[] }
   | { readonly kind: "unknown"; readonly reason: string };
 
 /**
- * Reads the database itself, once the borrowed runtime has stopped: sandboxes that it did not list and that have a
- * record all the same are visible only there.
+ * Reads the database itself after the temporary runtime has stopped: sandboxes with a record that it did not list are
+ * visible only there.
  */
 export function recordsLeft(files: RuntimeFiles, hostRoot: string, listed: readonly string[]): RecordsLeft {
   const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });

@@ -7,7 +7,7 @@ import { livenessOfStored } from "../liveness/stored.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { ProcessFacts } from "../snapshot/types/processes.ts";
 
-/** A record that keeps the runtime from starting, and the one that stays in its place. */
+/** A record that prevents the runtime's start, and the one that stays instead. */
 export interface ChosenRecord {
   readonly id: string;
   readonly store: "containers" | "sandboxes";
@@ -20,8 +20,8 @@ export type Choice =
   | { readonly kind: "refused"; readonly reason: string };
 
 /**
- * Of every name one record stays: the one that lives, else one that the 2.x sandbox store knows, too, else the newest.
- * Where two live, an operator has to choose. A record is removed from both stores: containerd 2.x reads either back.
+ * Keeps one record of every name: the live one, else one that is also in the 2.x sandbox store, else the newest. If two
+ * are alive, an operator has to choose. A record is removed from both stores, because containerd 2.x loads either.
  */
 export function chooseRecords(file: MetadataFile, processes: Source<ProcessFacts>): Choice {
   const remove: ChosenRecord[] = [];

@@ -25,7 +25,7 @@ export type RepairPlan =
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "plan"; readonly metadataPath: string; readonly remove: readonly ChosenRecord[] };
 
-/** Reads the records without containerd and returns those that keep it from starting. Changes nothing. */
+/** Reads the records without containerd and returns those that prevent its start. Changes nothing. */
 export async function planRepair(options: RepairOptions): Promise<RepairPlan> {
   const facts = await offlineFacts(options);
   if (facts.metadata.status === "absent") return { kind: "nothing", reason: facts.metadata.reason };
@@ -55,7 +55,7 @@ export type Repaired =
 
 const CALL_MS = 30_000;
 
-/** Removes the chosen records through containerd's own API, with CRI off; the file is copied aside first. */
+/** Removes the chosen records through containerd's own API, with CRI disabled; the file is copied first. */
 export async function repair(plan: RepairPlan & { readonly kind: "plan" }, options: RepairOptions): Promise<Repaired> {
   const session = await openHealSession({ ...options.session, sleep });
   if (!session.ok) return { kind: "failed", reason: `${session.refusal.message} ${session.refusal.next}` };

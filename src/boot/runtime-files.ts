@@ -6,17 +6,17 @@ import { parseToml } from "../host/toml.ts";
 import { hostFiles } from "./install/host-files.ts";
 import { serviceCommand } from "./service-command.ts";
 
-/** Where a distribution keeps its own containerd: what is borrowed before it starts. */
+/** The paths of a distribution's containerd, which is started temporarily before the service. */
 export interface RuntimeFiles {
   readonly name: string;
   readonly binary: string;
   readonly config: string;
   readonly root: string;
-  /** What names the program: an operator, the service that starts it, or its default path. */
+  /** The source of the program's path: an operator, the service that starts it, or the default. */
   readonly namedBy: "operator" | "service" | "path";
 }
 
-/** Where packages and people put it; the latter is in front in every PATH. */
+/** The directories of packages and of manual installs; the latter come first in every PATH. */
 const PLAIN_DIRS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
 
 export interface Asked {
@@ -30,8 +30,7 @@ export type FoundFiles =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * What the operator named, completed by what the service manager will start, completed by default paths. A configuration
- * that names its root is believed.
+ * The operator's values, then those of the service manager, then default paths. The root in a configuration is used.
  */
 export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | undefined): FoundFiles {
   const there = (file: string): boolean => existsSync(resolveOnHost(hostRoot, file, "follow"));
@@ -68,7 +67,7 @@ export function findRuntimeFiles(hostRoot: string, asked: Asked, path: string | 
   return { kind: "found", files: { name: embedded?.name ?? "containerd", binary, config, root, namedBy } };
 }
 
-/** From its command line; it wins over the configuration file. */
+/** From its command line, which overrides the configuration file. */
 function optionsIn(args: readonly string[]): { readonly config?: string; readonly root?: string } {
   const value = (...names: readonly string[]): string | undefined => {
     for (const [index, word] of args.entries()) {

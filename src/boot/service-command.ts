@@ -2,9 +2,9 @@ import type { HostFiles } from "./install/host-files.ts";
 import { type UnitSettings, unitSettings } from "./unit-settings.ts";
 
 /**
- * What the service manager will start.
- * - `none`: no service manager knows such a service.
- * - `unknown`: there is a service, and its files do not show what it starts.
+ * The command that the service manager will run.
+ * - `none`: there is no such service.
+ * - `unknown`: there is a service, and its files do not show its command.
  */
 export type ServiceCommand =
   | { readonly kind: "none" }
@@ -52,7 +52,7 @@ function command(
   return { kind: "command", from, program: path, args: expanded };
 }
 
-/** As systemd does: `${NAME}` inside a word, `$NAME` alone as any number of words, `$$` and `%%` for themselves. */
+/** Like systemd: `${NAME}` inside a word, `$NAME` alone as any number of words, `$$` and `%%` as escapes. */
 function expand(word: string, environment: ReadonlyMap<string, string>): readonly string[] {
   const [, alone] = /^\$([A-Za-z_]\w*)$/.exec(word) ?? [];
   if (alone !== undefined) return (environment.get(alone) ?? "").split(/\s+/).filter(Boolean);
@@ -62,7 +62,7 @@ function expand(word: string, environment: ReadonlyMap<string, string>): readonl
   return [inside];
 }
 
-/** Words as systemd splits them: quotes group, a backslash escapes. */
+/** Splits words like systemd: quotes group, a backslash escapes. */
 function wordsIn(line: string): readonly string[] | undefined {
   const words: string[] = [];
   let word: string | undefined;
@@ -87,7 +87,7 @@ function wordsIn(line: string): readonly string[] | undefined {
   return word === undefined ? words : [...words, word];
 }
 
-/** OpenRC: `command=` of the init script, as far as it is a plain value or one that conf.d may replace. */
+/** OpenRC: `command=` of the init script, if it is a plain value or one that conf.d may override. */
 function initScriptCommand(service: string, files: HostFiles): ServiceCommand {
   const from = `/etc/init.d/${service}`;
   const script = files.read(from);

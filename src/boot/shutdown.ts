@@ -5,14 +5,14 @@ import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
 
-/** Present in the state directory: the machine went down in an orderly way. */
+/** Exists in the state directory after an orderly shutdown. */
 export const CLEAN_SHUTDOWN = "clean-shutdown";
 
 export const ATTACHMENTS = "attachments.json";
 
 /**
- * Writes down, synced, which sandboxes had their network set up: libcni itself syncs nothing, so after a power cut its
- * files may be empty, and this records which of them were complete.
+ * Records, with fsync, which sandboxes had their network set up: libcni does not sync, so its files may be empty after
+ * a power cut, and this records which of them were complete.
  */
 export async function recordAttachments(
   stateDir: string,

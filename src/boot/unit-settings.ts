@@ -1,15 +1,15 @@
 import type { HostFiles } from "./install/host-files.ts";
 
-/** A systemd unit with its drop-ins, as systemd reads them. */
+/** A systemd unit with its drop-ins, as systemd merges them. */
 export interface UnitSettings {
-  /** The file that had the last word on ExecStart=, for people. */
+  /** The file with the effective ExecStart=, for messages. */
   readonly from: string;
-  /** Every value of a key in [Service]; an empty assignment has forgotten those before it. */
+  /** Every value of a key in [Service]; an empty assignment resets the list. */
   list(key: string): readonly string[];
   environment(): ReadonlyMap<string, string>;
 }
 
-/** In systemd's order: the first directory that has a file hides the others. */
+/** In systemd's order: the first directory with a file hides the others. */
 const UNIT_DIRS = [
   "/etc/systemd/system.control",
   "/run/systemd/system.control",
@@ -26,7 +26,7 @@ const UNIT_DIRS = [
   "/run/systemd/generator.late",
 ] as const;
 
-/** Undefined where there is no such unit, or it is masked. */
+/** Returns undefined if there is no such unit, or if it is masked. */
 export function unitSettings(unit: string, files: HostFiles): UnitSettings | undefined {
   const main = UNIT_DIRS.map((dir) => `${dir}/${unit}`).find((path) => files.kind(path) !== "absent");
   const text = main === undefined ? undefined : files.read(main);
@@ -48,7 +48,7 @@ export function unitSettings(unit: string, files: HostFiles): UnitSettings | und
   return { from, list, environment: () => environmentOf(list, files) };
 }
 
-/** By name of the file, whatever directory it lies in; of two with one name the first directory's counts. */
+/** Sorted by file name across directories; of two files with one name the first directory's counts. */
 function dropIns(unit: string, files: HostFiles): readonly string[] {
   const found = new Map<string, string>();
   for (const folder of [`${unit}.d`, "service.d"]) {
@@ -75,7 +75,7 @@ function serviceSettings(text: string): readonly { readonly key: string; readonl
   return settings;
 }
 
-/** A backslash at the end joins the next line; comments in between are left out, as systemd does. */
+/** A backslash at the end joins the next line; comments in between are skipped, as in systemd. */
 function logicalLines(text: string): readonly string[] {
   const lines: string[] = [];
   let joined = "";

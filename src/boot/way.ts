@@ -13,8 +13,8 @@ import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files
  * How this boot can be healed.
  * - `nothing`: there is no reason to act.
  * - `through-runtime`: the node's own runtime is up, or is waited for.
- * - `borrow`: it is not up yet, and its program can be started over its records for a moment.
- * - `caches-only`: no runtime can be used; broken cache files can be moved away.
+ * - `borrow`: it is not up yet, and its program can be started temporarily with its records.
+ * - `caches-only`: no runtime can be used; broken cache files can be quarantined.
  */
 export type Way =
   | { readonly kind: "nothing" | "failed" | "caches-only"; readonly reason: string }
@@ -28,7 +28,7 @@ export interface WayOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stateDir: string;
   readonly observe: ObserveNodeOptions;
-  /** Exists where the hook has run in this boot. */
+  /** Exists if the hook has run in this boot. */
   readonly marker: string;
   readonly bootId: string;
   readonly deadline: AbortSignal;
@@ -38,12 +38,12 @@ export function bootMarker(runDir: string, mode: WayOptions["mode"], bootId: str
   return join(runDir, `boot-${mode}-${bootId ?? "unknown"}`);
 }
 
-/** A runtime that is up answers at once. */
+/** A running runtime answers at once. */
 const PROBE_MS = 1000;
 
 export const HEALS_AFTER = "`unghost boot --after` heals once the runtime is up";
 
-/** Reads only: what a dry run reports is what a boot decides. */
+/** Reads only: a dry run reports what a boot decides. */
 export async function chooseWay(options: WayOptions): Promise<Way> {
   const { hostRoot, timeoutMs, runtimeEndpoint: endpoint } = options.observe;
   if (existsSync(options.marker) && !options.force) {
@@ -51,10 +51,10 @@ export async function chooseWay(options: WayOptions): Promise<Way> {
   }
   if (options.mode === "after") return { kind: "through-runtime" };
   const last = readBootReport(join(options.stateDir, "boot.json"));
-  // What failed in this boot may be tried again; live pods are checked for in any case.
+  // A boot that failed may be retried; running pods are checked for in any case.
   const seen = options.force || last?.outcome === "failed" ? undefined : last?.boot;
   const files = findRuntimeFiles(hostRoot, options.asked, options.env["PATH"]);
-  // Its answer takes as long as the rest of what has to be known before a runtime is borrowed.
+  // Runs concurrently with the other checks before a runtime is started.
   using objection = files.kind === "none" ? undefined : startObjection(files.files, options);
   const fresh = await proveNewBoot(hostRoot, { current: options.bootId, last: seen }, options.deadline);
   if (!fresh.isNew) return { kind: "nothing", reason: fresh.message };
@@ -69,8 +69,8 @@ export async function chooseWay(options: WayOptions): Promise<Way> {
 }
 
 /**
- * Checks whether borrowing is allowed; disposing cancels the check. To ask for the version runs the
- * program: only one that is root's is asked, and borrowRuntime refuses another.
+ * Checks whether containerd may be started; disposing cancels the check. Reading the version runs the program: only a
+ * program that root alone can change is run, and borrowRuntime refuses others.
  */
 function startObjection(
   files: RuntimeFiles,

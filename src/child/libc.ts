@@ -1,6 +1,6 @@
 import process from "node:process";
 
-/** Functions of the C library that the engine does not offer. Each returns an errno; 0 is success. */
+/** Functions of the C library that the engine does not expose. Each returns an errno; 0 is success. */
 export interface Libc {
   flock(fd: number, operation: number): number;
   umount2(path: string, flags: number): number;
@@ -16,13 +16,13 @@ interface Ffi {
 }
 type Symbols = Record<string, (...args: readonly unknown[]) => unknown>;
 
-/** musl answers to glibc's name for itself too. */
+/** musl also accepts glibc's name. */
 const LIBRARY = "libc.so.6";
 const INT = "i32";
 
 let opened: Libc | undefined;
 
-/** undefined on an engine without foreign functions: Node, and bun without its compiler (`BUN_JSC_useJIT=0`). */
+/** Undefined on an engine without FFI: Node, and bun without its compiler (`BUN_JSC_useJIT=0`). */
 export function openLibc(): Libc | undefined {
   if (process.versions["bun"] === undefined) return undefined;
   try {

@@ -7,9 +7,9 @@ export interface RunOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Of each stream; what comes beyond is dropped. */
+  /** Of each stream; the rest is dropped. */
   readonly maxOutputBytes?: number;
-  /** Between SIGTERM and SIGKILL once the time is up. */
+  /** Between SIGTERM and SIGKILL after the timeout. */
   readonly graceMs?: number;
   /** An open file as its standard input, instead of `input`. */
   readonly stdinFd?: number;
@@ -24,8 +24,8 @@ export interface RunResult {
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
 /**
- * Runs a program to its end and gives what it printed. Settles soon after the timeout whatever the program does: ignore
- * SIGTERM, hang in the kernel, or leave its pipes to a descendant.
+ * Runs a program to its end and returns its output. Settles soon after the timeout even if the program ignores SIGTERM,
+ * hangs in the kernel, or leaves its pipes to a descendant.
  */
 export async function runChild(command: readonly string[], options: RunOptions): Promise<RunResult> {
   const { input, env, timeoutMs, signal, maxOutputBytes = MAX_OUTPUT_BYTES, graceMs, stdinFd } = options;
@@ -58,7 +58,7 @@ export async function runChild(command: readonly string[], options: RunOptions):
   }
 }
 
-/** Why a run is not a success, for people; undefined where it ended with 0. */
+/** Why a run failed, for messages; undefined if it exited with 0. */
 export function failureOf({ end }: RunResult): string | undefined {
   switch (end.kind) {
     case "timed-out":

@@ -4,9 +4,9 @@ import type { Readable, Writable } from "node:stream";
 
 /**
  * How a child process ended.
- * - `exited`, `signalled`: the kernel reported it.
+ * - `exited`, `signalled`: reported by the kernel.
  * - `not-started`: it could not be executed.
- * - `abandoned`: SIGKILL was sent and nothing happened: it hangs in the kernel (state D), and is not waited for.
+ * - `abandoned`: SIGKILL had no effect, because it hangs in the kernel (state D); it is not waited for.
  */
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
@@ -27,7 +27,7 @@ export interface Child {
 export interface StartOptions extends Pick<SpawnOptions, "env" | "stdio"> {
   /** Between SIGTERM and SIGKILL. */
   readonly graceMs?: number;
-  /** Asks the child to end in another way than by SIGTERM. */
+  /** Ends the child in another way than by SIGTERM. */
   readonly askToEnd?: (child: Child) => void;
 }
 
@@ -37,7 +37,7 @@ const KILLED_MS = 500;
 
 /**
  * Starts a program as the leader of its own session and process group. Every child process of unghost is started here:
- * it can be ended together with what it has started, and it does not get the terminal's Ctrl-C.
+ * it can be killed together with its descendants, and it does not get the terminal's Ctrl-C.
  */
 export function startChild([file = "", ...args]: readonly string[], options: StartOptions): Child {
   const { graceMs = GRACE_MS, askToEnd, ...how } = options;
@@ -54,7 +54,7 @@ export function startChild([file = "", ...args]: readonly string[], options: Sta
   return running;
 }
 
-/** The agent runs before other processes. What it starts does not. */
+/** The agent runs with a higher priority. Its child processes do not. */
 function lowerPriority(pid: number): void {
   try {
     if (getPriority() < 0) setPriority(pid, 0);
@@ -90,7 +90,7 @@ class RunningChild implements Child {
       if (child.pid === undefined) this.#finish({ kind: "not-started", error });
     });
     child.on("exit", (code, signal) => {
-      // What it has started may ignore SIGTERM. Its group id is still its own: its pid was released just now.
+      // Its descendants may ignore SIGTERM. The group id cannot be reused yet, because the pid was released just now.
       if (this.#isStopping) this.killGroup("SIGKILL");
       this.#finish(code === null ? { kind: "signalled", signal: String(signal) } : { kind: "exited", code });
     });
@@ -122,7 +122,7 @@ class RunningChild implements Child {
     for (const timer of this.#timers) clearTimeout(timer);
     running.delete(this);
     if (end.kind === "abandoned" || this.#isStopping) {
-      // A descendant in a session of its own may hold the other ends for as long as it likes.
+      // A descendant with its own session may keep the pipes open forever.
       for (const pipe of [this.stdin, this.stdout, this.stderr]) pipe?.destroy();
       this.#process.unref();
     }
@@ -133,7 +133,7 @@ class RunningChild implements Child {
 const running = new Set<RunningChild>();
 let isArmed = false;
 
-/** A process that ends before its children must not leave them behind. */
+/** A process that exits must not leave child processes behind. */
 function killAtExit(child: RunningChild): void {
   running.add(child);
   if (isArmed) return;
@@ -148,10 +148,10 @@ function neverStarted(reason: Error): Child {
   return { stdin: undefined, stdout: undefined, stderr: undefined, ended, stop: () => ended };
 }
 
-/** What is still in the pipes after a child's end arrives at once, unless somebody else holds them. */
+/** Remaining output arrives at once after a child's end, unless another process holds the pipes. */
 const LAST_OUTPUT_MS = 250;
 
-/** Settles when everything that an ended child printed has been read, or when somebody else holds its pipes. */
+/** Settles when all output of an ended child has been read, or when another process holds its pipes. */
 export async function outputEnded({ stdout, stderr }: Pick<Child, "stdout" | "stderr">): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
@@ -168,7 +168,7 @@ function closed(stream: Readable | undefined): Promise<void> {
   });
 }
 
-/** For people. */
+/** For messages. */
 export function describeEnd(end: ChildEnd): string {
   switch (end.kind) {
     case "exited":

@@ -5,14 +5,14 @@ import { getSystemErrorName } from "node:util";
 import { type Libc, openLibc } from "./libc.ts";
 
 /**
- * System calls that need a process of their own, or an engine with its compiler: this executable makes them in a child.
- * So unghost works where there is neither flock(1) nor umount(8) nor chroot(8): in its own image, and on Talos.
+ * System calls that need a separate process, or an engine with its compiler: this executable makes them in a child. So
+ * unghost needs neither flock(1) nor umount(8) nor chroot(8), which are missing in its own image and on Talos.
  */
 export const SYSTEM_CALL = "system-call";
 
 export type LockMode = "exclusive" | "shared";
 
-/** Exit codes of a child that locks, the same as those of flock(1). */
+/** Exit codes of a locking child, the same as those of flock(1). */
 export const LOCK_BUSY = 1;
 
 const LOCK_OPERATIONS: Readonly<Record<LockMode, number>> = { exclusive: 2, shared: 1 };
@@ -24,7 +24,7 @@ const CLONE_NEWNS = 0x20000;
 const EAGAIN = 11;
 const EINTR = 4;
 
-/** flock(2) without waiting: whether it was taken, somebody else holds it, or the name of the error. */
+/** flock(2) without waiting: taken, held by another process, or the name of the error. */
 export function tryFlock(libc: Libc, fd: number, mode: LockMode): "taken" | "busy" | { readonly error: string } {
   let errno = EINTR;
   for (let tries = 0; errno === EINTR && tries < 100; tries++) {
@@ -34,33 +34,33 @@ export function tryFlock(libc: Libc, fd: number, mode: LockMode): "taken" | "bus
   return errno === EAGAIN ? "busy" : { error: nameOf(errno) };
 }
 
-/** A child that takes the lock on its standard input, which belongs to the open file and so outlasts the child. */
+/** A child that takes the lock on its standard input, which belongs to the open file and so outlives the child. */
 export function flockCommand(mode: LockMode): readonly string[] {
   return isBun() ? own("flock", mode) : ["flock", mode === "shared" ? "-s" : "-x", "-n", "0"];
 }
 
 /**
- * Detaches what is mounted there, as `umount --lazy`; a symbolic link is not followed. From a container it is done in the
- * host's mount namespace: what a container unmounts stays mounted on the host.
+ * Like `umount --lazy`, without following a symbolic link. From a container it is done in the host's mount namespace,
+ * because a mount that a container unmounts stays mounted on the host.
  */
 export function unmountCommand(hostRoot: string, path: string): readonly string[] {
   return isBun() ? own("umount", hostRoot, path) : ["umount", "--lazy", join(hostRoot, path)];
 }
 
-/** From a container also in the host's mount namespace: the container's view of the host is read-only. */
+/** From a container also in the host's mount namespace, because the container's mount of the host is read-only. */
 export function unlinkCommand(hostRoot: string, path: string): readonly string[] {
   return isBun() ? own("unlink", hostRoot, path) : ["rm", "-f", "--", join(hostRoot, path)];
 }
 
 /**
- * Runs a program of the host from a container that has the host's root directory at `hostRoot`: in the mount namespace of
- * the host's process 1, where that may be entered, else with `hostRoot` as its root directory.
+ * Runs a program of the host from a container that has the host's root directory at `hostRoot`: in the mount namespace
+ * of the host's process 1 if possible, else with `hostRoot` as its root directory.
  */
 export function onHostCommand(hostRoot: string, command: readonly string[]): readonly string[] {
   return isBun() ? own("on-host", hostRoot, ...command) : ["chroot", hostRoot, ...command];
 }
 
-/** The environment for such a child: foreign functions need the engine's compiler, which the agent runs without. */
+/** The environment for such a child: FFI needs the engine's compiler, which the agent disables. */
 export function systemCallEnv(): NodeJS.ProcessEnv {
   const { BUN_JSC_useJIT: _withoutCompiler, ...rest } = process.env;
   return rest;
@@ -74,7 +74,7 @@ function isBun(): boolean {
   return process.versions["bun"] !== undefined;
 }
 
-/** The child's side. Gives its exit code, or never returns where another program takes its place. */
+/** The child's part. Returns its exit code, or never returns if it executes another program. */
 export function runSystemCall([call, ...args]: readonly string[]): number {
   const libc = openLibc();
   if (libc === undefined) return fail("this engine cannot call the C library");
@@ -109,13 +109,13 @@ function replaceOnHost(libc: Libc, hostRoot: string, [file = "", ...args]: reado
   return fail(`${file} could not be executed`);
 }
 
-/** The path to use from here on: in the host's mount namespace, where that may be entered, else below `hostRoot`. */
+/** The path to use from here on: in the host's mount namespace if it may be entered, else below `hostRoot`. */
 function pathOnHost(libc: Libc, hostRoot: string, path: string): string {
   if (hostRoot === "/") return path;
   return enterMountNamespace(libc, `${hostRoot}/proc/1/ns/mnt`) === undefined ? path : join(hostRoot, path);
 }
 
-/** undefined: entered. The engine has threads, and only one that shares its directories with no other may enter. */
+/** Returns undefined on success. The engine has threads, and only a thread with its own fs attributes may enter. */
 function enterMountNamespace(libc: Libc, file: string): string | undefined {
   let fd: number;
   try {

@@ -4,7 +4,7 @@ import { type ContainerdBehaviour, containerdBehaviour } from "../evidence/versi
 import { crioBehaviour } from "../evidence/versions/crio.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
-/** Which upgrade would end which class here: for the runtime by its version, for others by what was found. */
+/** Which upgrade prevents which class here: for the runtime by its version, for others by the findings. */
 export function adviceFor({ runtime }: Snapshot, findings: readonly Finding[]): readonly string[] {
   const seen = new Set(findings.map((finding) => finding.class));
   const ofClasses = [...seen].flatMap((id) => classById(id)?.prevention?.(runtime) ?? []);

@@ -3,21 +3,21 @@ import { valueOr } from "../host/source.ts";
 import type { PodRef } from "../snapshot/ids.ts";
 import { ZERO_TIME } from "../snapshot/types/runtime.ts";
 
-/** Something of a pod that is started again and again. */
+/** A container or sandbox that is restarted repeatedly. */
 export interface CrashLoop {
   readonly pod: PodRef;
-  /** The container's name; missing where the sandbox itself is made over and over. */
+  /** The container's name; missing if the sandbox itself is re-created repeatedly. */
   readonly container?: string;
   /** Seconds from one start to the next. */
   readonly everySeconds: number;
   readonly lastSecondsAgo: number;
-  /** Starts since the machine's own, as far as can still be seen. */
+  /** Starts since boot, as far as they are still known. */
   readonly restartsSinceBoot: number;
 }
 
 /** One or two restarts happen to every pod. */
 const LEAST_RESTARTS = 3;
-/** Kubelet's longest back-off is five minutes: what has not restarted for twice as long has come to rest. */
+/** Kubelet's longest back-off is five minutes: a container without a restart for twice as long has stopped looping. */
 const WINDOW_SECONDS = 600;
 
 interface Start {
@@ -26,8 +26,8 @@ interface Start {
 }
 
 /**
- * What restarts on the node right now, by the runtime's own numbers: kubelet counts attempts up, and leaves the last
- * one that ended beside the newest.
+ * Crash loops from the runtime's data: kubelet increments the attempt, and keeps the last ended container beside the
+ * newest.
  */
 export function crashLoops(view: NodeView): readonly CrashLoop[] {
   const containers = valueOr(view.snapshot.cri, undefined)?.containers ?? [];
@@ -59,11 +59,11 @@ function loopOf(all: readonly Start[], view: NodeView): Omit<CrashLoop, "pod" | 
   const observed = BigInt(view.snapshot.observedAt.getTime()) * 1_000_000n;
   const lastSecondsAgo = seconds(observed - newest.createdAt);
   const everySeconds = seconds(newest.createdAt - before.createdAt) / (newest.attempt - before.attempt);
-  // Times that run backwards come from a clock step and are no evidence of a pace.
+  // Times in the wrong order come from a clock step and are no evidence of an interval.
   if (!(lastSecondsAgo >= 0 && lastSecondsAgo <= WINDOW_SECONDS)) return undefined;
   if (!(everySeconds > 0 && everySeconds <= WINDOW_SECONDS)) return undefined;
   const restartsSinceBoot = sinceBoot(starts, { newest, before, everySeconds }, view);
-  // A node that was booted a few times in a row has started everything again as often, and nothing restarts on its own.
+  // Several boots in a row restart everything as often, without a crash loop.
   if (restartsSinceBoot < LEAST_RESTARTS) return undefined;
   return { everySeconds, lastSecondsAgo, restartsSinceBoot };
 }
@@ -75,8 +75,9 @@ interface Pace {
 }
 
 /**
- * All attempts above the last one from before the boot. Kubelet forgets that one after a while, and attempts count on over
- * many boots: then no more than there was time for. Its pauses double at most, so the earlier ones were half as long.
+ * All attempts above the last one from before the boot. Kubelet removes that one after a while, and attempts count on
+ * over many boots: then the count is limited by the time since boot. Back-offs at most double, so earlier ones were
+ * half as long.
  */
 function sinceBoot(starts: readonly Start[], { newest, before, everySeconds }: Pace, { snapshot }: NodeView): number {
   const boot = valueOr(snapshot.boot, undefined);

@@ -12,9 +12,9 @@ const MOST_RESTARTED = 10;
 const MOST_QUOTED = 3;
 
 /**
- * A ghost on a CSI node plugin takes the volumes of the whole node with it: the plugin cannot start, its socket is
- * missing, sidecars crash, volumes cannot attach, workloads wait. That is one story with one cause: the ghost's finding
- * covers the whole chain, and its consequences are no findings of their own.
+ * A ghost on a CSI node plugin blocks the volumes of the whole node: the plugin cannot start, its socket is missing,
+ * sidecars crash, volumes cannot attach, workloads wait. The ghost's finding covers the whole chain, and its
+ * consequences are no separate findings.
  */
 export function asCsiChains(findings: readonly Finding[], view: NodeView): readonly Finding[] {
   const chains = new Map(
@@ -50,7 +50,7 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
   const { kubernetes, csi, node } = view.snapshot;
   const pod = podOf(subject);
   if (csi === undefined || pod === undefined) return undefined;
-  // One that runs again has its socket back, or another trouble than this.
+  // A pod that runs again has its socket back, or another problem.
   if (view.sandboxesOfPod.get(pod.uid)?.some(({ state }) => state === "ready")) return undefined;
   const silent = valueOr(csi, []).filter(({ state }) => state !== "listening");
   if (kubernetes.source !== "api") {
@@ -66,8 +66,8 @@ function chainOf({ subject }: Finding, view: NodeView): Chain | undefined {
 }
 
 /**
- * By what the pod mounts or the cluster's CSINode. A plugin that registers itself may show in neither: then it is the one
- * DaemonSet's pod with the directory of a driver that has registered with kubelet.
+ * By the pod's mounts or the cluster's CSINode. A plugin that registers itself may be in neither: then it is the only
+ * DaemonSet pod with the directory of a driver that is registered with kubelet.
  */
 function isPluginOf({ csi, controller }: KnownPod, { dir, registered }: CsiSocket, pods: readonly KnownPod[]): boolean {
   if (csi?.dirs.includes(dir) !== true) return false;
@@ -77,7 +77,7 @@ function isPluginOf({ csi, controller }: KnownPod, { dir, registered }: CsiSocke
   return registered && controller === "DaemonSet" && isOnly;
 }
 
-/** Without an API that lists what a pod mounts, its containers' names decide. */
+/** Without an API that returns a pod's mounts, its containers' names decide. */
 function hasRegistrar(subject: Finding["subject"], view: NodeView): boolean {
   const id = sandboxIdOf(subject);
   return id !== undefined && view.about(id).containers.some(({ name }) => name.includes("registrar"));
@@ -103,7 +103,7 @@ function sufferers(
   return {
     attachments: unattached.map(({ name }) => name),
     crashing,
-    // A Job's pod may have ended for good: its logs are worth more than its restart.
+    // A Job's pod may have ended permanently: its logs are worth more than its restart.
     down: dependent.filter((pod) => !crashing.includes(pod) && pod.controller !== "Job" && isDown(pod, view)),
     waiting: others.filter(isWaiting),
     events,
@@ -119,10 +119,10 @@ function names({ message }: PodEvent, drivers: readonly string[]): boolean {
   return drivers.some((driver) => message.includes(driver));
 }
 
-/** Kubelet's longest pause between two starts is five minutes: what ended longer ago has been well since. */
+/** Kubelet's longest back-off is five minutes: a container that ended longer ago has recovered. */
 const CRASH_WINDOW_MS = 600_000;
 
-/** By when it last ended with an error: between two ends it may run for seconds or wait for minutes. */
+/** By its last end with an error: between two ends it may run for seconds or wait for minutes. */
 function isCrashing({ crash, waiting }: KnownPod, now: Date): boolean {
   if (waiting?.includes("CrashLoopBackOff")) return true;
   if (crash === undefined) return false;
@@ -130,7 +130,7 @@ function isCrashing({ crash, waiting }: KnownPod, now: Date): boolean {
 }
 
 /**
- * By the runtime: after a power cut the API shows for a while what was true before it, and what has just been started
+ * From the runtime: after a power cut the API shows the old state for a while, and a container that was just started
  * has not crashed yet.
  */
 function isDown({ uid }: KnownPod, view: NodeView): boolean {
@@ -182,7 +182,7 @@ function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
     .filter(
       ({ controller, ignored, terminating }) => controller !== undefined && ignored !== true && terminating !== true,
     )
-    // A mirror cannot be deleted: its static pod would go on as before.
+    // A mirror pod cannot be deleted: its static pod would continue.
     .filter(({ objectUid }) => objectUid === undefined)
     .slice(0, MOST_RESTARTED)
     .map((pod): Step => {
@@ -194,8 +194,8 @@ function restartsOf({ sockets, crashing, down, node }: Chain): readonly Step[] {
 }
 
 /**
- * Kubelet doubles its pause after each failed mount up to 2 min 2 s, and keeps it by volume in its memory: neither a new
- * pod nor a new attachment resets it, and restarting kubelet for it would do more harm than the wait.
+ * Kubelet doubles its back-off after each failed mount up to 2 min 2 s, and keeps it by volume in memory: neither a new
+ * pod nor a new attachment resets it, and a restart of kubelet would do more harm than the wait.
  */
 const LONGEST_MOUNT_PAUSE = "2m2s";
 

@@ -25,7 +25,7 @@ export interface Diagnosis {
   readonly podCreation: PodCreation;
   readonly kept: readonly Kept[];
   readonly advice: readonly string[];
-  /** Every sandbox that is proven dead, whether or not anything is wrong with it. */
+  /** Every sandbox that is proven dead, with or without a finding. */
   readonly dead: readonly Candidate[];
   /** The joined facts behind the findings, for planning. */
   readonly view: NodeView;
@@ -35,8 +35,8 @@ export interface Diagnosis {
 type Detector = (view: NodeView, unexplained: readonly Candidate[]) => readonly Named[];
 
 /**
- * Causes before consequences: what makes removal fail explains a half-made sandbox better than the bare fact that it is
- * half-made, what the logs report explains more than that it is dead, and "died in a crash" explains the rest.
+ * Causes before consequences: a cause of a failing removal explains an incomplete sandbox better than the fact that it
+ * is incomplete, a report in the logs explains more than that it is dead, and "died in a crash" explains the rest.
  */
 const DETECTORS: readonly Detector[] = [
   ...detectorsWhere(({ blocksEveryCall }) => blocksEveryCall === true),
@@ -63,8 +63,8 @@ function detectorsWhere(isWanted: (failureClass: FailureClass) => boolean): read
 }
 
 /**
- * Snapshot in, findings out; nothing else is read and nothing is changed. A sandbox that one class has explained is
- * not a finding of another: one cause, one finding.
+ * Pure: snapshot in, findings out. A sandbox that one class has explained is not a finding of another: one cause, one
+ * finding.
  */
 export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis {
   const view = viewOf(snapshot, policy);
@@ -87,7 +87,7 @@ export function diagnose(snapshot: Snapshot, policy: DiagnosisPolicy): Diagnosis
   const failing = new Set(
     pending.flatMap(({ reason, sandboxId }) => (reason === "removal-failing" ? [sandboxId] : [])),
   );
-  // What kubelet fails to remove is not kept on purpose: it is pending.
+  // A sandbox that kubelet fails to remove is not kept on purpose: it is pending.
   const notStuck = unexplained
     .filter(({ sandbox }) => !failing.has(sandbox.id))
     .map((candidate) => toKept(candidate, NOT_STUCK));

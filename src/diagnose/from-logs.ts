@@ -11,13 +11,13 @@ import { printable } from "../host/printable.ts";
 import type { PodEvent } from "../snapshot/types/kubernetes.ts";
 import type { LogLine } from "../snapshot/types/snapshot.ts";
 
-/** What was seen, and the class that it is of. */
+/** What was detected, and its class. */
 export interface Named {
   readonly failureClass: FailureClass;
   readonly detected: Detected;
 }
 
-/** Dead sandboxes that still hold something, and the runtime's own errors name the cause. */
+/** Dead sandboxes that still hold something, and whose cause is named by an error of the runtime. */
 export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): readonly Named[] {
   const stuck = unexplained.filter(({ sandbox, about }) => networkStillHeld(about, view) ?? wasNeverCreated(sandbox));
   const reports = newestReportsOf(
@@ -26,7 +26,7 @@ export function namedByLogs(view: NodeView, unexplained: readonly Candidate[]): 
   );
   return stuck.flatMap((candidate) => {
     for (const report of reports.get(candidate.sandbox.id) ?? []) {
-      // What the runtime complained of before is over.
+      // Earlier errors are obsolete.
       if (report.kind !== "failed") return [];
       const failureClass = causeNamedIn(report);
       if (failureClass !== undefined) {
@@ -61,7 +61,7 @@ function detectedIn(line: LogLine, candidate: Candidate, { title }: FailureClass
   });
 }
 
-/** Adds to each finding about a sandbox the newest report of the runtime that names it, where there is one. */
+/** Adds to each finding about a sandbox the runtime's newest report about it, if any. */
 export function withLogEvidence(findings: readonly Finding[], view: NodeView): readonly Finding[] {
   const ids = findings.flatMap(({ subject }) => ("sandboxId" in subject ? [subject.sandboxId ?? ""] : []));
   const reports = newestReportsOf(ids, view);
@@ -84,7 +84,7 @@ function evidenceOf({ place, text }: LogLine): { readonly source: string; readon
 /** A flood repeats itself: the last few reports about a sandbox are enough. */
 const REPORTS_EACH = 5;
 
-/** What the runtime and kubelet report of these sandboxes, newest first. */
+/** The reports of runtime and kubelet about these sandboxes, newest first. */
 function newestReportsOf(ids: readonly string[], view: NodeView): ReadonlyMap<string, readonly RuntimeReport[]> {
   const found = new Map<string, RuntimeReport[]>(ids.map((id) => [id, []]));
   if (found.size === 0) return found;
@@ -97,7 +97,7 @@ function newestReportsOf(ids: readonly string[], view: NodeView): ReadonlyMap<st
 
 const MOST_QUOTED = 2;
 
-/** Adds to each finding about a pod what the cluster itself complains of. Evidence alone: an event may be an hour old. */
+/** Adds the cluster's events to each finding about a pod. Only as evidence, because an event may be an hour old. */
 export function withEventEvidence(findings: readonly Finding[], { snapshot }: NodeView): readonly Finding[] {
   const events = snapshot.kubernetes.source === "api" ? (snapshot.kubernetes.events ?? []) : [];
   if (events.length === 0) return findings;
@@ -114,7 +114,7 @@ export function eventEvidence({ reason, message, count }: PodEvent): Finding["ev
   return { source: "kubernetes", fact: `event ${reason}${times}: ${printable(message)}` };
 }
 
-/** What was seen, with the name and the treatment of its class. */
+/** Adds the name and the treatment of the class. */
 export function toFinding(
   failureClass: FailureClass,
   { explains: _explained, attended, ...detected }: Detected,

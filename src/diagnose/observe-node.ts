@@ -4,7 +4,7 @@ import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export type ObserveNodeOptions = Omit<ObserveOptions, "isRelevantLine">;
 
-/** Observes a node for diagnosis: of its logs, what any failure class may recognise. */
+/** Observes a node for diagnosis: keeps the log lines that any failure class may match. */
 export function observeNode(
   options: ObserveNodeOptions,
   env: Readonly<Record<string, string | undefined>>,

@@ -55,7 +55,9 @@ function snapshotOf(facts: OfflineFacts, node: string): Snapshot {
   };
 }
 
-/** Without a database there is nothing to scan: here that is a problem, and the next step is to name its directory. */
+/**
+ * Without a database there is nothing to scan: offline that is a problem, and the next step is to pass its directory.
+ */
 function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
   if (metadata.status === "failed") return metadata;
   if (metadata.status === "absent") return failed(metadata.reason, "pass its directory with --containerd-root DIR");
@@ -63,14 +65,14 @@ function containerdSource({ metadata }: OfflineFacts): Source<ContainerdFacts> {
   return read({ records, sandboxes, leases, tasks: [] }, metadata.oddities);
 }
 
-/** "Healthy" means here: the runtime can start, and brings nothing dead back. */
+/** "Healthy" offline means: the runtime can start, and brings no dead sandbox back. */
 function verdictOf({ metadata, processes, cni }: OfflineFacts, findings: readonly Finding[]): Verdict {
   if (findings.length > 0) return "ghosts";
   const unread = [processes, cni.results, cni.hostLocal].some(({ status }) => status === "failed");
   return metadata.status === "read" && !unread ? "healthy" : "unknown";
 }
 
-/** As they will be listed after the start: ready are those of which something lives. */
+/** As they will be listed after the start: those with a live process are ready. */
 function sandboxCounts({ metadata, processes }: OfflineFacts): OfflineScan["sandboxes"] {
   if (metadata.status !== "read") return { total: 0, ready: 0, notReady: 0 };
   const ids = [...storedSandboxes(metadata.value).keys()];

@@ -18,7 +18,7 @@ import type { ProcessFacts } from "../snapshot/types/processes.ts";
 import { toFinding } from "./from-logs.ts";
 import { comingBack } from "./verdict.ts";
 
-/** What will keep the runtime from starting, and what it will bring back when it starts. Pure. */
+/** What will prevent the runtime from starting, and what it will bring back. Pure. */
 export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
   const { metadata } = facts;
   if (metadata.status !== "read") return [];
@@ -37,7 +37,7 @@ export function diagnoseOffline(facts: OfflineFacts): readonly Finding[] {
 }
 
 const START = "the next start of the runtime";
-/** How many of a kind are named before the rest is counted. */
+/** How many of a kind are listed by name; the rest is counted. */
 const NAMED = 10;
 
 function evidenceFor(facts: readonly string[]): readonly Evidence[] {
@@ -119,7 +119,7 @@ function createdInWords(createdAt: Date | undefined): string {
   return createdAt === undefined ? "of unknown age" : `created ${createdAt.toISOString()}`;
 }
 
-/** A record of the same id among the containers is read first, and the incomplete one is then passed over. */
+/** A container record of the same id is read first, and the incomplete record is then skipped. */
 function withoutMetadata(file: MetadataFile, version: string | undefined): readonly Finding[] {
   const behaviour = version === undefined ? undefined : containerdBehaviour(version);
   if (behaviour !== undefined && !behaviour.fatalWithoutMetadata) return [];
@@ -143,7 +143,7 @@ function withoutMetadata(file: MetadataFile, version: string | undefined): reado
   );
 }
 
-/** One finding for all of them: which of them is stuck will show only when the runtime runs. */
+/** One finding for all of them: which one is stuck is known only after the runtime's start. */
 function returning(file: MetadataFile, facts: OfflineFacts): readonly Finding[] {
   const back = comingBack(facts);
   if (back.length === 0) return [];
@@ -166,23 +166,23 @@ function returning(file: MetadataFile, facts: OfflineFacts): readonly Finding[] 
   return [finding];
 }
 
-/** Records that will ask for one and the same name when the runtime starts. */
+/** Records that will reserve the same name when the runtime starts. */
 export interface DuplicateName {
   readonly name: string;
   readonly records: readonly StoredContainer[];
 }
 
 /**
- * Sandbox names that several records claim. Only container records count: a sandbox that is known from the 2.x sandbox
- * store alone is read back without reserving its name, and containerd 2.3 starts with such a namesake.
+ * Sandbox names with several records. Only container records count: a sandbox that is only in the 2.x sandbox store is
+ * loaded without reserving its name, and containerd 2.3 starts with such a duplicate.
  */
 export function duplicateSandboxNames(records: readonly StoredContainer[]): readonly DuplicateName[] {
   return duplicates(records, ({ sandbox }) => sandbox?.name);
 }
 
 /**
- * Container names that several records claim. containerd keeps the state of a container in a directory of its own; a
- * record without one cannot be loaded and claims nothing.
+ * Container names with several records. containerd keeps the state of a container in its own directory; a record
+ * without one cannot be loaded and reserves nothing.
  */
 export function duplicateContainerNames({
   records,

@@ -9,7 +9,7 @@ import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { PluginProcess } from "../snapshot/types/processes.ts";
 
-/** What is on its way and not a finding; `explained` are the sandboxes that a finding already covers. */
+/** What is in flight and not a finding; `explained` are the sandboxes that a finding already covers. */
 export function pendingOn(view: NodeView, explained: ReadonlySet<string>): readonly Pending[] {
   const creations = pendingCreations(view);
   const removals = pendingRemovals(view);
@@ -19,7 +19,7 @@ export function pendingOn(view: NodeView, explained: ReadonlySet<string>): reado
   );
 }
 
-/** Until it is a finding: the plugins that hold the lock may be merely slow, or there are none. */
+/** Not yet a finding: the plugins that hold the lock may be only slow, or there are none. */
 function hangingStatus(view: NodeView): readonly Pending[] {
   const lock = cniLockState(view);
   if (lock === undefined) return [];
@@ -45,7 +45,10 @@ function hangingStatus(view: NodeView): readonly Pending[] {
   ];
 }
 
-/** Kubelet waits for StopPodSandbox for its runtimeRequestTimeout, 2 minutes by default, and for RunPodSandbox twice as long. */
+/**
+ * Kubelet's timeout for StopPodSandbox is its runtimeRequestTimeout, 2 minutes by default; for RunPodSandbox it is
+ * twice as long.
+ */
 const STOP_TIMEOUT_MS = 120_000;
 const RUN_TIMEOUT_MS = 2 * STOP_TIMEOUT_MS;
 
@@ -130,7 +133,7 @@ function failingCreations(view: NodeView, known: readonly Pending[]): readonly P
   });
 }
 
-/** The pod as Kubernetes knows it; undefined where it is not wanted any more. */
+/** The pod in Kubernetes; undefined if it is gone or being deleted. */
 function wantedPod(pod: PendingPod, view: NodeView): PendingPod | undefined {
   const { kubernetes } = view.snapshot;
   if (kubernetes.source === "none") return isKubeletAlive(view) ? pod : undefined;
@@ -165,7 +168,7 @@ function plugin({ pid, command, cniCommand }: PluginProcess): WaitsFor {
 
 const MOST_REPORTED = 3;
 
-/** The last of each kind, newest first, with how often it was reported. */
+/** The last report of each kind, newest first, with its count. */
 function newest(reports: readonly CallReport[]): readonly Reported[] {
   const byKind = Map.groupBy(reports, ({ by, code }) => `${by} ${code}`);
   return [...byKind.values()]

@@ -5,15 +5,15 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Diagnosis } from "./diagnose.ts";
 import { verdictOf } from "./verdict.ts";
 
-/** Targets named on the command line; none means everything. */
+/** Targets on the command line; none means everything. */
 export interface Selection {
   readonly targets: readonly string[];
   readonly namespaces: readonly string[];
 }
 
 /**
- * - `finding`: by its id. It may be gone by now: the class in front identifies it.
- * - `sandbox`: by its id or the beginning of one. - `pod`: by namespace and name.
+ * - `finding`: by its id. It may be gone by now: its class is part of the id.
+ * - `sandbox`: by its id or a prefix. - `pod`: by namespace and name.
  */
 export type Target =
   | { readonly kind: "finding"; readonly id: string }
@@ -29,7 +29,7 @@ export interface Resolved {
   readonly problems: readonly TargetProblem[];
 }
 
-/** What each word names on this node. */
+/** Resolves each argument on this node. */
 export function resolveTargets({ targets, namespaces }: Selection, { view, findings }: Diagnosis): Resolved {
   const ids = idsOn(view, findings);
   const pods = podsOn(view, findings).filter(({ namespace }) => isWithin(namespace, namespaces));
@@ -45,7 +45,7 @@ export function resolveTargets({ targets, namespaces }: Selection, { view, findi
   return { targets: resolved, problems };
 }
 
-/** Shorter than this, the beginning of an id names nothing: it is more likely a word. */
+/** A shorter prefix does not match: it is more likely another word. */
 const SHORTEST_PREFIX = 4;
 
 function meaningsOf(target: string, ids: ReadonlySet<SandboxId>, pods: readonly PodName[]): readonly Target[] {
@@ -80,7 +80,7 @@ function podsOn({ sandboxes, snapshot }: NodeView, findings: readonly Finding[])
   return [...new Map(all.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
-/** Narrowed to what was named, and what else keeps the named pods from working without being about them. */
+/** The named targets, and findings about other subjects that block the named pods. */
 export interface Selected {
   readonly diagnosis: Diagnosis;
   readonly alsoBlocking: readonly Finding[];
@@ -103,7 +103,7 @@ export function select(diagnosis: Diagnosis, targets: readonly Target[], namespa
       findings: found,
       pending,
       kept: diagnosis.kept.filter(({ pod, sandboxId }) => isNamed({ pod, sandboxId })),
-      // The proof of death belongs to a finding that is named by its own id, too.
+      // A finding named by its own id also keeps its proof of death.
       dead: diagnosis.dead.filter(
         ({ sandbox }) => foundSandboxes.has(sandbox.id) || isNamed({ pod: sandbox.pod, sandboxId: sandbox.id }),
       ),
@@ -145,6 +145,6 @@ function isWithin(namespace: string | undefined, namespaces: readonly string[]):
 function withOwnFollowUps(finding: Finding, isNamed: (pod: PodName) => boolean): Finding {
   if (finding.followUps === undefined) return finding;
   const followUps = finding.followUps.filter((step) => step.kind !== "kick-pod" || isNamed(step));
-  // What comes before a restart only waits for it to make sense.
+  // The steps before a restart only wait for it.
   return { ...finding, followUps: followUps.some(({ kind }) => kind === "kick-pod") ? followUps : [] };
 }

@@ -12,7 +12,7 @@ import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pending: readonly Pending[]): Verdict {
   if (findings.length > 0) return "ghosts";
-  // Status alone: no other error is reported, and its answer is unknown.
+  // Only Status hangs: no other error is reported, and its answer is unknown.
   if (pending.some((one) => isFailing(one) && one.reason !== "runtime-status-hanging")) return "degraded";
   const { cni } = snapshot;
   const decisive = [snapshot.boot, snapshot.cri, snapshot.containerd, snapshot.netns, snapshot.processes];
@@ -23,18 +23,18 @@ export function verdictOf(snapshot: Snapshot, findings: readonly Finding[], pend
   return isEndUnread || isSourceUnread || isStatusUnread ? "unknown" : "healthy";
 }
 
-/** A stored sandbox that the next start of the runtime brings back NotReady, with its name taken. */
+/** A stored sandbox that the next start of the runtime brings back NotReady, with its name reserved. */
 interface ComingBack {
   readonly id: string;
   readonly name: string;
   readonly podName: string;
-  /** Its address or its cached network result is still there: it was never taken down. */
+  /** Its address or its cached network result still exists: it was never torn down. */
   readonly holdsNetwork: boolean;
 }
 
 /**
- * Stored sandboxes of which nothing lives, but for those that were taken down in order: these had a network, and nothing
- * of it is left. Empty where processes could not be read: nothing is dead without proof.
+ * Stored sandboxes without a live process, except for orderly stopped ones: these had a network, and nothing of it is
+ * left. Empty if processes could not be read: nothing is dead without proof.
  */
 export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly ComingBack[] {
   if (metadata.status !== "read" || processes.status !== "read") return [];
@@ -49,7 +49,7 @@ export function comingBack({ metadata, processes, cni }: OfflineFacts): readonly
   return found;
 }
 
-/** By id, each once: a 2.x keeps most of them in both of its stores. A record without metadata is not read back. */
+/** By id, each once: a 2.x keeps most of them in both of its stores. A record without metadata is not loaded. */
 export function storedSandboxes(stored: {
   readonly records: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
   readonly sandboxes: readonly { readonly id: string; readonly sandbox?: SandboxMetadata }[];
@@ -74,7 +74,7 @@ function podNameIn(name: string): string {
   return pod === undefined ? name : `${pod.namespace}/${pod.name}`;
 }
 
-/** Can this node create a pod? Answered from what was created last, what failed last and what is pending. */
+/** Can this node create a pod? Answered from the last creation, the last failure and what is pending. */
 export function podCreationOn(view: NodeView, pending: readonly Pending[]): PodCreation {
   const last = { ...lastCreated(view), ...lastFailed(view) };
   const blocked = pending.filter((one) => isFailing(one) && isCreation(one) && one.pod);
@@ -96,7 +96,7 @@ function isAble(
   if (blocked.length === 0) return "yes";
   const failedAt = lastFailure?.at?.getTime() ?? Number.POSITIVE_INFINITY;
   if (lastSuccess !== undefined && lastSuccess.at.getTime() > failedAt) return "yes";
-  // One pod whose name is taken is no evidence about the others.
+  // One pod whose name is reserved is no evidence about the others.
   const isOwnTrouble = blocked.length === 1 && blocked[0]?.reported.every(({ code }) => code === "name-reserved");
   return isOwnTrouble === true ? "unknown" : "no";
 }

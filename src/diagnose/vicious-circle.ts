@@ -13,8 +13,8 @@ import { toFinding } from "./from-logs.ts";
 const MOST_NAMED = 5;
 
 /**
- * Crash loops that another finding explains, one finding for each cause and pointing to it. A loop that no finding
- * explains is the pod's own affair, and stalls of the kernel alone may come from anything.
+ * Crash loops that another finding explains: one finding for each cause, which points to it. A loop without such a
+ * finding is the pod's own problem, and kernel stalls alone may have any cause.
  */
 export function viciousCircles(findings: readonly Finding[], view: NodeView): readonly Finding[] {
   const ghosts = findings.filter(isGhost);
@@ -34,15 +34,15 @@ function isGhost(finding: Finding): boolean {
   return finding.class === deadAfterCrash.id || isInTheWay(finding);
 }
 
-/** What keeps sandboxes from being made or removed. */
+/** Whether the class blocks the creation or removal of sandboxes. */
 function isInTheWay({ class: id }: Finding): boolean {
   const failureClass = classById(id);
   return failureClass !== undefined && keepsStuck(failureClass);
 }
 
 /**
- * A sandbox that is made over and over is driven by what stands in the way of its own pod. Containers that crash have a
- * sandbox that works: these are driven by what the finding blocks.
+ * A sandbox that is re-created repeatedly is caused by a finding about its own pod. Containers that crash have a
+ * working sandbox: they are caused by a finding that blocks their pod.
  */
 function isDrivenBy({ pod, container }: CrashLoop, cause: Finding): boolean {
   const { subject, blockedPods = [] } = cause;
@@ -71,7 +71,7 @@ function circleOf(cause: Finding, loops: readonly CrashLoop[], view: NodeView): 
 
 const NOT_READ = { status: "absent", reason: "" } as const;
 
-/** "2-3s" where they differ, "2s" where they do not. */
+/** "2-3s" if they differ, else "2s". */
 function paceOf(loops: readonly CrashLoop[]): string {
   const all = loops.map(({ everySeconds }) => Math.max(1, Math.round(everySeconds)));
   const fastest = Math.min(...all);

@@ -1,6 +1,6 @@
 import { type Distribution, STANDARD_CNI, STANDARD_KUBELET_ROOT } from "./distribution.ts";
 
-/** One file, and drop-ins that win over it in the order of their names. */
+/** One file, and drop-ins that override it in the order of their names. */
 export const CRIO_CONFIG = { file: "/etc/crio/crio.conf", dropIns: "/etc/crio/crio.conf.d" } as const;
 
 export const crio: Distribution = {

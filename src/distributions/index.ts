@@ -11,21 +11,21 @@ import { talos } from "./talos.ts";
 /** Embedded runtimes first, because their hosts may also run a plain containerd for something else. */
 const DISTRIBUTIONS: readonly Distribution[] = [k3s, rke2, k0s, microk8s, kubeadm, talos, crio, criDockerd];
 
-/** In the order in which they are probed. */
+/** In the order of probing. */
 export const SOCKETS = unique(DISTRIBUTIONS.flatMap(({ sockets }) => sockets));
 
 export const CNI_CONF_DIRS = unique(DISTRIBUTIONS.map(({ cniConfDir }) => cniConfDir));
 
 export const KUBELET_ROOTS = unique(DISTRIBUTIONS.map(({ kubelet }) => kubelet.root));
 
-/** Those of a kubelet that runs for itself first. */
+/** Those of a separate kubelet first. */
 export const KUBELET_KUBECONFIGS = unique(
   [kubeadm, talos, ...DISTRIBUTIONS].flatMap(({ kubelet }) => kubelet.kubeconfig ?? []),
 );
 
 export const SERVING_CERTIFICATES = unique(DISTRIBUTIONS.flatMap(({ kubelet }) => kubelet.servingCertificate ?? []));
 
-/** Processes that have a kubelet inside, by their name, and the socket of the runtime that they start. */
+/** Processes with an embedded kubelet, by name, and the socket of the runtime that they start. */
 export const EMBEDDED_KUBELETS: ReadonlyMap<string, string> = new Map(
   DISTRIBUTIONS.flatMap(({ kubelet, sockets: [socket = ""] }) =>
     (kubelet.embeddedIn ?? []).map((name): [string, string] => [name, socket]),
@@ -41,17 +41,17 @@ export interface OwnContainerd extends Required<ContainerdPlaces> {
   readonly name: Distribution["name"];
 }
 
-/** The containerd of a node whose distribution brings none, and the unit that starts it. */
+/** The containerd of a node whose distribution ships none, and the unit that starts it. */
 export const PLAIN_CONTAINERD = { service: "containerd", ...kubeadmContainerd } as const;
 
-/** Distributions that bring their own containerd. */
+/** Distributions that ship their own containerd. */
 export const OWN_CONTAINERDS: readonly OwnContainerd[] = DISTRIBUTIONS.flatMap(({ name, containerd }) =>
   containerd?.binary === undefined ? [] : [{ name, ...containerd, binary: containerd.binary }],
 );
 
 export const RUNTIME_UNITS: readonly RuntimeUnit[] = DISTRIBUTIONS.flatMap(({ services }) => services);
 
-/** The merged values of the distributions that share a socket; where only one value is possible, the first. */
+/** The merged values of the distributions with the same socket; for single values, the first one. */
 export interface SocketPlaces {
   readonly names: readonly Distribution["name"][];
   readonly cniConfDir: string;
@@ -61,7 +61,7 @@ export interface SocketPlaces {
   readonly logFiles: readonly string[];
 }
 
-/** A socket in no known place is treated like that of a plain containerd. */
+/** A socket at an unknown path is treated like that of a plain containerd. */
 export function placesAt(socketPath: string): SocketPlaces {
   const plain = socketPath.replace(/^\/var\/run\//, "/run/");
   const known = DISTRIBUTIONS.filter(({ sockets }) => sockets.some((socket) => plain.endsWith(socket)));

@@ -6,7 +6,7 @@ const UNIT = { kubelets: [], before: "in-unit", dataDirs: [DATA] } as const;
 export const k3s: Distribution = {
   name: "k3s",
   sockets: ["/run/k3s/containerd/containerd.sock"],
-  // With flannel. Without it, containerd's own defaults apply.
+  // With flannel. Without it, containerd's defaults apply.
   cniConfDir: `${DATA}/agent/etc/cni/net.d`,
   cniBinDirs: [`${DATA}/data/cni`, `${DATA}/data/current/bin`, "/opt/cni/bin"],
   kubelet: {

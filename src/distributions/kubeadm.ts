@@ -2,7 +2,7 @@ import { type Distribution, STANDARD_CNI, STANDARD_KUBELET_ROOT } from "./distri
 
 export const kubeadmContainerd = { root: "/var/lib/containerd", config: "/etc/containerd/config.toml" } as const;
 
-/** A containerd and a kubelet of their own, as kubeadm and most managed offerings have them. */
+/** Separate containerd and kubelet services, as with kubeadm and most managed offerings. */
 export const kubeadm: Distribution = {
   ...STANDARD_CNI,
   name: "kubeadm",

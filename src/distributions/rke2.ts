@@ -3,7 +3,7 @@ import { type Distribution, STANDARD_CNI, STANDARD_KUBELET_ROOT } from "./distri
 const DATA = "/var/lib/rancher/rke2";
 const UNIT = { kubelets: [], before: "in-unit", dataDirs: [DATA] } as const;
 
-/** On the same socket as k3s, whose parts it is made of. */
+/** Has the same socket as k3s, on which it is based. */
 export const rke2: Distribution = {
   ...STANDARD_CNI,
   name: "rke2",

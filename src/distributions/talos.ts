@@ -1,6 +1,6 @@
 import { type Distribution, STANDARD_CNI, STANDARD_KUBELET_ROOT } from "./distribution.ts";
 
-/** Talos runs kubelet as a container of its system containerd, with a mount namespace of its own, in this group. */
+/** Talos runs kubelet as a container of its system containerd, with its own mount namespace, in this cgroup. */
 export const TALOS_KUBELET_CGROUP = "podruntime/kubelet";
 
 /** No shell, no systemd, a read-only root: the boot hook comes as a system extension. */

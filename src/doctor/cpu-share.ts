@@ -2,8 +2,8 @@ import { procText } from "../host/proc-fs.ts";
 import { type Check, missing, ok } from "./doctor-report.ts";
 
 /**
- * What kubelet and runtimes make of a request of 50m. cgroup v2 has one weight for all requests up to some 25m; runtimes
- * since 2025 convert to higher weights, so there only a pod without a request is noticed.
+ * The cgroup values of a request of 50m. cgroup v2 has the same weight for all requests up to about 25m; runtimes since
+ * 2025 convert to higher weights, so there only a pod without a request is detected.
  */
 const LEAST = { shares: 50, weight: 2 };
 
@@ -13,11 +13,11 @@ interface Place {
 }
 
 /**
- * The share of processor time that the agent's pod gets on a busy node. Its nice value decides nothing there: the kernel
- * divides time between cgroups first, and the agent is alone in its own.
+ * The CPU share of the agent's pod on a busy node. Its nice value has no effect there: the kernel divides time between
+ * cgroups first, and the agent is alone in its own.
  */
 export function checkCpuShare({ env, cgroups = "/sys/fs/cgroup" }: Place): readonly Check[] {
-  // Set by the chart: other pods, as those of kubectl debug, keep no files durable.
+  // Set by the chart: other pods, like those of kubectl debug, do not run the keeper.
   if (env["POD_UID"] === undefined) return [];
   const weight = numberIn(`${cgroups}/cpu.weight`);
   const shares = numberIn(`${cgroups}/cpu/cpu.shares`) ?? numberIn(`${cgroups}/cpu,cpuacct/cpu.shares`);

@@ -4,8 +4,8 @@ import { count, paint, sentence, type TextOptions, wrap } from "../report/text.t
 
 /**
  * - `ok`: it works here.
- * - `missing`: it does not, and something cannot be seen or done for it.
- * - `absent`: there is no such thing on this node, which is ordinary.
+ * - `missing`: it does not work, and something cannot be read or done because of it.
+ * - `absent`: it does not exist on this node, which is normal.
  */
 const CheckSchema = v.object({
   id: v.string(),
@@ -47,7 +47,7 @@ export function absentCheck(id: string, detail: string): Check {
   return { id, status: "absent", detail };
 }
 
-/** What is missing first, each with what it is needed for; then what works, in one line each. */
+/** Missing items first, each with what it is needed for; then one line for each working item. */
 export function renderDoctor(report: DoctorReport, { colour, columns, verbose }: TextOptions): string {
   const ink = paint(colour);
   const of = (status: Check["status"]) => report.checks.filter((check) => check.status === status);

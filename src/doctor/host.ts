@@ -43,7 +43,7 @@ function checkNetworkNamespace(hostRoot: string): Check {
   return missing("network namespace", `${own}, and the node's is ${inits}`, neededFor, "Set hostNetwork: true.");
 }
 
-/** Asks without writing: what does not exist yet is created below the nearest directory that does. */
+/** Checks without writing: a missing directory is created below the nearest existing one. */
 function checkWritable(id: string, path: string, neededFor: string): Check {
   let there = path;
   while (!existsSync(there) && dirname(there) !== there) there = dirname(there);

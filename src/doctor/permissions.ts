@@ -8,7 +8,7 @@ export interface Permission {
   readonly resource: string;
   readonly verbs: readonly string[];
   readonly neededFor: string;
-  /** Granted in the fleet's namespace alone. */
+  /** Granted only in the fleet's namespace. */
   readonly inFleetNamespace?: true;
 }
 
@@ -51,7 +51,7 @@ export const PERMISSIONS: readonly Permission[] = [
 
 const REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/** Asks the API server what these credentials may do, one SelfSubjectAccessReview for each verb. */
+/** Sends one SelfSubjectAccessReview for each verb. */
 export async function checkPermissions(api: Api, fleetNamespace: string): Promise<readonly Check[]> {
   return await Promise.all(PERMISSIONS.map((permission) => checkPermission(api, permission, fleetNamespace)));
 }

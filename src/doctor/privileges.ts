@@ -5,11 +5,14 @@ export interface NeededCapability {
   readonly name: string;
   readonly bit: number;
   readonly neededFor: string;
-  /** Only where the node's root directory is mounted into a container. */
+  /** Needed only if the node's root directory is mounted into a container. */
   readonly inContainersOnly?: true;
 }
 
-/** All that a pod of unghost needs beyond root's user id. deploy/ grants exactly these; a test compares them. */
+/**
+ * The capabilities that a pod of unghost needs in addition to uid 0. deploy/ grants exactly these; a test compares
+ * them.
+ */
 export const CAPABILITIES: readonly NeededCapability[] = [
   {
     name: "DAC_READ_SEARCH",

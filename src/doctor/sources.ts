@@ -12,7 +12,7 @@ const NEEDED_FOR: Readonly<Record<string, string>> = {
   kubernetes: "knowing which pods are gone",
 };
 
-/** Whether each source of a scan can be read here: the scan's own readers answer. */
+/** Whether each source of a scan can be read here, checked with the scan's own readers. */
 export function checkSources(snapshot: Snapshot): readonly Check[] {
   const problems = Map.groupBy(problemsIn(snapshot), ({ source }) => source);
   const { cni } = snapshot;
@@ -49,7 +49,7 @@ function checkKubernetes({ source, error }: Snapshot["kubernetes"]): Check {
 
 const ID = "durable CNI files";
 
-/** A node without a keeper is ordinary: it only heals more after a power cut. */
+/** A node without a keeper is normal: it only has more to heal after a power cut. */
 export function checkCniFiles(keeper: KeeperState | undefined): Check {
   const detail = describeKeeper(keeper);
   if (keeper === undefined) return absentCheck(ID, detail);

@@ -1,40 +1,43 @@
 import type { ActionReason, LeftAloneReason } from "./plan-reason.ts";
 import type { ClockDoubt } from "./policy.ts";
 
-/** Least harm: how far unghost may go with one sandbox. The first rung that heals is the last one taken. */
+/**
+ * How far unghost may go with one sandbox, from the least to the most invasive rung. It stops at the first rung that
+ * heals.
+ */
 export type Rung =
-  /** Leave it. */
+  /** Keep it. */
   | 0
   /** Remove the obstacle and let kubelet finish. */
   | 1
-  /** StopPodSandbox: frees network and address, keeps record, name and logs. */
+  /** StopPodSandbox: releases network and address, keeps record, name and logs. */
   | 2
-  /** RemovePodSandbox: releases the name, and takes the containers with it. */
+  /** RemovePodSandbox: releases the name, and removes the containers. */
   | 3;
 
-/** All that the decision rests on; each field is a proof or the lack of one. */
+/** The inputs of the decision; each field is a proof or the lack of one. */
 export interface LadderCase {
   readonly provenDead: boolean;
   readonly optedOut: boolean;
   /** Kubernetes keeps it on purpose: a finished pod, or the old sandbox of a pod that runs again. */
   readonly retained: boolean;
-  /** A file or process stands in the way of its removal. */
+  /** A file or process blocks its removal. */
   readonly obstacle: boolean;
   readonly kubeletAlive: boolean;
   readonly outlastedMinAge: boolean;
-  /** Whether Kubernetes knows the pod; `unasked` without an API server and kubelet directories. */
+  /** Whether Kubernetes has the pod; `unasked` without an API server and kubelet directories. */
   readonly pod: "known" | "gone" | "unasked";
   /** Static and host-network pods of the control plane: never touched without proof from Kubernetes. */
   readonly controlPlane: boolean;
   readonly neverCreated: boolean;
-  /** An observed error names it as the holder of a name that somebody needs. */
+  /** An observed error names it as the holder of a needed name. */
   readonly holdsBlockedName: boolean;
-  /** A clock step makes kubelet ask for its attempt number again. */
+  /** A clock step makes kubelet request its attempt number again. */
   readonly attemptReused: boolean;
-  /** Why the clock may be wrong still; then it is unknown which attempt blocks. */
+  /** Why the clock may still be wrong; then it is unknown which attempt blocks. */
   readonly clockDoubt: ClockDoubt | undefined;
   readonly hasContainers: boolean;
-  /** Made before the runtime's or the machine's current start, its containers lost with it. */
+  /** Created before the current start of the runtime or the machine, and its containers were lost with it. */
   readonly diedWithNode: boolean;
   /** `--all-dead`: remove every dead sandbox of the node. */
   readonly allDead: boolean;

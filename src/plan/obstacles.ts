@@ -13,8 +13,8 @@ import type { SandboxId } from "../snapshot/ids.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
 
 /**
- * All that stands in the way of a sandbox's removal: what its finding names, and what else is wrong with it. One cause
- * makes one finding, and a second broken file makes DEL fail all the same.
+ * Everything that blocks a sandbox's removal: the obstacles of its finding, and other faults of the sandbox. One cause
+ * makes one finding, but a second broken file makes DEL fail as well.
  */
 export function obstaclesOf({ cure }: Finding, sandbox: Sandbox, about: AboutId, view: NodeView): readonly Step[] {
   const named = new Set(cure.map(keyOf));
@@ -33,7 +33,9 @@ function brokenFiles({ results, multus, flannel }: AboutId): readonly Step[] {
     .map(quarantineStep);
 }
 
-/** Delegates that still hold something while multus has forgotten them: a sandbox that was only stopped ends so. */
+/**
+ * Delegates that still hold something while multus has lost its cache: the state of a sandbox that was only stopped.
+ */
 function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): readonly Step[] {
   const { conf, multus: cache } = view.snapshot.cni;
   const multus = valueOr(conf, undefined)?.multus;
@@ -45,8 +47,8 @@ function lostMultusCache(sandbox: Sandbox, about: AboutId, view: NodeView): read
 }
 
 /**
- * What may still be held after the runtime has removed a sandbox: where a delegate was never called, or DEL ran
- * without its cache. Each step checks first and does nothing where nothing is left.
+ * What may still be held after the runtime has removed a sandbox, if a delegate was never called or DEL ran without its
+ * cache. Each step checks first and does nothing if nothing is left.
  */
 export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[] {
   const steps: Step[] = [];
@@ -65,7 +67,7 @@ export function sweepAfter(sandboxId: SandboxId, about: AboutId): readonly Step[
   return steps;
 }
 
-/** Dead sandboxes without a reported error whose removal an earlier run had started: it is finished. */
+/** Dead sandboxes without a reported error whose removal an earlier run started: it is completed. */
 export function unfinishedFindings({ dead, findings }: Diagnosis, unfinished: ReadonlySet<string>): readonly Finding[] {
   if (unfinished.size === 0) return [];
   const explained = new Set(findings.map(({ subject }) => sandboxIdOf(subject)));

@@ -7,7 +7,7 @@ import type { KnownPod } from "../snapshot/types/kubernetes.ts";
 import type { Sandbox } from "../snapshot/types/runtime.ts";
 import type { PlannedAction } from "./plan.ts";
 
-/** What is healed first: without a network agent no DEL works, without a CSI plugin no volume. */
+/** The order of healing: without a network agent no DEL works, without a CSI plugin no volume. */
 export type Rank = "cni-agent" | "csi-node-plugin" | "node-critical" | "rest";
 
 const RANK_ORDER: Readonly<Record<Rank, number>> = {
@@ -20,7 +20,7 @@ const RANK_ORDER: Readonly<Record<Rank, number>> = {
 const CNI_AGENTS =
   /^(?:calico-node|canal|cilium|kube-flannel|flannel|kube-multus|multus|kube-ovn|ovs-ovn|ovn|antrea-agent|weave-net|aws-node|kube-router|azure-cni|istio-cni|linkerd-cni|whereabouts)/;
 const CSI_PLUGINS = /(?:^|-)csi(?:-|$)|longhorn-(?:manager|csi)|rbdplugin|cephfsplugin|linstor/;
-/** What talks to a driver over its socket, or to its storage from anywhere in the cluster. */
+/** Pods that use a driver's socket, or its storage from anywhere in the cluster. */
 const CSI_SIDECARS = /attacher|provisioner|resizer|snapshotter|controller|operator|health-monitor/;
 const SYSTEM_NAMESPACES = new Set([
   "kube-system",
@@ -31,8 +31,8 @@ const SYSTEM_NAMESPACES = new Set([
 ]);
 
 /**
- * A CSI node plugin is known by what its pod mounts, where the API answered: it registers the driver. Otherwise by the
- * pod's name: a sandbox carries no more of its pod than name, namespace and labels.
+ * A CSI node plugin is identified by its pod's mounts if the API answered: it registers the driver. Otherwise by the
+ * pod's name, because a sandbox has only name, namespace and labels of its pod.
  */
 export function rankOf(sandbox: Pick<Sandbox, "pod" | "labels">, csi: KnownPod["csi"]): Rank {
   const names = [sandbox.pod.name, sandbox.labels["k8s-app"] ?? "", sandbox.labels["app"] ?? ""];
@@ -42,7 +42,7 @@ export function rankOf(sandbox: Pick<Sandbox, "pod" | "labels">, csi: KnownPod["
   return SYSTEM_NAMESPACES.has(sandbox.pod.namespace) ? "node-critical" : "rest";
 }
 
-/** Attempts of one pod from the oldest on: kubelet counts upwards. */
+/** Attempts of one pod are ordered from the oldest on, as kubelet counts upwards. */
 export function compareActions(
   one: { readonly rank: Rank; readonly finding: Finding },
   other: { readonly rank: Rank; readonly finding: Finding },
@@ -56,15 +56,15 @@ function attemptOf({ subject }: Finding): number {
 
 type CsiMounts = { readonly dirs: readonly string[]; readonly registers: boolean };
 
-/** The driver directories that a sandbox's pod mounts, by the API; undefined where that is not known or there are none. */
+/** The driver directories that a sandbox's pod mounts, from the API; undefined if unknown or none. */
 export function csiOf({ pod }: Pick<Sandbox, "pod">, { snapshot }: NodeView): CsiMounts | undefined {
   if (snapshot.kubernetes.source !== "api") return undefined;
   return snapshot.kubernetes.pods.find(({ uid }) => uid === pod.uid)?.csi;
 }
 
 /**
- * Pods that use a driver crash as long as its socket has no server. Where the plugin that serves it is healed in the
- * same run, they wait for the socket first; for a while, since another cause may keep it away.
+ * Pods that use a driver crash while its socket has no server. If the plugin that serves it is healed in the same run,
+ * they wait for the socket first, with a timeout, because another cause may keep it away.
  */
 export function behindTheirPlugin(actions: readonly PlannedAction[], view: NodeView): readonly PlannedAction[] {
   const missing = new Set(actions.flatMap(({ finding }) => finding.missingSockets ?? []));

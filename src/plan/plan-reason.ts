@@ -1,13 +1,13 @@
 import { type ClockDoubt, clockDoubtInWords } from "./policy.ts";
 
-/** Why a finding is left alone, or why unghost may go as far as it does. Users script against the codes. */
+/** Why a finding is skipped, or why unghost may go as far as it does. Users script against the codes. */
 export type PlanReason = LeftAloneReason | ActionReason;
 
 export type LeftAloneReason =
   | { readonly code: "paused" }
   | { readonly code: "opted-out" }
   | { readonly code: "untreatable"; readonly why: string }
-  /** `allow`: the class that may be healed with consent; missing where only manual steps help. */
+  /** `allow`: the class that may be healed with consent; missing if only manual steps help. */
   | { readonly code: "needs-consent"; readonly steps: readonly string[]; readonly allow?: string }
   | { readonly code: "nothing-to-end" }
   | { readonly code: "over-cap"; readonly cap: number }

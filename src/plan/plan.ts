@@ -24,16 +24,16 @@ const NONE: ReadonlySet<string> = new Set();
 const OPTED_OUT: LeftAloneReason = { code: "opted-out" };
 const CLOCK_STEP = clockStepSandboxAttemptReuse.id;
 
-/** What is about to be done about one finding, in order; it ends with the first step that heals. */
+/** The steps for one finding, in order; it ends with the first step that heals. */
 export interface PlannedAction {
   readonly finding: Finding;
   readonly rank: Rank;
   readonly steps: readonly Step[];
-  /** What follows once it is healed; it changes nothing about whether it is. */
+  /** Steps after the heal; they do not affect its result. */
   readonly followUps?: readonly Step[];
-  /** Why it may go this far; of an action without steps, why it is left alone. */
+  /** Why it may go this far; for an action without steps, why it is skipped. */
   readonly reason: PlanReason;
-  /** Actions of one lane are taken one after the other, in the plan's order. */
+  /** Actions of one lane run sequentially, in the plan's order. */
   readonly lane: string;
 }
 
@@ -47,7 +47,7 @@ export interface Plan {
   readonly leftAlone: readonly LeftAlone[];
 }
 
-/** Findings and policy in, ordered actions out. Pure: the same findings always give the same plan. */
+/** Findings and policy in, ordered actions out. Pure and deterministic. */
 export function planHealing(diagnosis: Diagnosis, policy: HealPolicy): Plan {
   const actions: PlannedAction[] = [];
   const leftAlone: LeftAlone[] = [];
@@ -81,12 +81,12 @@ interface Known {
   readonly dead: ReadonlySet<SandboxId>;
   readonly retained: ReadonlySet<SandboxId>;
   readonly heldNames: ReadonlyMap<SandboxId, string>;
-  /** Sandboxes of which the runtime or kubelet reports that an operation on them failed. */
+  /** Sandboxes with a reported failed operation. */
   readonly reportedFailed: ReadonlySet<SandboxId | undefined>;
   readonly clockDoubt: ClockDoubt | undefined;
 }
 
-/** Only a kubelet brings a plugin back, and only then is there anything to restart the others for. */
+/** Only a kubelet restarts a plugin, and only then a restart of other pods makes sense. */
 function followUpsOf(
   { followUps = [] }: Finding,
   view: NodeView,
@@ -97,7 +97,7 @@ function followUpsOf(
 
 type Planned = Omit<PlannedAction, "finding" | "lane"> | { readonly leave: LeftAloneReason };
 
-/** One thing at a time per sandbox; and attempts that a clock step has mixed up are taken oldest first. */
+/** One action at a time per sandbox; attempts that a clock step mixed up run oldest first. */
 function laneOf({ id, class: classId, subject }: Finding): string {
   return (classId === CLOCK_STEP ? podOf(subject)?.uid : undefined) ?? sandboxIdOf(subject) ?? id;
 }
@@ -115,7 +115,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   }
   const sandboxId = sandboxIdOf(subject);
   const about = sandboxId && view.about(sandboxId);
-  // A sandbox in the making is not listed yet, but its record has the pod's labels.
+  // A sandbox that is being created is not listed yet, but its record has the pod's labels.
   if (isIgnored(about?.record?.labels ?? {})) return { leave: OPTED_OUT };
   const pod = podOf(subject);
   if (pod !== undefined && isHeldInCluster(pod, view)) return { leave: OPTED_OUT };
@@ -126,7 +126,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   }
   const decision = decideRung(ladderCase(finding, sandbox, known, policy));
   if (decision.rung === 0) {
-    // What hangs is ended and what is broken is moved away; a sandbox of which something may live is not touched itself.
+    // Hung processes are ended and broken files are moved; a sandbox that may be alive is not touched itself.
     const isCurable = decision.reason.code === "not-proven-dead" && finding.cure.length > 0;
     return isCurable ? cure : { leave: decision.reason };
   }
@@ -138,7 +138,7 @@ function planOne(finding: Finding, known: Known, policy: HealPolicy): Planned {
   };
 }
 
-/** Some treatments are attended because they end processes: naming the class alone is the consent. */
+/** Some treatments need consent because they end processes: naming only this class is the consent. */
 function isConsentedTo({ class: id, cure }: Finding, { only, consented = NONE }: HealPolicy): boolean {
   return cure.length > 0 && (consented.has(id) || (only.length === 1 && only[0] === id));
 }
@@ -175,7 +175,7 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
   return {
     provenDead: known.dead.has(sandbox.id),
     optedOut: isOptedOut(sandbox, view),
-    // A pod that ended in an orderly way cannot be distinguished from a shutdown: then only an observed error counts.
+    // A pod that ended orderly cannot be distinguished from a shutdown: then only an observed error counts.
     retained: retained.has(sandbox.id) && (!attemptReused || endedInOrder(about)),
     obstacle: finding.cure.length > 0 || failsToStop(finding, sandbox, known),
     kubeletAlive: isKubeletAlive(view),
@@ -192,13 +192,13 @@ function ladderCase(finding: Finding, sandbox: Sandbox, known: Known, policy: He
   };
 }
 
-/** Static pods and host-network pods of the system: what the cluster itself stands on. */
+/** Static pods and host-network pods of the system, which the cluster depends on. */
 function isControlPlane(sandbox: Sandbox, { metadata }: AboutId): boolean {
   if (isStatic(sandbox)) return true;
   return metadata?.hostNetwork === true && sandbox.pod.namespace === "kube-system";
 }
 
-/** `--all-dead`: the dead sandboxes that no class complains about, as if they were findings. */
+/** `--all-dead`: treats dead sandboxes without a finding as findings. */
 function sweptFindings({ dead, findings }: Diagnosis): readonly Finding[] {
   const explained = new Set(findings.map(({ subject }) => sandboxIdOf(subject)));
   return dead

@@ -5,22 +5,22 @@ import type { PlannedAction } from "./plan.ts";
 
 /** How far this run may go. */
 export interface HealPolicy extends DiagnosisPolicy {
-  /** Sweep everything that is proven dead, finished pods included. */
+  /** Remove every sandbox that is proven dead, including finished pods. */
   readonly allDead: boolean;
-  /** The most subjects one run touches; what is over it is left for the next. */
+  /** The maximum number of subjects per run; the rest is left for the next run. */
   readonly cap: number;
-  /** Sandboxes whose removal an earlier run began and did not finish, by its journal. */
+  /** Sandboxes whose removal an earlier run started and did not finish, from its journal. */
   readonly unfinished?: ReadonlySet<string>;
   /** Manual classes that the agent's policy allows to heal. */
   readonly consented?: ReadonlySet<string>;
-  /** `--no-kick`: leave pods that crashed for want of what is healed to their own back-off. */
+  /** `--no-kick`: do not restart pods that crashed because of the finding. */
   readonly noKick?: boolean;
 }
 
-/** One run never touches more: a node with more findings than this needs an operator first. */
+/** A node with more findings than this needs an operator first. */
 export const DEFAULT_CAP = 2000;
 
-/** Kinds of steps that neither the runtime nor any plugin notices. */
+/** Steps that affect neither the runtime nor a plugin. */
 const MOVES = new Set(["quarantine-file", "drop-empty-lease"]);
 
 interface Capped {
@@ -29,8 +29,8 @@ interface Capped {
 }
 
 /**
- * Keeps the first N, in order. Files that are only moved aside do not count: twenty thousand of them are a minute's
- * work and no load on anybody, and stopping half way would make the operator start over ten times.
+ * Keeps the first N, in order. Moved files do not count: twenty thousand of them take a minute without any load, and a
+ * cap would force the operator to start ten runs.
  */
 export function capped(actions: readonly PlannedAction[], cap: number): Capped {
   const kept: PlannedAction[] = [];
@@ -45,17 +45,17 @@ export function capped(actions: readonly PlannedAction[], cap: number): Capped {
   return { actions: kept, overCap };
 }
 
-/** No node that runs this was set up before; an earlier time comes from a clock without battery. */
+/** No node with this software was installed earlier; an earlier time comes from a clock without battery. */
 export const EARLIEST_SANE = new Date("2020-01-01T00:00:00Z");
-/** The runtime stamps a sandbox a moment before unghost reads the clock. */
+/** The runtime may set a creation time shortly before unghost reads the clock. */
 const SLACK_MS = 5000;
 
-/** Why the wall clock cannot be believed. */
+/** Why the wall clock is not trusted. */
 export type ClockDoubt =
   | { readonly kind: "implausible"; readonly now: Date }
   | { readonly kind: "behind-sandbox"; readonly now: Date; readonly newestSandbox: Date };
 
-/** undefined without a doubt. */
+/** Returns undefined if the clock is plausible. */
 export function doubtAboutClock({ snapshot, sandboxes }: NodeView): ClockDoubt | undefined {
   const now = snapshot.observedAt;
   if (now < EARLIEST_SANE) return { kind: "implausible", now };

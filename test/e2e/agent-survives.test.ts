@@ -12,7 +12,7 @@ import { BY_TRIGGERS_ALONE, healedBy, type RunningAgent, startAgent } from "./ru
 import { simulatedNode } from "./unghost.ts";
 
 const GUARD_MS = 120_000;
-const SECOND_GLANCE_MS = 3000;
+const SECOND_SCAN_MS = 3000;
 
 type Node = Awaited<ReturnType<typeof simulatedNode>>;
 
@@ -195,7 +195,7 @@ describe("journald", { timeout: GUARD_MS }, () => {
     });
     await agent.logged("hint", ({ from }) => from === "runtime answers");
     // The second glance after that hint must be over: it would find what only the journal is to tell.
-    await sleep(SECOND_GLANCE_MS);
+    await sleep(SECOND_SCAN_MS);
     const [id = ""] = node.addSandboxes(1, { state: "half-made" });
 
     speak();

@@ -7,7 +7,7 @@ import { commandLine, comment, type Unit } from "./unit-text.ts";
 export const AGENT_UNIT = "unghost-agent.service";
 export const AGENT_SCRIPT = "unghost-agent";
 
-/** Exit codes after which a restart changes nothing: another agent runs on this node, or the configuration is wrong. */
+/** Exit codes after which a restart is useless: another agent runs on this node, or the configuration is invalid. */
 const FINAL_CODES = "3 64";
 const ENVIRONMENT_FILE = "/etc/default/unghost";
 
@@ -72,7 +72,7 @@ export function agentUnit(settings: HookSettings): Unit {
   };
 }
 
-/** supervise-daemon starts it again however it ends; OpenRC reads /etc/conf.d/unghost-agent for its environment. */
+/** supervise-daemon restarts it however it ends; OpenRC reads /etc/conf.d/unghost-agent for its environment. */
 export function agentScript(services: readonly RuntimeService[], settings: HookSettings): string {
   const [program = "", ...args] = agentCommand(settings);
   return `#!/sbin/openrc-run

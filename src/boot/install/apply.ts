@@ -7,16 +7,16 @@ import { errorCode } from "../../host/system-error.ts";
 import type { InstallEntry } from "./files.ts";
 
 /**
- * All that installing and uninstalling change on a host. Paths are the host's own. Whatever appears, appears whole: it is
- * made under another name and renamed, so that neither a power cut nor a full disk leaves half a unit behind.
+ * All changes of install and uninstall on a host. Paths are the host's. Every file is written under another name and
+ * renamed, so that neither a power cut nor a full disk leaves an incomplete unit.
  */
 export interface HostWriter {
   makeDirectory(path: string): Promise<void>;
   write(entry: InstallEntry): Promise<void>;
   copyExecutable(from: string, to: string): Promise<void>;
-  /** Files and links only; what is not there is no error. */
+  /** Files and links only; a missing one is not an error. */
   remove(path: string): Promise<void>;
-  /** Whether it was there and empty, and is gone. */
+  /** Returns whether it was empty and was removed. */
   removeEmptyDirectory(path: string): Promise<boolean>;
   removeTree(path: string): Promise<void>;
 }
@@ -84,7 +84,7 @@ async function writeNew(path: string, content: string, mode: number): Promise<vo
   await finish(path, mode);
 }
 
-/** The caller's umask must not decide who may read a unit. */
+/** The mode of a unit must not depend on the caller's umask. */
 async function finish(path: string, mode: number): Promise<void> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

@@ -3,7 +3,7 @@ import { RUNTIME_UNITS } from "../../distributions/index.ts";
 import { type Host, type RuntimeService, runtimeUnit, type ServiceManager } from "./distribution.ts";
 import type { HostFiles } from "./host-files.ts";
 
-/** In systemd's own order: what is in /etc hides what packages bring. */
+/** In systemd's order: /etc hides the files of packages. */
 export const UNIT_DIRS = [
   "/etc/systemd/system",
   "/usr/local/lib/systemd/system",
@@ -14,7 +14,7 @@ export const INIT_DIR = "/etc/init.d";
 
 const FAMILIES = ["k3s", "rke2", "k0s"] as const;
 type Family = (typeof FAMILIES)[number];
-/** What an operator may name instead of having it detected. */
+/** What an operator may name instead of the detection. */
 export const CHOICES = [...FAMILIES, ...RUNTIME_UNITS.map(({ name }) => name), "nixos", "talos"] as const;
 export type Choice = Family | RuntimeUnitName | "nixos" | "talos";
 
@@ -23,7 +23,7 @@ export type Detection =
   | { readonly kind: "none"; readonly searched: string }
   | { readonly kind: "several"; readonly names: readonly RuntimeUnitName[] };
 
-/** Finds out what runs Kubernetes here, from files alone: it must work in an image that has never been started. */
+/** Detects what runs Kubernetes here, from files alone: it must work in an image that was never booted. */
 export function detect(files: HostFiles, chosen?: Choice): Detection {
   const manager = chosen === "talos" || chosen === "nixos" ? chosen : serviceManager(files);
   if (manager === "talos") return { kind: "found", host: { manager, services: [] } };
@@ -42,12 +42,12 @@ export function detect(files: HostFiles, chosen?: Choice): Detection {
   const picked = pick(files, startedAtBoot(files, services));
   if (picked.kind === "found") return { kind: "found", host: { manager, services: picked.services } };
   if (picked.kind === "several") return picked;
-  // The description of a NixOS host may be written before its k3s is.
+  // A NixOS configuration may be written before its k3s is.
   if (manager === "nixos") return { kind: "found", host: { manager, services: [asNamed("k3s-server")] } };
   return nothing;
 }
 
-/** Server or agent: its unit decides. */
+/** The unit decides between server and agent. */
 function isFamily(chosen: Choice | undefined): chosen is Family {
   return FAMILIES.some((name) => name === chosen);
 }
@@ -62,7 +62,7 @@ function serviceManager(files: HostFiles): ServiceManager {
   const id = /^ID=["']?([\w.-]+)/m.exec(release)?.[1];
   if (id === "talos" || id === "nixos") return id;
   const there = (paths: readonly string[]): boolean => paths.some((path) => files.kind(path) !== "absent");
-  // Some distributions carry both; the one that can be process 1 decides.
+  // Some distributions have both; the one that can be process 1 decides.
   if (there(["/usr/lib/systemd/systemd", "/lib/systemd/systemd"])) return "systemd";
   return id === "alpine" || there(["/sbin/openrc-run", "/usr/sbin/openrc-run"]) ? "openrc" : "systemd";
 }
@@ -78,7 +78,7 @@ function pick(files: HostFiles, services: readonly RuntimeService[]): Picked {
   if (families.size === 1) return { kind: "found", services: embedded };
   if (families.size > 1) return { kind: "several", names: embedded.map((found) => found.distribution.name) };
 
-  // A containerd without a kubelet serves Docker or builds; it has no pods.
+  // A containerd without a kubelet belongs to Docker or builds; it has no pods.
   const plain = services.filter(({ distribution: { name } }) => name === "containerd" || name === "cri-o");
   const snap = services.filter(({ distribution: { name } }) => name === "microk8s");
   if (snap.length > 0) return { kind: "found", services: snap };
@@ -90,7 +90,7 @@ function pick(files: HostFiles, services: readonly RuntimeService[]): Picked {
   return { kind: "several", names: plain.map((found) => found.distribution.name) };
 }
 
-/** rke2 brings its server's and its agent's unit to every host; the one that is enabled counts. */
+/** rke2 installs the units of server and agent on every host; the enabled one counts. */
 function startedAtBoot(files: HostFiles, services: readonly RuntimeService[]): readonly RuntimeService[] {
   return services.filter((found) => {
     const rivals = services.filter((other) => family(other.distribution) === family(found.distribution));
@@ -106,7 +106,7 @@ function isEnabled(files: HostFiles, { service }: RuntimeService): boolean {
   return places.some((path) => files.kind(path) !== "absent");
 }
 
-/** Server and agent of one distribution never run side by side. */
+/** Server and agent of one distribution never run on the same host. */
 function family({ name }: RuntimeUnit): string {
   return name.split("-")[0] ?? name;
 }
@@ -137,7 +137,7 @@ function servicesOf(files: HostFiles, manager: ServiceManager): readonly Runtime
 function recognise(service: string, text: string): RuntimeUnit | undefined {
   const exact = RUNTIME_UNITS.find((known) => known.service === service);
   if (exact !== undefined) return exact;
-  // k3s may be installed under a name of one's own (INSTALL_K3S_NAME): then its command line shows it.
+  // k3s may be installed under another name (INSTALL_K3S_NAME): then its command line identifies it.
   if (!service.startsWith("k3s")) return undefined;
   const plain = text.replace(/\\\n/g, " ");
   const role = /\/k3s["']?\s+["']?(server|agent)\b/.exec(plain) ?? /^command_args=["']?(server|agent)\b/m.exec(plain);
@@ -145,7 +145,7 @@ function recognise(service: string, text: string): RuntimeUnit | undefined {
   return runtimeUnit(role[1] === "agent" ? "k3s-agent" : "k3s-server");
 }
 
-/** Files that name the kubelet's runtime socket, the most specific first. */
+/** Files with the kubelet's runtime socket, the most specific first. */
 const SOCKET_FILES = [
   "/var/lib/kubelet/kubeadm-flags.env",
   "/var/lib/kubelet/instance-config.yaml",
@@ -155,7 +155,7 @@ const SOCKET_FILES = [
   "/etc/crictl.yaml",
 ];
 
-/** Which of two runtimes on one host is the kubelet's; undefined when none of its files names it. */
+/** Which of two runtimes on one host the kubelet uses; undefined if none of its files contains it. */
 function kubeletsRuntime(files: HostFiles): RuntimeUnitName | undefined {
   for (const path of SOCKET_FILES) {
     const text = files.read(path) ?? "";

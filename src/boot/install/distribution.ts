@@ -7,15 +7,15 @@ export function runtimeUnit(name: RuntimeUnitName): RuntimeUnit {
   return found;
 }
 
-/** A distribution's service as it was found on this host: k3s may be installed under another name. */
+/** A distribution's service on this host: k3s may be installed under another name. */
 export interface RuntimeService {
   readonly distribution: RuntimeUnit;
   readonly service: string;
-  /** The file that names it. */
+  /** The file in which it was found. */
   readonly seenAt: string;
 }
 
-/** Who starts services here. NixOS and Talos are built from a description: nothing written to a running host stays. */
+/** The service manager. NixOS and Talos are built from a configuration: changes on a running host are lost. */
 export type ServiceManager = "systemd" | "openrc" | "nixos" | "talos";
 
 export interface Host {

@@ -45,7 +45,7 @@ export const CRIO =
 function inUnitStep(settings: HookSettings): Setting {
   return {
     key: "ExecStartPre",
-    // By env: systemd before 239 wants an absolute path, and timeout lies elsewhere on NixOS.
+    // Uses env: systemd before 239 needs an absolute path, and timeout is elsewhere on NixOS.
     value: `-${commandLine(["/usr/bin/env", ...limitedHookCommand("before", settings)])}`,
     why:
       "The runtime is a child of this service, so this is the last moment before it. The leading minus: a failure changes nothing. " +

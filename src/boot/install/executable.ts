@@ -5,7 +5,7 @@ import { errorCode } from "../../host/system-error.ts";
 
 const CHUNK = 1024 * 1024;
 
-/** Checksum of the executable on the host; undefined when none is there. */
+/** Checksum of the executable on the host; undefined if it does not exist. */
 export function executableOnHost(hostRoot: string, path: string): string | undefined {
   try {
     return sha256Of(resolveOnHost(hostRoot, path, "follow"));

@@ -16,14 +16,14 @@ export type InstallEntry =
 export const SYSTEM_DIR = "/etc/systemd/system";
 const RUNLEVEL = "/etc/runlevels/default";
 
-/** The file that also carries the receipt. It is among those written on every host that is written to. */
+/** The file with the receipt. It is written on every host. */
 export function receiptPath({ manager }: Pick<Host, "manager">): string {
   return manager === "openrc" ? `/etc/init.d/${AFTER_SCRIPT}` : `${SYSTEM_DIR}/${AFTER_UNIT}`;
 }
 
 /**
- * What belongs on this host, in the order in which it is written: the receipt first, and last what makes the rest take
- * effect. Nothing on hosts that are built from a description.
+ * The files for this host, in the order of writing: the receipt first, and last what activates the rest. None on hosts
+ * that are built from a configuration.
  */
 export function filesFor(host: Host, settings: HookSettings, receipt: Receipt): readonly InstallEntry[] {
   if (host.manager === "systemd") return systemdFiles(host, settings, receipt);

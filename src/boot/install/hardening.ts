@@ -2,8 +2,8 @@ import { DEFAULT_STATE_DIR } from "./hook-command.ts";
 import { on, type Setting } from "./unit-text.ts";
 
 /**
- * For steps that heal: they run the node's containerd and CNI plug-ins as root in the host's own mount namespace. What is
- * left to take away is what no runtime and no plug-in needs.
+ * For steps that heal: they run the node's containerd and CNI plug-ins as root in the host's mount namespace. Only
+ * rights are removed that no runtime and no plug-in needs.
  */
 export const HEALING: readonly Setting[] = [
   {
@@ -42,7 +42,7 @@ export const HEALING_LEFT_OUT: readonly string[] = [
   "CPUQuota, IOWeight: pods wait for this step; it should be over soon.",
 ];
 
-/** For a service that changes nothing of the kernel's. */
+/** For a service that changes no kernel settings. */
 export const NO_KERNEL: readonly Setting[] = on(
   "ProtectKernelTunables",
   "ProtectKernelModules",
@@ -52,7 +52,7 @@ export const NO_KERNEL: readonly Setting[] = on(
   "NoNewPrivileges",
 );
 
-/** For a service that makes no namespaces and needs only the common system calls. */
+/** For a service that creates no namespaces and needs only the common system calls. */
 export const NO_SYSTEM: readonly Setting[] = [
   ...on("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality"),
   { key: "SystemCallArchitectures", value: "native" },
@@ -97,7 +97,7 @@ export const RECORDING_LEFT_OUT: readonly string[] = [
   "User: the runtime's socket and the plug-ins' caches belong to root.",
 ];
 
-/** systemd makes a directory below /var/lib itself, and lets us write there; elsewhere it can only open an existing one. */
+/** systemd creates a directory below /var/lib and makes it writable; elsewhere it can only allow an existing one. */
 function stateDirectory(stateDir: string): readonly Setting[] {
   const below = /^\/var\/lib\/([\w.-]+(?:\/[\w.-]+)*)$/.exec(stateDir)?.[1];
   if (below === undefined) return [{ key: "ReadWritePaths", value: `-${stateDir}` }];

@@ -5,26 +5,25 @@ export interface HookSettings {
   readonly stateDir: string;
   /** Deadline of the step before the runtime. */
   readonly deadlineSeconds: number;
-  /** More words for every `unghost boot`, as given to install. */
+  /** More arguments for every `unghost boot`, as given to install. */
   readonly bootArgs: readonly string[];
-  /** The agent beside the hook. */
+  /** Also install the agent. */
   readonly agent?: boolean;
-  /** Also keep the files of CNI plug-ins durable, by a service of its own. */
+  /** Also keep the files of CNI plug-ins durable, with a separate service. */
   readonly keep?: boolean;
 }
 
 export const DEFAULT_STATE_DIR = "/var/lib/unghost";
 
 /**
- * The step after the start waits for the socket from the moment the service begins to start, and CNI agents need minutes
- * after that.
+ * The step after the start waits for the socket from the start of the service, and CNI agents need minutes after that.
  */
 export const AFTER_SECONDS = 300;
 
-/** A machine that goes down waits for this. */
+/** A shutdown waits for this. */
 export const RECORD_SECONDS = 10;
 
-/** Beyond its own deadline the hook is ended from outside. */
+/** The hook is killed this long after its own deadline. */
 export const GRACE_SECONDS = 30;
 /** Between SIGTERM and SIGKILL, where `timeout` ends it. */
 const KILL_SECONDS = 10;
@@ -45,7 +44,7 @@ export function hookCommand(step: HookStep, settings: HookSettings): readonly st
   return [program, "boot", ...mode, "--deadline", `${seconds}s`, ...state, ...bootArgs];
 }
 
-/** The same under timeout(1), for a service manager that sets no limit. */
+/** The same under timeout(1), for a service manager without a time limit. */
 export function limitedHookCommand(step: HookStep, settings: HookSettings): readonly string[] {
   const seconds = { before: settings.deadlineSeconds, after: AFTER_SECONDS, record: RECORD_SECONDS }[step];
   return ["timeout", "-k", String(KILL_SECONDS), String(seconds + GRACE_SECONDS), ...hookCommand(step, settings)];

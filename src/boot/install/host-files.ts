@@ -2,14 +2,14 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { errorCode } from "../../host/system-error.ts";
 
-/** The host's files as installing needs to see them. Paths are the host's own; nothing is changed through this. */
+/** Read access to the host's files. Paths are the host's. */
 export interface HostFiles {
   kind(path: string): "absent" | "file" | "directory" | "link" | "other";
-  /** Follows links as the host would. Undefined: not there, or no regular file. */
+  /** Follows links like the host. Undefined if it does not exist or is not a regular file. */
   read(path: string): string | undefined;
-  /** Where a link points to; undefined when there is no link. */
+  /** The target of a link; undefined if it is not a link. */
   link(path: string): string | undefined;
-  /** Sorted; none when the directory is not there. */
+  /** Sorted; empty if the directory does not exist. */
   names(directory: string): readonly string[];
 }
 
@@ -37,7 +37,7 @@ export function hostFiles(root: string): HostFiles {
   };
 }
 
-/** Absence is an answer; permission denied is not. */
+/** Absence is a result; permission denied is an error. */
 function unlessAbsent<T>(read: () => T, absent: T): T {
   try {
     return read();

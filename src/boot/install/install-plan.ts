@@ -9,16 +9,16 @@ import { authorship } from "./seal.ts";
 
 /**
  * - `new`, `update`: to be written. `update` replaces what an earlier install wrote.
- * - `unchanged`: there already.
- * - `changed`: ours, changed by an operator. `foreign`: not ours. Both are replaced only when asked to.
- * - `obsolete`: ours, and no longer wanted: the host runs another distribution by now.
+ * - `unchanged`: exists already.
+ * - `changed`: ours, modified by an operator. `foreign`: not ours. Both are replaced only by force.
+ * - `obsolete`: ours, and no longer needed, because the host runs another distribution now.
  */
 export type State = "new" | "update" | "unchanged" | "changed" | "foreign" | "obsolete";
 
 export interface Planned {
   readonly state: State;
   readonly path: string;
-  /** Undefined when it is to be removed. */
+  /** Undefined if it is to be removed. */
   readonly entry?: InstallEntry;
 }
 
@@ -30,15 +30,15 @@ export interface ExecutablePlan {
 export interface InstallPlan {
   readonly entries: readonly Planned[];
   readonly executable: ExecutablePlan;
-  /** To be made, parents first. */
+  /** To be created, parents first. */
   readonly directories: readonly string[];
 }
 
 /** Checksums of the executable. */
 export interface Executables {
-  /** Of what this process was started from. */
+  /** Of this process. */
   readonly own: string;
-  /** Of what lies at the place where it belongs. */
+  /** Of the installed one. */
   readonly there: string | undefined;
 }
 
@@ -81,7 +81,7 @@ function stateOf(entry: InstallEntry, files: HostFiles): Exclude<State, "obsolet
   const kind = files.kind(entry.path);
   if (kind === "absent") return "new";
   if (entry.kind === "link") return files.link(entry.path) === entry.target ? "unchanged" : "foreign";
-  // A link here was made by an operator, such as one to /dev/null that disables the file.
+  // An operator created this link, for example to /dev/null to disable the file.
   if (kind !== "file") return "foreign";
   const text = files.read(entry.path) ?? "";
   if (text === entry.content) return "unchanged";

@@ -6,7 +6,7 @@ import { authorship } from "./seal.ts";
 
 export interface Installed {
   readonly path: string;
-  /** Carries our line, changed since or not; for a link: it leads to a script of ours. */
+  /** Contains our line, modified or not; for a link: it leads to our script. */
   readonly isOurs: boolean;
 }
 
@@ -15,8 +15,8 @@ const OWN_UNIT = /^unghost-[a-z-]+\.service$/;
 const OWN_SCRIPT = /^unghost-[a-z-]+$/;
 
 /**
- * Every file that may be ours, found by its path and not by what the host runs: the distribution may be gone, and
- * its hook must go all the same. What takes effect comes before what it refers to.
+ * Every file that may be ours, found by its path and not by what the host runs: the distribution may be gone, and its
+ * hook must still be removed. Active files come before the files they refer to.
  */
 export function findInstalled(files: HostFiles): readonly Installed[] {
   const inSystem = files.names(SYSTEM_DIR);

@@ -14,7 +14,7 @@ const WHAT =
 
 const NOTHING_NEEDS_IT = "Nothing requires it: the node comes up whatever becomes of it.";
 
-/** It reads, and calls fsync: everything else can be taken away. */
+/** It reads, and calls fsync: all other rights are removed. */
 const READING: readonly Setting[] = [
   { key: "ProtectSystem", value: "strict", why: "fsync needs no permission to write." },
   ...on("ProtectHome", "PrivateTmp", "PrivateDevices"),

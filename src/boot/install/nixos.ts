@@ -5,10 +5,10 @@ import { keepUnit } from "./keep-service.ts";
 import { comment, type Setting, type Unit } from "./unit-text.ts";
 import { afterUnit, beforeUnit, recordUnit } from "./units.ts";
 
-/** Stands for the executable until the text is Nix: a path of the store would be quoted away. */
+/** A placeholder for the executable until the text is Nix, because a store path would be quoted. */
 const PROGRAM = "@unghost@";
 
-/** The same units as elsewhere, as a module: what install would write into /etc is gone with the next rebuild. */
+/** The same units as a NixOS module: files that install wrote into /etc would be lost with the next rebuild. */
 export function nixosModule(services: readonly RuntimeService[], settings: HookSettings): string {
   const called = { ...settings, program: PROGRAM };
   const ownUnit = services.some(({ distribution }) => distribution.before === "own-unit");
@@ -40,7 +40,7 @@ function service(name: string, { intro, sections }: Unit): string {
     const others = settings.filter(({ key }) => key !== "Wants");
     const attribute = section === "Unit" ? "unitConfig" : "serviceConfig";
     const set = others.length === 0 ? "" : `    ${attribute} = {\n${attributes(others)}    };\n`;
-    // An option of its own: it adds to the service's module, where unitConfig would contradict it.
+    // A separate option: it extends the service's module, where unitConfig would conflict.
     return `${wants.map(({ value }) => `    wants = [ ${value.split(" ").map(nixString).join(" ")} ];\n`).join("")}${set}`;
   });
   const why = intro
@@ -55,7 +55,7 @@ function attributes(settings: readonly Setting[]): string {
   return settings
     .map(({ key, value, why }) => {
       const reason = why === undefined ? "" : `${comment(why).replace(/^/gm, "      ")}\n`;
-      // A list adds to the service's module.
+      // A list extends the service's module.
       const nix = key === "ExecStartPre" ? `[ ${nixString(value)} ]` : nixString(value);
       return `${reason}      ${key} = ${nix};\n`;
     })

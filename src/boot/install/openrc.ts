@@ -13,7 +13,7 @@ const OWN_SCRIPT =
   "A script of its own, because upgrades write the runtime's init script again. Nothing needs it, and it always reports success: " +
   "the node comes up whatever becomes of it.";
 
-/** Runs to its end before the runtime is started. */
+/** Completes before the runtime is started. */
 export function beforeScript(services: readonly RuntimeService[], settings: HookSettings): string {
   return `#!/sbin/openrc-run
 ${comment(WHAT)}
@@ -44,7 +44,7 @@ ${indented(comment("It keeps its own deadline; timeout ends it should it not, be
 `;
 }
 
-/** Scans after the runtime is started, in the background; records the attachments when the machine goes down. */
+/** Scans after the runtime is started, in the background; records the attachments at shutdown. */
 export function afterScript(services: readonly RuntimeService[], settings: HookSettings): string {
   return `#!/sbin/openrc-run
 ${comment(WHAT)}

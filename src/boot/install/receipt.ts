@@ -1,8 +1,11 @@
 import * as v from "valibot";
 
-/** What install did besides writing text files, for uninstall to take back. It lies as a comment in one of those files. */
+/**
+ * What install did besides writing text files, so that uninstall can revert it. It is stored as a comment in one of
+ * those files.
+ */
 const receiptSchema = v.object({
-  /** Only when install itself put it there: one that a package or an operator installed stays. */
+  /** Only if install put it there: one that a package or an operator installed stays. */
   executable: v.optional(v.object({ path: v.string(), sha256: v.string() })),
   /** Directories that did not exist before. */
   directories: v.array(v.string()),
@@ -18,7 +21,7 @@ export function receiptLine(receipt: Receipt): string {
   return `# Receipt: ${JSON.stringify(receipt)}`;
 }
 
-/** The receipt in a file of ours; the empty one when it has none, or one that somebody broke. */
+/** The receipt in one of our files; empty if it has none, or a damaged one. */
 export function receiptIn(text: string | undefined): Receipt {
   const found = LINE.exec(text ?? "")?.[1];
   if (found === undefined) return NO_RECEIPT;

@@ -4,11 +4,11 @@ const HEADER = "# Written by `unghost install`, removed by `unghost uninstall`."
 const SEALED = /^# Written by `unghost install`, removed by `unghost uninstall`\. Seal: ([0-9a-f]{16})\n/m;
 
 /**
- * Adds the line that makes a file ours. Its seal is a checksum of all the rest: it distinguishes a file of an older unghost, which
- * may be replaced, from one that an operator has changed, which may not.
+ * Adds the line that marks a file as ours. Its seal is a checksum of the rest: it distinguishes a file of an older
+ * unghost, which may be replaced, from one that an operator modified, which may not.
  */
 export function sealed(content: string): string {
-  // The kernel reads a script's interpreter from its first line only, so that line must end before ours.
+  // The kernel reads a script's interpreter from its first line, so our line follows it.
   const isScript = content.startsWith("#!");
   const text = isScript && !content.includes("\n") ? `${content}\n` : content;
   const [first = ""] = isScript ? text.split("\n", 1) : [];

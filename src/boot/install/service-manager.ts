@@ -13,15 +13,17 @@ export interface ManagerCommands {
 const NOTHING: ManagerCommands = { before: [], after: [] };
 const RELOAD = ["systemctl", "daemon-reload"];
 
-/** Nothing is to be enabled: drop-ins of the runtime's unit pull ours in. OpenRC reads its directories again on its own. */
+/**
+ * Nothing has to be enabled: drop-ins of the runtime's unit want ours. OpenRC reads its directories again on its own.
+ */
 export function installCommands(paths: readonly string[]): ManagerCommands {
   if (!paths.some(isSystemds)) return NOTHING;
-  // It has nothing to do until the machine goes down, so it can as well be there from now on.
+  // It does nothing until shutdown, so it can be started now.
   const has = (unit: string): boolean => paths.some((path) => path.endsWith(`/${unit}`));
   const start = has(RECORD_UNIT) ? [["systemctl", "start", RECORD_UNIT]] : [];
-  // An agent that runs already is replaced by the new one.
+  // A running agent is restarted with the new version.
   const restart = has(AGENT_UNIT) ? [["systemctl", "restart", AGENT_UNIT]] : [];
-  // The keeper disrupts no pod, and pods created before the next boot need it as much.
+  // The keeper disrupts no pod, and pods created before the next boot need it, too.
   const keep = has(KEEP_UNIT) ? [["systemctl", "restart", KEEP_UNIT]] : [];
   return { before: [], after: [RELOAD, ...start, ...restart, ...keep] };
 }
@@ -45,7 +47,7 @@ const COMMAND_MS = 60_000;
 
 export type RunCommand = (command: readonly string[]) => Promise<string | undefined>;
 
-/** What went wrong, or undefined. */
+/** Returns the error output, or undefined. */
 export const runCommand: RunCommand = async (command) => {
   const result = await runChild(command, { timeoutMs: COMMAND_MS });
   const failure = failureOf(result);

@@ -7,7 +7,7 @@ export interface TalosFiles {
   readonly machineConfigPatch: string;
 }
 
-/** Talos has no shell, no systemd and a read-only root: a hook comes as a system extension. */
+/** Talos has no shell, no systemd and a read-only root: the hook is a system extension. */
 export function talosFiles(
   { stateDir, bootArgs }: Pick<HookSettings, "stateDir" | "bootArgs">,
   version: string,

@@ -9,13 +9,13 @@ import { findInstalled } from "./installed.ts";
 import { NO_RECEIPT, type Receipt, receiptIn } from "./receipt.ts";
 
 export interface UninstallPlan {
-  /** In the order in which they go; the one with the receipt last, so that an interrupted run can be repeated. */
+  /** In the order of removal; the one with the receipt last, so that an interrupted run can be repeated. */
   readonly remove: readonly string[];
-  /** Named like ours, without our line. */
+  /** Files with our name, without our line. */
   readonly foreign: readonly string[];
-  /** What install itself put there. */
+  /** The executable that install copied. */
   readonly executable: Receipt["executable"];
-  /** Removed when they are empty by then, children first. */
+  /** Removed if they are empty then, children first. */
   readonly directories: readonly string[];
 }
 
@@ -37,10 +37,10 @@ export function planUninstall(files: HostFiles): UninstallPlan {
   };
 }
 
-/** One of these is in every state directory that was ever used. Without one, somebody has named the wrong directory. */
-const TELLTALE = ["journal", "quarantine", "boot.json", "attachments.json"];
+/** Every used state directory contains one of these. Without one, --state-dir names the wrong directory. */
+const STATE_ENTRIES = ["journal", "quarantine", "boot.json", "attachments.json"];
 
-/** Whether the state directory may be deleted: it holds the only copies of what healing moved away. */
+/** Whether the state directory may be deleted: it has the only copies of quarantined files. */
 export async function mayPurge(
   { hostRoot, stateDir, uid }: { readonly hostRoot: string; readonly stateDir: string; readonly uid: number },
   force: boolean,
@@ -50,7 +50,7 @@ export async function mayPurge(
   if (found.value === undefined) return ok("absent");
   const { root, quarantine } = found.value;
   const names = await readdir(root);
-  if (names.length > 0 && !names.some((name) => TELLTALE.includes(name))) {
+  if (names.length > 0 && !names.some((name) => STATE_ENTRIES.includes(name))) {
     return refuse(
       `${root} is not recognised as a state directory of unghost.`,
       "Check --state-dir, or delete it by hand.",

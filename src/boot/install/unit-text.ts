@@ -37,7 +37,10 @@ function sectionText({ name, settings, leftOut = [] }: UnitSection): string {
   return [`[${name}]`, ...lines, ...reasons].join("\n");
 }
 
-/** Words wrapped into comment lines. systemd joins a comment that ends in a backslash with the next line: ours never do. */
+/**
+ * Text wrapped into comment lines. systemd joins a comment that ends in a backslash with the next line, so ours never
+ * do.
+ */
 export function comment(text: string, bullet = ""): string {
   const lines: string[] = [];
   let line = `# ${bullet}`;
@@ -51,7 +54,7 @@ export function comment(text: string, bullet = ""): string {
   return [...lines, line.trimEnd()].join("\n");
 }
 
-/** A command line for ExecStart and its like: one word stays one word, and nothing is expanded. */
+/** A command line for ExecStart: each argument stays one word, and nothing is expanded. */
 export function commandLine(words: readonly string[]): string {
   return words.map(unitWord).join(" ");
 }

@@ -15,7 +15,7 @@ const NO_WAIT =
   "Nothing requires this unit: the runtime's unit wants it, so that it may fail, hang until its timeout or be deleted, and " +
   "the node comes up all the same. Nothing has to be enabled either.";
 
-/** Heals before the runtime starts, in a unit of its own. */
+/** Heals before the runtime starts, in a separate unit. */
 export function beforeUnit(services: readonly RuntimeService[], settings: HookSettings): Unit {
   const waiting = services.flatMap(({ service, distribution }) => [service, ...distribution.kubelets]);
   const data = services.flatMap(({ distribution }) => distribution.dataDirs);
@@ -72,7 +72,7 @@ export function beforeUnit(services: readonly RuntimeService[], settings: HookSe
   };
 }
 
-/** Heals what needs the runtime, or a CNI agent, to be up. */
+/** Heals what needs a running runtime or CNI agent. */
 export function afterUnit(services: readonly RuntimeService[], settings: HookSettings): Unit {
   return {
     name: AFTER_UNIT,
@@ -118,7 +118,7 @@ export function afterUnit(services: readonly RuntimeService[], settings: HookSet
   };
 }
 
-/** An embedded runtime's unit is ready only when the API server is, and that may be the very pod a ghost keeps down. */
+/** An embedded runtime's unit is ready only when the API server is, and that may be the pod that a ghost blocks. */
 function afterOrdering(services: readonly RuntimeService[]): readonly Setting[] {
   if (services.some(({ distribution }) => distribution.before === "in-unit")) {
     const names = services.map(({ service }) => unitName(service)).join(" or ");
@@ -136,7 +136,7 @@ function afterOrdering(services: readonly RuntimeService[]): readonly Setting[] 
   return [{ key: "After", value: [...own, ...services.map(({ service }) => unitName(service))].join(" ") }];
 }
 
-/** Writes down, at shutdown, which networks were set up. */
+/** Records at shutdown which networks were set up. */
 export function recordUnit(services: readonly RuntimeService[], settings: HookSettings): Unit {
   return {
     name: RECORD_UNIT,

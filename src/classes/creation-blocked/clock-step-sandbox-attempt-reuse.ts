@@ -87,7 +87,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-/** As kubelets before 1.35 choose: by creation time, whatever the attempt number. */
+/** How kubelets before 1.35 choose: by creation time, whatever the attempt number. */
 function latestByTime(sandboxes: readonly Sandbox[]): Sandbox | undefined {
   let latest: Sandbox | undefined;
   for (const sandbox of sandboxes) {
@@ -103,6 +103,6 @@ function inWords({ createdAt }: Sandbox): string {
 
 /** The node's kubelet does not report its version without credentials, so these are printed and not compared. */
 const KUBELET = {
-  /** From here on sandboxes are ordered by their attempt; before, by creation time, which a clock step turns around. */
+  /** Since this version sandboxes are ordered by attempt; before, by creation time, which a clock step reverses. */
   ordersSandboxesByAttemptFrom: "1.35",
 } as const;

@@ -10,7 +10,7 @@ export const RECREATE_BY_CONSENT: readonly string[] = [
   "Consent by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
 ];
 
-/** Only one that somebody brings back: never a bare pod, a static one, or one that is opted out. */
+/** Only for a pod with a controller that re-creates it: never a bare pod, a static one, or one that is opted out. */
 export function recreation(pod: PodRef | undefined, holder: SandboxId, view: NodeView): readonly Step[] {
   const { kubernetes, node } = view.snapshot;
   if (pod === undefined || kubernetes.source !== "api" || isHeldInCluster(pod, view)) return [];
@@ -20,8 +20,8 @@ export function recreation(pod: PodRef | undefined, holder: SandboxId, view: Nod
   return [{ kind: "kick-pod", namespace, name, uid, node: kubernetes.nodeName ?? node, holder }];
 }
 
-/** Whether the cluster reports this pod as finished: then its name blocks nothing. */
-export function isNobodysName(pod: PodRef | undefined, view: NodeView): boolean {
+/** Whether the pod is finished or gone in the cluster: then its name blocks nothing. */
+export function isNameUnused(pod: PodRef | undefined, view: NodeView): boolean {
   if (pod === undefined || view.snapshot.kubernetes.source !== "api") return false;
   const known = knownPod(pod, view);
   return known === undefined || known.terminating === true;

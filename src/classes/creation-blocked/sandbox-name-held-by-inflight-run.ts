@@ -8,7 +8,7 @@ import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
 import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
-import { isNobodysName, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
+import { isNameUnused, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 
 const decides =
   "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
@@ -113,7 +113,7 @@ function heldBy(
   const about = view.about(sandboxId);
   const name = lockedName ?? about.metadata?.name;
   const pod = name === undefined ? undefined : parseSandboxName(name);
-  if (plugin === undefined && isNobodysName(pod, view)) return [];
+  if (plugin === undefined && isNameUnused(pod, view)) return [];
   const remade = plugin === undefined ? recreation(pod, sandboxId, view) : [];
   const age = plugin === undefined ? "" : ` for ${durationInWords(plugin.ageSeconds)}`;
   const found: Detected = {

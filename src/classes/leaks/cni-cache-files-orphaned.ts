@@ -42,8 +42,8 @@ export const cniCacheFilesOrphaned: FailureClass = {
 };
 
 /**
- * Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. What only has the
- * name of a cache file (too large, somebody else's) is reported as a problem and not moved.
+ * Files whose sandbox also leaked an address belong to that leak: they are needed for a proper DEL. A file that only
+ * has the name of a cache file (too large, another owner) is reported as a problem and not moved.
  */
 function detect(view: NodeView): readonly Detected[] {
   return unknownIds(view).flatMap(({ id, about }) => {

@@ -40,7 +40,7 @@ export const netnsAndVethLeak: FailureClass = {
   detect,
 };
 
-/** containerd names its namespaces so; others share the directory and are none of our business. */
+/** The prefix of containerd's namespaces; others in the same directory are ignored. */
 const CONTAINERD_PREFIX = "cni-";
 
 function detect(view: NodeView): readonly Detected[] {
@@ -78,7 +78,7 @@ function detect(view: NodeView): readonly Detected[] {
     );
 }
 
-/** /var/run/netns and /run/netns are the same place; the names are random, so the last part identifies. */
+/** /var/run/netns and /run/netns are the same directory; the names are random, so the base name is enough. */
 function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

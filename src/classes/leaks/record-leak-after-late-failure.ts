@@ -56,7 +56,7 @@ function detect(view: NodeView): readonly Detected[] {
   const { containerd, cri } = view.snapshot;
   if (containerd.status !== "read" || cri.status !== "read") return [];
   const idsByName = new Map<string, Set<string>>();
-  // Only container records reserve names at the next start: one that the 2.x sandbox store alone knows is harmless.
+  // Only container records reserve names at the next start: one that is only in the 2.x sandbox store is harmless.
   for (const { id, sandbox } of containerd.value.records) {
     if (sandbox === undefined) continue;
     const ids = idsByName.get(sandbox.name) ?? new Set();

@@ -61,7 +61,7 @@ export const shimLeak: FailureClass = {
 function detect(view: NodeView): readonly Detected[] {
   const { containerd, processes, cri } = view.snapshot;
   if (containerd.status !== "read" || processes.status !== "read" || cri.status !== "read") return [];
-  // A task proves nothing: a restarted containerd lists one for every shim it finds, whether it has a record or not.
+  // A task proves nothing: a restarted containerd lists one for every shim, with or without a record.
   const known = new Set<string>([
     ...containerd.value.records.map(({ id }) => id),
     ...containerd.value.sandboxes.map(({ id }) => id),
@@ -96,7 +96,7 @@ function detect(view: NodeView): readonly Detected[] {
     );
 }
 
-/** In some other container's cgroup: the shim of a node that runs in a container here (kind), and that one's business. */
+/** In another container's cgroup: the shim of a node that runs in a container here (kind). */
 function isNested({ pid, id }: ShimProcess, { byContainer }: ProcessFacts): boolean {
   for (const [containerId, pids] of byContainer) if (containerId !== id && pids.includes(pid)) return true;
   return false;

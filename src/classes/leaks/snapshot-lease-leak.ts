@@ -48,7 +48,7 @@ function detect(view: NodeView): readonly Detected[] {
   if (containerd.status !== "read" || cri.status !== "read") return [];
   return containerd.value.leases
     .filter(({ id, createdAt }) => {
-      // From 2.1 on a sandbox's lease has its id; all other leases belong to pulls and snapshots in progress.
+      // Since 2.1 a sandbox's lease has its id; all other leases belong to pulls and snapshots in progress.
       if (!isFullId(id)) return false;
       const about = view.about(id);
       const isKnown = about.sandbox !== undefined || about.record !== undefined || about.storeRecord !== undefined;

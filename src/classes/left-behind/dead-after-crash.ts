@@ -80,7 +80,10 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-/** Made in this life of machine and runtime, and kubelet is taking it down: whatever holds that up, no crash ended it. */
+/**
+ * Created since the start of machine and runtime, and kubelet is deleting it: whatever blocks that, it did not end in a
+ * crash.
+ */
 function isBeingDeleted(sandbox: Sandbox, view: NodeView): boolean {
   if (wasNeverCreated(sandbox) || predatesStart(sandbox, view) !== undefined) return false;
   return (isKubeletAlive(view) && isTerminating(sandbox, view)) || removalReports(sandbox, view).length > 0;
@@ -92,7 +95,7 @@ function proofOfSuddenEnd({ sandbox, about }: Candidate, view: NodeView): Eviden
   if (lost.length > 0) {
     evidence.push({ source: "cri", fact: `no exit was recorded: ${lost.map(containerInWords).join(", ")}` });
   }
-  // A DEL that found a plugin's notes gone leaves the address of a pod that was stopped as it should be.
+  // A DEL without the plugin's cache leaves the address of an orderly stopped pod.
   if (!endedInOrder(about) && lostItsNetns(about, view)) {
     evidence.push({
       source: "netns",

@@ -96,8 +96,8 @@ function listed(view: NodeView): readonly Running[] {
 }
 
 /**
- * Containers that containerd runs and CRI has forgotten. A pause container is none of them: alone it holds nothing but
- * a network, and it goes with its sandbox, which is a matter of its own.
+ * Containers that containerd runs and CRI does not list. A pause container does not count: alone it holds only a
+ * network, and it is removed with its sandbox, which has its own class.
  */
 function unlisted({ snapshot }: NodeView): readonly Running[] {
   const containerd = valueOr(snapshot.containerd, undefined);

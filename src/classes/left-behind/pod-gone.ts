@@ -60,7 +60,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
         : `the pod ${namespace}/${name} was made again: its uid is ${namesake.uid} now, not ${uid}`;
     const quiet = `nothing of it was made or ended for ${durationInWords(Math.floor(quietMs / 1000))}`;
     return [
-      // The name has the uid of a pod that will not come back: it is not needed again.
+      // The name contains the uid of a pod that does not come back: it is not needed again.
       {
         ...sandboxDetected(candidate, {
           summary: "its pod is gone from this node, and the sandbox was not removed",
@@ -75,7 +75,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
   });
 }
 
-/** Milliseconds since 1970. Kubelet removes what has just ended on its own. */
+/** Milliseconds since 1970. Kubelet itself removes what has just ended. */
 function lastSignOfLife({ sandbox, about }: Candidate): number {
   const times = about.containers.flatMap(({ createdAt, exit }) => [createdAt, exit?.finishedAt ?? 0n]);
   const made = wasNeverCreated(sandbox) ? 0n : sandbox.createdAt;

@@ -110,8 +110,8 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
 }
 
 /**
- * Every try to create a pod takes an address from a plugin before the missing one, and the clean-up never gets to give
- * it back. The chain did not come to its end, so there is no cached result; what is older than this boot has other causes.
+ * Every attempt to create a pod allocates an address before the missing plugin, and the rollback never releases it. The
+ * chain did not complete, so there is no cached result; addresses from before this boot have other causes.
  */
 function leakedByTheBrokenChain(view: NodeView): readonly UnknownId[] {
   const { boot } = view.snapshot;

@@ -94,7 +94,7 @@ export const cniDaemonSocketDown: FailureClass = {
 
 function detect(view: NodeView): readonly Detected[] {
   return daemonCalls(view).flatMap((one) =>
-    // Multus has a class of its own.
+    // Multus has its own class.
     one.daemon.plugins.includes("multus-shim") ? [] : daemonFinding(one, view),
   );
 }

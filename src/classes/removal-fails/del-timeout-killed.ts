@@ -136,8 +136,8 @@ const ORIGIN_WORDS = {
 } satisfies Record<PluginOrigin, string>;
 
 /**
- * The runtime lists the sandbox or has a record of it. A creation that is rolled back may have neither, where records are
- * written last (containerd 1.6); then the runtime itself must have started the plugin.
+ * The runtime lists the sandbox or has a record of it. A creation in rollback may have neither if records are written
+ * last (containerd 1.6); then the runtime itself must have started the plugin.
  */
 function isOfOurSandbox({ sandboxId, origin }: PluginProcess, view: NodeView): boolean {
   const { sandbox, record, storeRecord } = view.about(sandboxId);

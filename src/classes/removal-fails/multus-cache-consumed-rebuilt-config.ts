@@ -117,7 +117,7 @@ function detect(view: NodeView, candidates: readonly Candidate[]): readonly Dete
     const { sandbox, about } = candidate;
     const dir = valueOr(view.snapshot.cni.multus, undefined)?.dir ?? multus.cniDir;
     if (about.multus !== undefined || about.metadata?.hostNetwork === true) return [];
-    // With the pod gone from the API multus finds neither cache nor pod, and its DEL succeeds.
+    // If the pod is gone from the API, multus finds neither cache nor pod, and its DEL succeeds.
     const pod = podPresence(sandbox, view);
     if (pod === "gone") return [];
     const halfMade =

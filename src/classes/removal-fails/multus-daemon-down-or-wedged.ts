@@ -111,7 +111,7 @@ export const multusDaemonDownOrWedged: FailureClass = {
   detect,
 };
 
-/** A shim that works ends within a second or two. */
+/** A working shim ends within a second or two. */
 const WAITING_SECONDS = 10;
 /** After a boot the daemon's own pod has to start first. */
 const START_SECONDS = 120;
@@ -125,9 +125,9 @@ function detect(view: NodeView): readonly Detected[] {
   const shims = waitingShims(view);
   const trouble = troubleOf(daemon, shims, view);
   if (trouble === undefined) return [];
-  // Between two of kubelet's attempts no shim waits, and the next one fails all the same.
+  // Between two of kubelet's attempts no shim waits, but the next one fails as well.
   const failing = failingRemovals(view, (report) => isTimeout(report) || report.code === "daemon-unreachable");
-  // Every pod's network goes through the daemon, also of those that kubelet has not tried yet.
+  // Every pod's network goes through the daemon, including pods that kubelet has not tried yet.
   const pods = distinctPods([
     ...shims.flatMap((shim) => podOfCall(shim, view)),
     ...failing.map(({ pod }) => pod),
@@ -147,7 +147,7 @@ function detect(view: NodeView): readonly Detected[] {
   ];
 }
 
-/** Where the daemon is a container of the runtime's, and not of a pod that is opted out. */
+/** Only if the daemon is a container of the runtime, and its pod is not opted out. */
 function restartOf({ socket, process }: MultusDaemon, view: NodeView): readonly Step[] {
   const { containers = [], sandboxes = [] } = valueOr(view.snapshot.cri, undefined) ?? {};
   const container = containers.find(({ id, state }) => id === process?.containerId && state === "running");
