@@ -2,11 +2,24 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
 
 const PAGE_DIR = "src/agent/page";
 const OUT_DIR = `${PAGE_DIR}/gen`;
+
+/** uPlot keeps every kind of curve reachable, and the page draws one: 4 kB that no tree shaking finds. */
+const onlySteppedCurves: Plugin = {
+  name: "only-stepped-curves",
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => {
+      const source = readFileSync(path, "utf8");
+      const contents = source.replace(/^\t\(paths\.(?:bars|spline) +=.*$/gm, "");
+      if (contents === source) throw new Error("uPlot's curves are no longer where they were: adapt or remove this");
+      return { contents };
+    });
+  },
+};
 
 const script = await bundle(`${PAGE_DIR}/main.tsx`, { UNGHOST_VERSION: JSON.stringify(manifest.version) });
 const style = await bundle(`${PAGE_DIR}/page.css`, {});
@@ -32,6 +45,7 @@ async function bundle(entry: string, define: Record<string, string>): Promise<st
     jsx: "automatic",
     jsxImportSource: "preact",
     legalComments: "none",
+    plugins: [onlySteppedCurves],
     define,
   });
   const [file] = outputFiles;

@@ -34,6 +34,9 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/sick/, "unhealthy"],
   [/greets?|faces|departures?/, "fetch, exporters, removals"],
   [/may not be looked into/, "permission denied"],
+  [/lest|hence|thereby|whence/, "so that, therefore; or two sentences"],
+  [/(?:give|gives|gave|given|giving) up on/, "stop retrying, stopped retrying"],
+  [/pity/, "leave it out"],
   [/by (?:itself|themselves)/, "automatically, on its own, detected; or leave it out"],
 ];
 
@@ -42,6 +45,11 @@ const PUBLISHED = /^(?:src|docs|deploy)\/|^(?:README|CHANGELOG|SECURITY|CONTRIBU
 const FORBIDDEN_IN_PUBLISHED: readonly (readonly [RegExp, string])[] = [
   [/says?|saying/, "reports, shows, logs, returns, describes"],
   [/tell/, "determine, distinguish, report"],
+  [/merely/, "only"],
+  [/upon/, "on"],
+  [/mend(?:s|ed|ing)?/, "repair, fix"],
+  [/hears?|heard/, "receives, is notified"],
+  [/becomes of/, "the outcome; whether it succeeds"],
 ];
 
 /** Messages of other programs, quoted as they are, and nothing else. */

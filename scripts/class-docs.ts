@@ -56,7 +56,7 @@ function page(one: FailureClass): string {
     `**Healing: ${treatment.mode}${treatment.mode !== "none" && treatment.reversible ? ", can be undone" : ""}.**`,
     list(treatment.steps),
     treatment.gates.length > 0 ? `Only when proven:\n\n${list(treatment.gates)}` : "",
-    one.byHand.length > 0 ? `**By hand**\n\n${list(one.byHand)}` : "",
+    one.byHand.length > 0 ? `**Manual steps**\n\n${list(one.byHand)}` : "",
     `**Danger.** ${plain(one.danger)}`,
     `**Reports**: ${one.links.map((link) => `[${shortLink(link)}](${link})`).join(", ")}`,
   ];

@@ -11,7 +11,7 @@ import type { Store } from "./store.ts";
 export interface DurableOptions {
   readonly store: Store;
   readonly log: Logger;
-  /** The one in force: it may change while the agent runs. */
+  /** The active one: it may change while the agent runs. */
   readonly isWanted: () => boolean;
   readonly hostRoot: string;
   readonly cniCacheDir: string;
@@ -20,7 +20,7 @@ export interface DurableOptions {
 
 /** The keeper beside the scans: neither waits for the other. */
 export interface DurableCniFiles {
-  /** The runtime may read its networks from a place of its own. */
+  /** The runtime may read its networks from another directory. */
   saw(snapshot: Pick<Snapshot, "cri">): void;
   close(): void;
 }

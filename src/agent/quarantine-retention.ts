@@ -78,7 +78,7 @@ function unsteppedClock(clock: () => Date): () => Date {
 }
 
 /**
- * A node without a battery for its clock boots in the past, heals, and is set right afterwards: what it has put into
+ * A node without a battery for its clock boots in the past, heals, and is corrected later: what it has put into
  * quarantine is years old at once by its date. But no entry of this boot is older than the boot, and none older than the file in it.
  */
 function youngerThanDated(

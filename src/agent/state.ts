@@ -22,7 +22,7 @@ export interface AgentState {
   readonly breaker: BreakerState;
   /** One point a minute for the last 24 hours, oldest first. */
   readonly timeline: readonly TimelinePoint[];
-  /** Why nothing is acted upon right now, whatever is found; missing while the agent acts. */
+  /** Why nothing is acted on right now, whatever is found; missing while the agent acts. */
   readonly pauseReason?: PauseReason;
   /** The last complaint about the configuration file: the one before it is still in force. */
   readonly configProblem?: string;
@@ -38,7 +38,7 @@ export interface ScanState {
   readonly endedAtMs: number;
 }
 
-/** Numbers that the report does not carry, taken from the snapshot before it is let go. */
+/** Numbers that the report does not carry, taken from the snapshot before it is released. */
 export interface NodeCounts {
   readonly cacheFiles: readonly CacheFileCount[];
   readonly leases: readonly LeaseCount[];

@@ -41,7 +41,7 @@ export function readTimeline(stateDir: string, now: Date): ReadTimeline {
   return { points: document.value.points.filter(isOfLastDay).slice(-MOST_POINTS) };
 }
 
-/** Gives what went wrong: a timeline that cannot be kept is a pity and nothing more. */
+/** Gives what went wrong: a timeline that cannot be kept is logged and nothing more. */
 async function writeTimeline(
   stateDir: string,
   uid: number,

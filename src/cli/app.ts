@@ -84,7 +84,7 @@ export function failureCode(thrown: unknown): ExitCode {
   return thrown instanceof SettingsError ? ExitCode.usage : ExitCode.unknown;
 }
 
-/** Empty is a value of its own: the agent listens nowhere. */
+/** Empty is its own value: the agent listens nowhere. */
 const MAY_BE_EMPTY = "--listen";
 
 /** A flag whose value is missing, such as that of an unset variable; stricli would take the word for an argument. */

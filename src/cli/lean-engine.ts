@@ -22,7 +22,7 @@ const ENGINE_OF: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map
 
 /**
  * Starts the process over with the engine that suits the command; it stays the same process. Anybody who sets the switch,
- * either way, is heard.
+ * either way, wins.
  */
 export function restartForCommand(command: string | undefined, env: Readonly<NodeJS.ProcessEnv>): void {
   const engine = ENGINE_OF.get(command ?? "") ?? {};

@@ -58,7 +58,7 @@ const BEHAVIOUR = {
     flag: text("table, json or yaml (default table)", "FORMAT"),
     meaning: "How reports are printed.",
   },
-  /** Timeout per data source of a scan. Actions have timeouts of their own. Nothing answers faster than 10 ms. */
+  /** Timeout per data source of a scan. Actions have their own timeouts. Nothing answers faster than 10 ms. */
   timeout: {
     ...kinds.duration(10, 4000),
     as: "timeoutMs",

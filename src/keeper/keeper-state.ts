@@ -43,7 +43,7 @@ export function isSerious({ kind }: KeeperProblem): boolean {
 export function describeProblem(problem: KeeperProblem): string {
   switch (problem.kind) {
     case "unwatched":
-      return `${problem.dir} cannot be watched (fs.inotify.max_user_watches, or a mount namespace of its own): swept every second`;
+      return `${problem.dir} cannot be watched (fs.inotify.max_user_watches, or a separate mount namespace): swept every second`;
     case "unlisted":
       return `${problem.dir} ${problem.reason}`;
     case "unsynced":

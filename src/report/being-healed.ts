@@ -5,7 +5,7 @@ import type { NodeReport, ReportedFinding } from "./node-report.ts";
 export type TreatedAs = (sandboxId: string, found: ReportedFinding) => ReportedFinding | undefined;
 
 /**
- * A scan during a healing sees half-treated sandboxes: with its corrupt cache moved away, one is merely dead, and once
+ * A scan during a healing sees half-treated sandboxes: with its corrupt cache moved away, one is only dead, and once
  * it is removed its address counts as leaked for a moment. Whatever a scan finds of a sandbox that is being healed is the
  * finding that is being healed, counted once. Nothing is left out: a sandbox with findings before has one after.
  */

@@ -37,8 +37,8 @@ function renderGroup(group: Group, style: Style): string {
     wrap(known.explanation, style.width),
     ...section("Why it happens", [known.mechanism], style),
     ...treatment(known, style),
-    ...section("By hand", steps(known.byHand.map((line) => withIds(line, group))), style),
-    ...section("Beware", [known.danger], style),
+    ...section("Manual steps", steps(known.byHand.map((line) => withIds(line, group))), style),
+    ...section("Warning", [known.danger], style),
     ...alternatives(group, style),
     ...section("On the node", nodeCommands(group), style),
   ];
@@ -60,7 +60,7 @@ function concerned(group: Group, style: Style): readonly string[] {
   return lines;
 }
 
-/** Containers and leases have ids of their own. */
+/** Containers and leases have their own ids. */
 const OTHER_ID = /crictl (?:inspect|stop|rm) <id>|leases rm <id>/;
 
 /** `<id>` in a command is the sandbox's, where the lines name exactly one. */
@@ -95,10 +95,10 @@ function alternatives(group: Group, style: Style): readonly string[] {
   const lines: string[] = [];
   if (others.length > 0) {
     lines.push(
-      ...section("It could also be", bullets(others.map((one) => `${one.title} (${one.code} ${one.id})`)), style),
+      ...section("Other candidates", bullets(others.map((one) => `${one.title} (${one.code} ${one.id})`)), style),
     );
   }
-  if (group.decides !== undefined) lines.push(...section("What would decide", [group.decides], style));
+  if (group.decides !== undefined) lines.push(...section("How to distinguish them", [group.decides], style));
   return lines;
 }
 
@@ -119,8 +119,8 @@ export function renderClass(one: FailureClass, style: Style): string {
     ...section("How it shows on a node", [shows], style),
     ...section("Versions", [one.versions], style),
     ...treatment(one, style),
-    ...section("By hand", steps(one.byHand), style),
-    ...section("Beware", [one.danger], style),
+    ...section("Manual steps", steps(one.byHand), style),
+    ...section("Warning", [one.danger], style),
     ...section("Reports", one.links, style),
   ];
   return `${parts.join("\n")}\n`;
@@ -146,7 +146,7 @@ function treatment({ treatment: { mode, steps: all, gates } }: FailureClass, sty
   if (mode === "none") return section("What unghost would do", [all[0] ?? "Nothing: there is nothing to heal."], style);
   const manner =
     mode === "automatic" ? "What unghost does automatically" : "What unghost proposes; an operator decides";
-  return [...section(manner, steps(all), style), ...section("What it proves first", bullets(gates), style)];
+  return [...section(manner, steps(all), style), ...section("Proven before each step", bullets(gates), style)];
 }
 
 function steps(lines: readonly string[]): readonly string[] {

@@ -3,7 +3,7 @@ import { evidenceLines } from "./evidence.ts";
 import { inTableOrder } from "./findings-table.ts";
 import type { ReportedFinding } from "./node-report.ts";
 import { subjectInWords } from "./subject-words.ts";
-import { type Paint, sentence, wrap } from "./text.ts";
+import { fullStop, type Paint, sentence, wrap } from "./text.ts";
 
 export interface DetailOptions {
   readonly columns: number;
@@ -37,7 +37,7 @@ function classDetails(classId: string, findings: readonly ReportedFinding[], opt
 /** The plan of heal where there is one; else the steps of the class. */
 function treatmentLines({ treatment, plan }: ReportedFinding, columns: number): readonly string[] {
   if (plan !== undefined && plan.steps.length > 0) {
-    const reason = wrap(`    Reason: ${printable(sentence(plan.reason))}`, columns, "      ");
+    const reason = wrap(`    Reason: ${printable(fullStop(plan.reason))}`, columns, "      ");
     return ["  unghost heal runs:", ...numbered(plan.steps, columns), reason];
   }
   // Why a manual class is left alone is its manual steps.

@@ -9,7 +9,7 @@ import { count, type Paint } from "./text.ts";
 export interface FindingsTable extends Layout {
   readonly observedAt: string;
   readonly ink: Paint;
-  /** Of the last column: what becomes of it. */
+  /** Of the last column: what is done about it. */
   readonly last: { readonly heading: string; readonly of: (finding: ReportedFinding) => string };
 }
 

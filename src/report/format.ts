@@ -26,7 +26,7 @@ function jsonEscape(character: string): string {
   return character.split("").map(unitEscape).join("");
 }
 
-/** JSON's pairs of surrogates mean nothing in YAML, which has a longer escape of its own. */
+/** JSON's pairs of surrogates mean nothing in YAML, which has its own longer escape. */
 function yamlEscape(character: string): string {
   const codePoint = character.codePointAt(0) ?? 0;
   return codePoint > 0xffff ? `\\U${codePoint.toString(16).padStart(8, "0")}` : unitEscape(character);

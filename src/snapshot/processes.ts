@@ -157,7 +157,7 @@ async function provenPlugins(
 
 type ShimTraces = ProcessTraces & { readonly shim: NonNullable<ProcessTraces["shim"]> };
 
-/** Proven shims. A process that merely has the name of one, as anything in a pod may, proves nothing. */
+/** Proven shims. A process that only has the name of one, as anything in a pod may, proves nothing. */
 function sortShims(
   traces: readonly ProcessTraces[],
   { root, runtime }: ProcessesQuery,

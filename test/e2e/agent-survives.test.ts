@@ -98,7 +98,7 @@ describe("an agent that is killed", { timeout: GUARD_MS * 2 }, () => {
   });
 });
 
-/** A node whose agent has given up on one sandbox and ended. */
+/** A node whose agent has used up the retries of one sandbox and ended. */
 async function givenUp(): Promise<Node> {
   const node = await simulatedNode();
   const [id = ""] = node.addSandboxes(1, { state: "dead" });

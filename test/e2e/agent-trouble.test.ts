@@ -121,7 +121,7 @@ describe("the agent with errors around it", { timeout: GUARD_MS * 2 }, () => {
     await expectOrderlyEnd(agent);
   });
 
-  test("gives up on what cannot be healed, and logs the manual steps", async () => {
+  test("stops retrying what cannot be healed, and logs the manual steps", async () => {
     const node = await simulatedNode();
     const dir = tempDir();
     onTestFinished(() => dir.remove());

@@ -177,7 +177,7 @@ describe("details with -v", () => {
     cri: web-2 is listed as NotReady
   unghost heal runs:
     1. Save its logs and remove it.
-    Reason: It holds no container.
+    Reason: it holds no container.
   shop/web-1 (attempt 2)  aaaaaaaaaaaaa
 `);
     expect(verbose).toContain("\n  unghost heal leaves it alone: it is opted out by unghost.dev/ignore\n");

@@ -30,7 +30,7 @@ const REQUEST_MS = 5000;
 /** Writes that one node makes in an hour at most, and at once after a quiet hour. */
 const BUDGET = 60;
 const HOUR_MS = 60 * 60_000;
-/** With less than this left, pods have no events of their own. */
+/** With less than this left, there are no events on pods. */
 const SPARE = 15;
 
 export function eventRecorder({ openCluster, nodeName, timing }: PublisherOptions): EventRecorder {

@@ -15,7 +15,7 @@ const LONGEST_SLEEP_MS = 60_000;
 
 /**
  * Shows the agent's state to the cluster: the node's condition, and events. It only listens; whatever the API does, the
- * loop that heals neither waits for it nor hears of it.
+ * loop that heals neither waits for it nor is affected by it.
  */
 export function openKubeExporter(options: KubeExporterOptions): { close(): Promise<void> } {
   const { watched, timing, warn } = options;

@@ -20,7 +20,7 @@ const SCAN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const SYNC_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const HEAL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
-/** The agent's state in Prometheus' words, in a registry of its own. */
+/** The agent's state in Prometheus' words, in its own registry. */
 export function agentMetrics(store: Watched, options: AgentMetricsOptions): AgentMetrics {
   const registry = new Registry();
   const nowMs = options.nowMs ?? (() => performance.now());

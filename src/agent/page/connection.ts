@@ -5,7 +5,7 @@ export type Link =
   | { readonly kind: "lost"; readonly lastSeenMs?: number };
 
 /** Opens a stream of messages, and gives back how to close it. After `fail` the stream is of no more use. */
-export type OpenStream = (hear: (data: string) => void, fail: () => void) => () => void;
+export type OpenStream = (receive: (data: string) => void, fail: () => void) => () => void;
 
 export interface Listener {
   readonly onMessage: (data: string) => void;

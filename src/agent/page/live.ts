@@ -18,9 +18,9 @@ export function live(): Live {
   return shown;
 }
 
-const openEvents: OpenStream = (hear, fail) => {
+const openEvents: OpenStream = (receive, fail) => {
   const events = new EventSource("/api/events");
-  events.addEventListener("message", ({ data }) => hear(String(data)));
+  events.addEventListener("message", ({ data }) => receive(String(data)));
   events.addEventListener("error", fail);
   return () => events.close();
 };

@@ -28,7 +28,7 @@ export type Ledger = ReadonlyMap<string, LedgerEntry>;
 const LONGEST_COOL_DOWN_MS = 3_600_000;
 /** More findings than a broken node has. Without a bound a flood of them would fill the memory of an agent that runs for years. */
 const MOST_ENTRIES = 2000;
-/** No budget has more, so nothing that is decided depends upon an attempt before these. */
+/** No budget has more, so nothing that is decided depends on an attempt before these. */
 export const MOST_ATTEMPTS = 100;
 /** Some errors quote a plugin's whole output. */
 const LONGEST_REASON = 500;
@@ -54,7 +54,7 @@ export class AttemptBook {
     this.#onChange();
   }
 
-  /** Writes down what became of a healing. What no decision can depend upon any more is dropped on the way. */
+  /** Writes down what became of a healing. What no decision can depend on any more is dropped on the way. */
   record(
     results: readonly Pick<ActionResult, "action" | "outcome" | "reason">[],
     policy: AgentPolicy,

@@ -24,7 +24,7 @@ export function untilWindowMs(windows: readonly MaintenanceWindow[], now: Date):
 
 /**
  * Hops from one reading of the window's start to the next, by what the clock of the zone reads there: so neither the
- * skipped nor the doubled hour needs an arithmetic of its own.
+ * skipped nor the doubled hour needs its own arithmetic.
  */
 function untilOpenMs(window: MaintenanceWindow, now: Date): number {
   const startOfMinute = Math.floor(now.getTime() / MINUTE_MS) * MINUTE_MS;

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { couldConcernSandboxes } from "../../classes/log-filter.ts";
 import type { OnHint } from "./trigger.ts";
 
-/** Follows logs that are files of their own. */
+/** Follows logs that are their own files. */
 export interface LogWatch {
   /** Which files there are to follow. */
   refresh(paths: readonly string[]): void;

@@ -93,7 +93,7 @@ async function followContainerd(client: ContainerdClient, onHint: OnHint, signal
   }
 }
 
-/** A probe that runs a command in a container every few seconds ends a task of its own each time. */
+/** A probe that runs a command in a container every few seconds ends a task each time. */
 function isExec(bytes: Uint8Array | undefined): boolean {
   if (bytes === undefined) return false;
   const { containerId, id } = TaskExit.decode(bytes);

@@ -17,7 +17,7 @@ export function dropIn(found: RuntimeService, settings: HookSettings): Unit {
   const wants: Setting = {
     key: "Wants",
     value: [...wanted, ...record, ...agent, ...keep].join(" "),
-    why: "Wants, never Requires: whatever becomes of them, this unit starts.",
+    why: "Wants, never Requires: whether they succeed or not, this unit starts.",
   };
   const intro = [
     "After a power cut, pod sandboxes that died with the machine hold their names and addresses, and their pods cannot start. " +

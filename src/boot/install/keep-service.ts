@@ -12,7 +12,7 @@ const WHAT =
   "CNI plug-ins do not sync the files that they write for each pod, and a power cut leaves those of young pods empty: their sandboxes " +
   "can then not be removed. This syncs each file to disk right after it was written. It changes no file.";
 
-const NOTHING_NEEDS_IT = "Nothing requires it: the node comes up whatever becomes of it.";
+const NOTHING_NEEDS_IT = "Nothing requires it: the node comes up whether it succeeds or not.";
 
 /** It reads, and calls fsync: all other rights are removed. */
 const READING: readonly Setting[] = [

@@ -10,8 +10,8 @@ const WHAT =
   "again. unghost removes the ones that are proven dead. See `unghost history` for what it did.";
 
 const OWN_SCRIPT =
-  "A script of its own, because upgrades write the runtime's init script again. Nothing needs it, and it always reports success: " +
-  "the node comes up whatever becomes of it.";
+  "Its own script, because upgrades write the runtime's init script again. Nothing needs it, and it always reports success: " +
+  "the node comes up whether it succeeds or not.";
 
 /** Completes before the runtime is started. */
 export function beforeScript(services: readonly RuntimeService[], settings: HookSettings): string {

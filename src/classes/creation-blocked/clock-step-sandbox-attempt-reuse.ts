@@ -12,7 +12,7 @@ export const clockStepSandboxAttemptReuse: FailureClass = {
   category: "creation-blocked",
   title: "Clock step made the kubelet reuse an attempt number",
   explanation:
-    "The node's clock was wrong when it booted (no battery, no RTC, a swapped CMOS cell) and was corrected later. The kubelet believed an old sandbox to be the newest one and asks for an attempt number that is already taken. Typically every pod on the node is hit at once, and the holder of the name is listed with an odd age.",
+    "The node's clock was wrong when it booted (no battery, no RTC, a swapped CMOS cell) and was corrected later. The kubelet took an old sandbox for the newest one and asks for an attempt number that is already taken. Typically every pod on the node is hit at once, and the holder of the name is listed with an odd age.",
   mechanism:
     "Kubelets before 1.35 sort a pod's sandboxes by creation time. After a backward step the newest sandbox sorts last, so the next attempt is computed from an older one and collides with a name that exists.",
   signatures: () => [

@@ -6,7 +6,7 @@ export const eventedPlegStaleStatus: FailureClass = {
   category: "creation-blocked",
   title: "EventedPLEG shows the kubelet an outdated pod",
   explanation:
-    "Right after a restart of the runtime a kubelet with the EventedPLEG feature still believes an old picture and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
+    "Right after a restart of the runtime a kubelet with the EventedPLEG feature still uses an outdated status and tries to create a sandbox that exists. Mostly static pods are hit, so it is often the control plane.",
   mechanism:
     "With the feature gate on, the kubelet's pod cache is fed by runtime events; events lost over a runtime restart leave it stale. Suspected upstream, not proven.",
   signatures: () => [

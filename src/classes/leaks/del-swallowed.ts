@@ -6,7 +6,7 @@ export const delSwallowed: FailureClass = {
   category: "leak",
   title: "A failed DEL was reported as success",
   explanation:
-    "The plugin failed to take the network down, but somebody in between decided to call it success. The pod goes away properly, and what the plugin held, mostly an address, does not.",
+    "The plugin failed to take the network down, but a caller in between reported success. The pod is removed, and what the plugin held, mostly an address, stays.",
   mechanism:
     "The multus shim from 4.0.2 always returns success on DEL. go-cni takes any error with “not found”, and “no such file or directory” with an empty namespace path, for success.",
   signatures: () => [

@@ -39,7 +39,7 @@ export const podGone: FailureClass = {
     "crictl stopp <id> && crictl rmp <id> for those whose pod is gone.",
   ],
   danger:
-    "A cluster that is asked about the wrong node calls every pod here gone. unghost compares the machine's identity before it believes one.",
+    "A cluster that is asked about the wrong node calls every pod here gone. unghost compares the machine's identity before it trusts one.",
   links: ["https://github.com/kubernetes/kubernetes/issues/134075", "https://github.com/k3s-io/k3s/issues/5189"],
   detect,
 };

@@ -6,7 +6,7 @@ export const crioHalfRemoved: FailureClass = {
   category: "other-runtime",
   title: "CRI-O: half removed, and no removal gets past that",
   explanation:
-    "A sandbox was removed without being stopped before, and its network could not be taken down. CRI-O had deleted its containers by then; every later removal tries to delete them again, does not find them, and gives up. The sandbox stays in the list until CRI-O is restarted, also when the network could be taken down again.",
+    "A sandbox was removed without being stopped before, and its network could not be taken down. CRI-O had deleted its containers by then; every later removal tries to delete them again, does not find them, and fails. The sandbox stays in the list until CRI-O is restarted, also when the network could be taken down again.",
   mechanism:
     "RemovePodSandbox deletes the containers, the sandbox's own included, takes their ids out of the index, and runs DEL last. When DEL fails the sandbox is kept, and the next removal fails on the id of its own container, which the index no longer has.",
   signatures: () => [

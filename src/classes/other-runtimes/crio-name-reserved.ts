@@ -8,7 +8,7 @@ export const crioNameReserved: FailureClass = {
   explanation:
     "CRI-O is still busy with an earlier request for this pod or container and reports that. Usually the node is overloaded and it passes; newer versions name the stage at which the first request stands. If its own clean-up failed, the name stays until CRI-O is restarted.",
   mechanism:
-    "CRI-O reserves the name for the request and keeps it while the request runs. After twenty failed clean-up attempts it gives up and never releases it.",
+    "CRI-O reserves the name for the request and keeps it while the request runs. After twenty failed clean-up attempts it stops and never releases it.",
   signatures: () => [
     {
       text: "error reserving pod name k8s_<pod>_<namespace>_<uid>_<n> for id <id>: name is reserved",

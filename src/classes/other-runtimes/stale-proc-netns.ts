@@ -23,7 +23,7 @@ export const staleProcNetns: FailureClass = {
       level: "wrapper",
       confidence: 0.5,
       decides:
-        "The pod: if it has just ended, dockershim merely asked too late and nothing is wrong; if it should be running, its first process is gone.",
+        "The pod: if it has just ended, dockershim only asked too late and nothing is wrong; if it should be running, its first process is gone.",
     },
   ],
   logFragments: ["cni", "/ns/net"],

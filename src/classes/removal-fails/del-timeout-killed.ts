@@ -36,7 +36,7 @@ export const delTimeoutKilled: FailureClass = {
       level: "cause",
       confidence: 0.6,
       decides:
-        "The plugin ended without a word: killed by the deadline, or crashed. A Go stack in the runtime's log means it crashed.",
+        "The plugin ended without a message: killed by the deadline, or crashed. A Go stack in the runtime's log means it crashed.",
     },
     {
       text: "netplugin failed with no error message",

@@ -12,7 +12,7 @@ export const libcniResultCacheCorrupt: FailureClass = {
   category: "removal-fails",
   title: "Corrupt CNI result cache",
   explanation:
-    "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime reads it before it takes the pod's network down, fails, and gives up. The pod stays Terminating or Unknown forever, and crictl rmp --force fails, too, while the file is there.",
+    "A power cut left an empty or half-written file in /var/lib/cni/results. The runtime reads it before it takes the pod's network down, fails, and stops there. The pod stays Terminating or Unknown forever, and crictl rmp --force fails, too, while the file is there.",
   mechanism:
     "libcni writes <network>-<id>-<interface> without fsync or rename, so a crash can leave it empty. With cniVersion 0.4.0 or newer DEL reads it back as the previous result; libcni before 1.2 treats a file it cannot decode as fatal.",
   signatures: () => [

@@ -6,7 +6,7 @@ export const netnsBusy: FailureClass = {
   category: "removal-fails",
   title: "The network namespace is still mounted somewhere",
   explanation:
-    "The pod's network namespace cannot be taken away because another container on the node still holds a copy of the mount, usually a storage driver that mounts /run or /var/run of the host. Restarting that container lets go of it.",
+    "The pod's network namespace cannot be removed because another container on the node still holds a copy of the mount, usually a storage driver that mounts /run or /var/run of the host. Restarting that container lets go of it.",
   mechanism:
     "The namespace file is a bind mount. It was propagated into another mount namespace, so the unlink in the host's answers EBUSY, and stop, remove or even status of the sandbox fail.",
   signatures: () => [

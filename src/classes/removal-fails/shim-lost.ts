@@ -6,7 +6,7 @@ export const shimLost: FailureClass = {
   category: "removal-fails",
   title: "The sandbox lost its shim",
   explanation:
-    "The small process that stands between the runtime and the pod is gone, while the runtime still believes in the pod. Every request to stop it ends at a closed connection. A restart of the runtime makes it notice.",
+    "The shim, the process between the runtime and the pod, is gone, while the runtime still lists the pod as running. Every request to stop it ends at a closed connection. A restart of the runtime sets it NotReady.",
   mechanism:
     "The shim died or its socket vanished while CRI holds the sandbox Ready or Unknown. containerd 2.2 and later retries the stop three times; recovery at start sets the sandbox NotReady.",
   signatures: () => [

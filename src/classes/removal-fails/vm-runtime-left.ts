@@ -6,7 +6,7 @@ export const vmRuntimeLeft: FailureClass = {
   category: "removal-fails",
   title: "A virtual machine outlived its sandbox",
   explanation:
-    "With kata or gVisor each pod is a small machine of its own. Its processes survived although the runtime has already forgotten the pod, and a new pod of the same name cannot be made beside them.",
+    "With kata or gVisor each pod is its own small machine. Its processes survived although the runtime has already forgotten the pod, and a new pod of the same name cannot be made beside them.",
   mechanism:
     "The runtime's create is not idempotent across a containerd restart; the machine's processes and its directory below /run/vc or the runsc root stay.",
   signatures: () => [

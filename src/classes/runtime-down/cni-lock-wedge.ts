@@ -67,7 +67,7 @@ export const cniLockWedge: FailureClass = {
     ],
   },
   byHand: ["Find the oldest process with CNI_COMMAND in its environment, end it; else restart the runtime."],
-  danger: "Ending a plugin that is merely slow fails that one pod.",
+  danger: "Ending a plugin that is only slow fails that one pod.",
   links: [
     "https://github.com/containerd/containerd/issues/4666",
     "https://github.com/containerd/cri/issues/1078",

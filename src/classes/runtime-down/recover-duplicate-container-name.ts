@@ -6,7 +6,7 @@ export const recoverDuplicateContainerName: FailureClass = {
   category: "runtime-down",
   title: "The runtime does not start: two records of one container name",
   explanation:
-    "containerd finds two containers with the same name in its database and gives up. This is a late consequence of a restart with a full disk (A6): one container was forgotten then, and the kubelet made a second.",
+    "containerd finds two containers with the same name in its database and does not start. This is a late consequence of a restart with a full disk (A6): one container was forgotten then, and the kubelet made a second.",
   mechanism: "As D1, for container names.",
   signatures: () => [
     {

@@ -6,7 +6,7 @@ export const recoverDuplicateSandboxName: FailureClass = {
   category: "runtime-down",
   title: "The runtime does not start: two records of one sandbox name",
   explanation:
-    "containerd finds two sandboxes with the same name in its database, gives up, and is started again forever. Nothing runs on the node until one of the two records is gone. The usual advice, to move the whole directory away, also throws away all images.",
+    "containerd finds two sandboxes with the same name in its database, exits, and is restarted forever. Nothing runs on the node until one of the two records is gone. The usual advice, to move the whole directory away, also throws away all images.",
   mechanism: "Recovery reserves each stored name; a conflict is returned as an error and ends the process.",
   signatures: () => [
     {

@@ -145,7 +145,7 @@ function detached(match: Match): Match {
   return structuredClone(match);
 }
 
-/** Each argument is a text of its own; a line typed without quotes arrives as single words and is put together again. */
+/** Each argument is its own text; a line typed without quotes arrives as single words and is put together again. */
 function explainArguments(texts: readonly string[]): readonly (readonly Match[])[] {
   const apart = texts.flatMap((text) => explainText(text));
   if (apart.length > 0 || texts.length < 2) return apart;

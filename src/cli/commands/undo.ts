@@ -81,8 +81,8 @@ async function print(
   } else if ("refusal" in outcome) {
     io.stderr(`${printable(outcome.refusal.message)}\n${printable(outcome.refusal.next)}\n`);
   } else {
-    const result = outcome.outcome === "undone" ? "is back at its place" : "had been put back already";
-    io.stdout(`${printable(outcome.path)} ${result} (${outcome.id}).\n`);
+    const result = outcome.outcome === "undone" ? "restored" : "was restored before";
+    io.stdout(`${printable(outcome.path)} ${result} (${outcome.id})\n`);
   }
   return EXIT_OF_OUTCOME[outcome.outcome];
 }

@@ -42,7 +42,7 @@ function isSetToHeal(entry: unknown): boolean {
   return typeof entry === "object" && entry !== null && "mode" in entry && entry.mode === "heal";
 }
 
-/** What a snapshot cannot show is known by log lines alone, and those prove nothing that could be acted upon. */
+/** What a snapshot cannot show is known by log lines alone, and those prove nothing that could be acted on. */
 function hasSomethingToRun(id: string): boolean {
   const known = classById(id);
   if (known === undefined) return true;

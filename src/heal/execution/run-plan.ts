@@ -9,7 +9,7 @@ const MOST_ASIDE = 32;
 
 /** Where each DEL is a process of its own, a hanging one is little evidence about the next. */
 const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
-/** All go through one daemon, which may be slow for want of CPU: a second without an answer shows that it is not one DEL. */
+/** All go through one daemon, which may be slow for lack of CPU: a second without an answer shows that it is not one DEL. */
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
 
 /** Everything but the turns, which the actions of one plan share. */

@@ -24,7 +24,7 @@ type RestartPodStep = Extract<Step, { kind: "kick-pod" }>;
 const DEADLINE_MS = 30_000;
 
 /**
- * Deletes a pod, so that its controller makes it again: one that crashed for want of what is there again, to spare it the
+ * Deletes a pod, so that its controller makes it again: one that crashed for lack of what is there again, to spare it the
  * back-off; or one whose name is held by a creation that never ends.
  */
 export async function restartPod(step: RestartPodStep, finding: Finding, tools: RestartPodTools): Promise<StepResult> {

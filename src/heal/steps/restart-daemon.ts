@@ -21,7 +21,7 @@ export interface RestartDaemonTools extends JournalTools {
 
 type RestartDaemon = Extract<Step, { kind: "restart-daemon" }>;
 
-/** A daemon that is merely busy answers in between. */
+/** A daemon that is only busy answers in between. */
 const PROBES = 3;
 const PROBE_PAUSE_MS = 1000;
 /** Upstream's manifest gives the daemon this long; one that is stopped takes no notice of SIGTERM anyway. */

@@ -49,8 +49,8 @@ describe("explain", () => {
       "Corrupt CNI result cache",
       "Why it happens",
       "What unghost does automatically",
-      "By hand",
-      "Beware",
+      "Manual steps",
+      "Warning",
     ]) {
       expect(stdout).toContain(part);
     }

@@ -37,11 +37,11 @@ describe("runUndo", () => {
     const moved = await quarantineFile(shop, { ...WHY, path, expected });
     const id = moved.id ?? "";
 
-    expect(await runIt()).toEqual({ code: 0, stdout: `${path} is back at its place (${id}).\n`, stderr: "" });
+    expect(await runIt()).toEqual({ code: 0, stdout: `${path} restored (${id})\n`, stderr: "" });
     expect(readFileSync(path, "utf8")).toBe("content");
     expect(await runIt({ target: { id } })).toMatchObject({
       code: 0,
-      stdout: `${path} had been put back already (${id}).\n`,
+      stdout: `${path} was restored before (${id})\n`,
     });
   });
 
