@@ -11,8 +11,8 @@ const OUT_DIR = `${PAGE_DIR}/gen`;
 /** uPlot keeps every kind of curve reachable, and the page draws one: 4 kB that no tree shaking finds. */
 const onlySteppedCurves: Plugin = {
   name: "only-stepped-curves",
-  setup: ({ onLoad }) => {
-    onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => {
+  setup: (page) => {
+    page.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => {
       const source = readFileSync(path, "utf8");
       const contents = source.replace(/^\t\(paths\.(?:bars|spline) +=.*$/gm, "");
       if (contents === source) throw new Error("uPlot's curves are no longer where they were: adapt or remove this");
