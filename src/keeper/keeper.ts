@@ -63,11 +63,11 @@ export function openKeeper(options: KeeperOptions): Keeper {
 
   const writeback = writebackQueue(refreshSoon);
   /** Directories with a notification since the last refresh, and the modification times of all at that refresh. */
-  const heardOf = new Set<string>();
+  const reported = new Set<string>();
   let lastChanges: ReadonlyMap<string, number> = new Map();
 
   const watch = (options.watch ?? watchDirectories)((dir, name) => {
-    heardOf.add(dir);
+    reported.add(dir);
     if (name !== undefined && waiting.notice(dir, name)) {
       writeback.notice(dir, name);
       hasFiles.raise();
@@ -105,10 +105,10 @@ export function openKeeper(options: KeeperOptions): Keeper {
   function changedUnheard(changedAtMs: ReadonlyMap<string, number>): readonly string[] {
     const unheard = [...changedAtMs].filter(([dir, changed]) => {
       const before = lastChanges.get(dir);
-      return before !== undefined && before !== changed && !heardOf.has(dir);
+      return before !== undefined && before !== changed && !reported.has(dir);
     });
     lastChanges = changedAtMs;
-    heardOf.clear();
+    reported.clear();
     return unheard.map(([dir]) => dir);
   }
 
