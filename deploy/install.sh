@@ -58,7 +58,7 @@ platform() {
 fetch() {
   case "$1" in
     file://*) cp "${1#file://}" "$2" ;;
-    *)
+    https://*)
       if command -v curl >/dev/null 2>&1; then
         curl --fail --silent --show-error --location --proto '=https' --tlsv1.2 --max-time 600 --output "$2" "$1"
       elif command -v wget >/dev/null 2>&1; then
@@ -67,6 +67,7 @@ fetch() {
         fail "neither curl nor wget is here"
       fi
       ;;
+    *) fail "$1 is not https: archive and sums could be replaced on the way" ;;
   esac || fail "$1 could not be downloaded"
 }
 

@@ -75,6 +75,7 @@ test.each<[string, (release: Release) => Readonly<Record<string, string>>, strin
     },
     "does not name",
   ],
+  ["the address is not https", () => ({ UNGHOST_BASE_URL: "http://127.0.0.1:1" }), "is not https"],
   ["there is no such archive", () => ({ UNGHOST_VERSION: "9.9.9" }), "could not be downloaded"],
 ])("install.sh installs nothing when %s", async (_, spoil, complaint) => {
   const made = release();

@@ -1,29 +1,13 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { runOrThrow } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
-
-const IMAGE = "dist/image";
-
-interface Descriptor {
-  readonly digest: string;
-  readonly platform?: { readonly os: string; readonly architecture: string };
-}
-
-function blobPath(digest: string): string {
-  return join(IMAGE, "blobs", digest.replace(":", "/"));
-}
-
-function readBlob<Content>({ digest }: Descriptor): Content {
-  return JSON.parse(readFileSync(blobPath(digest), "utf8")) as Content;
-}
-
-function platforms(): readonly Descriptor[] {
-  const { manifests } = JSON.parse(readFileSync(join(IMAGE, "index.json"), "utf8")) as { manifests: [Descriptor] };
-  return readBlob<{ manifests: Descriptor[] }>(manifests[0]).manifests;
-}
+import { emulatorFiles } from "./emulator.ts";
+import { blobPath, IMAGE, type Manifest, platforms, readBlob, unpackedImage } from "./image-layout.ts";
+import { runInRoot } from "./musl-root.ts";
 
 test("the image is an OCI layout for amd64 and arm64 whose blobs have their digests", () => {
   expect(platforms().map(({ platform }) => platform)).toEqual([
@@ -32,13 +16,44 @@ test("the image is an OCI layout for amd64 and arm64 whose blobs have their dige
   ]);
   for (const name of readdirSync(join(IMAGE, "blobs/sha256"))) {
     const content = readFileSync(blobPath(`sha256:${name}`));
-    expect(createHash("sha256").update(content).digest("hex")).toBe(name);
+    expect(sha256(content)).toBe(name);
+  }
+  for (const platform of platforms()) {
+    const { config, layers } = readBlob<Manifest>(platform);
+    const content = readFileSync(blobPath(layers[0].digest));
+    // What a runtime compares after it has unpacked the layer.
+    const { rootfs } = readBlob<{ rootfs: { diff_ids: string[] } }>(config);
+    expect([layers[0].size, rootfs.diff_ids]).toEqual([content.length, [`sha256:${sha256(gunzipSync(content))}`]]);
   }
 });
 
+function sha256(content: Uint8Array): string {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+const NOT_ROOT = process.arch !== "x64" || process.getuid?.() !== 0;
+
+test.skipIf(NOT_ROOT).each(["amd64", "arm64"])(
+  "the program of the image for %s runs with nothing else",
+  async (arch) => {
+    const root = await unpackedImage(arch);
+    const emulator = arch === "amd64" ? {} : { emulator: (await emulatorFiles()).emulator };
+    const unghost = (...args: readonly string[]) =>
+      runInRoot({ root, ...emulator }, join(root, "usr/bin/unghost"), args);
+
+    const version = await unghost("version", "-o", "json");
+    const locked = await unghost("system-call", "flock", "exclusive");
+    const scanned = await unghost("scan", "--no-kube", "--host-root", "/dev");
+
+    expect(JSON.parse(version.stdout)).toMatchObject({ version: manifest.version, platform: `linux/${arch}` });
+    expect(locked).toMatchObject({ code: 0, stderr: "" });
+    expect(scanned.code).toBe(2);
+  },
+);
+
 test("the image contains the executable, its C library and licences, and no shell, set-id or writable file", async () => {
   for (const platform of platforms()) {
-    const { config, layers } = readBlob<{ config: Descriptor; layers: [Descriptor] }>(platform);
+    const { config, layers } = readBlob<Manifest>(platform);
     const { stdout } = await runOrThrow(["tar", "-tvzf", blobPath(layers[0].digest)]);
     const entries = stdout
       .trim()

@@ -10,6 +10,7 @@ import { run, runOrThrow } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { parseJson, property } from "../../src/host/json.ts";
 import { emulatorFiles, WITHOUT_RESTART } from "./emulator.ts";
+import { unpackedImage } from "./image-layout.ts";
 import { type Architecture, muslRoot, runInRoot } from "./musl-root.ts";
 
 const RELEASE = "dist/release";
@@ -75,23 +76,27 @@ interface BillOfMaterials {
 /** What the program imports. */
 const BUNDLED = Object.keys(manifest.dependencies);
 
-test("the archive for this machine runs without Node", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
-  const arch = process.arch === "arm64" ? "arm64" : "amd64";
-  const name = `unghost-${manifest.version}-linux-${arch}`;
-  await runOrThrow(["tar", "-xzf", join(RELEASE, `${name}.tar.gz`), "-C", dir]);
-  const unghost = (...args: readonly string[]) =>
-    run([join(dir, name, "unghost"), ...args], { env: { PATH: "/nowhere" }, timeoutMs: BUILD_MS });
+/** As on a fresh machine: a root directory with the C library and the unpacked archive, and no other program. */
+test.skipIf(process.arch !== "x64" || process.getuid?.() !== 0)(
+  "the archive runs on a machine without Node",
+  async () => {
+    const name = `unghost-${manifest.version}-linux-amd64`;
+    const root = await unpackedImage("amd64");
+    await rm(join(root, "usr/bin/unghost"));
+    await runOrThrow(["tar", "-xzf", join(RELEASE, `${name}.tar.gz`), "-C", root]);
+    const unghost = (...args: readonly string[]) => runInRoot({ root }, join(root, name, "unghost"), args);
+    const programs = await runOrThrow(["find", root, "-type", "f", "-perm", "-111", "-not", "-name", "*.so*"]);
 
-  expect((await unghost("version")).stdout).toContain(`unghost ${manifest.version} (commit `);
-  expect((await unghost("explain", 'failed to reserve sandbox name "a": name is reserved for "b"')).code).toBe(0);
-  const empty = ["--no-kube", "--host-root", dir, "--state-dir", "/state"];
-  expect((await unghost("doctor", ...empty)).code).toBe(1);
-  expect((await unghost("scan", ...empty)).code).toBe(2);
-  const boot = await unghost("boot", "--dry-run", "--strict", ...empty);
-  expect([boot.code, boot.stdout]).toEqual([0, expect.stringContaining("Dry run: nothing was changed")]);
-});
+    expect(programs.stdout.trim()).toBe(join(root, name, "unghost"));
+    expect((await unghost("version")).stdout).toContain(`unghost ${manifest.version} (commit `);
+    expect((await unghost("explain", 'failed to reserve sandbox name "a": name is reserved for "b"')).code).toBe(0);
+    const empty = ["--no-kube", "--host-root", "/dev", "--state-dir", "/tmp/state"];
+    expect((await unghost("doctor", ...empty)).code).toBe(1);
+    expect((await unghost("scan", ...empty)).code).toBe(2);
+    const boot = await unghost("boot", "--dry-run", "--strict", ...empty);
+    expect([boot.code, boot.stdout]).toEqual([0, expect.stringContaining("Dry run: nothing was changed")]);
+  },
+);
 
 /** The executable for arm64, on a processor of another kind. */
 async function emulatedUnghost(): Promise<readonly string[]> {

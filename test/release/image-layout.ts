@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { runOrThrow } from "../../lab/command.ts";
+
+/** What `make image` builds. */
+export const IMAGE = "dist/image";
+
+export interface Descriptor {
+  readonly digest: string;
+  readonly size: number;
+  readonly platform?: { readonly os: string; readonly architecture: string };
+}
+
+export function blobPath(digest: string): string {
+  return join(IMAGE, "blobs", digest.replace(":", "/"));
+}
+
+export function readBlob<Content>({ digest }: Descriptor): Content {
+  return JSON.parse(readFileSync(blobPath(digest), "utf8")) as Content;
+}
+
+export interface Manifest {
+  readonly config: Descriptor;
+  readonly layers: readonly [Descriptor];
+}
+
+export function platforms(): readonly Descriptor[] {
+  const { manifests } = JSON.parse(readFileSync(join(IMAGE, "index.json"), "utf8")) as { manifests: [Descriptor] };
+  return readBlob<{ manifests: Descriptor[] }>(manifests[0]).manifests;
+}
+
+/** The root directory of the image in a directory of its own, until the test ends; with places for runInRoot. */
+export async function unpackedImage(architecture: string): Promise<string> {
+  const platform = platforms().find((one) => one.platform?.architecture === architecture);
+  if (platform === undefined) throw new Error(`the image has no ${architecture}`);
+  const dir = await mkdtemp(join(tmpdir(), "unghost-image-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  await runOrThrow(["tar", "-xzf", blobPath(readBlob<Manifest>(platform).layers[0].digest), "-C", dir]);
+  for (const name of ["unghost", "emulator"]) await writeFile(join(dir, name), "");
+  return dir;
+}
