@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 
@@ -25,22 +25,34 @@ export async function bundledPackages(): Promise<readonly BundledPackage[]> {
     loader: { ".html": "text", ".css": "text" },
     logLevel: "error",
   });
-  const names = Object.keys(metafile.inputs).flatMap((path) => {
-    const [, name] = /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
-    return name === undefined ? [] : [name];
-  });
-  return [...new Set(names)].toSorted().map(describe);
+  const filesOf = Map.groupBy(Object.keys(metafile.inputs), packageOf);
+  return [...filesOf]
+    .flatMap(([name, files]) => (name === undefined ? [] : [describe(name, files)]))
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-function describe(name: string): BundledPackage {
+function packageOf(path: string): string | undefined {
+  return /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
+}
+
+function describe(name: string, files: readonly string[]): BundledPackage {
   const dir = join("node_modules", name);
   const manifest = JSON.parse(readFileSync(join(dir, "package.json"), "utf8")) as {
     readonly version: string;
     readonly license?: string;
   };
-  const file = readdirSync(dir).find((entry) => /^licen[cs]e/i.test(entry));
   const license = manifest.license ?? "NOASSERTION";
-  const licenseText =
-    file !== undefined && existsSync(join(dir, file)) ? readFileSync(join(dir, file), "utf8") : license;
+  const file = readdirSync(dir).find((entry) => /^licen[cs]e/i.test(entry));
+  const licenseText = file === undefined ? textWithoutFile(license, files) : readFileSync(join(dir, file), "utf8");
+  if (licenseText === "")
+    throw new Error(`${name} (${license}) brings no text of its licence: find it and add it here`);
   return { name, version: manifest.version, license, licenseText: licenseText.trim() };
+}
+
+/** Some packages name the Apache License and leave its text out, and have other licences at the head of their files. */
+function textWithoutFile(license: string, files: readonly string[]): string {
+  const heads = files.map((path) => /^(?:\/\/.*\n)+/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
+  const notices = new Set(heads.filter((head) => /copyright/i.test(head)).map((head) => head.replace(/^\/\/ ?/gm, "")));
+  const apache = license.includes("Apache-2.0") ? [readFileSync("LICENSE", "utf8")] : [];
+  return [...notices, ...apache].join("\n");
 }

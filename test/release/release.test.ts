@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { run, runOrThrow } from "../../lab/command.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { bundledPackages } from "../../scripts/release/bundled-packages.ts";
 import { parseJson, property } from "../../src/host/json.ts";
 import { emulatorFiles, WITHOUT_RESTART } from "./emulator.ts";
 import { unpackedImage } from "./image-layout.ts";
@@ -54,6 +55,8 @@ test("each archive contains an SBOM and the licence of everything in it", async 
   const dir = await mkdtemp(join(tmpdir(), "unghost-release-"));
   onTestFinished(() => rm(dir, { recursive: true }));
   const archives = readdirSync(RELEASE).filter((name) => name.endsWith(".tar.gz"));
+  const inside = ["bun", ...(await bundledPackages()).map(({ name }) => name)].toSorted();
+  expect(inside).toEqual(expect.arrayContaining(BUNDLED));
   expect(archives).toHaveLength(4);
   for (const archive of archives) {
     const name = archive.slice(0, -".tar.gz".length);
@@ -63,14 +66,29 @@ test("each archive contains an SBOM and the licence of everything in it", async 
     const licences = read("THIRD-PARTY-LICENCES");
 
     expect([archive, bomFormat, read("LICENSE")]).toEqual([archive, "CycloneDX", expect.stringContaining("Apache")]);
-    expect(components.map((component) => component.name)).toEqual(expect.arrayContaining(["bun", ...BUNDLED]));
-    for (const component of components) expect(licences).toContain(`${component.name} ${component.version}`);
+    expect(components.map((component) => component.name).toSorted()).toEqual(inside);
+    const texts = new Map(licences.split(/^-{80}$/m).map((part) => [headingOf(part), part]));
+    for (const { name: library, version } of components.filter((one) => one.name !== "bun")) {
+      const text = texts.get(`${library} ${version}`) ?? "";
+      // The licence itself, not its name alone.
+      expect([library, /copyright|permission|redistribution/i.test(text), text.length > 500]).toEqual([
+        library,
+        true,
+        true,
+      ]);
+    }
+    expect(licences).toContain(`bun ${components.find((one) => one.name === "bun")?.version} (MIT)`);
   }
 });
 
 interface BillOfMaterials {
   readonly bomFormat: string;
   readonly components: readonly { readonly name: string; readonly version: string }[];
+}
+
+/** `pino 10.0.0 (MIT)` without the licence. */
+function headingOf(part: string): string {
+  return part.trimStart().split(" (", 1)[0] ?? "";
 }
 
 /** What the program imports. */
