@@ -12,7 +12,7 @@ export interface Progress {
   /** What is about to be healed: the columns are as wide as it needs. */
   begin(actions: readonly PlannedAction[]): void;
   report(result: ActionResult): void;
-  /** For an action that takes so long that the others go on without it. */
+  /** For an action that takes so long that the others go on without it. Only the first one is printed. */
   waiting(action: PlannedAction): void;
 }
 
@@ -42,6 +42,7 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
   const ink = paint(colour);
   const width = screenColumns ?? Number.POSITIVE_INFINITY;
   let table = tableFor([], width);
+  let hasReportedWait = false;
 
   function print(action: PlannedAction, row: Row, below: string | undefined): void {
     const cells = [subjectOf(action), action.finding.class, row.done, row.time, logsIn(row.logs, table)];
@@ -60,6 +61,9 @@ export function progress({ colour, screenColumns, write }: ProgressOptions): Pro
       print(action, { result: outcome, done, time: shortTime(seconds), logs: logsSavedTo }, reason);
     },
     waiting: (action) => {
+      // When the runtime or kubelet is slow, all of them wait: a line each would double the output.
+      if (hasReportedWait) return;
+      hasReportedWait = true;
       const row = { result: "waiting", done: NONE, time: NONE, logs: undefined } as const;
       print(action, row, "no answer yet; the others go on, Ctrl-C leaves it");
     },

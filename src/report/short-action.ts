@@ -10,7 +10,10 @@ export function shortAction(action: Steps): string {
 
 /** The same of one that has ended, without the steps that were not needed: `quarantined, removed`. */
 export function shortDone(action: Steps, undone: readonly Step[] = []): string {
-  return decisiveWords(action, 1, undone) || "no change";
+  const done = decisiveWords(action, 1, undone);
+  if (done !== "") return done;
+  const leftToKubelet = action.steps.some((step) => step.kind === "await-kubelet" && !undone.includes(step));
+  return leftToKubelet ? "finished by kubelet" : "no change";
 }
 
 function decisiveWords({ steps, followUps = [] }: Steps, tense: 0 | 1, without: readonly Step[] = []): string {
@@ -28,7 +31,7 @@ const WORDS: Readonly<Record<Step["kind"], readonly [plan: string, done: string]
   "drop-empty-lease": ["quarantine", "quarantined"],
   "stop-sandbox": ["stop", "stopped"],
   "remove-sandbox": ["remove", "removed"],
-  "multus-marker": undefined,
+  "multus-marker": ["make DEL safe", "DEL made safe"],
   "end-process": ["end process", "process ended"],
   "free-cni-lock": ["free CNI lock", "CNI lock freed"],
   "release-addresses": ["release IPs", "IPs released"],

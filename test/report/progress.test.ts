@@ -120,4 +120,14 @@ healed   10.88.200.1  hostlocal-ip-leak
     expect(written).toContain("waiting  shop/web-10  libcni-result-cache-corrupt  - ");
     expect(written).toContain("  no answer yet; the others go on, Ctrl-C leaves it\n");
   });
+
+  test("only the first of many that wait is printed", () => {
+    let written = "";
+    const lines = progress({ colour: false, write: (text) => void (written += text) });
+    lines.begin([HEAL, HEAL]);
+    lines.waiting(HEAL);
+    lines.waiting(HEAL);
+
+    expect(written.match(/^waiting/gm)).toHaveLength(1);
+  });
 });
