@@ -12,8 +12,7 @@ import { runPipeline, type Scanned } from "../heal/pipeline.ts";
 import { describeError } from "../host/system-error.ts";
 import type { HealPolicy } from "../plan/policy.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
-import { openAttempts } from "./attempts-file.ts";
-import { stampNow } from "./attempts-time.ts";
+import { openAttempts, stampNow } from "./attempts-file.ts";
 import { clusterSide } from "./cluster-side.ts";
 import { openCycle } from "./cycle.ts";
 import type { Policies } from "./decisions.ts";
@@ -27,8 +26,7 @@ import { keepQuarantineRetention } from "./quarantine-retention.ts";
 import { afterFailedScan } from "./state-changes.ts";
 import type { Store } from "./store.ts";
 import { keepTimeline } from "./timeline-file.ts";
-import type { Hint } from "./triggers/trigger.ts";
-import { openTriggers } from "./triggers/triggers.ts";
+import { type Hint, openTriggers } from "./triggers/triggers.ts";
 
 /**
  * Kubelet is not waited for, except to bring a CSI driver's socket back before pods are restarted for it: the stop that

@@ -3,8 +3,10 @@ import * as v from "valibot";
 import { writeDurably } from "../heal/files/durable-files.ts";
 import { openStateDir } from "../heal/files/state-dir.ts";
 import { readStateDocument } from "../heal/files/state-document.ts";
+import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
-import { msSince, type Stamp } from "./attempts-time.ts";
+import { EARLIEST_SANE } from "../plan/policy.ts";
+import { readBoot } from "../snapshot/boot.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
 
 /** Some thousand subjects that were tried once. The oldest are left out where that is not enough. */
@@ -44,7 +46,7 @@ const AttemptsFile = v.object({
 
 type KeptSubject = v.InferOutput<typeof AttemptsFile>["subjects"][number];
 
-export interface AttemptsOptions {
+interface AttemptsOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly stamp: () => Stamp;
@@ -169,4 +171,30 @@ function newestWithin(bytes: number, ledger: Ledger, nowMs: number): readonly st
     lines.push(line);
   }
   return lines.toReversed();
+}
+
+/** A moment that another process can understand, of this boot or of a later one. */
+export interface Stamp {
+  readonly at: Date;
+  /** Missing where the node's /proc is unreadable. */
+  readonly boot?: { readonly id: string; readonly uptimeSeconds: number } | undefined;
+}
+
+export function stampNow(hostRoot: string): Stamp {
+  const at = new Date();
+  const boot = valueOr(readBoot({ root: hostRoot, now: at }), undefined);
+  return { at, boot: boot && { id: boot.id, uptimeSeconds: boot.uptimeSeconds } };
+}
+
+/**
+ * How long ago that was. Within one boot the wall clock is not used, since anyone may set it. Across boots it is: one that went
+ * back cannot make a moment lie in the future, nor one before the boot younger than the boot.
+ */
+function msSince(then: Stamp, now: Stamp): number {
+  if (then.boot !== undefined && then.boot.id === now.boot?.id) {
+    return Math.max(0, (now.boot.uptimeSeconds - then.boot.uptimeSeconds) * 1000);
+  }
+  const byBoot = then.boot === undefined ? 0 : (now.boot?.uptimeSeconds ?? 0) * 1000;
+  const byWallClock = then.at < EARLIEST_SANE ? 0 : now.at.getTime() - then.at.getTime();
+  return Math.max(byBoot, byWallClock, 0);
 }

@@ -1,9 +1,14 @@
 import type { BreakerState } from "../fleet/breaker.ts";
 import type { FleetAnswer, FleetGate } from "../fleet/gate.ts";
 import { describeError } from "../host/system-error.ts";
-import { type ClusterCredentials, type ClusterPlaces, clusterCredentials } from "../kube/cluster-credentials.ts";
+import {
+  type ClusterCredentials,
+  type ClusterPlaces,
+  clusterCredentials,
+  clusterOpener,
+  type OpenCluster,
+} from "../kube/cluster-credentials.ts";
 import type { ClusterMirror } from "../kube/mirror.ts";
-import { clusterOpener, type OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { Kubernetes } from "../snapshot/types/kubernetes.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";

@@ -188,3 +188,25 @@ export type AgentEvent =
   /** For each file: from the notice of its change until it was on disk. */
   | { readonly kind: "cni-files-synced"; readonly seconds: readonly number[] }
   | { readonly kind: "config"; readonly problem?: string };
+
+/** What is known before the first scan. */
+export function initialState(node: string, version: string, timeline: readonly TimelinePoint[]): AgentState {
+  return {
+    node,
+    version,
+    startedAt: new Date(),
+    sightings: [],
+    heals: [],
+    totals: {
+      heals: new Map(),
+      refusals: new Map(),
+      crashRestarts: 0,
+      kernelStalls: 0,
+      scans: 0,
+      scansFailed: 0,
+      cniFilesSynced: 0,
+    },
+    breaker: { open: false },
+    timeline,
+  };
+}

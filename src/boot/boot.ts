@@ -5,12 +5,12 @@ import { writeDurably } from "../heal/files/durable-files.ts";
 import { valueOr } from "../host/source.ts";
 import { describeError } from "../host/system-error.ts";
 import { readBoot } from "../snapshot/boot.ts";
+import { readMetadataFile } from "../snapshot/metadata-file.ts";
 import type { BootReport } from "./boot-report.ts";
 import { borrowRuntime } from "./borrowed-runtime.ts";
 import { type HealedOnce, type HealOnceOptions, healOnce } from "./heal-once.ts";
 import { noteRuntime } from "./last-seen-runtime.ts";
 import { clearBrokenCaches } from "./preflight.ts";
-import { recordsLeft } from "./records-left.ts";
 import type { Asked, RuntimeFiles } from "./runtime-files.ts";
 import { CLEAN_SHUTDOWN } from "./shutdown.ts";
 import { bootMarker, chooseWay, HEALS_AFTER } from "./way.ts";
@@ -204,4 +204,26 @@ async function keep(report: BootReport, options: BootOptions, marker: string): P
   } catch (error) {
     options.log(`the report of this boot could not be kept: ${describeError(error)}`);
   }
+}
+
+/** - `none`: the runtime listed every sandbox with a record. */
+type RecordsLeft =
+  | { readonly kind: "none" }
+  | { readonly kind: "left"; readonly ids: readonly string[] }
+  | { readonly kind: "unknown"; readonly reason: string };
+
+/**
+ * Reads the database itself after the temporary runtime has stopped: sandboxes with a record that it did not list are
+ * visible only there.
+ */
+function recordsLeft(files: RuntimeFiles, hostRoot: string, listed: readonly string[]): RecordsLeft {
+  const metadata = readMetadataFile({ hostRoot, containerdRoot: files.root });
+  if (metadata.status === "absent") return { kind: "none" };
+  if (metadata.status === "failed") return { kind: "unknown", reason: metadata.error.message };
+  const { records, sandboxes, damage } = metadata.value;
+  if (damage.length > 0) return { kind: "unknown", reason: `${metadata.value.path} is damaged` };
+  const known = new Set(listed);
+  const stored = [...records.filter(({ kind }) => kind === "sandbox"), ...sandboxes].map(({ id }) => id);
+  const ids = [...new Set(stored)].filter((id) => !known.has(id));
+  return ids.length === 0 ? { kind: "none" } : { kind: "left", ids };
 }

@@ -3,10 +3,11 @@ import { join } from "node:path";
 import type { ObserveNodeOptions } from "../diagnose/observe-node.ts";
 import { answersCri } from "../runtime/cri.ts";
 import { findNodeRuntime } from "../snapshot/find-runtime.ts";
+import { readProcessTable } from "../snapshot/process-table.ts";
+import { readProcesses } from "../snapshot/processes.ts";
 import { readBootReport } from "./boot-report.ts";
 import { objectionToBorrowing } from "./borrow-proof.ts";
 import { doubtOf } from "./borrowed-runtime.ts";
-import { proveNewBoot } from "./new-boot.ts";
 import { type Asked, findRuntimeFiles, type RuntimeFiles } from "./runtime-files.ts";
 
 /**
@@ -21,7 +22,7 @@ export type Way =
   | { readonly kind: "through-runtime" }
   | { readonly kind: "borrow"; readonly files: RuntimeFiles };
 
-export interface WayOptions {
+interface WayOptions {
   readonly mode: "before" | "after";
   readonly force: boolean;
   readonly asked: Asked;
@@ -84,4 +85,32 @@ function startObjection(
   // A cancelled check is not waited for.
   answer.catch(() => undefined);
   return { answer, [Symbol.dispose]: () => giveUp.abort() };
+}
+
+type NewBoot = { readonly isNew: true } | { readonly isNew: false; readonly message: string };
+
+/**
+ * Whether no process of an earlier runtime is left: a restart of the service runs the same hook while pods are running.
+ * The stored boot id is not enough, because it is missing on the first run.
+ */
+async function proveNewBoot(
+  root: string,
+  boot: { readonly current: string; readonly last: string | undefined },
+  deadline: AbortSignal,
+): Promise<NewBoot> {
+  if (boot.current !== "" && boot.current === boot.last) {
+    return { isNew: false, message: "this boot was handled before: the service restarted, the machine did not" };
+  }
+  const table = await readProcessTable({ root, signal: deadline });
+  const processes = await readProcesses({ root, table, signal: deadline });
+  if (processes.status !== "read")
+    return { isNew: false, message: "the process table cannot be read, so pods may be alive" };
+  const { shims, byContainer } = processes.value;
+  const [shim] = shims;
+  if (shim !== undefined) return { isNew: false, message: `pods are alive: pid ${shim.pid} is the shim of ${shim.id}` };
+  const [container] = byContainer;
+  if (container !== undefined) {
+    return { isNew: false, message: `containers are alive: pid ${container[1][0]} runs in ${container[0]}` };
+  }
+  return { isNew: true };
 }

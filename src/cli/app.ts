@@ -1,6 +1,18 @@
-import { type Application, buildApplication, run, type StricliProcess, text_en } from "@stricli/core";
+import {
+  AliasNotFoundError,
+  type Application,
+  ArgumentParseError,
+  buildApplication,
+  FlagNotFoundError,
+  run,
+  type StricliProcess,
+  text_en,
+  UnexpectedFlagError,
+  UnexpectedPositionalError,
+  UnsatisfiedFlagError,
+  UnsatisfiedPositionalError,
+} from "@stricli/core";
 import { printable } from "../host/printable.ts";
-import { argumentMistake } from "./argument-mistake.ts";
 import { type Context, commandNamed, routesFor } from "./commands/index.ts";
 import { COMPLETE } from "./completion/scripts.ts";
 import { nearestOf } from "./config/suggest.ts";
@@ -9,7 +21,7 @@ import type { Io } from "./io.ts";
 import { noSuchCommand } from "./no-such-command.ts";
 import { SETTING_KEYS } from "./node-settings.ts";
 import { SettingsError } from "./setting-values.ts";
-import { environmentName } from "./settings.ts";
+import { environmentName, kebab } from "./settings.ts";
 import { VERSION } from "./version.ts";
 
 async function application(args: readonly string[]): Promise<Application<Context>> {
@@ -140,4 +152,36 @@ async function unknownVariables(env: Readonly<Record<string, string | undefined>
 /** What all of them begin with makes none of them more alike. */
 function withoutPrefix(name: string): string {
   return name.slice("UNGHOST_".length);
+}
+
+/**
+ * What is wrong with a command line. stricli's own formatter finds its messages by the names of its classes, which the
+ * built executable does not keep.
+ */
+function argumentMistake(thrown: unknown, flags: readonly string[]): string {
+  if (thrown instanceof FlagNotFoundError) {
+    const nearest = nearestOf(kebab(thrown.input), flags.map(kebab));
+    return `unknown flag --${thrown.input}${nearest === undefined ? "" : `, did you mean --${nearest}?`}`;
+  }
+  if (thrown instanceof AliasNotFoundError) return `unknown flag -${thrown.input}`;
+  if (thrown instanceof UnsatisfiedFlagError) {
+    return `--${kebab(thrown.externalFlagName)} has no value: give one, or leave the flag out`;
+  }
+  if (thrown instanceof UnexpectedFlagError) {
+    return `--${kebab(thrown.externalFlagName)} is given twice (${thrown.previousInput} and ${thrown.input}): give it once`;
+  }
+  if (thrown instanceof UnexpectedPositionalError) return `unexpected argument "${thrown.input}"`;
+  if (thrown instanceof UnsatisfiedPositionalError) return `${thrown.placeholder} is missing`;
+  if (thrown instanceof ArgumentParseError) {
+    const { externalFlagNameOrPlaceholder: name, exception } = thrown;
+    const place = flags.some((flag) => kebab(flag) === kebab(name)) ? `--${kebab(name)}` : name;
+    return `${place}: ${sentenceOf(exception, thrown.input)}`;
+  }
+  return sentenceOf(thrown, "");
+}
+
+function sentenceOf(thrown: unknown, input: string): string {
+  // Of stricli's parser of booleans: the only parser that is not ours.
+  if (thrown instanceof SyntaxError) return `expected true or false, got "${input}"`;
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

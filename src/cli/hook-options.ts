@@ -1,6 +1,6 @@
 import type { OwnNode } from "../agent/kube/withdraw.ts";
 import { type RunCommand, runCommand, systemdRuns } from "../boot/install/service-manager.ts";
-import { clusterOpener } from "../kube/open-cluster.ts";
+import { clusterOpener } from "../kube/cluster-credentials.ts";
 import { askYesNo } from "./ask.ts";
 import type { Io } from "./io.ts";
 import type { NodeSettings } from "./node-settings.ts";

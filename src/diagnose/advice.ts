@@ -1,7 +1,6 @@
 import { classById } from "../classes/index.ts";
 import type { Finding } from "../evidence/finding.ts";
-import { type ContainerdBehaviour, containerdBehaviour } from "../evidence/versions/containerd.ts";
-import { crioBehaviour } from "../evidence/versions/crio.ts";
+import { type ContainerdBehaviour, containerdBehaviour, crioBehaviour } from "../evidence/versions.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 
 /** Which upgrade prevents which class here: for the runtime by its version, for others by the findings. */

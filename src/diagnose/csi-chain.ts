@@ -2,9 +2,8 @@ import { type Finding, namedPods, podOf, sandboxIdOf } from "../evidence/finding
 import type { Step } from "../evidence/step.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
-import type { CsiSocket } from "../snapshot/csi-socket.ts";
-import type { KnownPod, Kubernetes, PodEvent } from "../snapshot/types/kubernetes.ts";
-import type { UnattachedVolume } from "../snapshot/unattached-volume.ts";
+import type { KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../snapshot/types/kubernetes.ts";
+import type { CsiSocket } from "../snapshot/types/snapshot.ts";
 import { eventEvidence } from "./from-logs.ts";
 
 /** One finding must not restart a whole node: pods beyond this number restart by their own back-off. */

@@ -4,12 +4,12 @@ import { recoverDuplicateContainerName } from "../classes/runtime-down/recover-d
 import { recoverDuplicateSandboxName } from "../classes/runtime-down/recover-duplicate-sandbox-name.ts";
 import { recoverMissingMetadata } from "../classes/runtime-down/recover-missing-metadata.ts";
 import type { Evidence, Finding, Subject } from "../evidence/finding.ts";
-import { containerdBehaviour } from "../evidence/versions/containerd.ts";
+import { containerdBehaviour } from "../evidence/versions.ts";
 import type { Source } from "../host/source.ts";
 import type { Liveness } from "../liveness/liveness.ts";
 import { livenessOfStored } from "../liveness/stored.ts";
 import { signInWords } from "../liveness/words.ts";
-import { damageInWords } from "../snapshot/bolt/damage.ts";
+import { damageInWords } from "../snapshot/bolt/layout.ts";
 import { parseSandboxName, sandboxId } from "../snapshot/ids.ts";
 import type { MetadataFile } from "../snapshot/metadata-file.ts";
 import type { StoredContainer } from "../snapshot/metadata-records.ts";

@@ -6,7 +6,7 @@ import { type Evidence, type Finding, podOf } from "../evidence/finding.ts";
 import type { NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import { durationInWords } from "../snapshot/duration-words.ts";
-import type { KernelFacts } from "../snapshot/kernel-facts.ts";
+import type { KernelFacts } from "../snapshot/types/snapshot.ts";
 import { type CrashLoop, crashLoops } from "./crash-loops.ts";
 import { toFinding } from "./from-logs.ts";
 

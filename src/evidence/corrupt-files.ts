@@ -1,9 +1,11 @@
 import type { SandboxId } from "../snapshot/ids.ts";
 import type { ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { Runtime } from "../snapshot/types/runtime.ts";
+import type { Candidate } from "./candidates.ts";
+import type { Detected } from "./finding.ts";
+import { sandboxDetected } from "./sandbox-detected.ts";
 import type { Step } from "./step.ts";
-import { containerdBehaviour } from "./versions/containerd.ts";
-import { crioBehaviour } from "./versions/crio.ts";
+import { containerdBehaviour, crioBehaviour } from "./versions.ts";
 import type { NodeView } from "./view.ts";
 
 /** A cache file that cannot be parsed, and may be quarantined for that. */
@@ -30,6 +32,21 @@ export function brokenInWords(file: BrokenFile): string {
 
 export function quarantineStep(file: BrokenFile): Step {
   return { kind: "quarantine-file", path: file.path, health: file.health };
+}
+
+/** The sandboxes of which a plugin's own file cannot be parsed. */
+export function withCorruptFile(
+  candidates: readonly Candidate[],
+  fileOf: (about: Candidate["about"]) => ScratchFile | undefined,
+  summary: string,
+): readonly Detected[] {
+  return candidates.flatMap((candidate) => {
+    const file = fileOf(candidate.about);
+    if (file === undefined || !isBroken(file)) return [];
+    const evidence = [{ source: "cni", fact: brokenInWords(file) }] as const;
+    const cure = [quarantineStep(file)];
+    return [sandboxDetected(candidate, { severity: "critical", summary, evidence, path: file.path, cure })];
+  });
 }
 
 /** Whether the runtime's libcni fails DEL on an unparsable cached result; false for an unknown runtime. */

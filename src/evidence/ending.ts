@@ -1,8 +1,7 @@
 import { valueOr } from "../host/source.ts";
 import type { ResultFile } from "../snapshot/types/cni.ts";
 import { type Container, type Sandbox, ZERO_TIME } from "../snapshot/types/runtime.ts";
-import { containerdBehaviour } from "./versions/containerd.ts";
-import { multusVariant } from "./versions/multus.ts";
+import { containerdBehaviour, multusVariant } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** containerd sets these for a container without a task after a restart. */

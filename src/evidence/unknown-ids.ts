@@ -2,7 +2,7 @@ import { valueOr } from "../host/source.ts";
 import { isFullId, type SandboxId } from "../snapshot/ids.ts";
 import { predatesStart } from "./ending.ts";
 import type { Evidence } from "./finding.ts";
-import { containerdBehaviour } from "./versions/containerd.ts";
+import { containerdBehaviour } from "./versions.ts";
 import type { AboutId, NodeView } from "./view.ts";
 
 /** An id that only files contain: neither the runtime nor a process has it. */

@@ -1,5 +1,5 @@
+import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../kube/kube-error.ts";
-import type { OpenCluster } from "../kube/open-cluster.ts";
 import { type BreakerState, CLOSED, decideBreaker, WINDOW_MS } from "./breaker.ts";
 import type { FleetPolicy } from "./fleet-policy.ts";
 import { FRESH_MS, fleetCounts } from "./shared-counts.ts";

@@ -1,6 +1,6 @@
 import type { Step } from "../evidence/step.ts";
+import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind, orKubeError } from "../kube/kube-error.ts";
-import type { OpenCluster } from "../kube/open-cluster.ts";
 import type { PlannedAction } from "../plan/plan.ts";
 import type { BreakerState } from "./breaker.ts";
 import { openBreaker } from "./breaker-watch.ts";

@@ -1,6 +1,6 @@
 import type { Api } from "../kube/api.ts";
+import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import { KubeError } from "../kube/kube-error.ts";
-import type { OpenCluster } from "../kube/open-cluster.ts";
 
 /** Credentials are read each time, because tokens are replaced on disk while an agent runs. */
 export async function withApi<T>(

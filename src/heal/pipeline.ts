@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Diagnosis } from "../diagnose/diagnose.ts";
-import type { OpenCluster } from "../kube/open-cluster.ts";
+import type { OpenCluster } from "../kube/cluster-credentials.ts";
 import type { Plan, PlannedAction } from "../plan/plan.ts";
 import type { Snapshot } from "../snapshot/types/snapshot.ts";
 import { type Healing, healNode } from "./execution/heal-node.ts";

@@ -8,6 +8,7 @@ import {
   openSync,
   readSync,
   type Stats,
+  statSync,
 } from "node:fs";
 import { printable } from "./printable.ts";
 import { failed, type Source } from "./source.ts";
@@ -172,6 +173,16 @@ const KIND_WORDS = {
   symlink: "a symlink",
   other: "a pipe, socket or device",
 } satisfies Record<EntryKind, string>;
+
+/** Identifies the file that a path leads to; undefined where it cannot be read. */
+export function inodeOf(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path);
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
+  }
+}
 
 export function describeKind(kind: EntryKind): string {
   return KIND_WORDS[kind];

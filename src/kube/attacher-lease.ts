@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
+import type { AttacherLease } from "./cluster-facts.ts";
 import { listAll } from "./list.ts";
 import { sanitised } from "./volume-attachments.ts";
 
@@ -13,14 +14,6 @@ const LeaseSchema = v.object({
     }),
   ),
 });
-
-/** The lease that a running external-attacher renews every few seconds. */
-export interface AttacherLease {
-  readonly name: string;
-  readonly holder: string;
-  readonly durationSeconds: number;
-  readonly renewedAt: Date;
-}
 
 /** Undefined when the attacher holds no lease: it runs without leader election, or not at all. */
 export async function attacherLease(

@@ -1,6 +1,7 @@
 import type { Api } from "./api.ts";
+import type { ApiAttachment, NodeVolume, NodeVolumes } from "./cluster-facts.ts";
 import { getNodeAttachments, listNodeAttachments, type NodeAttachments } from "./node-attachments.ts";
-import { type ApiAttachment, attachmentName } from "./volume-attachments.ts";
+import { attachmentName } from "./volume-attachments.ts";
 
 /** The state of the node that decides which attachments are read. */
 export interface AttachmentQuestion {
@@ -11,19 +12,6 @@ export interface AttachmentQuestion {
   readonly volumes?: NodeVolumes;
   /** The maximum number of requests for single objects. */
   readonly most: number;
-}
-
-/** The CSI volumes of a Node's status. */
-export interface NodeVolumes {
-  /** Set by the attach/detach controller, which removes a volume before it requests the detach. */
-  readonly attached: readonly NodeVolume[];
-  /** Set by kubelet, which adds a volume as soon as a pod needs it. */
-  readonly inUse: readonly NodeVolume[];
-}
-
-export interface NodeVolume {
-  readonly driver: string;
-  readonly handle: string;
 }
 
 /** The attachments of one node; undefined when no request is needed. */

@@ -4,6 +4,7 @@ import { resolveOnHost } from "../host/host-paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 import { provePath } from "../host/trusted-path.ts";
 import type { FileText, ReadText } from "./access.ts";
+import type { Api } from "./api.ts";
 import { type CredentialsPlace, findCredentials } from "./places.ts";
 
 export interface ClusterPlaces {
@@ -68,5 +69,17 @@ function readTextBelow(root: string): ReadText {
       default:
         return { kind: "refused", reason: file.reason };
     }
+  };
+}
+
+/** A client of the node's cluster; undefined without credentials. */
+export type OpenCluster = (timeoutMs: number) => Promise<Api | undefined>;
+
+export function clusterOpener(places: ClusterPlaces): OpenCluster {
+  return async (timeoutMs) => {
+    const found = clusterCredentials(places);
+    if (found === undefined) return undefined;
+    const [{ openAccess }, { openApi }] = await Promise.all([import("./cluster.ts"), import("./api.ts")]);
+    return openApi(await openAccess(found.credentials, found.readText), { timeoutMs });
   };
 }

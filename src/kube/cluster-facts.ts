@@ -1,7 +1,4 @@
-import type { NodeVolumes } from "./attachment-reader.ts";
-import type { PodEvent } from "./events.ts";
 import type { PodState } from "./pod-state.ts";
-import type { UnattachedVolume } from "./unattached-volumes.ts";
 
 /** The cluster's state of one node and its pods. */
 export interface ClusterFacts {
@@ -42,4 +39,69 @@ export interface ApiNode {
   readonly bootId: string;
   readonly ignored: boolean;
   readonly paused: boolean;
+}
+
+/** The last event of one kind about one pod. */
+export interface PodEvent {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly reason: string;
+  readonly message: string;
+  /** The count of the event. */
+  readonly count: number;
+  readonly uid?: string;
+  /** When it was last reported. */
+  readonly at?: Date;
+}
+
+/** The CSI volumes of a Node's status. */
+export interface NodeVolumes {
+  /** Set by the attach/detach controller, which removes a volume before it requests the detach. */
+  readonly attached: readonly NodeVolume[];
+  /** Set by kubelet, which adds a volume as soon as a pod needs it. */
+  readonly inUse: readonly NodeVolume[];
+}
+
+export interface NodeVolume {
+  readonly driver: string;
+  readonly handle: string;
+}
+
+/** The cluster's desired attachment of a volume to a node, with its status. */
+export interface ApiAttachment {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly attacher: string;
+  readonly node: string;
+  /** Missing for an inline volume of a pod. */
+  readonly volume?: string;
+  readonly attached: boolean;
+  readonly createdAt: Date;
+  readonly deleting: boolean;
+  /** The deletion timestamp. */
+  readonly deletedAt?: Date;
+  readonly finalizers: readonly string[];
+  readonly error?: string;
+}
+
+/**
+ * A volume that is not attached to this node although it should be, or not detached although it should be, with what
+ * depends on it.
+ */
+export interface UnattachedVolume extends ApiAttachment {
+  readonly claim?: { readonly namespace: string; readonly name: string };
+  /** Other nodes to which the same volume is attached. */
+  readonly attachedTo: readonly string[];
+  readonly lease?: AttacherLease;
+  /** What could not be read, and why. */
+  readonly unknown: readonly string[];
+}
+
+/** The lease that a running external-attacher renews every few seconds. */
+export interface AttacherLease {
+  readonly name: string;
+  readonly holder: string;
+  readonly durationSeconds: number;
+  readonly renewedAt: Date;
 }

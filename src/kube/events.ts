@@ -1,19 +1,7 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
+import type { PodEvent } from "./cluster-facts.ts";
 import { KubeError } from "./kube-error.ts";
-
-/** The last event of one kind about one pod. */
-export interface PodEvent {
-  readonly namespace: string;
-  readonly pod: string;
-  readonly reason: string;
-  readonly message: string;
-  /** The count of the event. */
-  readonly count: number;
-  readonly uid?: string;
-  /** When it was last reported. */
-  readonly at?: Date;
-}
 
 /** The reasons about sandboxes and volumes. */
 const REASONS: ReadonlySet<string> = new Set([

@@ -1,6 +1,7 @@
 import type { Api } from "./api.ts";
+import type { ApiAttachment } from "./cluster-facts.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
-import { type ApiAttachment, attachmentPages, getAttachment } from "./volume-attachments.ts";
+import { attachmentPages, getAttachment } from "./volume-attachments.ts";
 
 /** The cluster's VolumeAttachments as far as they concern one node. */
 export interface NodeAttachments {

@@ -1,7 +1,6 @@
 import type { Api } from "./api.ts";
-import type { ApiNode, ApiPod, ClusterFacts } from "./cluster-facts.ts";
+import type { ApiNode, ApiPod, ClusterFacts, PodEvent } from "./cluster-facts.ts";
 import { mayBePlugins, withPlugins } from "./csi-node.ts";
-import type { PodEvent } from "./events.ts";
 import { KubeError, orKubeError } from "./kube-error.ts";
 import { type Following, readUnattached } from "./unattached-volumes.ts";
 

@@ -1,6 +1,5 @@
 import type * as v from "valibot";
-import type { NodeVolume } from "./attachment-reader.ts";
-import type { ApiNode, ApiPod } from "./cluster-facts.ts";
+import type { ApiNode, ApiPod, NodeVolume } from "./cluster-facts.ts";
 import { claimsOf, isIgnored, isPaused, NamespaceSchema, NodeSchema, PodSchema, sandboxUid } from "./objects.ts";
 import { podState } from "./pod-state.ts";
 

@@ -1,22 +1,9 @@
 import type { Api } from "./api.ts";
-import { type AttacherLease, attacherLease } from "./attacher-lease.ts";
-import { isUnsettled, type NodeVolumes, type ReadAttachments } from "./attachment-reader.ts";
+import { attacherLease } from "./attacher-lease.ts";
+import { isUnsettled, type ReadAttachments } from "./attachment-reader.ts";
+import type { NodeVolumes, UnattachedVolume } from "./cluster-facts.ts";
 import { KubeError, orKubeError } from "./kube-error.ts";
-import type { ApiAttachment } from "./volume-attachments.ts";
 import { type ApiVolume, getVolume } from "./volumes.ts";
-
-/**
- * A volume that is not attached to this node although it should be, or not detached although it should be, with what
- * depends on it.
- */
-export interface UnattachedVolume extends ApiAttachment {
-  readonly claim?: NonNullable<ApiVolume["claim"]>;
-  /** Other nodes to which the same volume is attached. */
-  readonly attachedTo: readonly string[];
-  readonly lease?: AttacherLease;
-  /** What could not be read, and why. */
-  readonly unknown: readonly string[];
-}
 
 /** Each costs requests. A node that waits for more volumes than this has one common cause. */
 const MOST_FOLLOWED = 20;

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
+import type { ApiAttachment } from "./cluster-facts.ts";
 import { KubeError, unlessMissing } from "./kube-error.ts";
 import { listAll, type Page, pagesOf } from "./list.ts";
 
@@ -23,24 +24,6 @@ const AttachmentSchema = v.object({
   }),
   status: v.nullish(v.object({ attached: v.nullish(v.boolean()), attachError: failure, detachError: failure })),
 });
-
-/** The cluster's desired attachment of a volume to a node, with its status. */
-export interface ApiAttachment {
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly attacher: string;
-  readonly node: string;
-  /** Missing for an inline volume of a pod. */
-  readonly volume?: string;
-  readonly attached: boolean;
-  readonly createdAt: Date;
-  readonly deleting: boolean;
-  /** The deletion timestamp. */
-  readonly deletedAt?: Date;
-  readonly finalizers: readonly string[];
-  readonly error?: string;
-}
 
 /** All of the cluster, bypassing the server's cache: the API has no selector except for the name. */
 export async function listAttachments(api: Api): Promise<readonly ApiAttachment[]> {

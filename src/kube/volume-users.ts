@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import type { Api } from "./api.ts";
+import type { ApiAttachment } from "./cluster-facts.ts";
 import { KubeError } from "./kube-error.ts";
 import { listAll } from "./list.ts";
 import { claimsOf, PodSchema } from "./objects.ts";
-import { type ApiAttachment, listAttachments } from "./volume-attachments.ts";
+import { listAttachments } from "./volume-attachments.ts";
 import { type ApiVolume, listVolumes } from "./volumes.ts";
 
 /** A pod and the volumes in its specification. */

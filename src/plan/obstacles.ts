@@ -6,7 +6,7 @@ import { type Finding, sandboxIdOf } from "../evidence/finding.ts";
 import { podPresence } from "../evidence/pod-presence.ts";
 import { sandboxDetected } from "../evidence/sandbox-detected.ts";
 import type { Step } from "../evidence/step.ts";
-import { multusVariant } from "../evidence/versions/multus.ts";
+import { multusVariant } from "../evidence/versions.ts";
 import type { AboutId, NodeView } from "../evidence/view.ts";
 import { valueOr } from "../host/source.ts";
 import type { SandboxId } from "../snapshot/ids.ts";

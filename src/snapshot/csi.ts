@@ -5,7 +5,7 @@ import { failedListing, listDirectory } from "../host/safe-fs.ts";
 import { absent, type Oddity, read, type Source } from "../host/source.ts";
 import { errorLabel } from "../host/system-error.ts";
 import { driversOf, readRegistrations } from "./csi-registrations.ts";
-import type { CsiSocket } from "./csi-socket.ts";
+import type { CsiSocket } from "./types/snapshot.ts";
 
 /** Kubelet keeps its own mounts beside the drivers' directories. */
 const KUBELETS_OWN = "kubernetes.io";

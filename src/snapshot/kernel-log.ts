@@ -2,8 +2,8 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { absent, read, type Source } from "../host/source.ts";
 import { errorCode, errorLabel } from "../host/system-error.ts";
-import type { KernelFacts, KernelSign } from "./kernel-facts.ts";
 import { eachPaced } from "./pace.ts";
+import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
 
 const KMSG = "/dev/kmsg";
 /** The kernel gives one record a read, and refuses a buffer that cannot take it. */

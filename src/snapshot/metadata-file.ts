@@ -2,7 +2,7 @@ import { CONTAINERD_ROOTS } from "../distributions/index.ts";
 import { resolveOnHost } from "../host/host-paths.ts";
 import { listDirectory } from "../host/safe-fs.ts";
 import { absent, failed, read, type Source } from "../host/source.ts";
-import type { Damage } from "./bolt/damage.ts";
+import type { Damage } from "./bolt/layout.ts";
 import { readBolt } from "./bolt/read-bolt.ts";
 import { readStable } from "./bolt/stable-file.ts";
 import { neededRecords, type StoredRecords, storedRecords } from "./metadata-records.ts";

@@ -12,9 +12,7 @@ import { readCni } from "./cni-facts.ts";
 import { readContainerd } from "./containerd-facts.ts";
 import { fetchRuntimeInfo, type RuntimeInfo, readCri } from "./cri-facts.ts";
 import { readCsi } from "./csi.ts";
-import type { CsiSocket } from "./csi-socket.ts";
 import { findNodeRuntime } from "./find-runtime.ts";
-import type { KernelFacts } from "./kernel-facts.ts";
 import { readKernelLog } from "./kernel-log.ts";
 import { runningKubeletRoot } from "./kubelet-root.ts";
 import { readKubernetes } from "./kubernetes.ts";
@@ -27,7 +25,7 @@ import { readProcesses } from "./processes.ts";
 import { rescan } from "./rescan.ts";
 import { findRuntimeProcess } from "./runtime-process.ts";
 import type { CniDirs, ContainerdFacts, CriFacts, Runtime } from "./types/runtime.ts";
-import type { Snapshot } from "./types/snapshot.ts";
+import type { CsiSocket, KernelFacts, Snapshot } from "./types/snapshot.ts";
 
 export interface ObserveOptions {
   /** Which log lines are kept: the catalogue of failure classes decides. */

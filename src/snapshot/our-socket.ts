@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
 import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { procLink } from "../host/proc-fs.ts";
+import { inodeOf } from "../host/safe-fs.ts";
 
 /** A runtime's socket as this process opens it, by the name that the node has for it. */
 export function nameOnHost(root: string, socketPath: string): string {
@@ -23,11 +23,11 @@ export function canonicalOnHost(root: string, path: string): string {
 export function socketComparer(root: string, socketPath: string): (pid: number, address: string) => boolean {
   const proc = hostPath(root, "/proc");
   const wanted = canonicalOnHost(root, nameOnHost(root, socketPath));
-  const identity = identityOf(socketPath);
+  const identity = inodeOf(socketPath);
   const initMounts = procLink(`${proc}/1/ns/mnt`);
   const seenByInit = new Map<string, boolean>();
 
-  const seenIn = (view: string, address: string) => identityOf(resolveOnHost(view, address, "follow"));
+  const seenIn = (view: string, address: string) => inodeOf(resolveOnHost(view, address, "follow"));
 
   function isInitsView(address: string): boolean {
     const seen = seenIn(root, address);
@@ -45,14 +45,4 @@ export function socketComparer(root: string, socketPath: string): (pid: number, 
     seenByInit.set(address, known);
     return known;
   };
-}
-
-function identityOf(path: string): string | undefined {
-  try {
-    const { dev, ino } = statSync(path);
-    return `${dev}:${ino}`;
-  } catch {
-    // Not there, or not to be seen.
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
 import { posix } from "node:path";
 import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { procLink, procText } from "../host/proc-fs.ts";
+import { inodeOf } from "../host/safe-fs.ts";
 import { containerIdsOf, isSystemService } from "./cgroup-path.ts";
 import { findMultusDaemons } from "./multus-daemon.ts";
 import type { ProcessStat } from "./proc-parse.ts";
@@ -52,12 +52,12 @@ export function pluginOrigins(
    */
   function isInCniDirectory(pid: number, argv: readonly string[]): boolean {
     const link = `${proc}/${pid}/exe`;
-    const executable = identityOf(link);
+    const executable = inodeOf(link);
     if (executable === undefined || prover.proveExecutable(pid).kind === "refused") return false;
     const names = [procLink(link), argv[0]].map((path) => posix.basename(path ?? "")).filter((name) => name !== "");
-    const script = argv[1]?.startsWith("/") ? identityOf(resolveOnHost(root, argv[1], "follow")) : undefined;
+    const script = argv[1]?.startsWith("/") ? inodeOf(resolveOnHost(root, argv[1], "follow")) : undefined;
     const isIn = (dir: string, name: string, file: string | undefined) =>
-      file !== undefined && identityOf(resolveOnHost(root, posix.join(dir, name), "follow")) === file;
+      file !== undefined && inodeOf(resolveOnHost(root, posix.join(dir, name), "follow")) === file;
     return cniBinDirs.some(
       (dir) => names.some((name) => isIn(dir, name, executable)) || isIn(dir, posix.basename(argv[1] ?? ""), script),
     );
@@ -87,16 +87,6 @@ export function pluginOrigins(
     }
     return isOfMultus(stat) ? "multus-daemon" : undefined;
   };
-}
-
-function identityOf(path: string): string | undefined {
-  try {
-    const { dev, ino } = statSync(path);
-    return `${dev}:${ino}`;
-  } catch {
-    // Not there, or gone meanwhile.
-    return undefined;
-  }
 }
 
 /** Longer chains of parents are not found on any node, and a table that changed while it was read may hold a ring. */

@@ -1,8 +1,7 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type KeptAttempts, openAttempts } from "../../src/agent/attempts-file.ts";
-import type { Stamp } from "../../src/agent/attempts-time.ts";
+import { type KeptAttempts, openAttempts, type Stamp } from "../../src/agent/attempts-file.ts";
 import type { Attempt } from "../../src/agent/policy/attempts.ts";
 import { defaultAgentPolicy } from "../../src/agent/policy/default-policy.ts";
 import { fill, makeSparse, tempDir } from "../snapshot/temp-dir.ts";

@@ -1,8 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { containerdBehaviour, type StopBehaviour } from "../../src/evidence/versions/containerd.ts";
-import { crioBehaviour } from "../../src/evidence/versions/crio.ts";
-import { compareVersions, parseVersion } from "../../src/evidence/versions/version.ts";
+import {
+  compareVersions,
+  containerdBehaviour,
+  crioBehaviour,
+  parseVersion,
+  type StopBehaviour,
+} from "../../src/evidence/versions.ts";
 
 describe("StopPodSandbox with a failing DEL", () => {
   const BLOCKS: StopBehaviour = "del-error-blocks";

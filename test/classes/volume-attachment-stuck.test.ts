@@ -4,8 +4,7 @@ import type { DiagnosisPolicy } from "../../src/evidence/policy.ts";
 import { planHealing } from "../../src/plan/plan.ts";
 import { planReasonInWords } from "../../src/plan/plan-reason.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { Holds, KnownPod } from "../../src/snapshot/types/kubernetes.ts";
-import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
+import type { Holds, KnownPod, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
 import { ago, PATIENT, snapshotOf } from "../support/snapshot-builder.ts";
 
 const HOLDS: Holds = { paused: false, node: false, namespaces: [] };

@@ -5,10 +5,9 @@ import { planHealing } from "../../src/plan/plan.ts";
 import { buildReport, withHealing } from "../../src/report/build.ts";
 import { doneInWords } from "../../src/report/done-words.ts";
 import { renderPlan } from "../../src/report/plan.ts";
-import type { CsiSocket } from "../../src/snapshot/csi-socket.ts";
 import { podUid } from "../../src/snapshot/ids.ts";
-import type { KnownPod, Kubernetes, PodEvent } from "../../src/snapshot/types/kubernetes.ts";
-import type { UnattachedVolume } from "../../src/snapshot/unattached-volume.ts";
+import type { KnownPod, Kubernetes, PodEvent, UnattachedVolume } from "../../src/snapshot/types/kubernetes.ts";
+import type { CsiSocket } from "../../src/snapshot/types/snapshot.ts";
 import {
   AT_ONCE,
   ago,

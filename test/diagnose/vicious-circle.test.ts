@@ -5,9 +5,8 @@ import type { Finding } from "../../src/evidence/finding.ts";
 import { viewOf } from "../../src/evidence/view.ts";
 import { read } from "../../src/host/source.ts";
 import { containerId } from "../../src/snapshot/ids.ts";
-import type { KernelFacts } from "../../src/snapshot/kernel-facts.ts";
 import type { Container, Sandbox } from "../../src/snapshot/types/runtime.ts";
-import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
+import type { KernelFacts, Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { diagnosed, named } from "../support/diagnosed.ts";
 import {
   ago,

@@ -12,7 +12,7 @@ import {
 import { type HistoryRecord, readHistory } from "../../src/heal/journal/history.ts";
 import type { StepResult } from "../../src/heal/steps/step-result.ts";
 import { read, type Source } from "../../src/host/source.ts";
-import type { OpenCluster } from "../../src/kube/open-cluster.ts";
+import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
 import type { ContainerdClient } from "../../src/runtime/containerd.ts";
 import type { CriClient } from "../../src/runtime/cri.ts";
 import { Container, ContainerState, PodSandbox, PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  type AttachmentQuestion,
-  attachmentReader,
-  type NodeVolume,
-  readOnce,
-} from "../../src/kube/attachment-reader.ts";
+import { type AttachmentQuestion, attachmentReader, readOnce } from "../../src/kube/attachment-reader.ts";
+import type { NodeVolume } from "../../src/kube/cluster-facts.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
 import { attachmentName } from "../../src/kube/volume-attachments.ts";
 import { fakeApi } from "./fake-api.ts";

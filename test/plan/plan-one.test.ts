@@ -1,15 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { clockStepSandboxAttemptReuse } from "../../src/classes/creation-blocked/clock-step-sandbox-attempt-reuse.ts";
 import { deadAfterCrash } from "../../src/classes/left-behind/dead-after-crash.ts";
-import { retainedNotready } from "../../src/classes/not-failures/retained-notready.ts";
 import { libcniResultCacheCorrupt } from "../../src/classes/removal-fails/libcni-result-cache-corrupt.ts";
-import type { Diagnosis } from "../../src/diagnose/diagnose.ts";
 import type { Candidate } from "../../src/evidence/candidates.ts";
 import type { Finding } from "../../src/evidence/finding.ts";
 import type { Step } from "../../src/evidence/step.ts";
-import { viewOf } from "../../src/evidence/view.ts";
-import { unfinishedFindings } from "../../src/plan/obstacles.ts";
-import { type Plan, planHealing } from "../../src/plan/plan.ts";
 import type { HealPolicy } from "../../src/plan/policy.ts";
 import type { Snapshot } from "../../src/snapshot/types/snapshot.ts";
 import { containerdLine } from "../support/log-lines.ts";
@@ -17,75 +12,14 @@ import {
   containerOf,
   delErrorLine,
   FINISHED,
-  idOf,
   LOST,
   type NodeParts,
-  PATIENT,
   recordOf,
   sandboxOf,
-  snapshotOf,
   UPTIME_SECONDS,
 } from "../support/snapshot-builder.ts";
 
-const POLICY: HealPolicy = { ...PATIENT, allDead: false, cap: 100 };
-const A = sandboxOf("a");
-const CURE: Step = { kind: "quarantine-file", path: "/var/lib/cni/x", health: "corrupt" };
-const KICK: Step = { kind: "kick-pod", namespace: "default", name: "b", uid: "b", node: "n" };
-
-const FINDING: Finding = {
-  id: "dead-after-crash/a",
-  class: deadAfterCrash.id,
-  severity: "warning",
-  subject: { type: "sandbox", sandboxId: A.id, pod: A.pod },
-  summary: "it is dead",
-  evidence: [],
-  blocks: [],
-  treatment: { automatic: true, reversible: false, steps: [] },
-  cure: [],
-};
-
-interface Situation {
-  readonly parts?: NodeParts;
-  readonly sources?: Partial<Snapshot>;
-  readonly policy?: Partial<HealPolicy>;
-  readonly dead?: readonly Candidate[];
-}
-
-function diagnosis(findings: readonly Finding[], { parts, sources, dead = DEAD }: Situation): Diagnosis {
-  const whole = { sandboxes: [A], records: [recordOf("a")], ...parts };
-  return {
-    verdict: "ghosts",
-    findings,
-    pending: [],
-    podCreation: { able: "unknown", blockedPods: [] },
-    kept: [],
-    advice: [],
-    dead,
-    view: viewOf(snapshotOf(whole, sources), PATIENT),
-  };
-}
-
-function planFor(finding: Partial<Finding>, situation: Situation = {}): Plan {
-  return planHealing(diagnosis([{ ...FINDING, ...finding }], situation), { ...POLICY, ...situation.policy });
-}
-
-/** How far it goes and why: the last step that the ladder chose, or nothing. */
-function decided(finding: Partial<Finding>, situation: Situation = {}): readonly [string, string] {
-  const { actions, leftAlone } = planFor(finding, situation);
-  const [action] = actions;
-  if (action === undefined) return ["left", leftAlone[0]?.reason.code ?? "not even named"];
-  return [action.steps.find(({ kind }) => kind.endsWith("-sandbox"))?.kind ?? "cure", action.reason.code];
-}
-
-function candidate(digit: string, retained?: Candidate["retained"]): Candidate {
-  const sandbox = sandboxOf(digit);
-  const about = { containers: [], results: [], leases: [], plugins: [], shims: [], pids: [] };
-  return { sandbox, about, evidence: [], ...(retained === undefined ? {} : { retained }) };
-}
-
-const DEAD = [candidate("a")];
-
-const lost = (digit: string) => [containerOf(digit, { exit: LOST })];
+import { A, CURE, candidate, decided, FINDING, lost, planFor, type Situation } from "./one-finding.ts";
 
 describe("ladder facts of a sandbox", () => {
   const KNOWN = { pods: ["a"], kubeletStarted: 10 };
@@ -266,90 +200,5 @@ describe("a sandbox that is not proven dead", () => {
   test("keeps its hung process when it is opted out", () => {
     const sandboxes = [sandboxOf("a", { labels: { "unghost.dev/ignore": "true" } })];
     expect(decided({ cure: [ending] }, { dead, parts: { sandboxes } })).toEqual(["left", "opted-out"]);
-  });
-});
-
-describe("an action", () => {
-  test("of a subject that is not a listed sandbox is its remedy, with the finding's text as the reason", () => {
-    const { actions } = planFor({ subject: { type: "file", path: "/x" }, cure: [CURE] });
-    expect(actions).toMatchObject([{ rank: "rest", steps: [CURE], reason: { code: "cure", summary: "it is dead" } }]);
-  });
-
-  test.each<readonly [string, Partial<Finding>, string]>([
-    ["a sandbox", {}, A.id],
-    ["a file of a sandbox", { subject: { type: "file", path: "/x", sandboxId: A.id }, cure: [CURE] }, A.id],
-    ["anything else", { subject: { type: "file", path: "/x" }, cure: [CURE] }, FINDING.id],
-    ["attempts after a clock step", { class: clockStepSandboxAttemptReuse.id }, A.pod.uid],
-    [
-      "a sandbox of an unknown pod after a clock step",
-      { class: clockStepSandboxAttemptReuse.id, subject: { type: "sandbox", sandboxId: A.id } },
-      A.id,
-    ],
-    [
-      "a node after a clock step",
-      { class: clockStepSandboxAttemptReuse.id, subject: { type: "node" }, cure: [CURE] },
-      FINDING.id,
-    ],
-  ])("of %s has its own lane", (_, finding, lane) => {
-    expect(planFor(finding).actions.map((action) => action.lane)).toEqual([lane]);
-  });
-
-  test("of a pod that blocks a CSI driver ranks like its plugin, whatever its name", () => {
-    expect(planFor({ missingSockets: ["/x.sock"] }).actions[0]?.rank).toBe("csi-node-plugin");
-    expect(planFor({}).actions[0]?.rank).toBe("rest");
-  });
-
-  const alive = { parts: { pods: ["a"], kubeletStarted: 10 } };
-
-  test.each<readonly [string, Partial<Finding>, Situation, readonly Step[] | undefined]>([
-    ["a kubelet restarts its plugin", { followUps: [KICK] }, alive, [KICK]],
-    ["no kubelet would", { followUps: [KICK] }, {}, undefined],
-    ["--no-kick", { followUps: [KICK] }, { ...alive, policy: { noKick: true } }, undefined],
-    ["there is no action", { followUps: [] }, alive, undefined],
-    ["nothing reports it", {}, alive, undefined],
-  ])("has follow-ups only when there are some: %s", (_, finding, situation, followUps) => {
-    const [action] = planFor(finding, situation).actions;
-    expect(action).toBeDefined();
-    expect(action?.followUps).toEqual(followUps);
-    expect(action !== undefined && "followUps" in action).toBe(followUps !== undefined);
-  });
-});
-
-describe("dead sandboxes without a finding", () => {
-  const explained: readonly Finding[] = [FINDING, { ...FINDING, subject: { type: "node" } }];
-  const dead = [candidate("a"), candidate("b"), candidate("c", { code: "static-pod" })];
-  const given = diagnosis(explained, { dead });
-
-  test("are removed by --all-dead, with the reason why they were kept", () => {
-    const sandboxes = ["a", "b", "c"].map((digit) => sandboxOf(digit));
-    const whole = diagnosis(explained, { dead, parts: { sandboxes } });
-    const { actions } = planHealing(whole, { ...POLICY, allDead: true });
-    const swept = actions.map(({ finding }) => finding).filter((finding) => finding.class === retainedNotready.id);
-    expect(swept).toMatchObject([
-      {
-        id: `${retainedNotready.id}/${idOf("b")}`,
-        severity: "info",
-        summary: expect.stringContaining("--all-dead"),
-        evidence: [{ source: "cri", fact: expect.stringContaining("nothing shows that it is stuck") }],
-        treatment: { automatic: true, reversible: false, steps: ["Save its logs.", "Remove it over CRI."] },
-      },
-      { id: `${retainedNotready.id}/${idOf("c")}`, evidence: [{ fact: expect.stringContaining("static pod") }] },
-    ]);
-  });
-
-  test("are removed when an earlier run started it, unless they are kept on purpose", () => {
-    const started = new Set(["a", "b", "c"].map(idOf));
-    expect(unfinishedFindings(given, started)).toMatchObject([
-      {
-        id: `${deadAfterCrash.id}/${idOf("b")}`,
-        class: deadAfterCrash.id,
-        summary: expect.stringContaining("earlier run"),
-        evidence: [{ source: "journal", fact: expect.stringContaining("never ended") }],
-        treatment: { automatic: true },
-      },
-    ]);
-    expect(unfinishedFindings(given, started)).toHaveLength(1);
-    expect(unfinishedFindings(given, new Set([idOf("a")]))).toEqual([]);
-    expect(unfinishedFindings(given, new Set())).toEqual([]);
   });
 });

@@ -2,8 +2,8 @@ import { parseAddress } from "../../lab/stub-api/address.ts";
 import { answer } from "../../lab/stub-api/answer.ts";
 import { openStore, type Store } from "../../lab/stub-api/store.ts";
 import type { Api } from "../../src/kube/api.ts";
+import type { OpenCluster } from "../../src/kube/cluster-credentials.ts";
 import { KubeError, type KubeErrorKind } from "../../src/kube/kube-error.ts";
-import type { OpenCluster } from "../../src/kube/open-cluster.ts";
 
 /** The lab's API server without a socket, so that it lives in whatever time a test has. */
 export interface MemoryCluster {

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { CONDITION_TYPE } from "../../fleet/reports.ts";
+import { CONDITION_TYPE } from "../../fleet/shared-counts.ts";
 import type { Api } from "../../kube/api.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import { apiTime } from "./api-time.ts";

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import { CONDITION_TYPE } from "../../fleet/reports.ts";
-import { COUNTS_LEASE } from "../../fleet/shared-counts.ts";
+import { CONDITION_TYPE, COUNTS_LEASE } from "../../fleet/shared-counts.ts";
 import { withApi } from "../../fleet/with-api.ts";
 import type { Api } from "../../kube/api.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError, orKubeError } from "../../kube/kube-error.ts";
 import { listAll } from "../../kube/list.ts";
-import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { isSameMachine } from "../../snapshot/same-machine.ts";
 import { deleteCondition, readNode } from "./node-condition.ts";
 

@@ -4,7 +4,7 @@ import { describeEnd, outputEnded, startChild } from "../../child/start-child.ts
 import { couldConcernSandboxes } from "../../classes/log-filter.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { journaldDirectory } from "../../snapshot/journald.ts";
-import type { OnHint } from "./trigger.ts";
+import type { OnHint } from "./triggers.ts";
 
 export interface JournalOptions {
   readonly hostRoot: string;

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { couldConcernSandboxes } from "../../classes/log-filter.ts";
-import type { OnHint } from "./trigger.ts";
+import type { OnHint } from "./triggers.ts";
 
 /** Follows logs that are their own files. */
 export interface LogWatch {

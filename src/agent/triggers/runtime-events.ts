@@ -5,7 +5,7 @@ import { answersCri, type CriClient, openCri } from "../../runtime/cri.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { TaskExit } from "../../runtime/gen/containerd/events.ts";
 import { ContainerEventType } from "../../runtime/gen/runtime/v1/cri.ts";
-import type { OnHint } from "./trigger.ts";
+import type { OnHint } from "./triggers.ts";
 
 export interface RuntimeEventsOptions {
   /** Where the runtime's socket is now; undefined while none is found. */

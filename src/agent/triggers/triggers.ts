@@ -7,7 +7,6 @@ import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import { followJournald } from "./journald.ts";
 import { watchLogFiles } from "./log-files.ts";
 import { followRuntime } from "./runtime-events.ts";
-import type { OnHint } from "./trigger.ts";
 
 interface TriggersOptions {
   readonly hostRoot: string;
@@ -88,3 +87,16 @@ export function watchDirectories(onHint: OnHint): DirectoryWatch {
     close: () => watch.close(),
   };
 }
+
+/**
+ * Something that may have happened to the node. A trigger only hints that a scan is due; the scan decides. So none
+ * of them needs to be complete or right, and all of them may be missing.
+ */
+export interface Hint {
+  /** Which trigger it was, for the log. */
+  readonly from: string;
+  /** `now`: no more of its kind follow in the next moments that would be worth waiting for. */
+  readonly urgency: "soon" | "now";
+}
+
+export type OnHint = (hint: Hint) => void;

@@ -2,13 +2,14 @@ import { isCreationDue } from "../../evidence/creation-grace.ts";
 import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { creationsUnderWay } from "../../evidence/in-the-making.ts";
 import { pullsAnImage, runtimeUnreachable } from "../../evidence/log-context.ts";
+import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
 import { type PodRef, parseSandboxName, type SandboxId } from "../../snapshot/ids.ts";
+import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
 import type { PluginProcess } from "../../snapshot/types/processes.ts";
 import type { FailureClass } from "../failure-class.ts";
-import { isNameUnused, RECREATE_BY_CONSENT, recreation } from "./recreated-pod.ts";
 
 const decides =
   "Search for the holder's id. Not listed by the runtime: a creation is still in flight (this class). Listed and NotReady with attempts out of order, all pods at once: the clock stepped (A3). Threads in copy_net_ns: the kernel hangs (A7). Static pods on a kubelet with EventedPLEG: stale status (A9). Gone within ten minutes: it was only slow (N3).";
@@ -162,4 +163,31 @@ function blocked(plugin: PluginProcess | undefined, pod: PodRef | undefined, nam
   const who = pod ?? plugin?.pod;
   const podWords = who === undefined ? "a pod" : `pod ${who.namespace}/${who.name}`;
   return name === undefined ? `${podWords}: its name stays reserved` : `${podWords}: the name ${name} stays reserved`;
+}
+
+/** A recreated pod has another uid, and with it another, free name. */
+const RECREATE_BY_CONSENT: readonly string[] = [
+  "Delete the pod: its controller creates a new one, whose sandbox name is free.",
+  "Consent by naming this class alone: unghost heal --only sandbox-name-held-by-inflight-run --yes.",
+];
+
+/** Only for a pod with a controller that re-creates it: never a bare pod, a static one, or one that is opted out. */
+function recreation(pod: PodRef | undefined, holder: SandboxId, view: NodeView): readonly Step[] {
+  const { kubernetes, node } = view.snapshot;
+  if (pod === undefined || kubernetes.source !== "api" || isHeldInCluster(pod, view)) return [];
+  const { controller, objectUid } = knownPod(pod, view) ?? {};
+  if (controller === undefined || objectUid !== undefined) return [];
+  const { namespace, name, uid } = pod;
+  return [{ kind: "kick-pod", namespace, name, uid, node: kubernetes.nodeName ?? node, holder }];
+}
+
+/** Whether the pod is finished or gone in the cluster: then its name blocks nothing. */
+function isNameUnused(pod: PodRef | undefined, view: NodeView): boolean {
+  if (pod === undefined || view.snapshot.kubernetes.source !== "api") return false;
+  const known = knownPod(pod, view);
+  return known === undefined || known.terminating === true;
+}
+
+function knownPod({ uid }: PodRef, { snapshot }: NodeView): KnownPod | undefined {
+  return snapshot.kubernetes.source === "none" ? undefined : snapshot.kubernetes.pods.find((pod) => pod.uid === uid);
 }

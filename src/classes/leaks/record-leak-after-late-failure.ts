@@ -1,5 +1,5 @@
 import type { Detected } from "../../evidence/finding.ts";
-import { containerdBehaviour } from "../../evidence/versions/containerd.ts";
+import { containerdBehaviour } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { parseSandboxName, sandboxId } from "../../snapshot/ids.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -1,8 +1,4 @@
-import type { Candidate } from "../../evidence/candidates.ts";
-import { brokenInWords, isBroken, quarantineStep } from "../../evidence/corrupt-files.ts";
-import type { Detected } from "../../evidence/finding.ts";
-import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import type { NodeView } from "../../evidence/view.ts";
+import { withCorruptFile } from "../../evidence/corrupt-files.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const delegateScratchCorrupt: FailureClass = {
@@ -53,22 +49,8 @@ export const delegateScratchCorrupt: FailureClass = {
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1448",
     "https://github.com/k8snetworkplumbingwg/multus-cni/issues/1447",
   ],
-  detect,
+  detect: (_view, candidates) => withCorruptFile(candidates, ({ flannel }) => flannel, SUMMARY),
 };
 
-function detect(_view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
-  return candidates.flatMap((candidate) => {
-    const { flannel } = candidate.about;
-    if (flannel === undefined || !isBroken(flannel)) return [];
-    return [
-      sandboxDetected(candidate, {
-        severity: "critical",
-        summary:
-          "flannel cannot read the network it had delegated to: older plugins fail every removal, newer ones succeed and leak the bridge address",
-        evidence: [{ source: "cni", fact: brokenInWords(flannel) }],
-        path: flannel.path,
-        cure: [quarantineStep(flannel)],
-      }),
-    ];
-  });
-}
+const SUMMARY =
+  "flannel cannot read the network it had delegated to: older plugins fail every removal, newer ones succeed and leak the bridge address";

@@ -2,7 +2,7 @@ import type { Candidate } from "../../evidence/candidates.ts";
 import { blockingResults, brokenInWords, quarantineStep } from "../../evidence/corrupt-files.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import { containerdBehaviour } from "../../evidence/versions/containerd.ts";
+import { containerdBehaviour } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import type { FailureClass } from "../failure-class.ts";
 

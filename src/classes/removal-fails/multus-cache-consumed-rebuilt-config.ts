@@ -4,7 +4,7 @@ import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { podPresence } from "../../evidence/pod-presence.ts";
 import { lastEndingFailed } from "../../evidence/runtime-reports.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import { multusVariant } from "../../evidence/versions/multus.ts";
+import { multusVariant } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -1,9 +1,5 @@
-import type { Candidate } from "../../evidence/candidates.ts";
-import { brokenInWords, isBroken, quarantineStep } from "../../evidence/corrupt-files.ts";
-import type { Detected } from "../../evidence/finding.ts";
-import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import { MULTUS } from "../../evidence/versions/multus.ts";
-import type { NodeView } from "../../evidence/view.ts";
+import { withCorruptFile } from "../../evidence/corrupt-files.ts";
+import { MULTUS } from "../../evidence/versions.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const multusCacheCorrupt: FailureClass = {
@@ -67,22 +63,8 @@ export const multusCacheCorrupt: FailureClass = {
   ],
   prevention: () =>
     `multus: releases up to ${MULTUS.corruptCacheFailsUpTo} fail every DEL on a cache that does not parse; later ones succeed without calling the delegates, whose addresses are then to be swept.`,
-  detect,
+  detect: (_view, candidates) => withCorruptFile(candidates, ({ multus }) => multus, SUMMARY),
 };
 
-function detect(_view: NodeView, candidates: readonly Candidate[]): readonly Detected[] {
-  return candidates.flatMap((candidate) => {
-    const { multus } = candidate.about;
-    if (multus === undefined || !isBroken(multus)) return [];
-    return [
-      sandboxDetected(candidate, {
-        severity: "critical",
-        summary:
-          "multus cannot read which delegates it had called: up to 3.9 every removal fails, from 4.0 on it succeeds without calling them and leaks their addresses",
-        evidence: [{ source: "cni", fact: brokenInWords(multus) }],
-        path: multus.path,
-        cure: [quarantineStep(multus)],
-      }),
-    ];
-  });
-}
+const SUMMARY =
+  "multus cannot read which delegates it had called: up to 3.9 every removal fails, from 4.0 on it succeeds without calling them and leaks their addresses";

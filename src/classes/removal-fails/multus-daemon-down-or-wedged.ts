@@ -4,7 +4,7 @@ import type { Detected, Evidence } from "../../evidence/finding.ts";
 import { runtimeUnreachable } from "../../evidence/log-context.ts";
 import { failingRemovals, isTimeout } from "../../evidence/reports.ts";
 import type { Step } from "../../evidence/step.ts";
-import { MULTUS } from "../../evidence/versions/multus.ts";
+import { MULTUS } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";

@@ -3,7 +3,7 @@ import { isDelDue } from "../../evidence/ending.ts";
 import type { Detected } from "../../evidence/finding.ts";
 import { cniContext } from "../../evidence/log-context.ts";
 import { sandboxDetected } from "../../evidence/sandbox-detected.ts";
-import { MULTUS, multusVariant, REQUIRED_ON_DEL } from "../../evidence/versions/multus.ts";
+import { MULTUS, multusVariant, REQUIRED_ON_DEL } from "../../evidence/versions.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { valueOr } from "../../host/source.ts";
 import type { FailureClass } from "../failure-class.ts";

@@ -2,8 +2,7 @@ import { type Detected, type Evidence, namedPods } from "../../evidence/finding.
 import { isHeldInCluster } from "../../evidence/pod-presence.ts";
 import type { NodeView } from "../../evidence/view.ts";
 import { durationInWords } from "../../snapshot/duration-words.ts";
-import type { KnownPod } from "../../snapshot/types/kubernetes.ts";
-import type { AttacherLease, UnattachedVolume } from "../../snapshot/unattached-volume.ts";
+import type { KnownPod, UnattachedVolume } from "../../snapshot/types/kubernetes.ts";
 import type { FailureClass } from "../failure-class.ts";
 
 export const volumeAttachmentStuck: FailureClass = {
@@ -141,7 +140,11 @@ function attacherHealth({ attacher, lease, unknown }: UnattachedVolume, now: Dat
   return { source: "kubernetes", fact: `whether the attacher ${attacher} works is unknown${why}` };
 }
 
-function leaseInWords({ holder, renewedAt, durationSeconds }: AttacherLease, attacher: string, now: Date): string {
+function leaseInWords(
+  { holder, renewedAt, durationSeconds }: NonNullable<UnattachedVolume["lease"]>,
+  attacher: string,
+  now: Date,
+): string {
   const quietMs = now.getTime() - renewedAt.getTime();
   const isQuiet = quietMs > (durationSeconds + CLOCK_TOLERANCE_SECONDS) * 1000;
   return isQuiet

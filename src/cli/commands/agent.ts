@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { runAgent } from "../../agent/agent.ts";
-import { initialState } from "../../agent/initial-state.ts";
 import { logEvents, openLog } from "../../agent/log.ts";
+import { initialState } from "../../agent/state.ts";
 import { openStore } from "../../agent/store.ts";
 import { readTimeline } from "../../agent/timeline-file.ts";
 import { acquireAgentLock } from "../../heal/locks/run-lock.ts";

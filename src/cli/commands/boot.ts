@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
 import { type BootOptions, bootOnce } from "../../boot/boot.ts";
-import { planBoot } from "../../boot/boot-plan.ts";
+import { type BootPlan, planBoot } from "../../boot/boot-plan.ts";
 import { planRepair, type RepairOptions, repair } from "../../boot/repair.ts";
 import { type Asked, findRuntimeFiles } from "../../boot/runtime-files.ts";
 import { recordAttachments } from "../../boot/shutdown.ts";
@@ -13,7 +13,7 @@ import { pluginRoots } from "../../keeper/plugin-roots.ts";
 import { syncYoung } from "../../keeper/sync-young.ts";
 import { DEFAULT_CAP } from "../../plan/policy.ts";
 import { formatDocument } from "../../report/format.ts";
-import { renderBootPlan, strictExitOf } from "../boot-plan.ts";
+import { count } from "../../report/text.ts";
 import { parseDurationMs } from "../duration.ts";
 import { ExitCode } from "../exit-codes.ts";
 import { onOff, text } from "../flag-kinds.ts";
@@ -49,7 +49,7 @@ export const bootCommand = buildCommand<BootFlags, [], Context>({
   },
 });
 
-export interface BootFlags extends NodeFlags {
+interface BootFlags extends NodeFlags {
   readonly deadline?: string;
   readonly after?: boolean;
   readonly record?: boolean;
@@ -69,7 +69,7 @@ const DEFAULT_DEADLINE = "60s";
 const SYNC_MS = 2000;
 
 /** Heals once per boot. Exit 0 whatever happens, unless --strict: a hook must not keep a node down. */
-export async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
+async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const startedAt = performance.now();
   const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
   // An operator waits for a repair, and an aborted repair is worse than a slow one.
@@ -153,8 +153,8 @@ function deadlineMs(given: string): number {
 
 async function record(settings: NodeSettings, { strict, shutdown }: BootFlags, io: Io): Promise<ExitCode> {
   try {
-    const count = await recordAttachments(stateDirOf(settings), settings, shutdown ?? false);
-    io.stdout(`unghost boot: ${count} attachments written down\n`);
+    const attachments = await recordAttachments(stateDirOf(settings), settings, shutdown ?? false);
+    io.stdout(`unghost boot: ${attachments} attachments written down\n`);
     return ExitCode.ok;
   } catch (error) {
     io.stderr(
@@ -211,4 +211,26 @@ async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): 
     `Repaired: ${repaired.removed} records removed; the file as it was is ${repaired.copy}. Start the runtime.\n`,
   );
   return ExitCode.ok;
+}
+
+const WAYS: Readonly<Record<BootPlan["way"], string>> = {
+  nothing: "would do nothing",
+  failed: "could not heal",
+  "through-runtime": "would heal through the running runtime",
+  borrow: "would heal through a borrowed containerd",
+  "caches-only": "could use no runtime, and would only move broken cache files to quarantine",
+};
+
+function renderBootPlan({ way, reason, heal, leave }: BootPlan): string {
+  const lines = [`unghost boot ${WAYS[way]}: ${reason}`];
+  if (heal.length > 0) lines.push(`Would heal (${heal.length}):`, ...heal.map((id) => `  ${id}`));
+  if (leave.length > 0) lines.push(`Would leave (${leave.length}):`, ...leave.map((id) => `  ${id}`));
+  lines.push(`Dry run: nothing was changed; ${count(heal.length, "finding")} to heal.`);
+  return `${lines.map(printable).join("\n")}\n`;
+}
+
+/** As of the boot itself: 1 something is there, 2 it could not be healed. */
+function strictExitOf({ way, heal, leave }: BootPlan): ExitCode {
+  if (way === "failed" || way === "caches-only") return ExitCode.unknown;
+  return heal.length + leave.length > 0 ? ExitCode.findings : ExitCode.ok;
 }

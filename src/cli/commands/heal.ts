@@ -9,7 +9,7 @@ import type { Recovery } from "../../heal/journal/recover.ts";
 import { unfinishedRemovals } from "../../heal/journal/unsettled.ts";
 import { type Planned, runPipeline, type Scanned } from "../../heal/pipeline.ts";
 import { printable } from "../../host/printable.ts";
-import { clusterOpener } from "../../kube/open-cluster.ts";
+import { clusterOpener } from "../../kube/cluster-credentials.ts";
 import { type Plan, planHealing } from "../../plan/plan.ts";
 import { DEFAULT_CAP, type HealPolicy } from "../../plan/policy.ts";
 import { buildReport, problemsIn } from "../../report/build.ts";

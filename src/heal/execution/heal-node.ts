@@ -2,7 +2,7 @@ import type { Diagnosis } from "../../diagnose/diagnose.ts";
 import { verdictOf } from "../../diagnose/verdict.ts";
 import type { Finding } from "../../evidence/finding.ts";
 import { valueOr } from "../../host/source.ts";
-import type { OpenCluster } from "../../kube/open-cluster.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import type { Plan, PlannedAction } from "../../plan/plan.ts";
 import type { Snapshot } from "../../snapshot/types/snapshot.ts";
 import type { ActionResult } from "./run-action.ts";

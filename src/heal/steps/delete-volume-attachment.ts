@@ -1,8 +1,9 @@
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
 import type { Api } from "../../kube/api.ts";
+import type { ApiAttachment } from "../../kube/cluster-facts.ts";
 import { KubeError } from "../../kube/kube-error.ts";
-import { type ApiAttachment, deleteAttachment, getAttachment, listAttachments } from "../../kube/volume-attachments.ts";
+import { deleteAttachment, getAttachment, listAttachments } from "../../kube/volume-attachments.ts";
 import { attacherAnswers, type PollTools, proveDeletable, type VolumeUseTools } from "../storage/attachment-proof.ts";
 import { failed, type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 import { type ApiTools, withApi } from "./with-api.ts";

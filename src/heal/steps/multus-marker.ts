@@ -3,7 +3,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Finding } from "../../evidence/finding.ts";
 import type { Step } from "../../evidence/step.ts";
-import { MULTUS, multusVariant } from "../../evidence/versions/multus.ts";
+import { MULTUS, multusVariant } from "../../evidence/versions.ts";
 import { resolveOnHost } from "../../host/host-paths.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { RuntimeError } from "../../runtime/errors.ts";

@@ -1,6 +1,6 @@
 import type { Api } from "../../kube/api.ts";
+import type { OpenCluster } from "../../kube/cluster-credentials.ts";
 import { KubeError } from "../../kube/kube-error.ts";
-import type { OpenCluster } from "../../kube/open-cluster.ts";
 import { refused, type StepResult } from "./step-result.ts";
 
 export interface ApiTools {

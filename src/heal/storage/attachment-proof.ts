@@ -1,7 +1,8 @@
 import { failed, read, type Source } from "../../host/source.ts";
 import type { Api } from "../../kube/api.ts";
 import { attacherLease } from "../../kube/attacher-lease.ts";
-import { type ApiAttachment, attacherFinalizer } from "../../kube/volume-attachments.ts";
+import type { ApiAttachment } from "../../kube/cluster-facts.ts";
+import { attacherFinalizer } from "../../kube/volume-attachments.ts";
 import { readVolumeUsers } from "../../kube/volume-users.ts";
 import type { ApiVolume } from "../../kube/volumes.ts";
 import type { CriClient } from "../../runtime/cri.ts";

@@ -1,5 +1,6 @@
 import type { Source } from "../../host/source.ts";
-import { type ApiAttachment, attachmentName } from "../../kube/volume-attachments.ts";
+import type { ApiAttachment } from "../../kube/cluster-facts.ts";
+import { attachmentName } from "../../kube/volume-attachments.ts";
 import type { VolumePod, VolumeUsers } from "../../kube/volume-users.ts";
 import type { ApiVolume } from "../../kube/volumes.ts";
 import type { KubeletVolume } from "../../snapshot/kubelet-volumes.ts";

@@ -43,3 +43,13 @@ export function viewOf(bytes: Uint8Array): DataView {
 export function uint64(view: DataView, offset: number): number {
   return view.getUint32(offset + 4, true) * 2 ** 32 + view.getUint32(offset, true);
 }
+
+/** One place where the file is not what bbolt writes. */
+export interface Damage {
+  readonly page: number;
+  readonly reason: string;
+}
+
+export function damageInWords({ page, reason }: Damage): string {
+  return `page ${page} ${reason}`;
+}

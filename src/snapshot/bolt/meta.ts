@@ -1,5 +1,5 @@
-import type { ByteSource } from "./byte-source.ts";
 import { PAGE_HEADER_BYTES, uint64, viewOf } from "./layout.ts";
+import type { ByteSource } from "./stable-file.ts";
 
 /** Content of a meta page. */
 export interface Meta {

@@ -1,9 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { errorLabel } from "../../host/system-error.ts";
-import type { ByteSource, ReadFailure } from "./byte-source.ts";
 import { transactionsIn } from "./meta.ts";
 
-export type StableReading<T> =
+type StableReading<T> =
   | { readonly kind: "read"; readonly value: T }
   | { readonly kind: "absent" }
   | { readonly kind: "refused"; readonly reason: string; readonly next?: string };
@@ -80,4 +79,20 @@ function openError(error: unknown): StableReading<never> {
     return { kind: "refused", reason: `may not be read (${code})`, next: "run unghost as root" };
   }
   return { kind: "refused", reason: `could not be opened (${code})` };
+}
+
+/** Bytes that are read piece by piece: a file of any size, or an array in a test. */
+export interface ByteSource {
+  readonly size: number;
+  /** Exactly `length` bytes. The caller asks only for what lies inside `size`. */
+  read(offset: number, length: number): Uint8Array | ReadFailure;
+}
+
+/** The file is shorter than its size, or the read failed. */
+interface ReadFailure {
+  readonly failure: string;
+}
+
+export function bytesAsSource(bytes: Uint8Array): ByteSource {
+  return { size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
 }

@@ -1,5 +1,10 @@
+import type { UnattachedVolume as ApiUnattached, PodEvent } from "../../kube/cluster-facts.ts";
 import type { PodUid } from "../ids.ts";
-import type { UnattachedVolume } from "../unattached-volume.ts";
+
+export type { PodEvent };
+
+/** A VolumeAttachment of this node that is not attached, or is and waits to be detached. */
+export type UnattachedVolume = Omit<ApiUnattached, "resourceVersion">;
 
 /** The source of the pods. In this order of trust: the API server, kubelet and its directories, nothing. */
 export type Kubernetes =
@@ -30,19 +35,6 @@ export interface Holds {
   readonly node: boolean;
   /** Namespaces with `unghost.dev/ignore`. */
   readonly namespaces: readonly string[];
-}
-
-/** A Warning event about a pod's sandbox or volumes. */
-export interface PodEvent {
-  readonly namespace: string;
-  readonly pod: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly count: number;
-  /** Of the pod that it is about; a namesake made later has another. */
-  readonly uid?: string;
-  /** When it was last reported. */
-  readonly at?: Date;
 }
 
 export interface KnownPod {

@@ -1,6 +1,4 @@
 import type { Source } from "../../host/source.ts";
-import type { CsiSocket } from "../csi-socket.ts";
-import type { KernelFacts } from "../kernel-facts.ts";
 import type { CniDaemon, CniFacts, MultusDaemon, NetnsEntry } from "./cni.ts";
 import type { Kubernetes } from "./kubernetes.ts";
 import type { ProcessFacts } from "./processes.ts";
@@ -57,3 +55,31 @@ export interface LogLine {
  *   other processes.
  */
 export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
+
+/** The socket through which kubelet and sidecars reach a CSI driver's node plugin. */
+export interface CsiSocket {
+  readonly driver: string;
+  readonly dir: string;
+  readonly path: string;
+  /** `dead`: the file exists, and no process listens. */
+  readonly state: "listening" | "dead" | "missing";
+  /** Its registrar has left its socket for kubelet: one whose driver was uninstalled has taken it along. */
+  readonly registered: boolean;
+}
+
+/** Problems reported in the kernel's own log. */
+export interface KernelFacts {
+  /** Processors that made no progress: RCU stalls and soft lock-ups. */
+  readonly stalls: KernelSign;
+  /** Tasks in uninterruptible sleep for minutes. */
+  readonly hungTasks: KernelSign;
+  /** Network devices that cannot go away because somebody still refers to them. */
+  readonly netdeviceWaits: KernelSign;
+  /** Whether the ring still has its first record: else the counts are the least there were. */
+  readonly sinceBoot: boolean;
+}
+
+export interface KernelSign {
+  readonly count: number;
+  readonly last?: { readonly text: string; readonly secondsAfterBoot: number };
+}

@@ -1,5 +1,5 @@
 import { until } from "../../../lab/poll.ts";
-import type { Hint, OnHint } from "../../../src/agent/triggers/trigger.ts";
+import type { Hint, OnHint } from "../../../src/agent/triggers/triggers.ts";
 
 const HANG_GUARD_MS = 30_000;
 

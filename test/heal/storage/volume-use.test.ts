@@ -9,7 +9,8 @@ import {
   volumeUse,
 } from "../../../src/heal/storage/volume-use.ts";
 import { failed, read } from "../../../src/host/source.ts";
-import { type ApiAttachment, attachmentName } from "../../../src/kube/volume-attachments.ts";
+import type { ApiAttachment } from "../../../src/kube/cluster-facts.ts";
+import { attachmentName } from "../../../src/kube/volume-attachments.ts";
 import type { VolumePod, VolumeUsers } from "../../../src/kube/volume-users.ts";
 import type { ApiVolume } from "../../../src/kube/volumes.ts";
 import type { MountEntry } from "../../../src/snapshot/mount-tables.ts";

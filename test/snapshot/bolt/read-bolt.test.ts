@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { bytesAsSource } from "../../../src/snapshot/bolt/byte-source.ts";
-import { damageInWords } from "../../../src/snapshot/bolt/damage.ts";
+import { damageInWords } from "../../../src/snapshot/bolt/layout.ts";
 import { type BoltBucket, readBolt } from "../../../src/snapshot/bolt/read-bolt.ts";
+import { bytesAsSource } from "../../../src/snapshot/bolt/stable-file.ts";
 import { metaBytes, type Tree, writeBolt } from "./write-bolt.ts";
 
 const PAGE = 4096;
