@@ -4,6 +4,7 @@ import type { Cluster } from "../../lab/cluster/cluster.ts";
 import { useThinMultusIn } from "../../lab/cluster/multus.ts";
 import { isReady, names, type PodObject, podObjects } from "../../lab/cluster/objects.ts";
 import type { RuntimeVersion } from "../../lab/runtime-config.ts";
+import { reportOf } from "../e2e/unghost.ts";
 import { cluster, HANG_GUARD_MS, scanOn, stopFails, storyRuntimes, unghostOn } from "./lab-cluster.ts";
 
 const PODS = names("web", 24);
@@ -18,8 +19,12 @@ test.each(storyRuntimes(runtimes, ["1.6"]))(
     await node.boot();
     await stopFails(node, PODS);
 
-    const { code, stdout } = await unghostOn(node, "heal", "--yes");
-    expect(code, stdout).toBe(0);
+    const healed = await unghostOn(node, "heal", "--yes", "-o", "json");
+    const { actions = [], findings, verdict } = reportOf(healed);
+    expect(findings).toEqual([]);
+    expect(actions.filter(({ outcome }) => outcome !== "healed")).toEqual([]);
+    // On a busy machine multus can time out in the ADD of a new pod: reported as degraded until kubelet retries.
+    expect([healed.code, verdict]).toEqual(verdict === "degraded" ? [1, "degraded"] : [0, "healthy"]);
     await story.waitForPods(PODS.length, runsAgain);
     expect(await scanOn(node)).toMatchObject({ verdict: "healthy", findings: [] });
   },
