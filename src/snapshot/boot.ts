@@ -29,8 +29,8 @@ function mountProc(root: string): string {
 }
 
 /**
- * Seconds since the kernel started, on the clock that also counts the start times of processes. In an LXC container
- * /proc/uptime is the age of the container instead; the kernel cannot be younger than this very process.
+ * Seconds since the kernel started, on the clock of process start times. In an LXC container /proc/uptime is the age of
+ * the container instead; the kernel cannot be younger than this process.
  */
 export function readUptime(root: string): number | undefined {
   const uptime = readProcFile(hostPath(root, "/proc/uptime"));

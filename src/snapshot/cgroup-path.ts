@@ -1,7 +1,7 @@
 import { TALOS_KUBELET_CGROUP } from "../distributions/talos.ts";
 import { fullIdsIn } from "./ids.ts";
 
-/** A group that a process is in: with v2 there is one, with v1 one in each hierarchy, most of them with one path. */
+/** A cgroup of a process: with v2 there is one, with v1 one in each hierarchy, most of them with the same path. */
 export interface CgroupPath {
   /** `` of v2, `name=systemd`, `cpu,cpuacct` … */
   readonly hierarchies: readonly string[];
@@ -20,8 +20,8 @@ export function parseCgroup(text: string): ReadonlyMap<string, string> {
 }
 
 /**
- * The groups below the node's own: a node may itself be a container (kind, k3d), and the container that its first
- * process is in is no evidence about the others. Equal paths are taken together: a node has hundreds of processes.
+ * The cgroups below the node's own: a node may itself be a container (kind, k3d), and the container of its first
+ * process is no evidence about the others. Equal paths are merged, because a node has hundreds of processes.
  */
 export function groupsBelow(
   paths: ReadonlyMap<string, string>,
@@ -46,8 +46,8 @@ function segmentsBelow(path: string, init: string): readonly string[] {
 }
 
 /**
- * The ids of the containers that a process is in, by the FIRST id on each path: the runtime made that group, and
- * its processes may create more below it under any name. Users name the groups of their own sessions.
+ * The ids of the containers of a process, by the FIRST id on each path: the runtime created that cgroup, and its
+ * processes may create others below it with any name. Users can choose the names of cgroups in their own sessions.
  */
 export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] {
   const ids = paths.flatMap(({ segments }) => {
@@ -62,8 +62,8 @@ export function containerIdsOf(paths: readonly CgroupPath[]): readonly string[] 
 const OTHER_ENGINE = /^(?:docker|libpod|nerdctl|buildkit|machine\.slice|lxc)/;
 
 /**
- * A container of Docker, podman or the like that is no pod's. Those of pods are below kubelet's groups, whichever runtime runs them
- * (cri-dockerd).
+ * A container of Docker, podman or similar that does not belong to a pod. Containers of pods are below kubelet's
+ * cgroups, with any runtime (cri-dockerd).
  */
 export function isOtherEngines(paths: readonly CgroupPath[]): boolean {
   return paths.some(({ segments }) => {
@@ -73,7 +73,7 @@ export function isOtherEngines(paths: readonly CgroupPath[]): boolean {
   });
 }
 
-/** Where containers of pods, Docker, podman, LXC and systemd-nspawn live, with or without an id in the name. */
+/** Cgroups of pods, Docker, podman, LXC and systemd-nspawn, with or without an id in the name. */
 const CONTAINER_SEGMENT = /^(?:kubepods|docker$|libpod|lxc|machine\.slice$|buildkit)/;
 
 export function isInContainer(paths: readonly CgroupPath[]): boolean {
@@ -82,7 +82,7 @@ export function isInContainer(paths: readonly CgroupPath[]): boolean {
   return paths.some(isContainers);
 }
 
-/** systemd's, and elogind's, groups of users who are logged in. */
+/** Cgroups of user sessions, by systemd or elogind. */
 export function isUserSession(segments: readonly string[]): boolean {
   return segments[0] === "user.slice" || segments.some((segment) => /^user@\d+\.service$/.test(segment));
 }
@@ -91,9 +91,9 @@ const SERVICE = /^[\w.:@\\-]+\.service$/;
 const SLICE = /^[\w.:@\\-]+\.slice$/;
 
 /**
- * Whether the service manager itself put the process there: exactly the group of one system service (`kubelet.service`
- * may have a mount namespace of its own, by its unit's settings or OpenShift's kubens), or Talos' group of kubelet. Only
- * root makes such groups, and no container runtime puts a container into exactly one of them.
+ * Whether the service manager itself put the process there: exactly the cgroup of one system service (`kubelet.service`
+ * may have its own mount namespace, by its unit's settings or OpenShift's kubens), or Talos' cgroup of kubelet. Only
+ * root creates such cgroups, and no container runtime puts a container into exactly one of them.
  */
 export function isSystemService(paths: readonly CgroupPath[]): boolean {
   const groupIn = (hierarchy: string) => paths.find(({ hierarchies }) => hierarchies.includes(hierarchy));

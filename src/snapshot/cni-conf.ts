@@ -14,17 +14,17 @@ export interface CniConfDir {
   readonly root: string;
   readonly dir: string;
   readonly binDirs: readonly string[];
-  /** containerd stops at the first file, good or bad; CRI-O passes over bad ones. */
+  /** containerd stops at the first file, valid or not; CRI-O skips invalid ones. */
   readonly onInvalid: "stop" | "skip";
 }
 
-/** containerd refuses larger ones, too. */
+/** containerd also refuses larger ones. */
 const MAX_CONF_BYTES = 2 * 1024 * 1024;
 
 const CONF_FILE = /\.(?:conf|conflist|json)$/;
 
 /**
- * The network that the runtime would use. Unlike everywhere else, links are followed, as the runtime follows them:
+ * The network that the runtime would use. Unlike everywhere else, links are followed, as the runtime does:
  * distributions link the directory (microk8s), the files (NixOS) and the binaries (k3s).
  */
 export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>> {
@@ -65,7 +65,7 @@ export async function readCniConf(where: CniConfDir): Promise<Source<CniConfig>>
   );
 }
 
-/** Found in there is only whether a plugin is missing; unghost itself runs nothing from such a directory. */
+/** The directory is only used to see whether a plugin is missing; unghost runs nothing from it. */
 function untrustedBinDir(root: string, binDir: string): readonly Oddity[] {
   const trust = provePath(root, binDir);
   if (trust.kind !== "refused") return [];
@@ -73,8 +73,8 @@ function untrustedBinDir(root: string, binDir: string): readonly Oddity[] {
 }
 
 /**
- * When the runtime last had a reason to reload its network configuration: it watches the directory, so a file that was
- * rewritten with the same bytes counts as well.
+ * When the runtime last had a reason to reload its network configuration: it watches the directory, so rewriting a file
+ * with the same content counts as well.
  */
 export function cniConfChangedAt(root: string, dir: string): Date | undefined {
   const path = resolveOnHost(root, dir, "follow");
@@ -109,7 +109,7 @@ function readConfFile(root: string, path: string): NetworkConf | Problem {
   return parseNetworkConf(content.text, path.endsWith(".conflist"));
 }
 
-/** What libcni makes of a configuration file; the problem completes a sentence that begins with the file's name. */
+/** Parses a configuration file like libcni; the problem completes a sentence that starts with the file's name. */
 export function parseNetworkConf(text: string, isList: boolean): NetworkConf | Problem {
   if (text.trim() === "") return { problem: "is empty" };
   const conf = parseJson(text);
@@ -149,7 +149,7 @@ function describe(where: CniConfDir, file: string, conf: NetworkConf): CniConfig
   };
 }
 
-/** A plugin and the one that gives it addresses. */
+/** A plugin and its IPAM plugin. */
 function pluginTypes(plugin: unknown): readonly string[] {
   const types = [textOf(plugin, "type"), textOf(property(plugin, "ipam"), "type")];
   return types.flatMap((type) => (type ? [type] : []));
@@ -183,7 +183,7 @@ function multusConfig(plugin: object, confFile: string): MultusConfig | undefine
 
 const DEFAULT_SOCKET_DIR = "/run/multus";
 
-/** The daemon writes the configuration that names its socket to the shim. */
+/** The daemon writes the configuration that contains its socket for the shim. */
 function daemonOf(plugin: object): Pick<MultusConfig, "thick" | "socket"> {
   if (textOf(plugin, "type") !== "multus-shim") return { thick: false };
   const dir = textOf(plugin, "daemonSocketDir");
@@ -201,7 +201,7 @@ function isExecutable(path: string): boolean {
     const stats = lstatSync(path, { throwIfNoEntry: false });
     return stats?.isFile() === true && (stats.mode & 0o111) !== 0;
   } catch {
-    // A directory that may not be searched, or a name that is no name: to the runtime the plugin is missing as well.
+    // An unreadable directory, or an invalid name: for the runtime the plugin is missing as well.
     return false;
   }
 }

@@ -11,7 +11,7 @@ import { findRuntimeProcess } from "./runtime-process.ts";
 import type { CniDaemon } from "./types/cni.ts";
 import type { Snapshot } from "./types/snapshot.ts";
 
-/** The sockets of the daemons that CNI plugins dial, where their configuration names none. */
+/** The default sockets of daemons that CNI plugins connect to, if their configuration sets none. */
 const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
   "multus-shim": "/run/multus/multus.sock",
   "kube-ovn": "/run/openvswitch/kube-ovn-daemon.sock",
@@ -27,10 +27,10 @@ const MOST_DAEMONS = 8;
 const MAX_CONF_BYTES = 2 * 1024 * 1024;
 const PROBE_MS = 1000;
 
-/** A plugin call is over within seconds where all is well. */
+/** A healthy plugin call ends within seconds. */
 const SLOW_PLUGIN_SECONDS = 5;
 
-/** Whether a plugin is slow or a network call failed: then it matters whether its daemon is there. */
+/** Whether a plugin is slow or a network call failed: only then the daemons are checked. */
 export function needsCniDaemons({ processes, logs }: Snapshot): boolean {
   const plugins = valueOr(processes, undefined)?.plugins ?? [];
   if (plugins.some(({ ageSeconds }) => ageSeconds >= SLOW_PLUGIN_SECONDS)) return true;
@@ -39,7 +39,7 @@ export function needsCniDaemons({ processes, logs }: Snapshot): boolean {
   return (valueOr(logs, undefined)?.lines ?? []).some(({ text }) => failure.test(text));
 }
 
-/** Connects to each daemon that the configuration names, and sends nothing. */
+/** Connects to each configured daemon, and sends nothing. */
 export async function readCniDaemons(where: {
   readonly root: string;
   readonly confDir: string;
@@ -69,7 +69,10 @@ export async function readCniDaemons(where: {
   return read(daemons);
 }
 
-/** Socket -> the plugin types that dial it, from every file of the directory: delegates have files of their own. */
+/**
+ * Socket -> the plugin types that connect to it, from every file of the directory, because delegates have their own
+ * files.
+ */
 function daemonSockets(root: string, dir: string): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
   const listing = listDirectory(resolveOnHost(root, dir, "follow"));

@@ -20,14 +20,14 @@ interface CniPlaces {
   readonly root: string;
   readonly cacheDir: string;
   readonly multusDir: string | undefined;
-  /** What the runtime reports about its network; its files are read while that call is in flight. */
+  /** The runtime's network settings; its files are read while that call is in flight. */
   readonly network: Promise<{ readonly cniDirs: CniDirs; readonly isContainerd: boolean }>;
-  /** Missing where nothing is known to run. */
+  /** Missing if the process table was not read. */
   readonly table?: Promise<Source<ProcessTable>>;
   readonly signal: AbortSignal;
 }
 
-/** All that CNI leaves on the node's disk. The configuration names where multus keeps its cache. */
+/** All files of CNI on the node's disk. The configuration contains multus' cache directory. */
 export async function readCni(places: CniPlaces): Promise<CniFacts> {
   const { root, cacheDir, signal } = places;
   async function readConf() {
@@ -56,7 +56,7 @@ export async function readCni(places: CniPlaces): Promise<CniFacts> {
   return { ...changed, conf, results, multus, flannel, hostLocal };
 }
 
-/** `<dir>/<sandbox id>`: the configuration that flannel made for its delegate (bridge) on ADD and needs on DEL. */
+/** `<dir>/<sandbox id>`: the configuration that flannel wrote for its delegate (bridge) on ADD and needs on DEL. */
 export async function readFlannelScratch(where: ScratchDir): Promise<Source<readonly ScratchFile[]>> {
   return readScratchDir(where, {
     parseName: (name) => (isFullId(name) ? { sandboxId: name } : undefined),
@@ -68,9 +68,9 @@ const CONFIG_FILE = "/etc/cni/net.d/multus.d/daemon-config.json";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Where the daemon of thick multus keeps its caches. Its own configuration overrides what the shim sends it. In
- * upstream's manifest that file is a ConfigMap that only the daemon's container sees, so it is read through the daemon,
- * which is proven by the socket that it holds; where none runs, from the node's disk.
+ * The cache directory of the thick multus daemon. Its own configuration overrides what the shim sends. In upstream's
+ * manifest that file is a ConfigMap that only the daemon's container sees, so it is read through the daemon's process,
+ * which is proven by the socket that it holds; if none runs, from the node's disk.
  */
 export function withDaemonConfig(root: string, multus: MultusConfig, table: ProcessTable | undefined): MultusConfig {
   if (!multus.thick || multus.socket === undefined) return multus;

@@ -4,9 +4,9 @@ import { isFullId, type SandboxId } from "./ids.ts";
 import { CORRUPT, isJsonObject, type Judgement, OK, readScratchDir, type ScratchDir } from "./scratch-files.ts";
 import type { ResultFile } from "./types/cni.ts";
 
-/** Every cache directory below which libcni may have left results: /var/lib/cni for the runtime, multus has its own. */
+/** Every cache directory in which libcni may have left results: /var/lib/cni for the runtime, and multus' own. */
 export interface ResultCaches extends Omit<ScratchDir, "dir"> {
-  /** One that is not known yet is waited for after the others are read. */
+  /** A directory that is not known yet is awaited after the others are read. */
   readonly cacheDirs: readonly (string | Promise<string>)[];
 }
 
@@ -41,8 +41,8 @@ interface ResultName {
 }
 
 /**
- * `<network>-<id>-<interface>`, by the alphabets that libcni itself enforces. Networks and interfaces may contain
- * dashes, and yet there is one reading only: an interface has at most 15 characters, so no second id fits in.
+ * `<network>-<id>-<interface>`, with the character sets that libcni enforces. Networks and interfaces may contain
+ * dashes, but the match is unambiguous: an interface has at most 15 characters, so it cannot contain a second id.
  */
 const RESULT_NAME = /^([A-Za-z0-9][A-Za-z0-9_.-]*)-([0-9a-f]{64})-([!-.0-9;-~]{1,15})$/;
 
@@ -56,10 +56,10 @@ export function parseResultName(name: string): ResultName | undefined {
 const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}$/;
 
 /**
- * What libcni wants of the file on DEL: JSON whose kind is cniCacheV1 and whose `result` has a decodable cniVersion, or
- * else (caches before libcni 0.8) a bare result, whose cniVersion may be missing and then counts as 0.1.0. Everything
- * else makes libcni before 1.2 refuse DEL forever: "decoding version from network config: …". A cniCacheV1 without
- * any result would pass there, but no libcni writes one.
+ * What libcni needs from the file on DEL: JSON whose kind is cniCacheV1 and whose `result` has a decodable cniVersion,
+ * or else (caches before libcni 0.8) a bare result, whose cniVersion defaults to 0.1.0. Everything else makes libcni
+ * before 1.2 fail DEL forever: "decoding version from network config: …". A cniCacheV1 without any result would pass
+ * there, but no libcni writes one.
  */
 export function judgeResult(text: string, name: Pick<ResultName, "sandboxId">): Judgement {
   const cached = parseJson(text);
@@ -68,7 +68,7 @@ export function judgeResult(text: string, name: Pick<ResultName, "sandboxId">): 
 
   const result = property(cached, "result");
   if (!isJsonObject(result) || !hasVersion(result)) return CORRUPT;
-  // nerdctl's container ids are `<namespace>-<id>`, which the file's name alone would attribute to a sandbox.
+  // nerdctl's container ids are `<namespace>-<id>`, which the file name alone would attribute to a sandbox.
   const owner = property(cached, "containerId");
   if (owner === undefined || owner === name.sandboxId) {
     const hasConfig = typeof property(cached, "config") === "string";

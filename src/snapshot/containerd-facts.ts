@@ -6,7 +6,7 @@ import type { Sandbox } from "../runtime/gen/containerd/sandboxes.ts";
 import { Status } from "../runtime/gen/containerd/tasks.ts";
 import type { ContainerdFacts, ContainerRecord, SandboxMetadata, SandboxRecord, Task } from "./types/runtime.ts";
 
-/** Reads what containerd itself keeps in the `k8s.io` namespace. Throws RuntimeError. */
+/** Reads containerd's own records of the `k8s.io` namespace. Throws RuntimeError. */
 export async function readContainerd(client: ContainerdClient, options: CallOptions): Promise<ContainerdFacts> {
   const [containers, tasks, leases, sandboxes] = await Promise.all([
     client.listContainers(options),
@@ -22,7 +22,7 @@ export async function readContainerd(client: ContainerdClient, options: CallOpti
   };
 }
 
-/** Tasks alone: what runs is few where what is recorded may be many. */
+/** Only tasks: few are running while many may be recorded. */
 export async function readTasks(client: ContainerdClient, options: CallOptions): Promise<readonly Task[]> {
   return (await client.listTasks(options)).map((task) => ({
     containerId: task.id || task.containerId,

@@ -23,21 +23,21 @@ import type {
 } from "./types/runtime.ts";
 
 /**
- * Concurrent calls for per-container questions. CRI-O searches for seconds for each container that it has lost:
- * those must not wait for one another.
+ * Concurrent per-container calls. CRI-O searches for seconds for each container that it has lost, and those must not
+ * wait for each other.
  */
 const STATUS_CONCURRENCY = 64;
-/** CRI-O takes just under four seconds for each of those, however often it is asked. */
+/** CRI-O takes almost four seconds for each of those, on every request. */
 const SLOW_STATUS_MS = 8000;
 
-/** Set where the runtime's list was too long for one answer and had to be put together. */
+/** Set if the runtime's list was too long for one answer and had to be assembled. */
 const OVERFLOWED = {
   path: "ListPodSandbox",
   reason:
     "the list overflows one message; it was put together pod by pod, and a pod that nothing else names is missing",
 };
 
-/** Which runtime answers, and what it reports about itself. */
+/** Name, version and status of the runtime. */
 export interface RuntimeInfo {
   readonly name: string;
   readonly version: string;
@@ -47,7 +47,7 @@ export interface RuntimeInfo {
   readonly statusHangsMs?: number;
 }
 
-/** undefined without an answer: readCri() then gets the same error and reports it. */
+/** Returns undefined without an answer: readCri() then gets the same error and reports it. */
 export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Promise<RuntimeInfo | undefined> {
   try {
     const [version, status] = await Promise.all([cri.version(options), statusOrDeadline(cri, options)]);
@@ -68,8 +68,8 @@ export async function fetchRuntimeInfo(cri: CriClient, options: CallOptions): Pr
 }
 
 /**
- * A runtime whose CNI lock is wedged answers everything but Status. Half of the time there is: what depends on the
- * answer, the CNI directories above all, must still be read in the other half.
+ * A runtime with a blocked CNI lock answers everything but Status. Half of the timeout: what depends on the answer,
+ * mainly the CNI directories, must still be read in the other half.
  */
 async function statusOrDeadline(
   cri: CriClient,
@@ -84,7 +84,7 @@ async function statusOrDeadline(
   }
 }
 
-/** Reads the node's state from CRI. Throws RuntimeError; the caller turns that into a fact. */
+/** Reads the node's state from CRI. Throws RuntimeError; the caller turns it into a failed source. */
 export async function readCri(
   cri: CriClient,
   runtimeInfo: Promise<RuntimeInfo | undefined>,
@@ -156,7 +156,7 @@ function toContainer(item: CriContainer): Container {
   };
 }
 
-/** With a time of its own: one slow kind of answer must not cost the lists theirs, nor they it. */
+/** A separate timeout: slow status calls must not use up the time of the lists, or the reverse. */
 function statusCall({ timeoutMs }: CallOptions): CallOptions {
   const enough = Math.max(timeoutMs, SLOW_STATUS_MS);
   return { timeoutMs: enough, signal: AbortSignal.timeout(2 * enough) };
@@ -164,7 +164,7 @@ function statusCall({ timeoutMs }: CallOptions): CallOptions {
 
 const LATE = "the runtime did not answer in time; how this container ended is not known";
 
-/** undefined where it was removed between list and status: then it no longer counts. */
+/** Returns undefined if it was removed between list and status: then it does not count. */
 async function readExit(cri: CriClient, id: string, options: CallOptions): Promise<ContainerExit | "late" | undefined> {
   try {
     const { status } = await cri.containerStatus(id, options);
@@ -184,8 +184,8 @@ async function readExit(cri: CriClient, id: string, options: CallOptions): Promi
 }
 
 /**
- * containerd puts its effective configuration as JSON into the verbose status. 1.x and 2.0 name one `binDir`,
- * later ones several `binDirs`.
+ * containerd returns its effective configuration as JSON in the verbose status. 1.x and 2.0 have one `binDir`, later
+ * ones several `binDirs`.
  */
 export function parseCniDirs(info: Readonly<Record<string, string>>): CniDirs | undefined {
   const config = parseJson(info["config"] ?? "");

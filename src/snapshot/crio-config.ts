@@ -9,9 +9,9 @@ import type { CniDirs } from "./types/runtime.ts";
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 /**
- * CRI-O does not report over CRI where its CNI configurations and plugins are. Its own configuration has it: one file, and
- * drop-ins that win over it in the order of their names. Programs are run as root from what it names, so a single file
- * that is not root's makes all of it a matter of defaults.
+ * CRI-O does not report its CNI directories over CRI. They are in its configuration: one file, and drop-ins that
+ * override it in the order of their names. Programs are run as root from these directories, so if users other than root
+ * can change one of the files, all defaults apply.
  */
 export function readCrioCniDirs(root: string): Partial<CniDirs> {
   let dirs: Partial<CniDirs> = {};

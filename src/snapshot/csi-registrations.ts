@@ -7,11 +7,11 @@ import { RuntimeError } from "../runtime/errors.ts";
 import { InfoRequest, PluginInfo } from "../runtime/gen/pluginregistration/v1/registration.ts";
 import { openChannel } from "../runtime/grpc-channel.ts";
 
-/** A socket that a plugin left in kubelet's plugins_registry. */
+/** A plugin's socket in kubelet's plugins_registry. */
 export interface Registration {
-  /** By the socket's file name, as node-driver-registrar makes it: `<driver>-reg.sock`. */
+  /** From the socket's file name, as node-driver-registrar creates it: `<driver>-reg.sock`. */
   readonly fileName: string;
-  /** As the plugin itself reports; missing without an answer. */
+  /** From the plugin's answer; missing without one. */
   readonly driver?: string;
   /** The directory of the driver's own socket, on the node. */
   readonly dir?: string;
@@ -19,11 +19,11 @@ export interface Registration {
 
 const SUFFIX = /(?:-reg)?\.sock$/;
 const MOST_ASKED = 32;
-/** A plugin that works answers within milliseconds; one that hangs must not delay the scan. */
+/** A working plugin answers within milliseconds; a hung one must not delay the scan. */
 const ANSWER_MS = 1000;
 const DRIVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
 
-/** Which CSI drivers have registered with the kubelet of this root directory, asked the way kubelet asks them. */
+/** Which CSI drivers are registered with the kubelet of this root directory, with the same call that kubelet makes. */
 export async function readRegistrations(root: string, kubeletRoot: string): Promise<readonly Registration[]> {
   const registry = `${kubeletRoot}/plugins_registry`;
   const listing = listDirectory(resolveOnHost(root, registry, "keep"));
@@ -51,7 +51,7 @@ async function infoOf(path: string): Promise<Pick<Registration, "driver" | "dir"
   }
 }
 
-/** The drivers of these directories, where known: by answer, by name, or because only one is left. */
+/** The drivers of these directories, if known: by answer, by name, or as the only one left. */
 export function driversOf(
   dirs: readonly string[],
   registrations: readonly Registration[],
@@ -68,7 +68,7 @@ export function driversOf(
     if (answer?.driver !== undefined) take(dir, answer.driver, answer);
     else if (namesake !== undefined) take(dir, posix.basename(dir), namesake);
   }
-  // A plugin that is down does not answer, and its directory may be called anything.
+  // A plugin that is down does not answer, and its directory may have any name.
   const nameless = dirs.filter((dir) => !known.has(dir));
   const silent = registrations.filter((one) => !taken.has(one) && one.driver === undefined);
   const [dir, ...otherDirs] = nameless;
@@ -78,12 +78,12 @@ export function driversOf(
   return known;
 }
 
-/** An answer has a few names in it. */
+/** An answer contains a few names. */
 const MOST_BYTES = 64 * 1024;
 
 const getInfo = method("pluginregistration.Registration", "GetInfo", InfoRequest, PluginInfo);
 
-/** What kubelet asks each plugin that registers with it: its type, its name and its own socket. Throws RuntimeError. */
+/** Kubelet's registration call: returns type, name and socket of the plugin. Throws RuntimeError. */
 async function askPluginInfo(path: string, options: CallOptions): Promise<PluginInfo> {
   const channel = openChannel(path, { maxBytes: MOST_BYTES });
   try {

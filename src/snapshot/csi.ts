@@ -7,14 +7,14 @@ import { errorLabel } from "../host/system-error.ts";
 import { driversOf, readRegistrations } from "./csi-registrations.ts";
 import type { CsiSocket } from "./types/snapshot.ts";
 
-/** Kubelet keeps its own mounts beside the drivers' directories. */
+/** Kubelet's own mounts, beside the drivers' directories. */
 const KUBELETS_OWN = "kubernetes.io";
 const DEFAULT_SOCKET = "csi.sock";
-/** The kernel takes no longer address of a socket. */
+/** The kernel's limit for a socket address. */
 const LONGEST_ADDRESS = 107;
 const MOST_DRIVERS = 100;
 
-/** The sockets of the CSI drivers that were ever installed here, and whether anybody listens on them. */
+/** The sockets of all CSI drivers that were ever installed here, and whether a process listens on them. */
 export async function readCsi(where: {
   readonly root: string;
   readonly kubeletRoot: string;
@@ -44,7 +44,7 @@ export async function readCsi(where: {
   );
 }
 
-/** Nearly all call it csi.sock; a few name it after themselves. */
+/** Nearly all drivers use csi.sock; a few use their own name. */
 function socketNameIn(root: string, dir: string): string {
   const names = namesIn(root, dir);
   return names.includes(DEFAULT_SOCKET)
@@ -58,15 +58,15 @@ function namesIn(root: string, dir: string): readonly string[] {
 }
 
 /**
- * A file alone proves nothing: after a power cut it is still there. /proc/net/unix is no proof either: it has the
- * path as the plugin's own container sees it. A listening process accepts a connection; nothing is sent on it.
+ * The file alone proves nothing, because it survives a power cut. /proc/net/unix is no proof either, because it has the
+ * path in the plugin's own container. A listening process accepts a connection; nothing is sent on it.
  */
 export async function stateOfSocket(path: string, signal: AbortSignal): Promise<CsiSocket["state"] | "unknown"> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return "missing";
   if (!stats.isSocket() || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
   return await new Promise((resolve) => {
-    // Few nodes with something dead have such a socket, and the module takes 2 ms to load.
+    // Loaded on demand: the module takes 2 ms to load, and few nodes need it.
     const socket = process.getBuiltinModule("node:net").connect({ path, signal });
     const end = (state: CsiSocket["state"] | "unknown"): void => {
       socket.destroy();

@@ -3,7 +3,7 @@ import type { Doubt, EndpointSources } from "../runtime/configured-endpoint.ts";
 import { type Found, findRuntime } from "../runtime/find.ts";
 import { endpointOfRunningKubelet } from "./kubelet-process.ts";
 
-/** The node's runtime, at a socket that is root's, and where several answer by the word of a proven kubelet. */
+/** The node's runtime, at a socket that only root can replace; if several answer, a proven kubelet decides. */
 export async function findNodeRuntime(
   where: Omit<EndpointSources, "doubtOf"> & { readonly timeoutMs: number },
 ): Promise<Found> {

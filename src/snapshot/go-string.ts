@@ -12,10 +12,10 @@ const SIMPLE: Readonly<Record<string, string>> = {
 
 const ESCAPE = /\\(?:([abfnrtv\\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))/g;
 
-/** A string as Go's %q writes it, at this place of a line; undefined where there is none or it is not closed. */
+/** A string in Go's %q format at this position; undefined if there is none or it is not closed. */
 export function readGoString(line: string, at: number): { readonly text: string; readonly end: number } | undefined {
   if (line[at] !== '"') return undefined;
-  // By hand: a regular expression that steps over escapes needs a stack as deep as the line is long.
+  // Not a regular expression: one that matches escapes needs a stack as deep as the line is long.
   for (let index = at + 1; index < line.length; index += 1) {
     if (line[index] === "\\") index += 1;
     else if (line[index] === '"') return { text: unescape(line.slice(at + 1, index)), end: index + 1 };
@@ -23,7 +23,7 @@ export function readGoString(line: string, at: number): { readonly text: string;
   return undefined;
 }
 
-/** The text of what is one quoted string and nothing else. */
+/** The text of exactly one quoted string. */
 export function unquoteGo(quoted: string): string | undefined {
   const read = readGoString(quoted, 0);
   return read?.end === quoted.length ? read.text : undefined;

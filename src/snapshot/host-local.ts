@@ -20,12 +20,12 @@ export interface HostLocalDir {
   readonly signal?: AbortSignal;
 }
 
-/** An id and an interface name; whatever is longer was not written by host-local. */
+/** An id and an interface name; host-local writes nothing longer. */
 const MAX_LEASE_BYTES = 4096;
 
 const NETWORK_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 
-/** `<dir>/<network>/<address>`: the addresses that host-local has given away. */
+/** `<dir>/<network>/<address>`: the addresses that host-local has allocated. */
 export async function readHostLocal(where: HostLocalDir): Promise<Source<readonly HostLocalNetwork[]>> {
   const { root, dir, maxEntries = MAX_ENTRIES, signal } = where;
   const opened = resolveOnHost(root, dir, "keep");
@@ -96,7 +96,7 @@ function undecodableNames(dir: string, listing: Listing & { readonly kind: "list
 
 interface LeaseOwner {
   readonly id: string;
-  /** Empty in files of host-local before 0.8, which wrote the id alone. */
+  /** Empty in files of host-local before 0.8, which wrote only the id. */
   readonly interfaceName: string;
   readonly separator: "\r\n" | "\n" | "";
 }

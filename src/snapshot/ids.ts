@@ -1,8 +1,8 @@
-/** Strings of similar form that must not be mixed up carry a brand; each has one function that makes it. */
+/** Branded types for strings that must not be mixed up; each has one constructor function. */
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
 
-/** 64 lower-case hex digits, as containerd and CRI-O give to sandboxes and containers. */
+/** 64 lower-case hex digits, as in containerd and CRI-O. */
 export type SandboxId = Branded<"SandboxId">;
 export type ContainerId = Branded<"ContainerId">;
 export type PodUid = Branded<"PodUid">;
@@ -15,12 +15,12 @@ export function isFullId(text: string): text is SandboxId & ContainerId {
 
 const FULL_IDS = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
-/** Every full id that a text names, in its order. */
+/** Every full id in a text, in order. */
 export function fullIdsIn(text: string): readonly string[] {
   return text.match(FULL_IDS) ?? [];
 }
 
-/** A sandbox id as reported by the runtime, whatever its form (cri-dockerd and the simulated runtime may differ). */
+/** A sandbox id from the runtime, in any format (cri-dockerd and the simulated runtime may differ). */
 export function sandboxId(text: string): SandboxId {
   return text as SandboxId;
 }
@@ -46,7 +46,7 @@ export function sandboxName(pod: PodRef): string {
   return `${pod.name}_${pod.namespace}_${pod.uid}_${pod.attempt}`;
 }
 
-/** The reverse of sandboxName. No component may contain an underscore, so a strict split is safe. */
+/** The reverse of sandboxName. No component may contain an underscore, so splitting is safe. */
 export function parseSandboxName(name: string): PodRef | undefined {
   const parts = name.split("_");
   const [pod, namespace, uid, attempt] = parts;

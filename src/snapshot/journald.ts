@@ -6,18 +6,18 @@ import { parseJson, property } from "../host/json.ts";
 const LINES = 5000;
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** Callers usually have a shorter deadline; this is for one without. */
+/** For callers without a shorter timeout. */
 const LONGEST_MS = 60_000;
 
-/** Kept on the disk, or in memory alone. */
+/** On disk, or only in memory. */
 const PLACES = ["/var/log/journal", "/run/log/journal"] as const;
 
-/** Where the journal of a node lies that is mounted below `root`. */
+/** The journal directory of a node that is mounted at `root`. */
 export function journaldDirectory(root: string): string | undefined {
   return PLACES.map((path) => resolveOnHost(root, path, "follow")).find((path) => existsSync(path));
 }
 
-/** The newest lines of some units of this boot, as far as the services themselves wrote them. */
+/** The newest lines of some units of this boot that the services themselves wrote. */
 export async function readJournald(
   root: string,
   units: readonly string[],
@@ -35,12 +35,12 @@ export async function readJournald(
   return { reason: `journalctl ${failure}${complaint === "" ? "" : `: ${complaint}`}` };
 }
 
-/** Names of the programs whose word counts; NixOS wraps them as `.kubelet-wrapped`. */
+/** Programs whose lines count; NixOS wraps them as `.kubelet-wrapped`. */
 const SERVICE = /^\.?(?:containerd(?!-shim)|kubelet|kubelite|k3s|rke2|k0s|crio|dockerd|cri-dockerd|hyperkube)/;
 
 /**
- * A unit's journal also has what its other processes write: network plugins, which print the content of pods' annotations,
- * and shims. journald notes the writer of each entry in fields that only journald sets.
+ * A unit's journal also contains lines of its other processes: network plugins, which print the content of pods'
+ * annotations, and shims. journald records the writer of each entry in fields that only journald sets.
  */
 function ownMessageIn(line: string): readonly string[] {
   const entry = parseJson(line);
@@ -48,6 +48,6 @@ function ownMessageIn(line: string): readonly string[] {
   if (property(entry, "_UID") !== "0" || typeof writer !== "string" || !SERVICE.test(writer)) return [];
   const message = property(entry, "MESSAGE");
   if (typeof message === "string") return [message];
-  // Text with bytes that are not UTF-8, or that a terminal would obey.
+  // Text with bytes that are not UTF-8, or control characters.
   return Array.isArray(message) ? [Buffer.from(message).toString()] : [];
 }

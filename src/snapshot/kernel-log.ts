@@ -6,16 +6,18 @@ import { eachPaced } from "./pace.ts";
 import type { KernelFacts, KernelSign } from "./types/snapshot.ts";
 
 const KMSG = "/dev/kmsg";
-/** The kernel gives one record a read, and refuses a buffer that cannot take it. */
+/** The kernel returns one record per read, and refuses a buffer that is too small for it. */
 const RECORD_BYTES = 8192;
-/** Many records are decoded and searched at once: one by one they would take twice as long. */
+/** Many records are decoded and searched at once, which is twice as fast. */
 const CHUNK_BYTES = 8 * RECORD_BYTES;
-/** The ring is read from its oldest record on, and most are smaller: only a flood is cut short. */
+/** The ring buffer is read from its oldest record, and most are smaller: only a flood is truncated. */
 const MOST_BYTES = 1024 * 1024;
 
 interface Sign {
   readonly kind: keyof Omit<KernelFacts, "sinceBoot">;
-  /** In every line of it. A plain search is the fastest, and thousands of records have none of these words. */
+  /**
+   * Every line of this sign contains it. A plain search is the fastest, and most records contain none of these words.
+   */
   readonly word: string;
   readonly line: RegExp;
 }
@@ -37,7 +39,7 @@ const SIGNS: readonly Sign[] = [
 
 const LONGEST_QUOTE = 300;
 
-/** `priority,sequence,microseconds,flags;text`. Lines that begin with a blank continue the previous one. */
+/** `priority,sequence,microseconds,flags;text`. Lines that start with a space continue the previous one. */
 const RECORD = /^\d+,(\d+),(\d+),[^;\n]*;(.*)$/m;
 
 /** Problems in the kernel's own log since boot. Cheap, and absent without permission. */
@@ -65,7 +67,7 @@ export async function readKernelLog({
   }
 }
 
-/** One pass over the records: each sign counted, its last words kept. */
+/** One pass over the records: counts each sign, and keeps its last text. */
 class Tally {
   readonly #signs: Record<Sign["kind"], KernelSign> = {
     stalls: { count: 0 },
@@ -74,7 +76,7 @@ class Tally {
   };
   #first: number | undefined;
 
-  /** Takes some whole lines. */
+  /** Adds complete lines. */
   add(lines: string): void {
     if (this.#first === undefined) {
       const [, sequence] = RECORD.exec(lines) ?? [];
@@ -106,7 +108,7 @@ function endOfLine(lines: string, from: number): number {
   return end < 0 ? lines.length : end;
 }
 
-/** Whole lines, many at a time. */
+/** Complete lines, many at a time. */
 function* chunks(fd: number): Iterable<string> {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   let bytes = 0;
@@ -115,7 +117,7 @@ function* chunks(fd: number): Iterable<string> {
     const filled = fill(fd, buffer);
     isEnd = filled.isEnd;
     bytes += filled.bytes;
-    // A device gives whole records; a file that stands in for one may break off anywhere.
+    // A device returns complete records; a file in a test may end anywhere.
     const text = carried + buffer.toString("latin1", 0, filled.bytes);
     const whole = isEnd ? text.length : text.lastIndexOf("\n") + 1;
     carried = text.slice(whole);
@@ -123,7 +125,7 @@ function* chunks(fd: number): Iterable<string> {
   }
 }
 
-/** Reads records until there is no room for another one. */
+/** Reads records until the buffer is full. */
 function fill(fd: number, buffer: Buffer): { readonly bytes: number; readonly isEnd: boolean } {
   let bytes = 0;
   while (buffer.length - bytes >= RECORD_BYTES) {
@@ -139,9 +141,9 @@ function readRecord(fd: number, buffer: Buffer, at: number): number | "overwritt
   try {
     return readSync(fd, buffer, at, buffer.length - at, null);
   } catch (error) {
-    // The ring went on over the record that was next: the one after it comes with the next read.
+    // The next record was overwritten: the one after it comes with the next read.
     if (errorCode(error) === "EPIPE") return "overwritten";
-    // EAGAIN is the end of the ring. Whatever else it is, what was read until here counts.
+    // EAGAIN is the end of the ring buffer. On any other error the records so far count.
     return 0;
   }
 }

@@ -8,7 +8,7 @@ import type { KnownPod } from "./types/kubernetes.ts";
 
 export const DEFAULT_POD_LOGS = "/var/log/pods";
 
-/** A pod that the kubelet has not finished with: static ones, too, have their directory here. */
+/** A pod that the kubelet has not finished with, including static ones. */
 export interface KubeletPod extends KnownPod {
   readonly hasVolumes: boolean;
   readonly hasContainers: boolean;
@@ -18,12 +18,12 @@ export interface KubeletPod extends KnownPod {
 const POD_UID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$/;
 
 /**
- * The pods that the kubelet itself remembers, by its directories: the source of pods when the API does not answer. A
- * pod without one is gone for the kubelet; one that has one may be on its way out.
+ * The pods that have a directory in the kubelet's root: the source of pods when the API does not answer. A pod without
+ * one is gone for the kubelet; a pod with one may be terminating.
  */
 export function readKubeletDirs(where: {
   readonly root: string;
-  /** The first that is there counts. */
+  /** The first existing one counts. */
   readonly kubeletRoots: readonly string[];
   /** `<namespace>_<pod>_<uid>` below map UIDs to names. */
   readonly podLogs: string;
@@ -34,7 +34,7 @@ export function readKubeletDirs(where: {
     const listing = listDirectory(opened);
     if (listing.kind === "absent") continue;
     if (listing.kind === "refused") return failedListing(dir, listing);
-    // A pod without a directory is gone: only root can remove one.
+    // A missing directory means that the pod is gone, so only root may be able to remove it.
     const trust = provePath(where.root, dir);
     if (trust.kind === "refused") return failed(`the kubelet's ${dir} is not used: ${trust.detail} (${trust.next})`);
 
@@ -67,7 +67,7 @@ function partsOf(podDir: string): { readonly hasVolumes: boolean; readonly hasCo
   return { hasVolumes: has("volumes"), hasContainers: has("containers") };
 }
 
-/** No answer is an answer here: names are a comfort, the UIDs are the facts. */
+/** Errors are ignored: names are optional, the UIDs are the facts. */
 function readPodNames(root: string, podLogs: string): ReadonlyMap<PodUid, { namespace: string; pod: string }> {
   const names = new Map<PodUid, { namespace: string; pod: string }>();
   const listing = listDirectory(resolveOnHost(root, podLogs, "keep"));

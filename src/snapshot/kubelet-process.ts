@@ -20,9 +20,9 @@ export interface RunningKubelet {
 }
 
 export interface Kubelets {
-  /** Proven to be the node's own, embedded ones too: one, as a rule. */
+  /** Proven to be the node's own, including embedded ones; normally one. */
   readonly trusted: readonly RunningKubelet[];
-  /** Processes with the name. Any user can start one: none of their arguments is used. */
+  /** Processes with the same name. Any user can start one: none of their arguments is used. */
   readonly refused: readonly (RunningKubelet & { readonly refusal: ProcessRefusal })[];
 }
 
@@ -32,7 +32,7 @@ export function isKubeletName(comm: string, argv: readonly string[]): boolean {
   return comm === "kubelet" || EMBEDDED_KUBELETS.has(comm);
 }
 
-/** Pass the process table where it was read already: to read it takes milliseconds on a full node. */
+/** Pass the process table if it was already read: reading it takes milliseconds on a full node. */
 export async function runningKubelets(
   root: string,
   signal: AbortSignal,
@@ -50,7 +50,7 @@ export async function runningKubelets(
     const read = await readProcFileWithin(READ_MS, path, MAX_ARGUMENT_BYTES);
     const argv = read.kind === "content" ? splitNul(read.text) : [];
     if (!isKubeletName(comm, argv)) continue;
-    // After its arguments were read: a pid that changed hands in between has the new owner's proof to give.
+    // After its arguments were read: if the pid was reused in between, the new process has to pass the proof.
     const trust = prover.proveService(pid);
     if (trust.kind === "refused") refused.push({ pid, comm, argv, refusal: trust });
     else trusted.push({ pid, comm, argv });
@@ -77,8 +77,8 @@ function endpointIn(argv: readonly string[], root: string): string | undefined {
 }
 
 /**
- * The configuration file that a kubelet was given, where it is root's all the way up. A program that embeds a kubelet means
- * something else by that flag.
+ * The configuration file of a kubelet, if only root can change it. A program that embeds a kubelet uses that flag for
+ * something else.
  */
 export function configOf(argv: readonly string[], root: string): string | undefined {
   const config = basename(argv[0] ?? "") === "kubelet" ? flagOf(argv, "config") : undefined;
@@ -86,7 +86,7 @@ export function configOf(argv: readonly string[], root: string): string | undefi
   return resolveOnHost(root, config, "follow");
 }
 
-/** Go programs take `--flag=value`, `--flag value`, and both with one dash. */
+/** Go programs accept `--flag=value`, `--flag value`, and both with one dash. */
 export function flagOf(argv: readonly string[], flag: string): string | undefined {
   for (const [index, argument] of argv.entries()) {
     const bare = argument.replace(/^--?/, "");

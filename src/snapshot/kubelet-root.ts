@@ -5,13 +5,13 @@ import type { Source } from "../host/source.ts";
 import { flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import type { ProcessTable } from "./process-table.ts";
 
-/** The root directory that a kubelet was started with. It is a flag alone: its configuration file has no such field. */
+/** The root directory from a kubelet's flags: its configuration file has no such field. */
 export function rootDirOf({ argv }: Pick<RunningKubelet, "argv">): string | undefined {
   const configured = flagOf(argv, "root-dir") ?? embeddedRootDir(argv);
   return configured?.startsWith("/") ? configured.replace(/(?<=.)\/+$/, "") : undefined;
 }
 
-/** k3s and rke2 hand kubelet's flags on: `--kubelet-arg=root-dir=/data/kubelet`. */
+/** k3s and rke2 pass kubelet's flags on: `--kubelet-arg=root-dir=/data/kubelet`. */
 function embeddedRootDir(argv: readonly string[]): string | undefined {
   const given = argv.flatMap((argument, index) => {
     const [, value] = /^--?kubelet-arg(?:=(.*))?$/s.exec(argument) ?? [];
@@ -21,7 +21,7 @@ function embeddedRootDir(argv: readonly string[]): string | undefined {
   return rootDir?.slice(rootDir.indexOf("=") + 1);
 }
 
-/** The root directory of the kubelet that runs here, else the distribution's. */
+/** The root directory of the running kubelet, else the distribution's default. */
 export async function runningKubeletRoot(where: {
   readonly root: string;
   readonly runtimePath: string;
@@ -33,8 +33,8 @@ export async function runningKubeletRoot(where: {
 }
 
 /**
- * Every directory where a kubelet of this node may keep its records: those of the kubelets that run, and where none is configured
- * otherwise, the usual places that exist.
+ * Every directory where a kubelet of this node may keep its records: those of running kubelets, and existing default
+ * paths.
  */
 export async function readKubeletRoots(where: {
   readonly root: string;

@@ -7,9 +7,9 @@ import type { ServingCertificate } from "../kube/kubelet-pods.ts";
 import { configOf, flagOf, type RunningKubelet, runningKubelets } from "./kubelet-process.ts";
 import { parseListeningPorts } from "./proc-parse.ts";
 
-/** Where the kubelet of this node answers on loopback. */
+/** The kubelet's address on loopback. */
 interface KubeletServer {
-  /** The port that anybody may read from, where it is on, comes first. */
+  /** The read-only port comes first, if it is enabled. */
   readonly urls: readonly URL[];
   /** The kubeconfig that it was started with. */
   readonly kubeconfig?: string;
@@ -21,8 +21,8 @@ const READ_ONLY_PORT = 10255;
 const MAX_SOCKETS_BYTES = 4 * 1024 * 1024;
 
 /**
- * Only ports on which that very process listens: any user may take a free one, and would be shown credentials or
- * believed. None where the kubelet lives in another network, as seen from a pod of its own.
+ * Only ports on which that process listens: any user may listen on a free one, and would get credentials or be trusted.
+ * None if the kubelet is in another network namespace.
  */
 export async function findKubeletServer(root: string, signal: AbortSignal): Promise<KubeletServer | undefined> {
   for (const kubelet of (await runningKubelets(root, signal)).trusted) {
@@ -74,7 +74,7 @@ const DEFAULT_CERT_DIR = "/var/lib/kubelet/pki";
 /** Signed by the cluster (serverTLSBootstrap), and self-signed. */
 const IN_CERT_DIR = ["kubelet-server-current.pem", "kubelet.crt"];
 
-/** What the kubelet shows on its port, read from where it keeps it: files that only root can have written. */
+/** The kubelet's serving certificate on disk, from files that only root can have written. */
 function readServingCertificate(kubelet: RunningKubelet, root: string): ServingCertificate | undefined {
   const { argv } = kubelet;
   const named = flagOf(argv, "tls-cert-file") ?? settingOf(configOf(argv, root), "tlsCertFile");
@@ -92,7 +92,7 @@ function readServingCertificate(kubelet: RunningKubelet, root: string): ServingC
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** The file may hold the key, too, which stays where it is. */
+/** The file may also contain the key, which is not read. */
 function parse(text: string): ServingCertificate | undefined {
   const [leaf, ...others] = text.match(CERTIFICATES) ?? [];
   if (leaf === undefined) return undefined;
@@ -105,12 +105,12 @@ function nameIn(leaf: string): string | undefined {
     const { X509Certificate } = process.getBuiltinModule("node:crypto");
     return /DNS:([^,\s]+)/.exec(new X509Certificate(leaf).subjectAltName ?? "")?.[1];
   } catch {
-    // Not a certificate after all: the verification against it fails with an error.
+    // Not a certificate: the verification against it will fail.
     return undefined;
   }
 }
 
-/** A string at the top level of the file, YAML or JSON of one setting a line. */
+/** A string at the top level of the file, in YAML or in JSON with one setting per line. */
 function settingOf(config: string | undefined, setting: string): string | undefined {
   if (config === undefined) return undefined;
   const file = readRegularFile(config);

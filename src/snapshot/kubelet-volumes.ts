@@ -5,13 +5,13 @@ import { parseJson } from "../host/json.ts";
 import { listDirectory, readRegularFile } from "../host/safe-fs.ts";
 import { failed, read, type Source } from "../host/source.ts";
 
-/** A CSI volume that kubelet has set up and not yet torn down, by what it keeps on disk about it. */
+/** A CSI volume that kubelet has set up and not yet torn down, from its records on disk. */
 export interface KubeletVolume {
   readonly path: string;
   /** The directory's name: kubelet's name of the volume, or a hash of its handle. */
   readonly name: string;
   readonly podUid?: string;
-  /** Missing for block volumes' directories, which have no file of their own. */
+  /** Missing for directories of block volumes, which have no such file. */
   readonly data?: VolumeData;
 }
 
@@ -32,8 +32,8 @@ const DATA_FILE = "vol_data.json";
 class Unreadable extends Error {}
 
 /**
- * All CSI volumes that the kubelet with this root directory has records of: published to pods, staged, and block
- * devices. Fails as a whole where one record cannot be read: a volume may hide behind it.
+ * All CSI volumes in the records of the kubelet with this root directory: published to pods, staged, and block devices.
+ * Fails as a whole if one record is unreadable, because it may be the volume in question.
  */
 export function readKubeletVolumes(root: string, kubeletRoot: string): Source<readonly KubeletVolume[]> {
   const at = (path: string) => resolveOnHost(root, `${kubeletRoot}/${path}`, "keep");

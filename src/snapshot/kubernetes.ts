@@ -18,13 +18,13 @@ export interface KubernetesPlaces {
   readonly node: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
-  /** Whether the runtime shows anything dead: on a well node less is asked. */
+  /** Whether a sandbox is dead: a healthy node needs fewer requests. */
   readonly hasDeadSandboxes?: Promise<boolean>;
   /** The agent's watched copy, used instead of the API server. */
   readonly mirror?: ClusterMirror;
 }
 
-/** Which pods Kubernetes wants here, from the API server, else the kubelet and its directories. */
+/** The pods of this node, from the API server, else from the kubelet and its directories. */
 export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernetes> {
   if (places.noKube) return { source: "none" };
   const asking = askApi(places);
@@ -38,8 +38,8 @@ export async function readKubernetes(places: KubernetesPlaces): Promise<Kubernet
 }
 
 /**
- * Where the API server does not answer, or has not for half of the time that there is. A kubelet that has not reached
- * it since its start knows of static pods alone: its word adds to its directories, and cannot do without them.
+ * Used if the API server does not answer within half of the timeout. A kubelet that has not reached the API server
+ * since its start has only static pods, so its answer is merged with its directories.
  */
 async function askKubeletInstead(
   asking: Promise<ClusterAnswer | undefined>,
@@ -52,7 +52,7 @@ async function askKubeletInstead(
   return early?.kind === "answered" ? { pods: [] } : await readKubeletPods({ root, env, timeoutMs: half });
 }
 
-/** undefined without credentials, which is ordinary. */
+/** Returns undefined without credentials, which is normal. */
 async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefined> {
   const { root, kubeconfig, env, node, timeoutMs, mirror } = places;
   const hasDeadSandboxes = soonKnown(places.hasDeadSandboxes ?? Promise.resolve(true), timeoutMs);
@@ -61,7 +61,7 @@ async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefin
   const answer = await (mirror === undefined
     ? askOnce({ ...found, node, limits: { timeoutMs }, hasDeadSandboxes })
     : mirror.ask({ hasDeadSandboxes }));
-  // Kubelet's own credentials are this node's; any others may lead to a cluster that has a node of the same name.
+  // Kubelet's own credentials belong to this node; others may lead to a cluster with another node of the same name.
   if (answer.kind === "failed" || found.credentials.kind === "kubelet" || isSameMachine(root, answer.facts.node))
     return answer;
   const reason = `the cluster's node "${answer.facts.nodeName}" is another machine (its machine-id differs from the one here); check --kubeconfig and --node`;
@@ -69,12 +69,12 @@ async function askApi(places: KubernetesPlaces): Promise<ClusterAnswer | undefin
 }
 
 async function askOnce(question: ClusterQuestion): Promise<ClusterAnswer> {
-  // Loaded only when there is a cluster to ask.
+  // Loaded only if there is a cluster.
   const { askCluster } = await import("../kube/cluster.ts");
   return await askCluster(question);
 }
 
-/** A runtime that takes its time must not use up the API's: then everything is asked for. */
+/** A slow runtime must not use up the API's time: then all requests are sent. */
 function soonKnown(hasDeadSandboxes: Promise<boolean>, timeoutMs: number): Promise<boolean> {
   return Promise.race([hasDeadSandboxes, sleep(timeoutMs / 4, true, { ref: false })]);
 }
@@ -100,7 +100,7 @@ function fromApi(facts: ClusterFacts, dirs: Source<readonly KubeletPod[]>): Kube
 /** A static pod's uid is the hash of its manifest, not a UUID. */
 const MANIFEST_HASH = /^[0-9a-f]{32}$/;
 
-/** Kubelet runs static pods before, and without, reporting them to the API: there its directories decide. */
+/** Kubelet runs static pods before, and without, reporting them to the API: for these its directories decide. */
 function staticPodsWithoutMirror(known: readonly KnownPod[], dirs: Source<readonly KubeletPod[]>): readonly KnownPod[] {
   if (dirs.status !== "read") return [];
   const mirrored = new Set(known.map(({ uid }) => uid));
@@ -134,11 +134,11 @@ function joined(dirs: readonly KubeletPod[], listed: readonly KnownPod[]): reado
 
 interface ListedPods {
   readonly pods: readonly KnownPod[];
-  /** Why it could not be asked as it should have been. */
+  /** Why the request was not sent as intended. */
   readonly problem?: string;
 }
 
-/** The pods that the running kubelet lists; none where it does not run, or refuses us. */
+/** The pods that the running kubelet lists; none if it does not run, or refuses the request. */
 async function readKubeletPods({
   root,
   env,
@@ -146,7 +146,7 @@ async function readKubeletPods({
 }: Pick<ClusterPlaces, "root" | "env"> & { readonly timeoutMs: number }): Promise<ListedPods> {
   const server = await findKubeletServer(root, AbortSignal.timeout(timeoutMs));
   if (server === undefined) return { pods: [] };
-  // Loaded only when there is a kubelet to ask.
+  // Loaded only if there is a kubelet.
   const { askKubelet } = await import("../kube/kubelet-pods.ts");
   const credentials = credentialsForKubelet({ root, env }, server.kubeconfig);
   const { pods, ...rest } = await askKubelet({

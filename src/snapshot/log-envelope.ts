@@ -2,15 +2,14 @@ import { parseJson } from "../host/json.ts";
 import { readGoString } from "./go-string.ts";
 
 /**
- * One log line, split into what its writer put where: the message it chose, and the error it was given. Text that
- * somebody else chose (a hook's output, a registry's answer) can only ever be inside one of these values, never beside
- * them: a line that is not well-formed from its first character to its last has no envelope.
+ * One log line, split into its fields. Text that another party chose (a hook's output, a registry's answer) can only be
+ * inside one of these values, never beside them: a line that is not well-formed from start to end has no envelope.
  */
 export interface LogEnvelope {
   readonly format: "logrus" | "klog";
   readonly level: "error" | "warning" | "info" | "other";
   readonly message: string;
-  /** The field that holds the error itself; absent where the writer gave none. */
+  /** The error field; absent if there is none. */
   readonly error?: string;
   readonly fields: ReadonlyMap<string, string>;
 }
@@ -25,15 +24,15 @@ export function parseEnvelope(line: string): LogEnvelope | undefined {
 
 interface Fields {
   readonly values: ReadonlyMap<string, string>;
-  /** How far the line is made of well-formed fields. */
+  /** The end of the well-formed fields. */
   readonly end: number;
 }
 
 const KEY = /([A-Za-z_][\w./-]{0,79})=/y;
-/** What logrus leaves unquoted: everything else, a space or a quote above all, forces quotes. */
+/** The characters that logrus does not quote: anything else, like a space or a quote, forces quotes. */
 const BARE = /[A-Za-z0-9\-._/@^+]{0,4096}(?= |$)/y;
 
-/** `key=value key="quoted"` from `start` on. Ends before the first thing that is no such field. */
+/** `key=value key="quoted"` from `start` on. Ends at the first text that is not such a field. */
 function readFields(line: string, start: number): Fields | undefined {
   const values = new Map<string, string>();
   let end = start;
@@ -43,7 +42,7 @@ function readFields(line: string, start: number): Fields | undefined {
     if (key === undefined) break;
     const value = readValue(line, at + key.length + 1);
     if (value === undefined) break;
-    // No writer repeats a key: one of the two is not its own.
+    // No writer repeats a key: one of the two is forged.
     if (values.has(key)) return undefined;
     values.set(key, value.text);
     end = value.end;
@@ -60,7 +59,7 @@ function readValue(line: string, at: number): { readonly text: string; readonly 
   return bare === undefined ? undefined : { text: bare, end: at + bare.length };
 }
 
-/** containerd, CRI-O and cri-dockerd: `time="…" level=error msg="…" error="…" key=value`, nothing before or after. */
+/** containerd, CRI-O and cri-dockerd: `time="…" level=error msg="…" error="…" key=value`, without other text. */
 function parseLogrus(line: string): LogEnvelope | undefined {
   const read = readFields(line, 0);
   if (read === undefined || read.end !== line.length) return undefined;
@@ -85,8 +84,8 @@ const KLOG_HEADER = /^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,10} [\w.-]{1,1
 const KLOG_LEVELS = { I: "info", W: "warning", E: "error", F: "other" } as const;
 
 /**
- * kubelet: `E1116 03:22:07.101010 811 log.go:32] "message" err="…" key="value"`. klog writes the error first, and values
- * that are neither text nor error as Go prints them, unquoted: whatever comes after such a value may be part of it.
+ * kubelet: `E1116 03:22:07.101010 811 log.go:32] "message" err="…" key="value"`. klog writes the error first, and
+ * values that are neither text nor error unquoted, as Go prints them: whatever follows such a value may be part of it.
  */
 function parseKlog(line: string): LogEnvelope | undefined {
   const header = KLOG_HEADER.exec(line);
@@ -105,7 +104,10 @@ function parseKlog(line: string): LogEnvelope | undefined {
   return { format: "klog", level, message: text, ...(error === undefined ? {} : { error }), fields: read.values };
 }
 
-/** Both can be configured to write JSON: containerd `{"level":…,"msg":…,"time":…}`, kubelet `{"ts":…,"caller":…,"msg":…}`. */
+/**
+ * Both can be configured to write JSON: containerd `{"level":…,"msg":…,"time":…}`, kubelet
+ * `{"ts":…,"caller":…,"msg":…}`.
+ */
 function parseJsonLine(line: string): LogEnvelope | undefined {
   const values = textValuesOf(line);
   const message = values?.get("msg");

@@ -8,11 +8,11 @@ const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
 
 /**
- * Why a log could have been written or replaced by somebody else than root; undefined where it could not. Judges the
- * path as it is given and as it resolves, from the node's root directory down.
+ * Why a user other than root could have written or replaced a log; undefined if none could. Checks the path as given
+ * and as resolved, from the node's root directory down.
  *
- * A directory that a group may write to is accepted: on Ubuntu /var/log belongs to root and the group syslog. A file that
- * such a group puts there is not root's, and refused by its owner.
+ * A group-writable directory is accepted: on Ubuntu /var/log belongs to root and the group syslog. A file that such a
+ * group creates there is not root's, and is refused by its owner.
  */
 export function whyNotRootsLog(root: string, path: string): string | undefined {
   const top = hostPath("/", root);
@@ -25,7 +25,7 @@ export function whyNotRootsLog(root: string, path: string): string | undefined {
   return undefined;
 }
 
-/** The path and every directory above it, the topmost first. */
+/** The path and every parent directory, the topmost first. */
 function entriesOf(path: string): readonly string[] {
   return path === "/" ? ["/"] : [...entriesOf(posix.dirname(path)), path];
 }
@@ -38,7 +38,7 @@ function objectionTo(root: string, entry: string): string | undefined {
     const code = errorLabel(error);
     return code === "ENOENT" || code === "ENOTDIR" ? undefined : `could not be checked (${code})`;
   }
-  // While unghost itself is not root, its own user gains nothing by deceiving it.
+  // If unghost does not run as root, its own user gains nothing by deceiving it.
   if (stats.uid !== 0 && stats.uid !== process.geteuid?.()) return `is owned by uid ${stats.uid}, not by root`;
   if (stats.isSymbolicLink() || (stats.mode & OTHERS_WRITE) === 0) return undefined;
   const isSafe = stats.isDirectory() && (stats.mode & STICKY) !== 0;

@@ -10,16 +10,19 @@ export interface LogPlaces {
   readonly root: string;
   readonly sources: Pick<SocketPlaces, "units" | "logFiles">;
   readonly signal: AbortSignal;
-  /** Cheap: whether a line may be about a sandbox. The rest is not kept. */
+  /** A cheap check whether a line may be about a sandbox. Other lines are dropped. */
   readonly isRelevantLine: (line: string) => boolean;
 }
 
 /** A flood of errors fills this in seconds; older lines only repeat them. */
 const TAIL_BYTES = 4 * 1024 * 1024;
-/** Per source: a chatty kubelet must not push out what the runtime wrote. */
+/** Per source: many lines of kubelet must not displace the runtime's. */
 const KEPT_LINES = 2000;
 
-/** The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan: logs only add. */
+/**
+ * The newest lines of the runtime's and kubelet's logs that may concern a sandbox. Never fails a scan, because logs are
+ * optional.
+ */
 export async function readLogs({ root, sources, signal, isRelevantLine }: LogPlaces): Promise<Source<LogFacts>> {
   const places: string[] = [];
   const lines: LogLine[] = [];
@@ -33,7 +36,7 @@ export async function readLogs({ root, sources, signal, isRelevantLine }: LogPla
     }
     const objection = whyNotRootsLog(root, file);
     if (objection !== undefined) {
-      // What somebody else could have written is no word of the runtime.
+      // A log that another user could have written is not evidence.
       oddities.push({ path: file, reason: `is not used: ${objection}; check who wrote it, then chown it to root` });
       continue;
     }
@@ -41,7 +44,7 @@ export async function readLogs({ root, sources, signal, isRelevantLine }: LogPla
     lines.push(...relevantLines(file, tail.text, isRelevantLine));
   }
   if (existsSync(resolveOnHost(root, "/run/systemd/journal", "follow"))) {
-    // Loaded only where there is a journal: whatever starts processes costs a millisecond to load.
+    // Loaded only if there is a journal: modules that start processes take a millisecond to load.
     const { readJournald } = await import("./journald.ts");
     const journals = await Promise.all(writers(sources.units).map((units) => readJournald(root, units, signal)));
     for (const journal of journals) {
@@ -59,13 +62,13 @@ export async function readLogs({ root, sources, signal, isRelevantLine }: LogPla
   return read({ places, lines }, oddities);
 }
 
-/** Kubelet's units and the runtime's, each read with a budget of its own. */
+/** Kubelet's units and the runtime's, each with its own limit. */
 function writers(units: readonly string[]): readonly (readonly string[])[] {
   const isKubelet = (unit: string): boolean => /kubel/.test(unit);
   return [units.filter((unit) => !isKubelet(unit)), units.filter(isKubelet)].filter((group) => group.length > 0);
 }
 
-/** From the newest line back, and no further than needed. */
+/** From the newest line back, no further than needed. */
 function relevantLines(place: string, text: string, isRelevantLine: LogPlaces["isRelevantLine"]): LogLine[] {
   const lines: LogLine[] = [];
   for (let end = text.length; end >= 0 && lines.length < KEPT_LINES; ) {
@@ -77,7 +80,7 @@ function relevantLines(place: string, text: string, isRelevantLine: LogPlaces["i
   return lines.reverse();
 }
 
-/** A part of a string keeps the whole of it in memory, and a line may stand in a report long after its log was read. */
+/** A substring keeps the whole string in memory, and a line may stay in a report long after its log was read. */
 function copyOf(line: string): string {
   return Buffer.from(line).toString();
 }

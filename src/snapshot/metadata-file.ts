@@ -9,18 +9,18 @@ import { neededRecords, type StoredRecords, storedRecords } from "./metadata-rec
 
 /** Content of containerd's database, read without containerd. */
 export interface MetadataFile extends StoredRecords {
-  /** As the node calls it. */
+  /** As a path of the node. */
   readonly path: string;
-  /** Where the file does not check out. The records are then those that could still be read. */
+  /** Where the file is damaged. The records are then those that could still be read. */
   readonly damage: readonly Damage[];
-  /** No bytes at all: containerd takes it for a new one and begins with nothing. */
+  /** The file is empty: containerd treats it as new. */
   readonly isEmpty: boolean;
-  /** Ids of containers that have a directory of their own; undefined where that could not be listed. */
+  /** Ids of containers with a directory; undefined if it could not be listed. */
   readonly containerDirs: ReadonlySet<string> | undefined;
 }
 
 const FILE_IN_ROOT = "io.containerd.metadata.v1.bolt/meta.db";
-/** Under this name in 2.x, too, whose CRI plugins are called otherwise. */
+/** The same name in 2.x, although its CRI plugins are renamed. */
 const CONTAINERS_IN_ROOT = "io.containerd.grpc.v1.cri/containers";
 
 /** Reads the database of the given root, or of the first distribution that has one. Never writes, locks or throws. */

@@ -6,7 +6,7 @@ import type { ContainerRecord, Lease, SandboxMetadata, SandboxRecord } from "./t
 
 /** A record of containerd with what its file has beyond the types of the API. */
 export interface StoredContainer extends ContainerRecord {
-  /** Of a container record, where its metadata could be decoded. */
+  /** Of a container record, if its metadata could be decoded. */
   readonly container?: { readonly name: string; readonly sandboxId: string };
 }
 
@@ -20,7 +20,7 @@ export interface StoredRecords {
 
 const NAMESPACE_PATH = ["v1", "k8s.io"] as const;
 const STORES: readonly string[] = ["containers", "sandboxes", "leases"];
-/** Of each record; the OCI spec, half of the whole file, is not among them. */
+/** The fields of each record; the OCI spec, half of the file, is skipped. */
 const FIELDS: readonly string[] = ["createdat", "labels", "extensions"];
 
 /** The part of the file that storedRecords needs. */
@@ -100,7 +100,7 @@ function extensionIn(bucket: BoltBucket, key: string): Uint8Array | undefined {
   try {
     return Any.decode(bytes).value;
   } catch {
-    // Not protobuf. The runtime cannot read it either, and passes the record over as one without metadata.
+    // Not protobuf. The runtime cannot read it either, and treats the record as one without metadata.
     return undefined;
   }
 }
@@ -109,19 +109,19 @@ const decoder = new TextDecoder();
 
 /** Seconds between the first of January of year 1, where Go counts from, and 1970. */
 const SECONDS_TO_UNIX = 62_135_596_800n;
-/** What Date can hold. */
+/** The range of Date. */
 const MAX_DATE_MS = 8_640_000_000_000_000;
 
 /**
- * A time as Go's MarshalBinary writes it: version, seconds since year 1, nanoseconds, offset of the zone in minutes.
- * The zone is only how it would be shown.
+ * A time in Go's MarshalBinary format: version, seconds since year 1, nanoseconds, zone offset in minutes. The zone
+ * only affects formatting.
  */
 export function parseGoTime(bytes: Uint8Array): Date | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const length = LENGTH_OF_VERSION.get(bytes[0] ?? 0);
   if (length === undefined || bytes.length !== length) return undefined;
   const seconds = view.getBigInt64(1) - SECONDS_TO_UNIX;
-  // As the messages' timestamps are read: the last nanoseconds of a millisecond must fall on the same side of it.
+  // Rounded like timestamps in messages, so that both give the same millisecond.
   const ms = Number(seconds) * 1000 + view.getInt32(9) / 1_000_000;
   return Math.abs(ms) > MAX_DATE_MS ? undefined : new Date(ms);
 }

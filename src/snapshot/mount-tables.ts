@@ -9,22 +9,22 @@ import type { ProcessTable } from "./process-table.ts";
 
 /** One line of a process' mount table. */
 export interface MountEntry {
-  /** Of a process that lives in the mount namespace. */
+  /** Of a process in the mount namespace. */
   readonly pid: number;
   /** `major:minor` of the file system's device. */
   readonly device: string;
-  /** The directory within the file system that is mounted. */
+  /** The mounted directory within the file system. */
   readonly root: string;
   readonly point: string;
   readonly source: string;
 }
 
-/** A node with thousands of pods stays well below. */
+/** Enough for a node with thousands of pods. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
 /**
- * The mount tables of all processes and threads, each mount namespace once: a container keeps its mounts after they were
- * detached from the node's own tree. Fails as a whole where one table cannot be read.
+ * The mount tables of all processes and threads, each mount namespace once: a container keeps its mounts after they
+ * were detached from the node's own tree. Fails as a whole if one table is unreadable.
  */
 export async function readMountTables(where: {
   readonly root: string;
@@ -58,13 +58,13 @@ function tasksOf(proc: string, pid: number): readonly string[] {
     : [`${proc}/${pid}`];
 }
 
-/** Why it could not be read; undefined where it was, or was before, or the task has ended meanwhile. */
+/** Returns the error; undefined if it was read now or before, or if the task has ended meanwhile. */
 function addNamespace(dir: string, pid: number, seen: Set<string>, entries: MountEntry[]): string | undefined {
   const link = readProcLink(`${dir}/ns/mnt`);
   if (link.kind === "gone") return undefined;
   if (link.kind === "content" && seen.has(link.text)) return undefined;
   const text = readProcFile(`${dir}/mountinfo`, MOST_BYTES);
-  // A task that ends while it is read has no mount namespace any more, which the kernel calls an invalid argument.
+  // A task that ends while it is read has no mount namespace any more, and the kernel returns EINVAL.
   if (text.kind === "gone" || (text.kind === "unreadable" && isEnding(dir))) return undefined;
   if (link.kind !== "content" || text.kind !== "content") return `the mount table of process ${pid} cannot be read`;
   if (text.text.length >= MOST_BYTES) return `the mount table of process ${pid} is larger than ${MOST_BYTES} bytes`;
@@ -78,7 +78,7 @@ function isEnding(dir: string): boolean {
   return stat.kind !== "content" || /\) [ZX] /.test(stat.text);
 }
 
-/** Whether a process has a directory of the node among its mounts, under whatever name. False where that cannot be read. */
+/** Whether a process has a directory of the node among its mounts, at any path. False if that cannot be read. */
 export function hasMountOf(root: string, pid: number, dir: string): boolean {
   const onNode = mountsOf(root, 1)
     .filter(({ point }) => contains(point, dir))
@@ -110,7 +110,7 @@ export function mountsIn(mountinfo: string): readonly Mount[] {
   });
 }
 
-/** Blanks, tabs, newlines and backslashes are octal. */
+/** Spaces, tabs, newlines and backslashes are octal. */
 function unescaped(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

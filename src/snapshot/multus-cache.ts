@@ -7,8 +7,8 @@ import type { MultusCache } from "./types/cni.ts";
 export const DEFAULT_MULTUS_DIR = "/var/lib/cni/multus";
 
 /**
- * Not JSON, on purpose: from 4.0 on multus takes a cache file that it cannot parse as "cannot properly delete", calls
- * no delegate and reports success, so that the runtime can go on and release the name by its own path.
+ * Not JSON, on purpose: since 4.0 multus treats an unparsable cache file as "cannot properly delete", calls no delegate
+ * and reports success, so that the runtime can continue and release the name.
  */
 export const MULTUS_MARKER = "unghost: the delegates of this sandbox are not to be called again\n";
 
@@ -17,13 +17,13 @@ export async function readMultusCache(where: ScratchDir): Promise<Source<MultusC
   const files = await readScratchDir(where, {
     parseName: (name) => (isFullId(name) ? { sandboxId: name } : undefined),
     judge: judgeMultusCache,
-    // multus hands its own directory to libcni as the place for its delegates' results.
+    // multus passes its own directory to libcni for its delegates' results.
     ignore: (entry) => entry.name === "results" && entry.kind === "directory",
   });
   return files.status === "read" ? read({ dir: where.dir, files: files.value }, files.oddities) : files;
 }
 
-/** A list of at least one delegate. multus takes the first element without asking and dies on `[]` and `null`. */
+/** A list of at least one delegate. multus reads the first element without a check and crashes on `[]` and `null`. */
 export function judgeMultusCache(text: string): Judgement {
   if (text === MULTUS_MARKER) return { ...OK, isMarker: true };
   const delegates = parseJson(text);
@@ -33,8 +33,8 @@ export function judgeMultusCache(text: string): Judgement {
 }
 
 /**
- * multus 4.2.1 to 4.3.0 caches a file-based delegate twice: as read (`CNINetworkConfigList`, which ADD used) and
- * reduced to the fields it knows itself (`ConfList`, which DEL will use).
+ * multus 4.2.1 to 4.3.0 caches a file-based delegate twice: as read (`CNINetworkConfigList`, used by ADD) and reduced
+ * to its known fields (`ConfList`, used by DEL).
  */
 function strippedFrom(delegate: object): readonly string[] {
   const asRead = property(property(delegate, "CNINetworkConfigList"), "Plugins");

@@ -6,14 +6,14 @@ import { provePath } from "../host/trusted-path.ts";
 import { type ProcessStat, parseListeningSockets } from "./proc-parse.ts";
 import type { ProcessProver } from "./trusted-process.ts";
 
-/** Where thick multus listens on the node: upstream's manifest, and OpenShift's. */
+/** The socket of thick multus on the node: upstream's manifest, and OpenShift's. */
 const SOCKETS = ["/run/multus/multus.sock", "/run/multus/socket/multus.sock"] as const;
 const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
 
 /**
- * The daemon of thick multus, which runs delegates in the runtime's stead. It is a container, as a pod of the cluster
- * may be, so its name and cgroup prove nothing. What proves it is the node's own multus socket: root's all the way up, and
- * this process listens on it.
+ * The daemon of thick multus, which runs delegates instead of the runtime. It runs in a container, like any pod, so its
+ * name and cgroup prove nothing. The proof is the node's own multus socket: only root can replace it, and this process
+ * listens on it.
  */
 export function findMultusDaemons(
   root: string,
@@ -60,7 +60,7 @@ function identityOf(path: string): string | undefined {
     const stats = statSync(path);
     return stats.isSocket() ? `${stats.dev}:${stats.ino}` : undefined;
   } catch {
-    // Not there: no multus, or thin multus.
+    // It does not exist: no multus, or thin multus.
     return undefined;
   }
 }

@@ -13,10 +13,10 @@ import { type ProcessTable, readProcessTable } from "./process-table.ts";
 import { processProver } from "./trusted-process.ts";
 import type { CpuLimit, MultusConfig, MultusDaemon } from "./types/cni.ts";
 
-/** A daemon that works answers within a millisecond. */
+/** A working daemon answers within a millisecond. */
 const ANSWER_MS = 2000;
 const LONGEST_ADDRESS = 107;
-/** Since 4.0 the shim asks the same before every call. */
+/** Since 4.0 the shim sends the same request before every call. */
 const REQUEST = "GET /healthz HTTP/1.0\r\nHost: dummy\r\n\r\n";
 
 interface Where {
@@ -24,7 +24,7 @@ interface Where {
   readonly multus: MultusConfig | undefined;
 }
 
-/** As readMultusDaemon, with a process table of its own. */
+/** Like readMultusDaemon, but reads the process table itself. */
 export async function probeMultusDaemon(
   where: Where & { readonly timeoutMs: number },
 ): Promise<MultusDaemon | undefined> {
@@ -58,8 +58,8 @@ interface Daemon {
 }
 
 /**
- * The daemon of this node: it listens on the node's socket. Where none does, the newest that root runs with the socket's
- * directory among its mounts: of a cluster whose nodes are containers, this machine sees the daemons of all nodes.
+ * The daemon of this node: it listens on the node's socket. If none does, the newest one of root with the socket's
+ * directory among its mounts: on a machine whose cluster nodes are containers, the daemons of all nodes are visible.
  */
 function daemonIn(root: string, processes: readonly ProcessStat[], socket: string): Daemon | undefined {
   const candidates = processes
@@ -72,7 +72,7 @@ function daemonIn(root: string, processes: readonly ProcessStat[], socket: strin
   return stat && { stat, holdsSocket: false };
 }
 
-/** Only for a process that holds the node's own multus socket: a name proves nothing. */
+/** Only for a process that holds the node's own multus socket, because a name proves nothing. */
 function containerOf(root: string, stat: ProcessStat): { readonly containerId?: ContainerId } {
   const cgroup = readProcFile(hostPath(root, `/proc/${stat.pid}/cgroup`));
   const ids = cgroup.kind === "content" ? containerIdsOf(processProver(root).cgroupOf(cgroup.text)) : [];
@@ -87,7 +87,7 @@ function isRoots(root: string, pid: number): boolean {
 async function healthOf(path: string): Promise<MultusDaemon["state"]> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return "missing";
-  // Another user who could have made the socket could answer in the daemon's name.
+  // Another user who could have created the socket could answer in the daemon's name.
   if (!stats.isSocket() || stats.uid !== 0 || Buffer.byteLength(path) > LONGEST_ADDRESS) return "unknown";
   return await new Promise((resolve) => {
     const socket = process.getBuiltinModule("node:net").connect({ path });
@@ -96,7 +96,7 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
       socket.destroy();
       resolve(state);
     };
-    // Also for a connection that is not accepted: the kernel queues it for a stopped process.
+    // Also applies to a connection that is not accepted: the kernel queues it for a stopped process.
     const deadline = setTimeout(() => end("silent"), ANSWER_MS);
     socket.once("connect", () => socket.write(REQUEST));
     socket.once("data", (chunk: Buffer) => end(chunk.toString("latin1").startsWith("HTTP/1.") ? "answers" : "unknown"));
@@ -104,20 +104,22 @@ async function healthOf(path: string): Promise<MultusDaemon["state"]> {
       const code = errorLabel(error);
       if (code === "ECONNREFUSED") end("dead");
       else if (code === "ENOENT") end("missing");
-      // Its queue of connections is full.
+      // Its backlog is full.
       else end(code === "EAGAIN" ? "silent" : "unknown");
     });
     socket.once("close", () => end("unknown"));
   });
 }
 
-/** The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or where it cannot be read. */
+/**
+ * The CPU limit of a process's cgroup and how often it was reached; undefined without a limit, or if it is unreadable.
+ */
 function readCpuLimit(root: string, pid: number): CpuLimit | undefined {
   const groups = contentOf(root, `/proc/${pid}/cgroup`);
   if (groups === undefined) return undefined;
   for (const line of groups.split("\n")) {
     const [, controllers = "", path = ""] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
-    // The kernel shows a group outside of this cgroup namespace relative to it.
+    // The kernel shows a cgroup outside of this cgroup namespace as a relative path.
     if (path === "" || path.split("/").includes("..")) continue;
     const limit = controllers === "" ? unifiedLimit(root, path) : legacyLimit(root, controllers, path);
     if (limit !== undefined) return limit;
@@ -140,7 +142,7 @@ function legacyLimit(root: string, controllers: string, path: string): CpuLimit 
   return limitOf(quota, period, contentOf(root, `${dir}/cpu.stat`));
 }
 
-/** No limit reads `max` in the one hierarchy and -1 in the other. */
+/** No limit is `max` in cgroup v2 and -1 in v1. */
 function limitOf(quota = Number.NaN, period = Number.NaN, stat = ""): CpuLimit | undefined {
   if (!(quota > 0) || !(period > 0)) return undefined;
   const periods = numberIn(stat, "nr_periods");

@@ -19,7 +19,7 @@ export interface NetnsDir {
 /** NSFS_MAGIC of the kernel: the statfs type of a namespace that is mounted on a file. */
 const NSFS_MAGIC = 0x6e736673;
 
-/** The named network namespaces of the node: `cni-…` of containerd, UUIDs of CRI-O, and whatever others keep there. */
+/** The named network namespaces of the node: `cni-…` of containerd, UUIDs of CRI-O, and those of other tools. */
 export async function readNetns(where: NetnsDir): Promise<Source<readonly NetnsEntry[]>> {
   const { root, dir, maxEntries = MAX_ENTRIES, signal } = where;
   const opened = resolveOnHost(root, dir, "keep");

@@ -9,20 +9,20 @@ import type { CniFacts } from "./types/cni.ts";
 import type { ProcessFacts } from "./types/processes.ts";
 import type { Boot } from "./types/snapshot.ts";
 
-/** What can be known of a node without asking its runtime. */
+/** The facts about a node without its runtime. */
 export interface OfflineFacts {
   readonly observedAt: Date;
   readonly boot: Source<Boot>;
   readonly metadata: Source<MetadataFile>;
   readonly processes: Source<ProcessFacts>;
   readonly cni: Pick<CniFacts, "results" | "hostLocal">;
-  /** The containerd that will be started, where somebody knows it. */
+  /** The version of the containerd that will be started, if known. */
   readonly containerdVersion?: string;
 }
 
 export interface OfflineOptions {
   readonly hostRoot: string;
-  /** By default the first distribution's that has a database. */
+  /** Default: the first distribution with a database. */
   readonly containerdRoot: string | undefined;
   readonly containerdVersion: string | undefined;
   readonly cniCacheDir: string;

@@ -38,7 +38,7 @@ export interface ObserveOptions {
   readonly kubeconfig: string | undefined;
   readonly noKube: boolean;
   readonly timeoutMs: number;
-  /** The caller does not use the kernel log, and a full ring takes 4 ms to read. */
+  /** The caller does not use the kernel log, and a full ring buffer takes 4 ms to read. */
   readonly withoutKernelLog?: boolean;
   /** The agent's copy of the cluster's state, kept current by watches. */
   readonly mirror?: ClusterMirror;
@@ -55,7 +55,7 @@ function callWithin(timeoutMs: number): Call {
   return { timeoutMs, signal: AbortSignal.timeout(timeoutMs) };
 }
 
-/** Reads the node once, all sources side by side. Nothing here throws: what cannot be read is a fact of its own. */
+/** Reads the node once, all sources concurrently. Nothing here throws: an unreadable source is a fact. */
 export async function observe(options: ObserveOptions, env: Environment): Promise<Snapshot> {
   const { hostRoot: root, timeoutMs } = options;
   const found = await findNodeRuntime({ endpoint: options.runtimeEndpoint, env, hostRoot: root, timeoutMs });
@@ -73,11 +73,11 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
     const call = callWithin(timeoutMs);
     const runtimeInfo = fetchRuntimeInfo(cri, call);
     const runtime = readRuntime(cri, containerd, runtimeInfo, call);
-    // The runtime makes up its answers while everything else is read, but only once it has received the requests.
-    // The runtimeInfo has a deadline, and this must not outlast it.
+    // The runtime prepares its answers while everything else is read, but only once it has received the requests.
+    // runtimeInfo has a timeout, and this must not exceed it.
     await Promise.race([channel.sent(), runtimeInfo]);
     const snapshot = await observeWith(options, env, found.path, runtimeInfo, runtime);
-    // A cluster that hangs may have used up all the time there was: the second question has a deadline of its own.
+    // A hung cluster may have used up the timeout: the second request has its own.
     const settled = await rescan(snapshot, root, () => asSource(readContainerd(containerd, callWithin(timeoutMs))));
     return await withCniDaemons(settled, root, timeoutMs);
   } finally {
@@ -85,7 +85,7 @@ export async function observe(options: ObserveOptions, env: Environment): Promis
   }
 }
 
-/** Read only where something waits or fails: a healthy node is spared the scan of every process's sockets. */
+/** Read only if something waits or fails: a healthy node does not need the scan of every process's sockets. */
 async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: number): Promise<Snapshot> {
   if (!needsCniDaemons(snapshot)) return snapshot;
   const places = placesAt(snapshot.runtime.endpoint.replace(/^unix:\/\//, ""));
@@ -95,7 +95,7 @@ async function withCniDaemons(snapshot: Snapshot, root: string, timeoutMs: numbe
   return { ...snapshot, cniDaemons: await readCniDaemons({ root, confDir, table }) };
 }
 
-/** Loaded only here: other runtimes need no TOML. */
+/** Loaded on demand: other runtimes need no TOML. */
 async function crioCniDirs(root: string): Promise<Partial<CniDirs>> {
   const { readCrioCniDirs } = await import("./crio-config.ts");
   return readCrioCniDirs(root);
@@ -115,7 +115,7 @@ async function observeWith(
 ): Promise<Snapshot> {
   const { hostRoot: root } = options;
   const observedAt = new Date();
-  // Both at the same moment: a delay between them would shift the time of boot.
+  // At the same moment: a delay between them would shift the boot time.
   const boot = readBoot({ root, now: observedAt });
   const signal = AbortSignal.timeout(options.timeoutMs);
   const places = placesAt(path);
@@ -136,7 +136,7 @@ async function observeWith(
       : await readKernelLog({ root, signal });
   }
 
-  // What needs no answer of the runtime comes first: it is read while the runtime makes up its own.
+  // Sources without the runtime come first: they are read while the runtime prepares its answers.
   const hasDeadSandboxes = runtimeFacts.then(({ cri }) =>
     Boolean(valueOr(cri, undefined)?.sandboxes.some(({ state }) => state === "notReady")),
   );
@@ -194,7 +194,7 @@ async function observeWith(
   };
 }
 
-/** Whether it matters how the kernel is: a well node is spared the milliseconds that reading its log takes. */
+/** Whether the kernel's state matters: a healthy node does not need the milliseconds for reading its log. */
 function needsKernelLog(source: Source<CriFacts>): boolean {
   const cri = valueOr(source, undefined);
   if (cri === undefined) return false;
@@ -221,12 +221,12 @@ async function readRuntime(
   return { cri: flat(criSource), containerd: isOneProblem ? absent(criSource.error.message) : containerdSource };
 }
 
-/** readCri gives a source of its own, with the oddities it met. */
+/** readCri returns its own source, with its oddities. */
 function flat<T>(source: Source<Source<T>>): Source<T> {
   return source.status === "read" ? source.value : source;
 }
 
-/** A source that cannot be read is a fact, not an end; one that the runtime does not offer is ordinary. */
+/** An unreadable source is a fact, not an error; one that the runtime does not have is normal. */
 async function asSource<T>(reading: Promise<T>): Promise<Source<T>> {
   try {
     return read(await reading);

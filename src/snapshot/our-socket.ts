@@ -3,22 +3,22 @@ import { hostPath, resolveOnHost } from "../host/host-paths.ts";
 import { procLink } from "../host/proc-fs.ts";
 import { inodeOf } from "../host/safe-fs.ts";
 
-/** A runtime's socket as this process opens it, by the name that the node has for it. */
+/** Converts the socket path of this process into the node's path. */
 export function nameOnHost(root: string, socketPath: string): string {
   const top = hostPath("/", root);
   if (top === "/") return hostPath("/", socketPath);
   return socketPath.startsWith(`${top}/`) ? socketPath.slice(top.length) : hostPath("/", socketPath);
 }
 
-/** Links resolved as the node resolves them. /var/run is a link to /run on every distribution there is. */
+/** Resolves links like the node. /var/run is a link to /run on every distribution. */
 export function canonicalOnHost(root: string, path: string): string {
   const resolved = nameOnHost(root, resolveOnHost(root, path, "follow"));
   return resolved.replace(/^\/var\/run\//, "/run/");
 }
 
 /**
- * Whether an address that a process was given is the socket of the scanned runtime, as that very process sees
- * it: a second containerd in a mount namespace of its own may have its socket under the same name.
+ * Whether an address in a process's arguments is the socket of the scanned runtime, as seen by that process: a second
+ * containerd in its own mount namespace may have its socket at the same path.
  */
 export function socketComparer(root: string, socketPath: string): (pid: number, address: string) => boolean {
   const proc = hostPath(root, "/proc");
@@ -31,7 +31,7 @@ export function socketComparer(root: string, socketPath: string): (pid: number, 
 
   function isInitsView(address: string): boolean {
     const seen = seenIn(root, address);
-    // With the one or the other not to be seen from here, their names have to do.
+    // If one of them cannot be resolved from here, the paths are compared.
     const isKnown = seen !== undefined && identity !== undefined;
     return isKnown ? seen === identity : canonicalOnHost(root, address) === wanted;
   }

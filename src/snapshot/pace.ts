@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 
-/** Reading thousands of files without a break would hold up the answers of the runtime, which arrive meanwhile. */
+/** Reading thousands of files at once would delay the runtime's answers, which arrive meanwhile. */
 const SLICE_MS = 8;
 
 /**
- * Does the work for one item after the other in slices of a few milliseconds, and lets everything else have its turn
- * between them. Answers false when the signal came before the end.
+ * Works on one item after the other in slices of a few milliseconds, and yields to the event loop in between. Returns
+ * false if the signal was aborted before the end.
  */
 export async function eachPaced<T>(
   items: Iterable<T>,

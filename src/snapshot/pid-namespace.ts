@@ -2,16 +2,16 @@ import { hostPath } from "../host/host-paths.ts";
 import { procLink, readProcFile } from "../host/proc-fs.ts";
 import type { PidNamespace } from "./types/snapshot.ts";
 
-/** Of a problem in a report, and of an action that was refused. */
+/** The code of a problem in a report, and of a refused action. */
 export const FOREIGN_PID_NAMESPACE = "foreign-pid-namespace";
 
-/** What to do about a foreign one. */
+/** The next step for a foreign one. */
 export const WANTS_HOST_PID =
   "run unghost in the node's pid namespace: hostPID: true in a pod, --pid=host in a container";
 
 export function comparePidNamespace(root: string): PidNamespace {
   const proc = hostPath(root, "/proc");
-  // A /proc shows a process with its pids from its own namespace downwards: a single one means that it is ours.
+  // /proc shows a process with its pids from its own namespace downwards: a single one means that it is ours.
   const status = readProcFile(`${proc}/self/status`);
   if (status.kind !== "content") return foreign(`${proc} does not show unghost itself`);
   const pids = /^NSpid:\s*(.+)$/m.exec(status.text)?.[1]?.split(/\s+/) ?? [];

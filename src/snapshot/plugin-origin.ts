@@ -13,15 +13,15 @@ interface PluginQuestion {
   readonly root: string;
   readonly processes: readonly ProcessStat[];
   readonly prover: ProcessProver;
-  /** The process that listens on the runtime's socket; undefined where it is not known. */
+  /** The process that listens on the runtime's socket; undefined if unknown. */
   readonly runtimePid: number | undefined;
-  /** As the node names them. */
+  /** As paths of the node. */
   readonly cniBinDirs: readonly string[];
 }
 
 /**
- * Who started a process that carries CNI's variables. Anybody can set them, so they count only for what descends from the
- * runtime, or runs a program out of the CNI directories, as root and outside of containers. Delegates of thick multus run
+ * Who started a process with CNI's variables. Any process can set them, so they count only for descendants of the
+ * runtime, or for programs in the CNI directories that run as root outside of containers. Delegates of thick multus run
  * in the container of its daemon; they count as its descendants.
  */
 export function pluginOrigins(
@@ -35,7 +35,7 @@ export function pluginOrigins(
   const runtimesService = runtime === undefined ? undefined : serviceOf(runtime.pid);
   let daemons: readonly ProcessStat[] | undefined;
 
-  /** The service manager's group, which what the runtime has started stays in when the runtime itself is restarted. */
+  /** The service's cgroup, in which the runtime's child processes stay when the runtime itself is restarted. */
   function serviceOf(pid: number): string | undefined {
     const cgroup = cgroupOf(pid);
     return isSystemService(cgroup) ? JSON.stringify(cgroup) : undefined;
@@ -47,8 +47,8 @@ export function pluginOrigins(
   }
 
   /**
-   * By the file that runs, under its own name or the one it was called by (k3s has one program with many names), or by
-   * the script that an interpreter was given.
+   * By the executable, under its own name or argv[0] (k3s has one program with many names), or by the script of an
+   * interpreter.
    */
   function isInCniDirectory(pid: number, argv: readonly string[]): boolean {
     const link = `${proc}/${pid}/exe`;
@@ -93,8 +93,8 @@ export function pluginOrigins(
 const MAX_GENERATIONS = 64;
 
 /**
- * Whether one process descends from another, which cannot be forged: the kernel keeps the chain of parents,
- * and where a parent has ended, the session. A process joins a session only by being forked in it.
+ * Whether one process descends from another, which cannot be forged: the kernel keeps the chain of parents, and if a
+ * parent has ended, the session. A process joins a session only by being forked in it.
  */
 function descentIn(processes: readonly ProcessStat[]): (child: ProcessStat, ancestor: ProcessStat) => boolean {
   const byPid = new Map(processes.map((stat) => [stat.pid, stat]));
@@ -108,7 +108,7 @@ function descentIn(processes: readonly ProcessStat[]): (child: ProcessStat, ance
     return false;
   }
 
-  /** A runtime that somebody has started from a shell shares the session with whatever else was started there. */
+  /** A runtime that was started from a shell shares the session with other processes of that shell. */
   function opensSessionAlone(stat: ProcessStat): boolean {
     if (stat.session === stat.pid) return true;
     const leader = byPid.get(stat.session);

@@ -1,4 +1,4 @@
-/** Texts of /proc, taken apart. Every function takes any text and throws for none. */
+/** Parsers for /proc. Every function accepts any text and never throws. */
 
 /** Linux counts start times of processes in hundredths of a second for user space, whatever the kernel's own tick. */
 const TICKS_PER_SECOND = 100;
@@ -11,13 +11,13 @@ export interface ProcessStat {
   /** R, S, D (uninterruptible), Z (zombie) … */
   readonly state: string;
   readonly parentPid: number;
-  /** The session that it was forked in, or has created; a process cannot join another. */
+  /** The session in which it was forked, or that it created; a process cannot join another. */
   readonly session: number;
   readonly kernelThread: boolean;
   readonly startedSecondsAfterBoot: number;
 }
 
-/** /proc/<pid>/stat. The name stands in parentheses and may hold parentheses and spaces: the last one counts. */
+/** /proc/<pid>/stat. The name is in parentheses and may contain parentheses and spaces: the last parenthesis counts. */
 export function parseStat(text: string): ProcessStat | undefined {
   const open = text.indexOf("(");
   const close = text.lastIndexOf(")");
@@ -54,10 +54,10 @@ export interface CniEnviron {
   readonly args: string;
 }
 
-/** Commands that concern one container. */
+/** Commands for one container. */
 const CNI_COMMANDS: ReadonlySet<string> = new Set(["ADD", "DEL", "CHECK"]);
 
-/** The call that a CNI plugin, or a process it started, was made for. */
+/** The CNI call of a plugin, or of its child process. */
 export function parseCniEnviron(environ: string): CniEnviron | undefined {
   if (!environ.includes("CNI_COMMAND=")) return undefined;
   const values = new Map<string, string>();
@@ -98,10 +98,10 @@ export interface ListeningSocket {
   readonly path: string;
 }
 
-/** `__SO_ACCEPTCON`: somebody listens. */
+/** `__SO_ACCEPTCON`: a process listens. */
 const LISTENING = 0x10000;
 
-/** /proc/net/unix: `Num: RefCount Protocol Flags Type St Inode Path`, where only bound sockets have a path. */
+/** /proc/net/unix: `Num: RefCount Protocol Flags Type St Inode Path`; only bound sockets have a path. */
 export function parseListeningSockets(text: string): readonly ListeningSocket[] {
   const sockets: ListeningSocket[] = [];
   for (const line of text.split("\n")) {
@@ -118,10 +118,10 @@ export interface ListeningPort {
 }
 
 const TCP_LISTEN = "0A";
-/** 127.0.0.1, every address, and the same of IPv6, in the kernel's byte order. */
+/** 127.0.0.1, any address, and the same for IPv6, in the kernel's byte order. */
 const ON_LOOPBACK: ReadonlySet<string> = new Set(["0100007F", "00000000", "0".repeat(32)]);
 
-/** /proc/net/tcp and tcp6, of which those that 127.0.0.1 leads to: `sl local_address rem_address st … inode` */
+/** The sockets of /proc/net/tcp and tcp6 that are reachable on 127.0.0.1: `sl local_address rem_address st … inode` */
 export function parseListeningPorts(text: string): readonly ListeningPort[] {
   return text.split("\n").flatMap((line) => {
     const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);

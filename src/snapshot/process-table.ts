@@ -6,14 +6,14 @@ import { readUptime } from "./boot.ts";
 import { eachPaced } from "./pace.ts";
 import { type ProcessStat, parseStat } from "./proc-parse.ts";
 
-/** Who is there, from one pass over /proc; what else is to be known of a process is read from it by others. */
+/** The result of one pass over /proc; more about a process is read by the callers. */
 export interface ProcessTable {
   readonly uptimeSeconds: number;
-  /** Kernel threads are left out. */
+  /** Without kernel threads. */
   readonly processes: readonly ProcessStat[];
 }
 
-/** pid_max is 4 million at most, and every process is an entry. */
+/** pid_max is at most 4 million, and every process is an entry. */
 const MAX_PROC_ENTRIES = 1_000_000;
 
 export async function readProcessTable(where: {
@@ -35,7 +35,7 @@ export async function readProcessTable(where: {
     if (stat !== undefined && !stat.kernelThread) processes.push(stat);
   });
   if (!finished) return failed(`the processes in ${proc} were not listed to the end in time`);
-  // With hidepid the processes of others are missing without a word; the first process is always somebody else's or seen.
+  // With hidepid, processes of other users are silently missing; process 1 is always one of them.
   if (!processes.some(({ pid }) => pid === 1)) {
     return failed(`${proc} does not show the processes of other users`, "run unghost as root");
   }

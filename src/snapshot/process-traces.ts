@@ -8,28 +8,28 @@ import {
   splitNul,
 } from "./proc-parse.ts";
 
-/** What one process shows of the sandboxes it has to do with. */
+/** What one process shows about sandboxes. */
 export interface ProcessTraces {
   readonly stat: ProcessStat;
-  /** As /proc/<pid>/cgroup has it. */
+  /** The content of /proc/<pid>/cgroup. */
   readonly cgroup: string;
   readonly netns: bigint | "denied" | undefined;
   /** The CNI call it belongs to; never set for a shim. */
   readonly cni: CniEnviron | undefined;
-  /** The id in its arguments, when it has the name of a shim. */
+  /** The id in its arguments, if it has the name of a shim. */
   readonly shim: ShimArguments | undefined;
   readonly argv: readonly string[];
-  /** Why its environment stayed unknown, where it did. */
+  /** Why its environment is unknown, if it is. */
   readonly hidden: "denied" | "timeout" | undefined;
 }
 
-/** More than a plugin gets; others may have as much as they like, and the part beyond is not read. */
+/** More than a plugin gets; the rest of a longer environment is not read. */
 const MAX_ENVIRON_BYTES = 128 * 1024;
 
-/** For one process in uninterruptible sleep. There are few, and those that lock their memory do so for long. */
+/** Timeout for one process in uninterruptible sleep. There are few, and those that lock their memory do so for long. */
 const SLEEPER_PATIENCE_MS = 100;
 
-/** Undefined when the process ended meanwhile. An answer at once, unless the process is in uninterruptible sleep. */
+/** Returns undefined if the process ended meanwhile. Synchronous, unless the process is in uninterruptible sleep. */
 export function readTraces(
   proc: string,
   stat: ProcessStat,
@@ -45,9 +45,9 @@ function readAwake(dir: string, stat: ProcessStat): ProcessTraces | undefined {
 
 async function readSleeper(dir: string, stat: ProcessStat): Promise<ProcessTraces | undefined> {
   const environ = await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/environ`, MAX_ENVIRON_BYTES);
-  // A disk under load puts everybody to sleep like this, for moments.
+  // A disk under load puts every process into this state for moments.
   if (isLate(environ) && !isAsleep(dir)) return readAwake(dir, stat);
-  // When one read hangs, so does the other, and every hung read takes a thread of a small pool.
+  // If one read hangs, the other does as well, and every hung read takes a thread of a small pool.
   const cmdline =
     environ.kind === "content"
       ? await readProcFileWithin(SLEEPER_PATIENCE_MS, `${dir}/cmdline`, MAX_ENVIRON_BYTES)
@@ -96,17 +96,17 @@ function textOf(content: ProcRead): string {
   return content.kind === "content" ? content.text : "";
 }
 
-/** The kernel keeps 15 characters of a name, which cuts off `-runc-v2`. */
+/** The kernel truncates a name to 15 characters, which cuts off `-runc-v2`. */
 function isShim(comm: string): boolean {
   return comm === "containerd-shim" || comm === "conmon" || comm === "conmonrs";
 }
 
 export interface ShimArguments {
-  /** Of a sandbox, or of a container with a shim of its own. */
+  /** Of a sandbox, or of a container with its own shim. */
   readonly id: string;
-  /** Docker's containers are in `moby`, those that people make with ctr and nerdctl in `default`; conmon has none. */
+  /** Docker's containers are in `moby`, those of ctr and nerdctl in `default`; conmon has none. */
   readonly isKubernetes: boolean;
-  /** The socket of the containerd that it belongs to. */
+  /** The socket of its containerd. */
   readonly address?: string;
 }
 

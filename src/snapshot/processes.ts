@@ -14,13 +14,13 @@ import { findRuntimeProcess, isRuntimeName } from "./runtime-process.ts";
 import { isRootsService, type ProcessProver, processProver } from "./trusted-process.ts";
 import type { PluginOrigin, PluginProcess, ProcessFacts, ProcessRef, ShimProcess } from "./types/processes.ts";
 
-/** The runtime whose sandboxes are scanned: what belongs to any other on the same machine is left alone. */
+/** The scanned runtime: other runtimes on the same machine are ignored. */
 export interface OurRuntime {
   /** As this process opens it. */
   readonly socketPath: string;
-  /** As the node names them; the runtime's own word, which may take a moment. */
+  /** As paths of the node; the runtime reports them, which may take a moment. */
   readonly cniBinDirs: readonly string[] | Promise<readonly string[]>;
-  /** Shims with an address are containerd's, those without (conmon) another runtime's; missing where it is not known. */
+  /** Shims with an address belong to containerd, those without (conmon) to another runtime; missing if unknown. */
   readonly isContainerd?: boolean | Promise<boolean>;
 }
 
@@ -34,7 +34,7 @@ export interface ProcessesQuery {
 
 const PERMISSION_DENIED = "permission-denied";
 
-/** What the node's processes show about sandboxes. */
+/** The node's processes that concern sandboxes. */
 export async function readProcesses(query: ProcessesQuery): Promise<Source<ProcessFacts>> {
   const { table, signal } = query;
   if (table.status !== "read") return table;
@@ -65,7 +65,7 @@ export async function readProcesses(query: ProcessesQuery): Promise<Source<Proce
   );
 }
 
-/** Plugins inherit from the runtime what decides who may read them. Most others hidden: this is not root. */
+/** Plugins inherit from the runtime who may read them. If most processes are hidden, unghost does not run as root. */
 function isBlindToPlugins(hidden: readonly ProcessTraces[], all: readonly ProcessTraces[]): boolean {
   const denied = hidden.filter((trace) => trace.hidden === "denied");
   return denied.length * 2 > all.length || denied.some(({ stat }) => isRuntimeName(stat.comm));
@@ -132,7 +132,7 @@ interface ProvenPlugin {
   readonly origin: PluginOrigin;
 }
 
-/** Only processes whose environment has CNI variables are examined further. */
+/** Only processes with CNI variables are examined further. */
 async function provenPlugins(
   traces: readonly ProcessTraces[],
   { root, table, runtime, signal }: ProcessesQuery,
@@ -201,8 +201,8 @@ function refOf(stat: ProcessStat, uptimeSeconds: number): ProcessRef {
 }
 
 /**
- * k3s and microk8s run the kubelet inside a process of their own; rke2 and k0s start the ordinary one. One that is not
- * proven to be the node's own is a node nested in a pod, or somebody who wants unghost to hold back.
+ * k3s and microk8s embed the kubelet; rke2 and k0s start the ordinary one. A kubelet that is not proven to be the
+ * node's own is a node nested in a pod, or forged to make unghost wait.
  */
 function findKubelet(traces: readonly ProcessTraces[], prover: ProcessProver): ProcessStat | undefined {
   const isProven = ({ stat, argv }: ProcessTraces) =>

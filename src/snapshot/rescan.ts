@@ -7,11 +7,11 @@ import type { ContainerdFacts } from "./types/runtime.ts";
 import type { Snapshot } from "./types/snapshot.ts";
 
 /**
- * All sources are read at the same time, so a sandbox that came or went meanwhile may show in one and not in another.
- * Where a file or a shim names an id that the runtime does not know, the runtime is asked again and the file or shim
- * checked again: containerd writes a sandbox's record before it calls any plugin or starts a shim, so what was
- * there before the second question, and is still there, with no record after it, was left behind. Files of sandboxes
- * that are not ready are checked again as well: those may just have been stopped.
+ * All sources are read at the same time, so a sandbox that was created or removed meanwhile may be in one and not in
+ * another. If a file or a shim has an id that the runtime does not list, the runtime is read again and the file or shim
+ * is checked again: containerd writes a sandbox's record before it calls any plugin or starts a shim, so a file that
+ * existed before the second read, and still exists, without a record after it, is a leak. Files of NotReady sandboxes
+ * are checked again as well, because they may have been stopped just now.
  */
 export async function rescan(
   snapshot: Snapshot,
@@ -53,7 +53,7 @@ export async function rescan(
   };
 }
 
-/** Whether a file is still there, by the names in its directory: one listing covers thousands. */
+/** Whether a file still exists, by the names in its directory: one listing covers thousands. */
 function presence(root: string): (file: { readonly path: string }) => boolean {
   const namesIn = new Map<string, ReadonlySet<string>>();
   return ({ path }) => {

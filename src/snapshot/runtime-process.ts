@@ -19,15 +19,15 @@ const MAX_SOCKET_LIST_BYTES = 16 * 1024 * 1024;
 
 const RUNTIMES = /^(?:containerd(?!-shim)|k3s|rke2|k0s|crio|cri-docker|kubelite|dockerd|isulad)/;
 
-/** Whether a process of that name may be a container runtime or hold one. */
+/** Whether a process of that name may be a container runtime or embed one. */
 export function isRuntimeName(comm: string): boolean {
   return RUNTIMES.test(comm);
 }
 
 /**
- * The process that listens on a runtime's socket. Unix sockets are listed by network namespace, under the name that their
- * owner gave them: a pod on the node's network may have one of the same name in its own root directory, so only a proven
- * service of the node counts.
+ * The process that listens on a runtime's socket. Unix sockets are listed by network namespace, with the path that
+ * their owner used: a pod in the host network may have one with the same path in its own root directory, so only a
+ * proven service of the node counts.
  */
 export async function findRuntimeProcess(query: {
   readonly root: string;
@@ -44,7 +44,7 @@ export async function findRuntimeProcess(query: {
   const proc = hostPath(root, "/proc");
   const prover = processProver(root);
   let denied = false;
-  // The newest first: an old runtime may still hold the socket that a newer one has replaced under the same path.
+  // The newest first: an old runtime may still hold the socket that a newer one has replaced at the same path.
   for (const candidates of likelyFirst(table.value.processes)) {
     let found: ProcessStat | undefined;
     const finished = await eachPaced(candidates, signal, (stat) => {
@@ -63,7 +63,10 @@ export async function findRuntimeProcess(query: {
   return absent(`the process behind ${socketPath} is not one of this pid namespace`);
 }
 
-/** As they read in a process's fd directory. The sockets of the node's first process, since ours may have a network of its own. */
+/**
+ * As shown in a process's fd directory. Reads the sockets of the node's first process, because ours may be in another
+ * network namespace.
+ */
 function listeningInodes(root: string, socketPath: string): ReadonlySet<string> | undefined {
   for (const path of ["/proc/1/net/unix", "/proc/net/unix"]) {
     const list = readProcFile(hostPath(root, path), MAX_SOCKET_LIST_BYTES);
@@ -71,7 +74,7 @@ function listeningInodes(root: string, socketPath: string): ReadonlySet<string> 
     const name = nameOnHost(root, socketPath);
     const wanted = canonicalOnHost(root, name);
     const listening = parseListeningSockets(list.text).filter(
-      // Few share the last part of the name, and only theirs are resolved on disk.
+      // Few have the same base name, and only those are resolved on disk.
       ({ path: bound }) => LAST.exec(bound)?.[0] === LAST.exec(name)?.[0] && canonicalOnHost(root, bound) === wanted,
     );
     return new Set(listening.map(({ inode }) => `socket:[${inode}]`));

@@ -1,11 +1,11 @@
 import { resolveOnHost } from "../host/host-paths.ts";
 import { readRegularFile } from "../host/safe-fs.ts";
 
-/** kubelet reports the first of these that is there. */
+/** kubelet reports the first existing one. */
 const MACHINE_ID_FILES = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** False only on proof: what is not known on either side cannot differ. */
+/** False only on proof: unknown values do not differ. */
 export function isSameMachine(
   root: string,
   node: { readonly machineId: string; readonly bootId: string } | undefined,

@@ -14,22 +14,22 @@ import { type SandboxId } from "./ids.ts";
 import { eachPaced } from "./pace.ts";
 import type { FileHealth, MultusFile, ResultFile, ScratchFile } from "./types/cni.ts";
 
-/** A directory of the node where plugins or libcni keep one file per sandbox. */
+/** A directory of the node with one file per sandbox, by plugins or libcni. */
 export interface ScratchDir {
   readonly root: string;
-  /** As the node names it; the facts carry this name too. */
+  /** As a path of the node; the facts have this path too. */
   readonly dir: string;
   readonly maxEntries?: number;
   readonly maxFileBytes?: number;
   readonly signal?: AbortSignal;
 }
 
-/** What the owner of such a directory puts there. */
+/** The format of the files in such a directory. */
 export interface ScratchFormat<Name extends { readonly sandboxId: SandboxId }> {
   readonly parseName: (name: string) => Name | undefined;
-  /** Only asked about files with content. */
+  /** Called only for files with content. */
   readonly judge: (text: string, name: Name) => Judgement;
-  /** Neighbours that belong there and are no cache files. */
+  /** Other entries that belong there. */
   readonly ignore?: (entry: DirEntry) => boolean;
 }
 
@@ -38,7 +38,7 @@ export type Judgement =
   | { readonly health: "corrupt" }
   | { readonly health: "odd"; readonly reason: string };
 
-/** Further content of an intact file, for the formats that have it. */
+/** Further content of an intact file, for formats that have it. */
 type Details = Pick<ResultFile, "addresses" | "hasConfig"> & Pick<MultusFile, "isMarker" | "strippedKeys">;
 
 export const OK = { health: "ok" } satisfies Judgement;

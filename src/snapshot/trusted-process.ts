@@ -15,8 +15,8 @@ import { type ProcessStat, parseStat } from "./proc-parse.ts";
 import type { ProcessTraces } from "./process-traces.ts";
 
 /**
- * The owner of a process. Its name, arguments and environment are whatever its owner likes; what is proven here is
- * what only the kernel and root decide.
+ * The trust in a process. Its owner chooses name, arguments and environment; this proof uses only what the kernel and
+ * root decide.
  */
 export type ProcessTrust = { readonly kind: "trusted" } | ProcessRefusal;
 
@@ -30,7 +30,7 @@ export interface ProcessRefusal {
     | "set-id-executable"
     | "executable-not-roots"
     | "unreadable";
-  /** Completes a sentence that begins with the process. */
+  /** Completes a sentence that starts with the process. */
   readonly detail: string;
 }
 
@@ -38,22 +38,22 @@ export interface ProcessProver {
   /** A service of the node: kubelet, the runtime. */
   proveService(pid: number): ProcessTrust;
   /**
-   * A shim: root's, in the node's own pid namespace, in no container but the one it watches over (CRI-O may keep conmon,
-   * and Kata its shim, in the cgroup of that), with an executable of root's. Takes what was already read of the process:
-   * a node has a shim for each of its pods.
+   * A shim: of root, in the node's own pid namespace, in no container but its own (CRI-O may keep conmon, and Kata its
+   * shim, in the cgroup of the container), with an executable of root. Accepts what was already read of the process,
+   * because a node has a shim for each of its pods.
    */
   proveShim(shim: Pick<ProcessTraces, "stat" | "cgroup">, watched: string): ProcessTrust;
-  /** Root's, in the node's own pid namespace and in no container. What it executes is not asked. */
+  /** Of root, in the node's own pid namespace and in no container. The executable is not checked. */
   proveHostRoot(pid: number): ProcessTrust;
   proveOwner(pid: number): ProcessTrust;
   proveExecutable(pid: number): ProcessTrust;
-  /** The cgroup of a process, below that of the node's init. */
+  /** The cgroup of a process, relative to that of the node's init. */
   cgroupOf(text: string): readonly CgroupPath[];
 }
 
 /**
- * Whether it is a service that root runs on the node itself, even if its executable lies where others can write. Enough
- * to report that it exists, not to trust its data.
+ * Whether it is a service that root runs on the node itself, even if others can write its executable. Enough to report
+ * that it exists, not to trust its data.
  */
 export function isRootsService(trust: ProcessTrust): boolean {
   return trust.kind === "trusted" || trust.code === "executable-not-roots";
@@ -71,17 +71,17 @@ function refused(code: ProcessRefusal["code"], detail: string): ProcessRefusal {
 
 const OTHER_PID_NAMESPACE = refused("other-pid-namespace", "is in another pid namespace than the node's init");
 
-/** Proves processes of one /proc. "The node" is that of its process 1, which may itself run in namespaces of its own. */
+/** Proves processes of one /proc. "The node" is that of its process 1, which may itself be in namespaces. */
 export function processProver(root: string): ProcessProver {
   const proc = hostPath(root, "/proc");
-  // Of a simulated node, whose /proc is plain files that the operator who passed --host-root vouches for: what is not
-  // recorded there cannot be checked. Only root can replace a kernel's /proc.
+  // A simulated node, whose /proc is regular files that the operator who passed --host-root vouches for: missing
+  // entries cannot be checked. Only root can replace a kernel's /proc.
   const isRecorded = !isProcfs(proc);
   const initCgroup = parseCgroup(procText(`${proc}/1/cgroup`));
-  // Where root may not read init (no CAP_SYS_PTRACE), our own: paths are resolved there.
+  // If root may not read init (no CAP_SYS_PTRACE), our own: paths are resolved there.
   const initMountNs = procLink(`${proc}/1/ns/mnt`) ?? (proc === "/proc" ? procLink("/proc/self/ns/mnt") : undefined);
   const provenDirs = new Map<string, PathTrust>();
-  /** Files that only root can replace: another process that runs the same file runs what root put there. */
+  /** Files that only root can replace: another process with the same executable is trusted, too. */
   const provenFiles = new Set<string>();
 
   const unreadable = (what: string): ProcessTrust =>
@@ -104,7 +104,7 @@ export function processProver(root: string): ProcessProver {
     return isInits ? TRUSTED : OTHER_PID_NAMESPACE;
   }
 
-  /** From its pid in each namespace from that of this /proc inwards, which everybody may read. */
+  /** From its pids in each namespace starting at that of this /proc, which are readable by everyone. */
   function hasOnePid(status: string): boolean | undefined {
     const pids = /^NSpid:\s+(.*)$/m.exec(status)?.[1];
     return pids === undefined ? undefined : !/\s/.test(pids.trim());
@@ -129,7 +129,7 @@ export function processProver(root: string): ProcessProver {
     return isInContainer(cgroup) && !isInOwn ? refused("in-container", "runs in a container") : TRUSTED;
   }
 
-  /** The file that runs, by the kernel's link to it; it may be unlinked since. Then the directories that it lay in. */
+  /** The executable, by the kernel's link; it may be unlinked since. Then the directories that contained it. */
   function proveExecutable(pid: number): ProcessTrust {
     const link = `${proc}/${pid}/exe`;
     const stats = statsOf(link);
@@ -153,7 +153,7 @@ export function processProver(root: string): ProcessProver {
     return TRUSTED;
   }
 
-  /** Asks one after the other. With the pid reused meanwhile, some answers would be about another process. */
+  /** Runs the checks in order. If the pid was reused meanwhile, some results would be about another process. */
   function proveAll(
     pid: number,
     started: number | undefined,
@@ -203,7 +203,7 @@ function isProcfs(proc: string): boolean {
   try {
     return statfsSync(proc).type === PROCFS;
   } catch {
-    // No /proc at all: then no process can be proven, and none is trusted.
+    // No /proc: then no process can be proven, and none is trusted.
     return true;
   }
 }
@@ -212,7 +212,7 @@ function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path);
   } catch {
-    // Ended, or permission denied: then it is not proven, whatever the reason.
+    // Ended, or permission denied: then it is not proven.
     return undefined;
   }
 }

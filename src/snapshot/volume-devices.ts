@@ -15,12 +15,15 @@ export interface VolumeDevices {
   readonly openers: readonly { readonly pid: number; readonly path: string }[];
 }
 
-/** Where drivers and udev name devices after volumes, such as /dev/longhorn/<volume> and /dev/disk/by-id/…<volume>. */
+/**
+ * Directories where drivers and udev name devices after volumes, such as /dev/longhorn/<volume> and
+ * /dev/disk/by-id/…<volume>.
+ */
 const DEVICE_DIRS = ["/dev", "/dev/disk/by-id", "/dev/disk/by-label", "/dev/longhorn", "/dev/mapper"] as const;
 /** One level deeper: /dev/rbd/<pool>/<image>, /dev/drbd/by-res/<resource>/0, /dev/<volume group>/<volume>. */
 const NESTED_DIRS = ["/dev", "/dev/rbd", "/dev/drbd/by-res"] as const;
 
-/** A shorter name is found in too many others. */
+/** A shorter name is part of too many others. */
 const SHORTEST_NAME = 6;
 
 const STAT_MS = 1000;
@@ -76,7 +79,7 @@ function devicePaths(root: string): readonly string[] {
   return [...DEVICE_DIRS.flatMap(list), ...NESTED_DIRS.flatMap(list).flatMap(list)];
 }
 
-/** Without punctuation: of `vol-0abc` the device is called `nvme-Amazon_Elastic_Block_Store_vol0abc`. */
+/** Without punctuation: the device of `vol-0abc` is `nvme-Amazon_Elastic_Block_Store_vol0abc`. */
 function isNamedAfter(path: string, name: string): boolean {
   const plain = plainOf(name);
   return plain.length >= SHORTEST_NAME && plainOf(path).includes(plain);
@@ -86,12 +89,12 @@ function plainOf(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, "");
 }
 
-/** Undefined for what is gone, or cannot be a device that is open. */
+/** Returns undefined for a missing path, or one that cannot be an open device. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
-    // A link that leads nowhere, or to a file of a namespace that is gone.
+    // A dangling link, or a file of a namespace that is gone.
     return undefined;
   }
 }
@@ -103,7 +106,7 @@ async function statWithin(milliseconds: number, path: string): Promise<Stats | u
   return await Promise.race([asked, sleep(milliseconds, "late" as const, { ref: false })]);
 }
 
-/** As glibc's major() and minor() split it. */
+/** Like glibc's major() and minor(). */
 function deviceNumber(rdev: number): string {
   const device = BigInt(rdev);
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);

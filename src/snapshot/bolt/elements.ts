@@ -11,7 +11,7 @@ export interface BranchElement {
   readonly child: number;
 }
 
-/** The elements up to the first that makes no sense, and what is wrong with that one. */
+/** The elements up to the first invalid one, and what is wrong with that one. */
 export interface Elements<T> {
   readonly elements: readonly T[];
   readonly problem?: string;
@@ -41,7 +41,7 @@ export function branchElements(page: Uint8Array, count: number): Elements<Branch
 }
 
 interface Described<T> {
-  /** Counted from the element's own description. */
+  /** Relative to the element's own header. */
   readonly position: number;
   readonly keyBytes: number;
   readonly valueBytes: number;
@@ -49,8 +49,8 @@ interface Described<T> {
 }
 
 /**
- * bbolt writes keys in rising order, and their bytes one after the other behind all descriptions. To insist on both
- * keeps a page from yielding more bytes than it has, whatever it claims.
+ * bbolt writes keys in ascending order, and their bytes consecutively behind all headers. Checking both ensures that a
+ * page never yields more bytes than it has.
  */
 function elementsOf<T>(
   page: Uint8Array,

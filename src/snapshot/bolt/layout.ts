@@ -1,7 +1,7 @@
 /**
  * The file format of bbolt, version 2: pages of one size, a B+tree of them for each bucket, two alternating meta pages.
  * Numbers are in the byte order of the machine that wrote it. All of Kubernetes' platforms but s390x are little-endian,
- * and a file of the other order shows as one with a wrong magic number.
+ * and a file of the other order has a wrong magic number.
  */
 export const PAGE_HEADER_BYTES = 16;
 export const ELEMENT_BYTES = 16;
@@ -11,7 +11,7 @@ export interface PageHeader {
   readonly id: number;
   readonly kind: PageKind;
   readonly count: number;
-  /** How many further pages belong to this one. */
+  /** The number of further pages that belong to this one. */
   readonly overflow: number;
 }
 
@@ -24,7 +24,7 @@ const KIND_OF_FLAGS: ReadonlyMap<number, PageKind> = new Map([
   [0x10, "freelist"],
 ]);
 
-/** The caller gives at least PAGE_HEADER_BYTES. */
+/** Needs at least PAGE_HEADER_BYTES. */
 export function pageHeader(bytes: Uint8Array): PageHeader {
   const view = viewOf(bytes);
   return {
@@ -39,7 +39,7 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Inexact above 2^53, where no page and no count of a real file lies: such a number is out of range either way. */
+/** Inexact above 2^53, where no page and no count of a real file is: such a number is out of range either way. */
 export function uint64(view: DataView, offset: number): number {
   return view.getUint32(offset + 4, true) * 2 ** 32 + view.getUint32(offset, true);
 }

@@ -4,9 +4,9 @@ import type { ByteSource } from "./stable-file.ts";
 /** Content of a meta page. */
 export interface Meta {
   readonly pageSize: number;
-  /** Where the tree of the outermost bucket begins. */
+  /** The root page of the outermost bucket. */
   readonly root: number;
-  /** undefined where the writer keeps no list of free pages on disk. */
+  /** Undefined if the writer keeps no list of free pages on disk. */
   readonly freelist: number | undefined;
   /** One more than the highest page in use. */
   readonly highWater: number;
@@ -26,8 +26,8 @@ const SMALLEST_PAGE = 1024;
 const LARGEST_PAGE = 16 * 1024 * 1024;
 
 /**
- * The meta page of the last complete transaction. The two are written in turn, so that one torn by a power cut leaves
- * the other: a single bad one is no damage.
+ * The meta page of the last complete transaction. The two are written in turn, so if a power cut tears one, the other
+ * is valid: a single bad one is no damage.
  */
 export function readMeta(source: ByteSource): MetaReading {
   const [first, second] = bothMetas(source);
@@ -38,7 +38,7 @@ export function readMeta(source: ByteSource): MetaReading {
   return { kind: "found", meta: newest };
 }
 
-/** Which transactions the meta pages are of: another text means that somebody wrote meanwhile. */
+/** The transactions of the meta pages: another result means that the file was written meanwhile. */
 export function transactionsIn(source: ByteSource): string {
   return bothMetas(source)
     .map((meta) => (typeof meta === "string" ? meta : String(meta.transaction)))
@@ -62,7 +62,7 @@ function secondMeta(source: ByteSource, pageSize: number | undefined): Meta | st
   return "is nowhere to be found";
 }
 
-/** A meta page that checks out, or what is wrong with it. */
+/** A valid meta page, or what is wrong with it. */
 function metaAt(source: ByteSource, offset: number): Meta | string {
   if (offset + META_END > source.size) return "lies beyond the end of the file";
   const bytes = source.read(offset + PAGE_HEADER_BYTES, META_BYTES);
@@ -87,7 +87,7 @@ function isPageSize(size: number): boolean {
   return size >= SMALLEST_PAGE && size <= LARGEST_PAGE && (size & (size - 1)) === 0;
 }
 
-/** Exported for the files that tests write. */
+/** Exported for tests that write files. */
 export function fnv64a(bytes: Uint8Array): bigint {
   let hash = 0xcbf29ce484222325n;
   for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);

@@ -17,13 +17,13 @@ export interface BoltBucket {
 }
 
 interface BoltReading {
-  /** What was asked for, as far as it could be read. */
+  /** The requested content, as far as it could be read. */
   readonly root: BoltBucket;
-  /** Empty when the whole file checks out; at most MAX_DAMAGE places. */
+  /** Empty if the whole file is valid; at most MAX_DAMAGE entries. */
   readonly damage: readonly Damage[];
 }
 
-/** Whether the bucket or value at this path of keys is to be kept. Asked only below what is kept itself. */
+/** Whether the bucket or value at this path of keys is kept. Called only below what is kept itself. */
 export type Wanted = (path: readonly string[]) => boolean;
 
 /** Further damage adds nothing for an unreadable file. */
@@ -33,8 +33,8 @@ export const MAX_DAMAGE = 50;
 const MAX_DEPTH = 64;
 
 /**
- * Reads a bolt file from front to end and keeps what is wanted of it. Every page is read once, wanted or not, so
- * that damage anywhere is found and the work is bounded by the size of the file, whatever its content.
+ * Reads a bolt file completely and keeps the wanted content. Every page is read once, wanted or not, so that damage
+ * anywhere is found and the work is bounded by the size of the file.
  */
 export function readBolt(source: ByteSource, wanted: Wanted): BoltReading {
   const root = emptyBucket();
@@ -73,9 +73,9 @@ interface Draft {
   readonly buckets: Map<string, Draft>;
 }
 
-/** Where in the tree of buckets the walk is. */
+/** The current position in the tree of buckets. */
 interface Place {
-  /** undefined where nothing is kept and pages are only checked. */
+  /** Undefined if nothing is kept and pages are only checked. */
   readonly bucket: Draft | undefined;
   readonly path: readonly string[];
   readonly depth: number;
@@ -112,7 +112,7 @@ function walkLeaf(walk: Walk, id: number, { elements, problem }: Elements<LeafEl
   if (problem !== undefined) walk.report({ page: id, reason: problem });
 }
 
-/** Copied, because the rest of its page need not stay in memory. */
+/** Copied, so that the rest of its page can be freed. */
 function keepValue(walk: Walk, { key, value }: LeafElement, { bucket, path }: Place): void {
   if (bucket === undefined) return;
   const name = textOf(key);
@@ -138,7 +138,7 @@ function enter(walk: Walk, name: string, { bucket, path, depth }: Place): Place 
   return { bucket: inner, path: deeper, depth: depth + 1 };
 }
 
-/** A small bucket is stored as a leaf page in the place of its value. Only one without buckets of its own may be. */
+/** A small bucket is stored as a leaf page instead of its value. It may not contain buckets. */
 function walkInline(walk: Walk, id: number, page: Uint8Array, place: Place): void {
   if (page.length < PAGE_HEADER_BYTES) {
     walk.report({ page: id, reason: "holds a small bucket that is cut off" });
@@ -164,10 +164,10 @@ function textOf(key: Uint8Array): string {
 }
 
 const ID_BYTES = 8;
-/** The count that does not fit its 16 bits stands in the first place instead. */
+/** A count that does not fit into 16 bits is in the first element instead. */
 const COUNT_IS_FIRST = 0xffff;
 
-/** A page that is in use and also listed as free is overwritten by the next change. */
+/** A page that is in use and also listed as free is overwritten by the next transaction. */
 function checkFreelist(meta: Meta, pages: PageReader, report: (damage: Damage) => void): void {
   if (meta.freelist === undefined) return;
   const page = pages.read(meta.freelist, ["freelist"]);

@@ -7,15 +7,15 @@ type StableReading<T> =
   | { readonly kind: "absent" }
   | { readonly kind: "refused"; readonly reason: string; readonly next?: string };
 
-/** A database of a busy node takes some tens of megabytes. */
+/** The database of a busy node takes some tens of megabytes. */
 export const MAX_BOLT_BYTES = 1024 * 1024 * 1024;
 
 const TRIES = 5;
 
 /**
  * Lets `use` read a bolt file as one transaction left it. bbolt never writes into pages that the last transaction uses,
- * and ends each with a meta page: where these are of the same transactions before and after, nothing that `use` saw had
- * been written meanwhile. Nothing is locked and nothing is written; containerd's own lock would keep us waiting forever.
+ * and ends each with a meta page: if these are of the same transactions before and after, `use` saw no concurrent
+ * write. Nothing is locked and nothing is written; containerd's own lock would block forever.
  */
 export function readStable<T>(path: string, use: (source: ByteSource) => T): StableReading<T> {
   let fd: number;

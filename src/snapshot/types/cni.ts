@@ -1,21 +1,21 @@
 import type { Source } from "../../host/source.ts";
 import type { ContainerId, SandboxId } from "../ids.ts";
 
-/** A daemon that CNI plugins dial over a unix socket to have their work done. */
+/** A daemon that CNI plugins call over a unix socket. */
 export interface CniDaemon {
   readonly socket: string;
-  /** Types of the plugins that dial it. */
+  /** Types of the plugins that connect to it. */
   readonly plugins: readonly string[];
   /** `dead`: the file exists, and no process listens. `listening` does not mean that requests are answered. */
   readonly state: "listening" | "dead" | "missing" | "unknown";
-  /** When the socket's file was made: since then somebody has listened. */
+  /** When the socket's file was created. */
   readonly since?: Date;
-  /** Who listens, where it is a process of this pid namespace. */
+  /** The listening process, if it is in this pid namespace. */
   readonly listener?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 
 export interface CniFacts {
-  /** When a file of the configuration directory was last written, added or removed; missing where it was not asked. */
+  /** When a file of the configuration directory was last written, added or removed; missing if it was not read. */
   readonly confChangedAt?: Date;
   readonly conf: Source<CniConfig>;
   readonly results: Source<readonly ResultFile[]>;
@@ -33,44 +33,46 @@ export interface CniConfig {
   readonly cniVersion: string;
   /** Those of the chain, then their IPAM plugins and, under multus, its delegates. */
   readonly plugins: readonly CniPlugin[];
-  /** Whether there is a loopback plugin: no file names it, yet containerd 1.x calls it for every pod. */
+  /** Whether there is a loopback plugin: no file names it, but containerd 1.x calls it for every pod. */
   readonly loopbackFound?: boolean;
   readonly multus?: MultusConfig;
 }
 
 export interface MultusConfig {
   readonly confFile: string;
-  /** Where it keeps what it must remember until DEL. */
+  /** Its cache directory. */
   readonly cniDir: string;
-  /** The daemon does the work and its shim answers DEL with success whatever happens. */
+  /** The daemon does the work, and its shim answers DEL with success in any case. */
   readonly thick: boolean;
-  /** Where the shim reaches the daemon. */
+  /** The daemon's socket for the shim. */
   readonly socket?: string;
   readonly binDir: string;
-  /** A file or network to delegate to, where it does not spell its delegates out. */
+  /** A file or network to delegate to, if it does not list its delegates. */
   readonly clusterNetwork?: string;
 }
 
 /** The daemon that does the work of every multus shim on the node. */
 export interface MultusDaemon {
   readonly socket: string;
-  /** `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file exists, and no process listens. */
+  /**
+   * `silent`: a connection is accepted and `/healthz` is not answered. `dead`: the file exists, and no process listens.
+   */
   readonly state: "answers" | "silent" | "dead" | "missing" | "unknown";
   readonly process?: {
     readonly pid: number;
     readonly startedSecondsAfterBoot: number;
     /** By a signal or a debugger. */
     readonly isStopped: boolean;
-    /** The one container that it is in; missing where it is in none, or is not proven to be who listens on the socket. */
+    /** Its container; missing if it is in none, or is not proven to listen on the socket. */
     readonly containerId?: ContainerId;
   };
-  /** Of its cgroup, which its delegates share; missing where it has no limit. */
+  /** Of its cgroup, which its delegates share; missing without a limit. */
   readonly cpu?: CpuLimit;
 }
 
 export interface CpuLimit {
   readonly milliCpu: number;
-  /** How many of the periods in which it wanted to run it had to pause, in percent, since it started. */
+  /** The percentage of throttled periods since it started. */
   readonly throttledPercent: number;
 }
 
@@ -81,8 +83,8 @@ export interface CniPlugin {
 }
 
 /**
- * Content of a cache file, judged without trusting it.
- * - `ok`: parses as what it should be. - `empty`: no bytes. - `corrupt`: bytes that do not parse.
+ * The state of a cache file.
+ * - `ok`: parses as expected. - `empty`: no bytes. - `corrupt`: bytes that do not parse.
  * - `odd`: not a regular file, too large or unreadable; never touched.
  */
 export type FileHealth = "ok" | "empty" | "corrupt" | "odd";
@@ -99,9 +101,9 @@ export interface ScratchFile {
 export interface ResultFile extends ScratchFile {
   readonly network: string;
   readonly interfaceName: string;
-  /** With the length of the network they are from: 10.42.0.7/24. Missing where the result names none. */
+  /** With the prefix length: 10.42.0.7/24. Missing if the result has none. */
   readonly addresses?: readonly string[];
-  /** The configuration that the result was made with is in it, so that DEL can be called from it. */
+  /** The file contains the configuration of the ADD, so that DEL can be called with it. */
   readonly hasConfig?: true;
 }
 
@@ -112,9 +114,9 @@ export interface MultusCache {
 
 /** `<cniDir>/<sandbox id>`: the delegates of one sandbox. */
 export interface MultusFile extends ScratchFile {
-  /** It is unghost's own: DEL succeeds on it without calling a delegate. It goes once its sandbox has gone. */
+  /** unghost's own marker: DEL succeeds with it without calling a delegate. It is removed after its sandbox. */
   readonly isMarker?: true;
-  /** What the delegates' configuration had on ADD and lacks in what DEL will give them. */
+  /** Settings that the delegates' configuration had on ADD and lacks on DEL. */
   readonly strippedKeys?: readonly string[];
 }
 
@@ -127,7 +129,7 @@ export interface HostLocalNetwork {
 export interface AddressLease {
   readonly path: string;
   readonly address: string;
-  /** Absent when the file is empty or does not begin with an id: no DEL can ever match it. */
+  /** Absent if the file is empty or does not start with an id: no DEL can ever match it. */
   readonly owner?: { readonly id: string; readonly interfaceName: string };
   readonly modifiedAt: Date;
   readonly size: number;
@@ -136,7 +138,7 @@ export interface AddressLease {
 export interface NetnsEntry {
   readonly path: string;
   readonly name: string;
-  /** nsfs inode when a namespace is mounted there, undefined for a plain leftover file. */
+  /** The nsfs inode if a namespace is mounted there, undefined for a regular file. */
   readonly inode: bigint | undefined;
   readonly modifiedAt: Date;
 }

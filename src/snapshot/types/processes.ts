@@ -1,25 +1,25 @@
 import type { PodUid, SandboxId } from "../ids.ts";
 
 export interface ProcessFacts {
-  /** CNI plugin processes that are proven to be this runtime's; their environment names the call. */
+  /** CNI plugin processes that are proven to belong to this runtime; their environment contains the call. */
   readonly plugins: readonly PluginProcess[];
-  /** Of this runtime, by proof. */
+  /** Proven to belong to this runtime. */
   readonly shims: readonly ShimProcess[];
   /** Processes whose cgroup is that of a container or sandbox, by its full id. */
   readonly byContainer: ReadonlyMap<string, readonly number[]>;
   /**
-   * Sandboxes and containers of other runtimes that are alive on this machine (Docker, a second containerd), where there
-   * are any. They are not ghosts, and files with their ids are theirs.
+   * Live sandboxes and containers of other runtimes on this machine (Docker, a second containerd), if any. They are not
+   * ghosts, and files with their ids belong to them.
    */
   readonly othersIds?: ReadonlySet<string>;
-  /** Inodes of all network namespaces some process lives in. */
+  /** Inodes of all network namespaces with a process. */
   readonly netnsInodes: ReadonlySet<bigint>;
-  /** Pids of processes whose network namespace may not be read, where there are any: each may live in any of them. */
+  /** Pids of processes whose network namespace is unreadable, if any: each may be in any of them. */
   readonly netnsUnread?: readonly number[];
   readonly kubelet?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 
-/** A pid may be reused; pid and start time together name one process forever. */
+/** A pid may be reused; pid and start time together identify one process. */
 export interface ProcessRef {
   readonly pid: number;
   readonly startedSecondsAfterBoot: number;
@@ -27,7 +27,7 @@ export interface ProcessRef {
 }
 
 /**
- * How a plugin process is known to be the runtime's: it descends from the runtime, or from the daemon of thick multus, or
+ * Why a plugin process belongs to the runtime: it descends from the runtime, or from the daemon of thick multus, or
  * runs a program of the CNI directories.
  */
 export type PluginOrigin = "runtime" | "multus-daemon" | "cni-directory";

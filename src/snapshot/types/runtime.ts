@@ -5,13 +5,13 @@ export interface Runtime {
   readonly reachable: boolean;
   readonly name: string;
   readonly version: string;
-  /** The server process behind the socket, when it could be found. */
+  /** The server process behind the socket, if it was found. */
   readonly process?: { readonly pid: number; readonly startedSecondsAfterBoot: number };
 }
 
 export interface CriFacts {
   readonly conditions: readonly RuntimeCondition[];
-  /** Directories the runtime itself names in its verbose status; missing where it names none (CRI-O). */
+  /** Directories from the runtime's verbose status; missing if it has none (CRI-O). */
   readonly cniDirs?: CniDirs;
   /** Status was not answered within this time, while Version and the lists were. */
   readonly statusHangsMs?: number;
@@ -37,7 +37,7 @@ export interface Sandbox {
   readonly id: SandboxId;
   readonly pod: PodRef;
   readonly state: SandboxState;
-  /** Nanoseconds since 1970 as the runtime gave them. See ZERO_TIME for what a half-made sandbox carries. */
+  /** Nanoseconds since 1970 from the runtime. See ZERO_TIME for an incomplete sandbox. */
   readonly createdAt: bigint;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -56,9 +56,9 @@ export interface Container {
   readonly state: ContainerState;
   readonly createdAt: bigint;
   readonly labels: Readonly<Record<string, string>>;
-  /** How it ended. Read only for containers of sandboxes that are not ready: it is not needed for the others. */
+  /** How it ended. Read only for containers of NotReady sandboxes. */
   readonly exit?: ContainerExit;
-  /** It should have been read and was not: a ghost may hide behind it. */
+  /** The exit should have been read and was not: a ghost may be missed because of it. */
   readonly endUnread?: true;
 }
 
@@ -69,7 +69,7 @@ export interface ContainerExit {
   readonly logPath: string;
 }
 
-/** containerd's own view: what CRI cannot list. */
+/** containerd's own records, which CRI does not list. */
 export interface ContainerdFacts {
   readonly records: readonly ContainerRecord[];
   readonly tasks: readonly Task[];
@@ -83,7 +83,7 @@ export interface ContainerRecord {
   readonly kind: "sandbox" | "container" | "other";
   readonly createdAt: Date | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  /** From the CRI extension of a sandbox record, where it could be decoded. */
+  /** From the CRI extension of a sandbox record, if it could be decoded. */
   readonly sandbox?: SandboxMetadata;
 }
 
@@ -92,7 +92,7 @@ export interface SandboxMetadata {
   readonly name: string;
   readonly netnsPath: string;
   readonly hostNetwork: boolean;
-  /** Whether CNI ADD completed: from then on containerd insists on a successful DEL. */
+  /** Whether CNI ADD completed: from then on containerd requires a successful DEL. */
   readonly hasCniResult: boolean;
 }
 

@@ -4,7 +4,7 @@ import type { Kubernetes } from "./kubernetes.ts";
 import type { ProcessFacts } from "./processes.ts";
 import type { ContainerdFacts, CriFacts, Runtime } from "./runtime.ts";
 
-/** Everything unghost knows about a node at one moment. Built once by observe(), never changed later. */
+/** Everything that unghost knows about a node at one moment. Built once by observe(), never changed later. */
 export interface Snapshot {
   readonly node: string;
   readonly observedAt: Date;
@@ -15,25 +15,25 @@ export interface Snapshot {
   readonly cni: CniFacts;
   readonly netns: Source<readonly NetnsEntry[]>;
   readonly processes: Source<ProcessFacts>;
-  /** Whether the pids in `processes` may be signalled; missing where it was not checked. */
+  /** Whether the pids in `processes` may be signalled; missing if it was not checked. */
   readonly pidNamespace?: PidNamespace;
   readonly logs: Source<LogFacts>;
   readonly kubernetes: Kubernetes;
-  /** Missing where no plugin is slow and no failed one is reported. */
+  /** Missing if no plugin is slow and no failure is reported. */
   readonly cniDaemons?: Source<readonly CniDaemon[]>;
-  /** The daemon of thick multus; missing where multus is not the network, or is thin. */
+  /** The daemon of thick multus; missing if multus is not the network, or is thin. */
   readonly multusDaemon?: MultusDaemon;
-  /** Missing where there was no reason to check. */
+  /** Missing if there was no reason to check. */
   readonly csi?: Source<readonly CsiSocket[]>;
-  /** Absent on a node where nothing is dead or restarts: it is not needed there. */
+  /** Absent on a node where nothing is dead or restarts, because it is not needed there. */
   readonly kernel?: Source<KernelFacts>;
 }
 
-/** The machine's identity for this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
+/** The identity of this boot. Wall-clock times are derived and may be wrong; the id and uptime are not. */
 export interface Boot {
   readonly id: string;
   readonly uptimeSeconds: number;
-  /** Wall clock minus uptime: right only while the wall clock is. */
+  /** Wall clock minus uptime: only as correct as the wall clock. */
   readonly startedAt: Date;
 }
 
@@ -49,10 +49,10 @@ export interface LogLine {
 }
 
 /**
- * Whether a pid read below `<root>/proc` names the same process to kill(2) as it does there.
+ * Whether a pid read below `<root>/proc` refers to the same process for kill(2).
  * - `own`: it does.
- * - `foreign`: that /proc shows another pid namespace. Its pids may be read, and must never be signalled: here they name
- *   other processes.
+ * - `foreign`: that /proc shows another pid namespace. Its pids may be read, and must never be signalled, because they
+ *   refer to other processes here.
  */
 export type PidNamespace = { readonly kind: "own" } | { readonly kind: "foreign"; readonly reason: string };
 
