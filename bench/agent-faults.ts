@@ -6,14 +6,14 @@ import type { Random } from "../lab/chaos/random.ts";
 import type { SimulatedNode } from "../lab/simulated/node.ts";
 import type { CriClient } from "../src/runtime/cri.ts";
 
-/** A node in an evil day: faults that stand are lifted when the day is over. */
+/** A node with active faults, which are removed at the end. */
 export interface SoakStage {
   readonly node: SimulatedNode;
   readonly cri: CriClient;
   readonly random: Random;
-  /** Texts that DEL fails with, by sandbox id, until they are lifted. */
+  /** Error texts of DEL by sandbox id, until they are removed. */
   readonly refusals: Map<string, string>;
-  /** Sandbox ids whose plugin hangs until they are lifted. */
+  /** Sandbox ids whose plugin hangs, until they are removed. */
   readonly hangs: Set<string>;
 }
 
@@ -22,7 +22,7 @@ type Fault = (stage: SoakStage) => Promise<void> | void;
 const CALL = { timeoutMs: 10_000 };
 const TROUBLE = 'level=error msg="StopPodSandbox failed" error="failed to destroy network for sandbox: something"\n';
 
-/** As often as they stand here. */
+/** Weighted by repetition. */
 const FAULTS: readonly Fault[] = [
   dead,
   dead,
@@ -47,7 +47,7 @@ export async function injectFault(stage: SoakStage): Promise<void> {
   await stage.random.pick(FAULTS)(stage);
 }
 
-/** Everything that stands in the way of healing by the injectors' doing is gone. */
+/** Removes all injected obstacles. */
 export function liftFaults({ node, refusals, hangs }: SoakStage): void {
   refusals.clear();
   hangs.clear();
@@ -66,7 +66,7 @@ function finished({ node }: SoakStage): void {
   node.addSandboxes(1, { state: "finished" });
 }
 
-/** The stop of a running pod fails on what is left of its cache, as after a crash of the file system. */
+/** The stop of a running pod fails on its truncated cache, as after a file system crash. */
 async function cutCacheUnderStop({ node, cri }: SoakStage): Promise<void> {
   const [id = ""] = node.addSandboxes(1, { state: "ready" });
   truncateSync(resultOf(node, id), 0);

@@ -8,27 +8,27 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../lab/poll.ts";
 import type { Result } from "./result.ts";
 
-/** As many pods as kubelet takes by default. */
+/** Kubelet's default limit of pods. */
 const PODS = "110";
 const MOST_MB = 60;
 const MOST_GROWTH = 1.05;
 const MOST_CPU_PERCENT = 0.5;
-/** By then everything has been met once, and what is kept for good is there. */
+/** By then caches are filled. */
 const EARLY_SCANS = 100;
 const LATE_SCANS = 2000;
 const GUARD_MS = 1_800_000;
-/** Two scans of the default period, and the idle time between them. */
+/** Two scans of the default interval, and the idle time between them. */
 const IDLE_MS = 120_000;
-/** Starting is not idling. */
+/** The start does not count. */
 const GRACE_MS = 5000;
-/** USER_HZ, by which the kernel counts a process's time, on every Linux that unghost runs on. */
+/** USER_HZ, the unit of CPU times, on every Linux that unghost supports. */
 const TICKS_A_SECOND = 100;
 
 export interface AgentBench {
   readonly lateScans?: number;
 }
 
-/** What an agent costs on a well node: memory over thousands of scans run fast, processor time at its ordinary pace. */
+/** The agent's cost on a healthy node: memory over thousands of fast scans, CPU time at the default interval. */
 export async function benchAgent(unghost: string, { lateScans = LATE_SCANS }: AgentBench = {}): Promise<Result> {
   const program = resolve(import.meta.dirname, "crowded-node.ts");
   const server = spawn(process.execPath, [program, PODS, "ready"], { stdio: ["pipe", "pipe", "inherit"] });
@@ -105,7 +105,7 @@ function rssMb({ pid }: ChildProcess): number {
 }
 
 function cpuMs({ pid }: ChildProcess): number {
-  // The fields after the name, which may hold anything in its brackets: utime and stime are the 12th and 13th.
+  // The fields after the name, which may contain anything in its parentheses: utime and stime are the 12th and 13th.
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
     .replace(/^.*\) /s, "")
     .split(" ");

@@ -29,23 +29,23 @@ export interface SoakResult {
   readonly rounds: readonly SoakRound[];
 }
 
-/** A version that stumbles over damaged caches, as the simulated one does whatever it claims to be. */
+/** A version that fails on damaged caches, like the simulated one does for any version. */
 const DAMAGED_CACHES_FAIL = "1.6.20";
-/** This many faults at the same time, then everything must be healthy again. */
+/** After this many concurrent faults the node must become healthy again. */
 const FAULTS_A_ROUND = 20;
 const COMPANY = 20;
 const WELL_MS = 60_000;
-/** Of a container that was running when the machine went down. */
+/** Of a container that was running at the power cut. */
 const LOST_EXIT_CODE = 255;
 const CALL = { timeoutMs: 10_000 };
 
-/** A day of faults takes minutes: nothing waits for an age, and nothing is given up before it could be repaired. */
+/** Short ages and large budgets, because a run takes minutes. */
 const CONFIG = `agent:
   defaults: { minAge: 0s, attempts: 100, coolDown: 1s }
   cap: 10000
 `;
 
-/** Random faults against an agent on a simulated node, round after round. */
+/** Random faults against an agent on a simulated node, in rounds. */
 export async function soak({ unghost, faults, seed, onRound }: SoakOptions): Promise<SoakResult> {
   const node = await startSimulatedNode({ version: DAMAGED_CACHES_FAIL });
   const cri = openCri(node.socket);
@@ -82,7 +82,7 @@ async function untilWell(stage: SoakStage): Promise<void> {
       left = await leftOn(stage);
       return left.length === 0 || undefined;
     } catch (error) {
-      // It was asked for while the agent removed it.
+      // The agent removed it meanwhile.
       if (error instanceof RuntimeError) return undefined;
       throw error;
     }
@@ -92,8 +92,8 @@ async function untilWell(stage: SoakStage): Promise<void> {
 }
 
 /**
- * What must be gone: sandboxes that were never completely made or died with the machine, and networks of whatever does
- * not run. A pod that was stopped in the end stays for its logs.
+ * What must be gone: incomplete sandboxes, those that died with the machine, and networks of pods that do not run. A
+ * stopped pod is kept for its logs.
  */
 async function leftOn({ cri, node }: SoakStage): Promise<readonly string[]> {
   const sandboxes = await cri.listPodSandbox(undefined, CALL);
@@ -111,7 +111,7 @@ async function leftOn({ cri, node }: SoakStage): Promise<readonly string[]> {
   ];
 }
 
-/** Kubelet's part: what has ended and is only kept goes in the end, or the node would fill up. */
+/** Kubelet's part: removes kept sandboxes, or the node would fill up. */
 async function removeStopped(cri: CriClient): Promise<void> {
   const stopped = await cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_NOTREADY } }, CALL);
   for (const { id } of stopped) await cri.removePodSandbox(id, CALL);
@@ -127,7 +127,7 @@ async function readyPods(cri: CriClient): Promise<number> {
 interface SoakedAgent {
   rssMb(): number;
   isAlive(): boolean;
-  /** Stops it, and returns what was wrong with it. */
+  /** Stops it, and returns its problems. */
   end(): Promise<readonly string[]>;
   kill(): void;
 }
@@ -172,7 +172,7 @@ function rssOf({ pid }: ChildProcess): number {
     const [, kilobytes = "0"] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
     return Number(kilobytes) / 1024;
   } catch {
-    // It has ended: its end is a complaint of its own.
+    // It has ended, which is reported separately.
     return 0;
   }
 }

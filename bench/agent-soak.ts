@@ -1,13 +1,13 @@
 /**
- * A day of an evil node in minutes: random faults against the agent on a simulated node.
- * `node bench/agent-soak.ts [FAULTS] [SEED]`. Ends with 1 when a bar is missed.
+ * Soak test: random faults against the agent on a simulated node. `node bench/agent-soak.ts [FAULTS] [SEED]`. Exits 1
+ * if a limit is exceeded.
  */
 import { resolve } from "node:path";
 import { soak } from "./agent-soak-run.ts";
 import { type Bar, isMissed, render } from "./result.ts";
 
 const MOST_COMPLAINTS = 0;
-/** The last tenth of the run beside the second one: in the first, everything is met for the first time. */
+/** The last tenth of the run compared with the second one, because the first one fills caches. */
 const MOST_GROWTH = 1.05;
 
 const [faults = "10000", seed = String(Date.now() % 1_000_000)] = process.argv.slice(2);

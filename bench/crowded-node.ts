@@ -1,6 +1,6 @@
 /**
- * A simulated node with COUNT sandboxes: `node bench/crowded-node.ts COUNT ready|dead`. It is a program of its own,
- * because serving in the process that measures would disturb the measuring. Prints where it is, ends with its stdin.
+ * A simulated node with COUNT sandboxes: `node bench/crowded-node.ts COUNT ready|dead`. A separate program, because
+ * serving in the measuring process would disturb the measurement. Prints its root, ends with its stdin.
  */
 import { startSimulatedNode } from "../lab/simulated/node.ts";
 

@@ -8,7 +8,7 @@ import type { Result } from "./result.ts";
 const ROUNDS = 7;
 const COUNTS = [50, 500, 5000] as const;
 
-/** The cost of one more sandbox may not grow with their number; timings of a shared machine need some room. */
+/** The cost per sandbox must not grow with their number; timings of a shared machine need a tolerance. */
 const MOST_GROWTH = 2;
 const MOST_SECONDS = 1;
 const MOST_MB = 120;
@@ -19,7 +19,7 @@ interface Crowd {
   readonly server: ChildProcess;
 }
 
-/** What a scan costs with many sandboxes on the (simulated) node, all running or all dead after a power cut. */
+/** The cost of a scan with many sandboxes on the (simulated) node, all running or all dead after a power cut. */
 export async function benchCrowdedNode(unghost: string, fate: "ready" | "dead"): Promise<Result> {
   const crowds = await Promise.all(COUNTS.map((count) => startCrowd(count, fate)));
   try {
@@ -57,7 +57,7 @@ async function endCrowd({ server }: Crowd): Promise<void> {
   await ended;
 }
 
-/** The table is what people wait for; it names a few and counts the rest. */
+/** The table format, which is the default; it lists a few and counts the rest. */
 async function scan(unghost: string, root: string): Promise<Run> {
   const run = await measure([unghost, "scan", "--no-kube", "--timeout", "60s", "--host-root", root], {
     PATH: "/usr/bin:/bin",

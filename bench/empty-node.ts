@@ -9,7 +9,7 @@ import type { Result } from "./result.ts";
 const ROUNDS = 40;
 const MOST_TIMES_CRICTL = 2;
 
-/** What a scan of a real node without pods costs, beside crictl, which only lists. */
+/** The cost of a scan of a real node without pods, compared with crictl, which only lists. */
 export async function benchEmptyNode(unghost: string): Promise<Result> {
   const title = "scan of an empty real node, process start to exit";
   const why = whyNoRealNode();
@@ -35,7 +35,7 @@ export async function benchEmptyNode(unghost: string): Promise<Result> {
   }
 }
 
-/** The fastest runs are compared: they are the ones that the rest of the machine disturbed least. */
+/** Compares the fastest runs, which were disturbed least. */
 function compared(summaries: Readonly<Record<string, Summary>>): Pick<Result, "bars" | "notes"> {
   const { "unghost scan": scan, "crictl pods": crictl } = summaries;
   if (scan === undefined || crictl === undefined) {

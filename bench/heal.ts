@@ -18,11 +18,13 @@ export interface HealBench {
   /** Values of --concurrency to try besides the default. */
   readonly concurrencies?: readonly number[];
   readonly runtime?: RuntimeVersion;
-  /** Names of the containers that each ghost holds; their logs are saved, which crictl does not do. */
+  /** Names of the containers of each ghost; their logs are saved, which crictl does not do. */
   readonly containers?: readonly string[];
 }
 
-/** What it costs to heal a node after a power cut, beside crictl, which gets the ids to remove and checks nothing. */
+/**
+ * The cost of healing a node after a power cut, compared with crictl, which gets the ids to remove and checks nothing.
+ */
 export async function benchHeal(
   unghost: string,
   { ghosts = GHOSTS, rounds = ROUNDS, concurrencies = [], runtime = "1.6", containers = [] }: HealBench = {},
@@ -55,7 +57,7 @@ export async function benchHeal(
   }
 }
 
-/** Makes the ghosts, and measures only their removal. */
+/** Creates the ghosts, and measures only their removal. */
 async function measured(
   node: LabNode,
   ghosts: number,

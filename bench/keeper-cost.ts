@@ -10,13 +10,13 @@ import type { Result } from "./result.ts";
 
 const BLOCKS = 12;
 const PODS_A_BLOCK = 10;
-/** Five pods a second, each made and deleted. */
+/** Five pods per second, each created and deleted. */
 const EVERY_MS = 200;
 const MOST_TIMES_WITHOUT = 1.05;
 const CNI_DIR = "/var/lib/cni";
 const CALL = { timeoutMs: 60_000 };
 const GUARD_MS = 60_000;
-/** USER_HZ, by which the kernel counts a process's time. */
+/** USER_HZ, the unit of CPU times. */
 const TICKS_A_SECOND = 100;
 
 interface Latencies {
@@ -26,11 +26,11 @@ interface Latencies {
 
 export interface KeeperCostOptions {
   readonly blocks?: number;
-  /** The plugins' files on a disk that takes only this many writes a second. */
+  /** Put the plugins' files on a disk that is limited to this many writes per second. */
   readonly slowWritesPerSecond?: number;
 }
 
-/** What the keeper costs while pods are created and deleted: with and without it by turns, on an ext4 loop device. */
+/** The keeper's cost while pods are created and deleted: with and without it in turns, on an ext4 loop device. */
 export async function benchKeeperCost(unghost: string, options: KeeperCostOptions = {}): Promise<Result> {
   const { blocks = BLOCKS, slowWritesPerSecond } = options;
   const slow =

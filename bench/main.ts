@@ -1,4 +1,4 @@
-/** `make bench`: what unghost costs, side by side with crictl where there is one. Ends with 1 when a bar is missed. */
+/** `make bench`: the cost of unghost, compared with crictl where possible. Exits 1 if a limit is exceeded. */
 import { resolve } from "node:path";
 import { benchAgent } from "./agent-idle.ts";
 import { benchCrowdedNode } from "./crowded.ts";

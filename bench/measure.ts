@@ -5,13 +5,16 @@ import { readFileSync } from "node:fs";
 export interface Run {
   readonly ms: number;
   readonly code: number | null;
-  /** The most memory that it held, as far as it was seen. */
+  /** The observed memory peak. */
   readonly peakMb: number;
 }
 
 const SAMPLE_MS = 1;
 
-/** The kernel keeps a process's peak only as long as it lives, and Node gives none for a child: so it is sampled often. */
+/**
+ * The kernel keeps a process's peak only while it exists, and Node does not report it for a child, so it is sampled
+ * often.
+ */
 export function measure(command: readonly string[], env: Readonly<Record<string, string>>): Promise<Run> {
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
@@ -22,7 +25,7 @@ export function measure(command: readonly string[], env: Readonly<Record<string,
       peakMb = Math.max(peakMb, peakOf(child.pid));
     };
     const sampling = setInterval(sample, SAMPLE_MS);
-    // The report is printed at the very end, when everything it is made of is still in memory.
+    // The report is printed at the end, when memory usage is highest.
     child.stdout.on("data", sample);
     child.once("error", reject);
     child.once("exit", (code) => {
@@ -38,7 +41,7 @@ function peakOf(pid: number | undefined): number {
     const [, kilobytes = "0"] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
     return Number(kilobytes) / 1024;
   } catch {
-    // It has ended between two samples: the last one counts.
+    // It ended between two samples: the last one counts.
     return 0;
   }
 }
@@ -59,8 +62,8 @@ function summary(runs: readonly Run[]): Summary {
 }
 
 /**
- * Runs the commands in turn, so that whatever else the machine does meanwhile meets all of them alike. The first round
- * fills the page cache and is not counted.
+ * Runs the commands in turns, so that other load on the machine affects all of them alike. The first round fills the
+ * page cache and is not counted.
  */
 export async function interleaved(
   commands: ReadonlyMap<string, () => Promise<Run>>,

@@ -1,6 +1,6 @@
 /**
  * `make power-cuts`: torn files and lost pods over seeded power cuts, without unghost, with the keeper, with the agent.
- * Arguments: number of cuts, seed, helpers and runtimes (comma-separated). Ends with 1 when a bar is missed.
+ * Arguments: number of cuts, seed, helpers and runtimes (comma-separated). Exits 1 if a limit is exceeded.
  */
 import { resolve } from "node:path";
 import type { RuntimeVersion } from "../lab/runtime-config.ts";

@@ -28,7 +28,7 @@ export interface PowerCutsOptions {
 const OLD_MS = 2000;
 const START_MS = 60_000;
 
-/** Power cuts at random moments while pods are made and deleted, on an ext4 loop device. */
+/** Power cuts at random times while pods are created and deleted, on an ext4 loop device. */
 export async function benchPowerCuts(options: PowerCutsOptions): Promise<Result> {
   const { unghost, runtime, helper, cuts, seed } = options;
   const title = `${cuts} power cuts (seed ${seed}) under churn, containerd ${runtime}, ${WORDS[helper]}`;

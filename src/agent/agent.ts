@@ -29,8 +29,8 @@ import { keepTimeline } from "./timeline-file.ts";
 import { type Hint, openTriggers } from "./triggers/triggers.ts";
 
 /**
- * Kubelet is not waited for, except to bring a CSI driver's socket back before pods are restarted for it: the stop that
- * follows is the call that kubelet would repeat within seconds, and everything else on the node would wait meanwhile.
+ * The agent does not wait for kubelet, except for a CSI driver's socket before pods are restarted: the following stop
+ * is the call that kubelet would repeat within seconds, and the rest of the node would wait meanwhile.
  */
 const WAITS = { ...DEFAULT_WAITS, kubeletMs: 0 };
 
@@ -40,7 +40,7 @@ interface AgentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly observe: ObserveNodeOptions;
   readonly diagnosis: DiagnosisPolicy;
-  /** The effective one: it may change between two scans, which the event `config` announces. */
+  /** The effective policy: it may change between two scans, which the event `config` announces. */
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
   readonly concurrency: number;
@@ -50,10 +50,10 @@ interface AgentOptions {
 
 const OPEN_NEXT = "Set agent.tokenFile (--token-file), or listen on 127.0.0.1.";
 
-/** One that is late may be on its way; two that are late are not. */
+/** One late scan may still be running; two late scans mean that it is not. */
 const SCANS_TO_BE_READY = 2.5;
 
-/** Runs until it is interrupted. Errors on the way are logged, and the agent goes on. */
+/** Runs until it is interrupted. Errors are logged, and the agent continues. */
 export async function runAgent(options: AgentOptions): Promise<void> {
   const { store, log, interruption, session, env } = options;
   const warn = (message: string, detail: string): void => log.warn({ detail }, message);
@@ -62,7 +62,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     log.debug({ from }, "hint");
     pace.hint(urgency);
   };
-  // Before anything that waits: pods may be made from now on.
+  // First, because pods may be created from now on.
   const durable = keepCniFilesDurable({ ...options.observe, store, log, isWanted: () => options.policy().keepDurable });
   const unfinished = await finishEarlierRuns(options);
   const attempts = openAttempts({
@@ -106,7 +106,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     heal: (shown, order) =>
       runPipeline(shown, {
         ...order,
-        // The lock is not waited for: the loop comes back.
+        // Does not wait for the lock: the loop retries.
         session: { ...options.session, lockWaitMs: 0 },
         concurrency: options.concurrency,
         cniCacheDir: options.observe.cniCacheDir,
@@ -165,7 +165,7 @@ async function finishEarlierRuns({ session, log }: AgentOptions): Promise<Readon
     else if (settled.value.length > 0) log.info({ recoveries: settled.value }, "earlier runs recovered");
     return await unfinishedRemovals(session.stateDir, session.uid);
   } catch (thrown) {
-    // The next healing meets the same directory, and shows its refusal until somebody repairs it.
+    // The next heal gets the same error, and shows it until it is repaired.
     log.error({ reason: describeError(thrown) }, "reading the journal failed");
     return new Set();
   }
@@ -177,18 +177,24 @@ async function findSocket(where: ObserveNodeOptions, env: AgentOptions["env"]): 
   return found.kind === "found" ? found.path : undefined;
 }
 
-/** What the event started is often still in flight during the scan: a network being torn down, a stop that fails late. */
+/**
+ * Second scan after 2 s: the cause of the hint is often still in flight during the first one, for example a network
+ * teardown or a stop that fails late.
+ */
 const SECOND_SCAN_MS = 2000;
 
 interface LoopOptions {
   readonly pace: Pace;
   readonly store: Store;
   readonly cycle: () => Promise<void>;
-  /** Starts nothing further. */
+  /** Starts no further scan. */
   readonly stop: AbortSignal;
 }
 
-/** Scans whenever it is time to, until it is asked to stop. Whatever a scan throws is logged and counted, and the next waits. */
+/**
+ * Scans whenever a scan is due, until it is stopped. An exception of a scan is logged and counted, and the next scan
+ * waits.
+ */
 export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promise<void> {
   for (;;) {
     const { hinted } = await pace.wait(stop);
@@ -208,8 +214,8 @@ export async function runLoop({ pace, store, cycle, stop }: LoopOptions): Promis
 }
 
 /**
- * The agent's policy, as diagnosis and plan understand it. There is no cap here: the ledger caps what it lets run, so
- * that what has been given up does not take the place of others.
+ * The agent's policy for diagnosis and plan. There is no cap here: the ledger caps what it lets run, so that given-up
+ * findings do not use up the cap.
  */
 export function healPolicyOf({ classes, recreatePods }: AgentPolicy, asked: DiagnosisPolicy): HealPolicy {
   const inMode = (wanted: ClassMode): readonly string[] =>
@@ -223,7 +229,7 @@ export function healPolicyOf({ classes, recreatePods }: AgentPolicy, asked: Diag
   };
 }
 
-/** Treated without asking where a process holds the name, and by consent alone where the pod would have to go. */
+/** Healed automatically if a process holds the name, and only with consent if the pod would have to be deleted. */
 const NAME_HELD = sandboxNameHeldByInflightRun.id;
 
 function needsConsent(id: string): boolean {

@@ -9,7 +9,7 @@ import { EARLIEST_SANE } from "../plan/policy.ts";
 import { readBoot } from "../snapshot/boot.ts";
 import { AttemptBook, type Ledger, type LedgerEntry, MOST_ATTEMPTS } from "./policy/attempts.ts";
 
-/** Some thousand subjects that were tried once. The oldest are left out where that is not enough. */
+/** Enough for about a thousand subjects with one attempt. The oldest are dropped if that is not enough. */
 const MOST_BYTES = 256 * 1024;
 
 const duration = v.pipe(v.number(), v.finite(), v.minValue(0));
@@ -31,7 +31,7 @@ const AttemptsFile = v.object({
       attempts: v.pipe(
         v.array(
           v.object({
-            /** Before the file was written: a reader compares with one clock only. */
+            /** Relative to the time of writing, so that a reader needs only one clock. */
             secondsBefore: duration,
             outcome: v.picklist(["healed", "skipped", "failed", "refused", "interrupted"]),
             reason: v.exactOptional(v.string()),
@@ -50,7 +50,7 @@ interface AttemptsOptions {
   readonly stateDir: string;
   readonly uid: number;
   readonly stamp: () => Stamp;
-  /** Reported when it changes. Attempts that cannot be written still count while this process lives. */
+  /** Called when it changes. Attempts that cannot be written still count in this process. */
   readonly onProblem: (problem: string, failed: "read" | "write") => void;
 }
 
@@ -60,9 +60,9 @@ export interface KeptAttempts {
 }
 
 /**
- * The budgets of subjects, as earlier processes left them, and written down whenever one changes: an agent that is killed
- * again and again must not try one hopeless subject forever. The journal is no substitute: it records steps and not attempts,
- * the wall clock alone, and what people did by hand.
+ * The attempts of earlier processes, written whenever one changes: an agent that is killed repeatedly must not retry
+ * one hopeless subject forever. The journal is no substitute: it records steps and not attempts, uses only the wall
+ * clock, and contains manual runs.
  */
 export function openAttempts(options: AttemptsOptions): KeptAttempts {
   const { stateDir, stamp, onProblem } = options;
@@ -92,7 +92,10 @@ function entryOf({ class: classId, attempts }: KeptSubject, writtenMs: number): 
   };
 }
 
-/** Healings in a row would each write the whole file. The first is written at once, for it may be the one that kills us. */
+/**
+ * Consecutive heals would each write the whole file. The first is written at once, because it may be the one that kills
+ * the agent.
+ */
 const WRITE_EVERY_MS = 5000;
 
 function openWriter(
@@ -140,7 +143,7 @@ interface Writing {
   readonly ledger: Ledger;
 }
 
-/** Gives what went wrong. */
+/** Returns the error. */
 async function writeAttempts(
   stateDir: string,
   uid: number,

@@ -2,7 +2,7 @@ import { asBeingHealed, sandboxOf } from "../report/being-healed.ts";
 import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import type { Sighting } from "./state.ts";
 
-/** The report with what this agent is healing under the name that it heals it by. */
+/** The report, with subjects that this agent is healing under the class by which it heals them. */
 export function withOwnHealing(report: NodeReport, sightings: readonly Sighting[]): NodeReport {
   const healing = new Map<string, ReportedFinding>();
   for (const { finding, standing } of sightings) {
@@ -12,7 +12,7 @@ export function withOwnHealing(report: NodeReport, sightings: readonly Sighting[
   return healing.size === 0 ? report : asBeingHealed(report, (id) => healing.get(id));
 }
 
-/** Subjects that are the same thing have the same key, whatever class explains them at the moment. */
+/** The same subject has the same key, whatever class explains it at the moment. */
 export function subjectKey(finding: ReportedFinding): string {
   const { type, sandboxId } = finding.subject;
   return type === "sandbox" && sandboxId !== undefined ? sandboxId : finding.id;

@@ -17,7 +17,7 @@ import type { Store } from "./store.ts";
 
 interface ClusterSideOptions {
   readonly store: Store;
-  /** undefined where the cluster is not to be asked at all. */
+  /** Undefined if the cluster is not used. */
   readonly places: ClusterPlaces | undefined;
   readonly node: string;
   readonly timeoutMs: number;
@@ -27,7 +27,7 @@ interface ClusterSideOptions {
   readonly onChange: () => void;
 }
 
-/** All of the agent that talks to the cluster. Nothing of it is needed for a node to heal. */
+/** All parts of the agent that use the cluster. None of them is needed for a node to heal. */
 export interface ClusterSide {
   /** For steps that change something in the cluster. */
   readonly open: OpenCluster | undefined;
@@ -56,7 +56,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   let opening: Promise<void> | undefined;
   let opened: Opened | undefined;
 
-  /** A node that boots has its credentials a while after its agent: each scan checks for them until they exist. */
+  /** A booting node gets its credentials after its agent started: each scan checks for them until they exist. */
   async function openOnce(): Promise<void> {
     if (opening === undefined && places !== undefined && open !== undefined) {
       const credentials = clusterCredentials(places);
@@ -73,7 +73,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   }
 
   async function openAll(openCluster: OpenCluster, { credentials, readText }: ClusterCredentials): Promise<void> {
-    // Loaded here alone: a node without a cluster is spared their memory.
+    // Loaded on demand, to save memory on a node without a cluster.
     const [{ openClusterMirror }, { openFleetGate }, { openKubeExporter }, { REAL_TIMING: timing }] = await Promise.all(
       [
         import("../kube/mirror.ts"),
@@ -105,7 +105,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
       return opened?.mirror;
     },
     gate: async (actions) => {
-      // An API that did not answer the last scan is not queried again here; an open breaker stays open.
+      // An API that did not answer the last scan is not asked again here; an open breaker stays open.
       if (opened === undefined || !(isAnswering || opened.gate.breaker().open)) return GO;
       return await opened.gate.ask(actions);
     },
@@ -122,7 +122,7 @@ export function clusterSide(options: ClusterSideOptions): ClusterSide {
   };
 }
 
-/** Logs from where the pods of this node are known whenever that changes. Logs nothing on a node without a cluster. */
+/** Logs the source of this node's pods whenever it changes. Logs nothing on a node without a cluster. */
 export function logPodSourceChanges(warn: (message: string, detail: string) => void): (kubernetes: Kubernetes) => void {
   let before = "api, complete";
   return ({ source, error }) => {

@@ -8,7 +8,7 @@ import type { NodeReport } from "../report/node-report.ts";
 import type { HostLocalNetwork, ResultFile, ScratchFile } from "../snapshot/types/cni.ts";
 import type { CacheFileCount, LeaseCount, NodeCounts } from "./state.ts";
 
-/** Numbers that the report does not carry, taken while the snapshot is still there. */
+/** Numbers that are not in the report, computed before the snapshot is dropped. */
 export function countsOf({ snapshot, diagnosis }: Scanned, report: NodeReport): NodeCounts {
   const { view } = diagnosis;
   const { cni } = snapshot;
@@ -52,19 +52,19 @@ function leaseCounts(
   return [...taken, { network, state: "free", count: Math.max(0, size - taken4) }];
 }
 
-/** Present only where the runtime answered. */
+/** Present only if the runtime answered. */
 function isUnknown(id: string, view: NodeView): boolean {
   if (view.snapshot.cri.status !== "read") return false;
   const { sandbox, record, storeRecord } = view.about(id);
   return sandbox === undefined && record === undefined && storeRecord === undefined;
 }
 
-/** The network's own address, its gateway's and the broadcast address are not given to pods. */
+/** The network address, the gateway and the broadcast address are not assigned to pods. */
 const NOT_FOR_PODS = 3;
 
 /**
- * How many IPv4 addresses a network has for pods, by the length of network that its plugins wrote beside each address
- * they assigned. A narrower configured range is not visible there. undefined where no result has it.
+ * The number of IPv4 addresses for pods in a network, from the prefix length that its plugins wrote beside each
+ * assigned address. A narrower configured range is not visible there. Undefined if no result has it.
  */
 export function addressesFor(network: string, results: readonly ResultFile[]): number | undefined {
   for (const file of results) {

@@ -25,46 +25,46 @@ export interface HealOrder extends Pick<PipelineOptions, "scan" | "plan" | "onRe
 export interface CycleTools {
   readonly store: Store;
   readonly policies: () => Policies;
-  /** What was tried before, also by earlier processes. */
+  /** Previous attempts, including those of earlier processes. */
   readonly attempts: AttemptBook;
   readonly scan: () => Promise<Scanned>;
   readonly heal: (shown: Planned, order: HealOrder) => Promise<Outcome<Healing>>;
   /** Whether the fleet limits allow it. */
   readonly gate: (actions: readonly PlannedAction[]) => Promise<FleetAnswer>;
   readonly ownPodUid: string | undefined;
-  /** Something becomes due then, by performance.now(). */
+  /** Something becomes due at this time, by performance.now(). */
   readonly onDue: (atMs: number) => void;
-  /** A healing ended with an unexpected error. */
+  /** A heal ended with an unexpected error. */
   readonly onLost: (error: unknown) => void;
 }
 
 export interface Cycle {
-  /** One scan, which starts a healing where one is allowed. */
+  /** One scan, which starts a heal if one is allowed. */
   run(): Promise<void>;
-  /** Settles when nothing is being healed. */
+  /** Settles when no heal is running. */
   idle(): Promise<void>;
 }
 
-/** Another run is over within moments, mostly; a disk is not emptied that fast. */
+/** Another run usually ends soon; a full disk is not freed that fast. */
 const RETRY_MS = { lock: 5000, disk: 60_000, other: 30_000 } as const;
 
 interface TimedScan extends Scanned {
   readonly seconds: number;
-  /** performance.now() when it began: it shows the node as it was then, at the earliest. */
+  /** performance.now() at its start: it shows the node as it was then, at the earliest. */
   readonly startedAtMs: number;
 }
 
 /**
- * Observe, diagnose, decide, heal, publish. Scans go on while a healing is in flight: one sandbox that hangs for the
- * runtime's two minutes must not make the agent blind. There is one healing at a time.
+ * Observe, diagnose, decide, heal, publish. Scans continue while a heal is in flight, because one sandbox may hang for
+ * the runtime's two minutes. There is one heal at a time.
  */
 export function openCycle(tools: CycleTools): Cycle {
   const { store, attempts, ownPodUid } = tools;
   const growth = new GrowthMeter();
   let healing: Promise<void> | undefined;
-  /** When the newest scan that is part of the state started. */
+  /** The start of the newest scan that is part of the state. */
   let newestMs = Number.NEGATIVE_INFINITY;
-  /** What stopped the last healing before it began, and when that is tried again. */
+  /** What prevented the last heal from starting, and when it is retried. */
   let ownPause: { readonly reason: PauseReason; readonly untilMs: number } | undefined;
 
   function apply({ state, events }: Change): void {
@@ -96,7 +96,7 @@ export function openCycle(tools: CycleTools): Cycle {
 
   const runnable = (diagnosis: Diagnosis): Plan => runnablePlan(decisions(diagnosis));
 
-  /** Gives each finding its standing. True when something may be healed now. */
+  /** Sets the standing of each finding. Returns true if something may be healed now. */
   function settle({ diagnosis }: Scanned): boolean {
     const { decided, leftAlone, dueAtMs } = decisions(diagnosis);
     const mayRun = decided.some(({ decision }) => decision.kind === "run");
@@ -131,7 +131,7 @@ export function openCycle(tools: CycleTools): Cycle {
     pause({ reason: answer.reason, message: answer.message }, RETRY_MS.other, last);
   }
 
-  /** Gives what was seen last. */
+  /** Returns the last scan. */
   async function treat(seen: Scanned, plan: (diagnosis: Diagnosis) => Plan): Promise<Scanned> {
     const started: PlannedAction[] = [];
     const results: ActionResult[] = [];
@@ -179,7 +179,7 @@ export function openCycle(tools: CycleTools): Cycle {
   return {
     run: async () => {
       const seen = await scan();
-      // This scan started before the one that verified a healing: what it shows may have been healed since.
+      // This scan started before the one that verified a heal: its findings may have been healed since.
       if (seen.startedAtMs < newestMs) return;
       absorb(seen);
       if (healing !== undefined || !settle(seen)) return;
@@ -195,7 +195,7 @@ export function openCycle(tools: CycleTools): Cycle {
   };
 }
 
-/** When the next of what is pending becomes a finding if nothing changes. What is past its time waits for more evidence. */
+/** When the next pending entry becomes a finding without a change. Overdue ones wait for more evidence. */
 function pendingDueAtMs({ diagnosis, snapshot }: Scanned, now: Moment): number | undefined {
   const waitsMs = diagnosis.pending
     .map(({ becomesFindingAt }) => (becomesFindingAt?.getTime() ?? 0) - snapshot.observedAt.getTime())

@@ -7,7 +7,7 @@ import { type Decisions, decide, type Moment } from "./policy/ledger.ts";
 import { isOwnPod } from "./standings.ts";
 import type { Sighting } from "./state.ts";
 
-/** Both sides of one policy: what plan and diagnosis go by, and what the ledger does. */
+/** The policy for plan and diagnosis, and the one for the ledger. */
 export interface Policies {
   readonly agent: AgentPolicy;
   readonly heal: HealPolicy;
@@ -23,7 +23,7 @@ export interface Situation {
 
 export type NodeDecisions = Decisions & Pick<Plan, "leftAlone">;
 
-/** The plan as for an attended run, and the part of it that the agent may execute now. */
+/** The plan like for a manual run, and the part of it that the agent may execute now. */
 export function decisionsFor(diagnosis: Diagnosis, situation: Situation): NodeDecisions {
   const { policies, ledger, sightings, ownPodUid, now } = situation;
   const plan = planHealing(diagnosis, policies.heal);

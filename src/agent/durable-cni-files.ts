@@ -18,14 +18,14 @@ export interface DurableOptions {
   readonly multusDir: string | undefined;
 }
 
-/** The keeper beside the scans: neither waits for the other. */
+/** Runs the keeper beside the scans, independent of them. */
 export interface DurableCniFiles {
   /** The runtime may read its networks from another directory. */
   saw(snapshot: Pick<Snapshot, "cri">): void;
   close(): void;
 }
 
-/** The state is made again no more often than this, however many files are written. */
+/** The minimum interval of state updates, however many files are written. */
 const PUBLISH_MS = 1000;
 
 export function keepCniFilesDurable(options: DurableOptions): DurableCniFiles {

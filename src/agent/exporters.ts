@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describeError } from "../host/system-error.ts";
 import type { Store } from "./store.ts";
 
-/** How the agent is reached, and where it writes. */
+/** Listen address and output files of the agent. */
 export interface ExportersOptions {
   readonly store: Store;
-  /** HOST:PORT; empty: nowhere. */
+  /** HOST:PORT; empty disables it. */
   readonly listen: string;
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   readonly tokenFile?: string;
@@ -22,8 +22,8 @@ interface Closable {
 const RETRY_MS = 30_000;
 
 /**
- * Opens the status server and the metrics file. A port that is in use or a missing certificate is logged and retried:
- * healing does not depend on them.
+ * Opens the status server and the metrics file. A port in use or a missing certificate is logged and retried: healing
+ * does not depend on them.
  */
 export function openExporters({ listen, textfile, ...options }: ExportersOptions): Closable {
   const { store, onListening, warn } = options;

@@ -10,14 +10,14 @@ export interface Growth {
 
 interface Baseline {
   readonly boot: string;
-  /** By pod and container: how often it had restarted when last seen. */
+  /** By pod and container: the restart count of the last scan. */
   readonly restarts: ReadonlyMap<string, number>;
   readonly stalls: number | undefined;
 }
 
 /**
- * Turns what each scan counts since boot into increments. What happened before the first scan is not counted, and a
- * loop that comes to rest and starts again is not counted twice. After a boot everything is new.
+ * Turns the counts since boot of each scan into increments. Restarts before the first scan are not counted, and a loop
+ * that stops and starts again is not counted twice. After a boot everything is new.
  */
 export class GrowthMeter {
   #before: Baseline | undefined;
@@ -36,7 +36,7 @@ export class GrowthMeter {
     const stallsBefore = isSameBoot ? before?.stalls : 0;
     const kernelStalls = stalls === undefined || stallsBefore === undefined ? 0 : Math.max(0, stalls - stallsBefore);
 
-    // A scan that could not read the pods forgets none of them.
+    // A scan that could not read the pods keeps the previous counts.
     const pods = snapshot.cri.status === "read" ? diagnosis.view.sandboxesOfPod : undefined;
     const kept = [...known].filter(([key]) => pods === undefined || pods.has(podOf(key)));
     this.#before = {

@@ -6,7 +6,7 @@ import type { HealItem, HealRun } from "./state.ts";
 const MOST_RUNS = 20;
 const MOST_ITEMS = 30;
 
-/** The newest runs in a part of the journal, newest first. Lines that are cut or unknown are left out. */
+/** The newest runs in a part of the journal, newest first. Truncated or unknown lines are skipped. */
 export async function runsIn(lines: readonly string[]): Promise<readonly HealRun[]> {
   const items = lines.flatMap((line): readonly JournalItem[] => {
     const parsed = parseEntry(Buffer.from(line));

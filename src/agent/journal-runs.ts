@@ -5,12 +5,15 @@ import { errorCode } from "../host/system-error.ts";
 import { runsIn } from "./heal-runs.ts";
 import type { Store } from "./store.ts";
 
-/** The end of the journal is enough for the runs that a page shows. */
+/** The end of the journal contains the runs that a page shows. */
 const TAIL_BYTES = 256 * 1024;
-/** The version of a journal that is not there: unghost has changed nothing yet. */
+/** The version of a missing journal: unghost has changed nothing yet. */
 const NO_JOURNAL = "none";
 
-/** Publishes the last runs on this node, also those of the command line and the boot hook, whenever the journal changed. */
+/**
+ * Publishes the last runs on this node, including those of the command line and the boot hook, whenever the journal
+ * changed.
+ */
 export function publishRuns(store: Store, stateDir: string, onProblem: (error: unknown) => void): () => void {
   const { journal } = stateDirLayout(stateDir);
   let published: string | undefined;
@@ -34,7 +37,7 @@ export function publishRuns(store: Store, stateDir: string, onProblem: (error: u
   });
 }
 
-/** Undefined while it is as it was. */
+/** Returns undefined if it is unchanged. */
 async function readTail(path: string, known: string | undefined) {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -5,7 +5,7 @@ import type { Watched } from "./store.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** JSON lines, written synchronously: an agent that is killed loses none. */
+/** JSON lines, written synchronously, so that a killed agent loses none. */
 export function openLog(level: LogLevel, write: (line: string) => void): Logger {
   const formatters = { level: (label: string) => ({ level: label }) };
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters };
@@ -16,14 +16,14 @@ function writeIfPossible(line: string, write: (line: string) => void): void {
   try {
     write(line);
   } catch {
-    // The log's disk is full, and there is no other place to report it: healing goes on.
+    // The log's disk is full, and there is no other place to report it: healing continues.
   }
 }
 
-/** A node with thousands of ghosts has one story, not thousands: more lines of a kind than this a minute are counted. */
+/** Limits the lines of one kind per minute, for a node with thousands of ghosts; the rest is counted. */
 const MOST_LINES = 50;
 const PERIOD_MS = 60_000;
-/** Logged for those who debug, all of them. */
+/** Logged completely at debug level. */
 const FREQUENT: ReadonlySet<AgentEvent["kind"]> = new Set(["scanned", "cni-files-synced"]);
 
 /** Logs the agent's events: one line for each change, limited per kind and minute. */

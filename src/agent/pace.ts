@@ -7,27 +7,27 @@ export interface PaceOptions {
 
 /** Decides when to scan next. Hints may come in bursts, scans may not. */
 export interface Pace {
-  /** Something happened: scan soon. `now` is for events that cannot come in bursts. */
+  /** Requests a scan soon. `now` is for events that cannot come in bursts. */
   hint(urgency?: "soon" | "now"): void;
-  /** Something becomes due at that time, by performance.now(). The earliest counts. */
+  /** Requests a scan at that time, by performance.now(). The earliest counts. */
   dueAt(atMs: number): void;
   /** A scan has ended and used this much CPU time. */
   scanned(cpuMs: number): void;
-  /** A scan failed: the next one waits, longer each time. */
+  /** A scan failed: the next one waits, with a growing back-off. */
   failed(): void;
   scanEvery(milliseconds: number): void;
-  /** Settles when the next scan is due, or when the signal aborts. The result is whether a hint caused it. */
+  /** Settles when the next scan is due, or when the signal is aborted. Returns whether a hint caused it. */
   wait(signal: AbortSignal): Promise<{ readonly hinted: boolean }>;
 }
 
-/** One event is rarely alone: a pod that stops exits, leaves its network and is deleted within moments. */
+/** Events come in groups: a pod that stops exits, releases its network and is deleted within moments. */
 const DEBOUNCE_MS = 250;
 /**
- * Scans caused by hints take this share of one CPU in the long run; with the events themselves the
- * agent stays below a twentieth on a node where pods come and go all the time.
+ * The long-term CPU share of scans caused by hints; together with the events the agent stays below 5 % on a node with
+ * continuous pod churn.
  */
 const SHARE = 0.03;
-/** What may be spent at once after a quiet time: a node that was well for a minute is answered without delay. */
+/** The CPU time that may be used at once after a quiet time, so that the first hints cause a scan without delay. */
 const BURST_MS = 1000;
 const JITTER = 0.2;
 const FIRST_BACK_OFF_MS = 1000;
@@ -110,7 +110,7 @@ function jittered(milliseconds: number, random: () => number): number {
   return milliseconds * (1 - JITTER + 2 * JITTER * random());
 }
 
-/** Timers take no more. */
+/** The maximum of timers. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 function sleepUnlessWoken(

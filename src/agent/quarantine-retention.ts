@@ -12,7 +12,7 @@ import { readBoot } from "../snapshot/boot.ts";
 import type { AgentPolicy } from "./policy/agent-policy.ts";
 
 export interface RetentionOptions {
-  /** The one in force. */
+  /** The effective policy. */
   readonly policy: () => AgentPolicy;
   readonly session: Omit<SessionOptions, "sleep" | "lockWaitMs">;
   readonly log: Logger;
@@ -22,7 +22,7 @@ export interface RetentionOptions {
 
 const EVERY_MS = 3_600_000;
 
-/** Deletes what is in quarantine longer than the policy keeps it: at the start, then every hour. */
+/** Deletes quarantine entries older than the policy's retention: at the start, then every hour. */
 export function keepQuarantineRetention({ session, ...rest }: RetentionOptions): { close(): Promise<void> } {
   const stop = new AbortController();
   const options: RetentionOptions = { ...rest, session: { ...session, clock: unsteppedClock(session.clock) } };
@@ -53,7 +53,7 @@ async function pruneOnce({ policy, session, log }: RetentionOptions): Promise<vo
   const stateDir = await findStateDir(session.stateDir, session.uid);
   if (!stateDir.ok || stateDir.value === undefined) return;
   const olderThan = new Date(session.clock().getTime() - quarantineRetentionMs);
-  // The id holds the time: the journal is read only when something is due.
+  // The id contains the time: the journal is read only if an entry is due.
   if (!quarantineIds(stateDir.value).some((id) => timeOf(id) < olderThan)) return;
   const opened = await openHealSession({ ...session, sleep, lockWaitMs: 0 });
   if (!opened.ok) {
@@ -70,7 +70,7 @@ async function pruneOnce({ policy, session, log }: RetentionOptions): Promise<vo
   }
 }
 
-/** Never ahead of the time that has passed since its first reading: a clock that is set forward makes nothing older. */
+/** Never ahead of the time that has passed since its first reading: setting the clock forward ages nothing. */
 function unsteppedClock(clock: () => Date): () => Date {
   const first = clock().getTime();
   const firstMs = performance.now();

@@ -6,12 +6,12 @@ import { planReasonInWords } from "../plan/plan-reason.ts";
 import type { Decided } from "./policy/ledger.ts";
 import type { PauseReason, RefusalReason, Sighting, Standing } from "./state.ts";
 
-/** A standing, and why nothing is done where that is somebody's decision. */
+/** A standing, and why nothing is done if that is a decision. */
 export interface Stand extends Pick<Sighting, "standing" | "attempts"> {
   readonly refusal?: RefusalReason;
 }
 
-/** What is done about each finding, in words. What may run now keeps its standing until it does. */
+/** The standing of each finding. A finding that may run now keeps its standing until it does. */
 export function standsOf(
   decided: readonly Decided[],
   leftAlone: readonly LeftAlone[],
@@ -51,7 +51,7 @@ function standOf({ decision, attempts }: Decided, pauseReason: PauseReason | und
   }
 }
 
-/** What holds everything on this node, by the cluster's word. */
+/** Annotations in the cluster that pause the whole node. */
 export function clusterPause(view: NodeView): PauseReason | undefined {
   const { paused, node } = nodeHolds(view);
   if (paused) return { reason: "paused", message: "the node is paused by unghost.dev/paused" };
@@ -59,7 +59,7 @@ export function clusterPause(view: NodeView): PauseReason | undefined {
   return undefined;
 }
 
-/** Unghost runs in it: only kubelet may repair it. */
+/** Unghost runs in this pod: only kubelet may repair it. */
 export function isOwnPod({ subject }: Finding, ownPodUid: string | undefined): boolean {
   return ownPodUid !== undefined && podOf(subject)?.uid === ownPodUid;
 }

@@ -58,12 +58,12 @@ export function afterScan(state: AgentState, { report, counts, growth, seconds, 
   };
 }
 
-/** A scan that could neither find a ghost nor rule one out knows no number. */
+/** A scan that could neither find a ghost nor rule one out has no number. */
 function ghostsKnown({ verdict, findings }: NodeReport): number | undefined {
   return verdict === "unknown" && findings.length === 0 ? undefined : findings.length;
 }
 
-/** It threw: what the node is like in this minute is unknown, unless another scan of the minute ends. */
+/** The scan threw: the ghosts of this minute are unknown, unless another scan of the minute ends. */
 export function afterFailedScan(state: AgentState, at: Date): AgentState {
   const { totals, timeline } = state;
   return {
@@ -73,12 +73,14 @@ export function afterFailedScan(state: AgentState, at: Date): AgentState {
   };
 }
 
-/** Pods fail to start or stop, and no finding explains it yet: the verdict is degraded, or unknown while Status hangs. */
+/**
+ * Pods fail to start or stop, and no finding explains it yet: the verdict is degraded, or unknown while Status hangs.
+ */
 function isBlocked(report: NodeReport | undefined): boolean {
   return report?.findings.length === 0 && report.pending?.some(isFailing) === true;
 }
 
-/** A healthy node at the agent's start is no change. */
+/** A healthy node at the agent's start is not a change. */
 function verdictChange(before: NodeReport | undefined, report: NodeReport): readonly AgentEvent[] {
   const { verdict: to } = report;
   if (to === (before?.verdict ?? "healthy")) return [];
@@ -101,7 +103,7 @@ export function afterDeciding(state: AgentState, stands: ReadonlyMap<string, Sta
   return counted({ ...state, sightings: withStandings(state.sightings, plain) }, events);
 }
 
-/** Nothing at all is touched, for a reason that lies in none of the findings; or nothing holds any more. */
+/** Healing is paused for a reason outside the findings; undefined ends the pause. */
 export function afterPause(state: AgentState, pauseReason: PauseReason | undefined): Change {
   if (pauseReason === undefined) return { state: withoutPause(state), events: [] };
   if (isDeepStrictEqual(state.pauseReason, pauseReason)) return { state, events: [] };
@@ -114,7 +116,7 @@ function withoutPause(state: AgentState): AgentState {
   return rest;
 }
 
-/** These are being treated now. */
+/** These are being healed now. */
 export function afterBegin(state: AgentState, actions: readonly PlannedAction[]): Change {
   const ids = new Set(actions.map(({ finding }) => finding.id));
   const sightings = state.sightings.map(
@@ -125,7 +127,10 @@ export function afterBegin(state: AgentState, actions: readonly PlannedAction[])
 
 const MOST_HEALS = 100;
 
-/** Removes what the verification no longer finds; a finding that disappears without a healing is published as `gone`. */
+/**
+ * Removes findings that the verification no longer finds; a finding that disappears without a heal is published as
+ * `gone`.
+ */
 export function afterHealing(state: AgentState, results: readonly ActionResult[], now: Moment): Change {
   const sightings = new Map(state.sightings.map((sighting) => [sighting.finding.id, sighting]));
   const records = results.map((result) => recordOf(result, now.wallClock));
@@ -204,9 +209,9 @@ interface Sighted {
 const UNDECIDED: Standing = { kind: "waiting", message: "not decided yet" };
 
 /**
- * The current findings, each with the time it was first seen. A subject that another class explains now is still the same
- * sighting. A scan that could not reach the runtime removes nothing: what it did not find may still exist. Neither
- * does one in the middle of a healing for what is being healed.
+ * The current findings, each with its first-seen time. A subject that another class explains now is still the same
+ * sighting. A scan that could not read the runtime removes nothing, because its missing findings may still exist. A
+ * scan during a heal does not remove what is being healed.
  */
 function updateSightings(before: readonly Sighting[], report: NodeReport, now: Moment): Sighted {
   const known = new Map(before.map((sighting) => [subjectKey(sighting.finding), sighting]));
@@ -225,7 +230,7 @@ function updateSightings(before: readonly Sighting[], report: NodeReport, now: M
   };
 }
 
-/** Gives each its standing where there is one; the others keep theirs. */
+/** Sets the given standings; the others keep theirs. */
 function withStandings(
   sightings: readonly Sighting[],
   standings: ReadonlyMap<string, Pick<Sighting, "standing" | "attempts">>,

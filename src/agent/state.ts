@@ -3,8 +3,8 @@ import type { NodeReport, ReportedFinding } from "../report/node-report.ts";
 import type { VerdictWords } from "./verdict-words.ts";
 
 /**
- * What the agent knows at one moment, and all that it shows: metrics, page, condition, events and textfile are made from
- * this and from nothing else. Immutable; the store replaces it.
+ * The agent's state at one moment: metrics, page, condition, events and textfile are derived only from it. Immutable;
+ * the store replaces it.
  */
 export interface AgentState {
   readonly node: string;
@@ -12,11 +12,14 @@ export interface AgentState {
   readonly startedAt: Date;
   /** The last finished scan; missing until the first one. */
   readonly scan?: ScanState;
-  /** Every finding that is standing now, with how long and what is done about it. */
+  /** Every current finding, with its age and what is done about it. */
   readonly sightings: readonly Sighting[];
-  /** The last healing actions, newest first; bounded. */
+  /** The last heal actions, newest first; limited. */
   readonly heals: readonly HealRecord[];
-  /** The last runs in the journal, newest first: also those of the command line and the boot hook. Missing until it was read. */
+  /**
+   * The last runs in the journal, newest first, including those of the command line and the boot hook. Missing until it
+   * was read.
+   */
   readonly runs?: readonly HealRun[];
   readonly totals: Totals;
   readonly breaker: BreakerState;
@@ -24,9 +27,9 @@ export interface AgentState {
   readonly timeline: readonly TimelinePoint[];
   /** Why nothing is acted on right now, whatever is found; missing while the agent acts. */
   readonly pauseReason?: PauseReason;
-  /** The last complaint about the configuration file: the one before it is still in force. */
+  /** The last error of the configuration file: the previous one is still in effect. */
   readonly configProblem?: string;
-  /** The address at which every machine of the network may read this, because no token is asked for. */
+  /** The address at which the network can read this without a token. */
   readonly openAddress?: string;
 }
 
@@ -34,7 +37,7 @@ export interface ScanState {
   readonly report: NodeReport;
   readonly counts: NodeCounts;
   readonly seconds: number;
-  /** performance.now() at its end: ages are never judged by the wall clock. */
+  /** performance.now() at its end: ages do not use the wall clock. */
   readonly endedAtMs: number;
 }
 
@@ -55,7 +58,7 @@ export interface CacheFileCount {
 
 export interface LeaseCount {
   readonly network: string;
-  /** `used`: its container is known to the runtime. `leaked`: it is not. `free`: left in the ranges that are configured. */
+  /** `used`: the runtime has its container. `leaked`: it does not. `free`: left in the configured ranges. */
   readonly state: "used" | "leaked" | "free";
   readonly count: number;
 }
@@ -63,21 +66,21 @@ export interface LeaseCount {
 export interface Sighting {
   readonly finding: ReportedFinding;
   readonly firstSeenAt: Date;
-  /** performance.now() at first sight. */
+  /** performance.now() at the first sighting. */
   readonly firstSeenMs: number;
   readonly standing: Standing;
-  /** Healing attempts so far, within its budget's period. */
+  /** Attempts within the budget's period. */
   readonly attempts: number;
 }
 
 /** What is done about a finding. */
 export type Standing =
-  /** Policy is to observe only, or its class is manual. */
+  /** The policy is to observe only, or the class is manual. */
   | { readonly kind: "observed"; readonly message: string }
-  /** It will be healed; `message` is when, or what it waits for. */
+  /** It will be healed; `message` contains when, or what it waits for. */
   | { readonly kind: "waiting"; readonly message: string }
   | { readonly kind: "healing" }
-  /** Its budget is spent; `next` is the manual steps. */
+  /** Its budget is spent; `next` contains the manual steps. */
   | { readonly kind: "given-up"; readonly message: string; readonly next: string };
 
 export interface HealRecord {
@@ -85,18 +88,18 @@ export interface HealRecord {
   readonly finding: string;
   readonly class: string;
   readonly summary: string;
-  /** What was done about it, step by step. */
+  /** What was done, step by step. */
   readonly done?: string;
   readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly outcome: "healed" | "skipped" | "failed" | "refused";
   readonly reason?: string;
   readonly journalId?: string;
-  /** Journal entries of it that `unghost undo` can take back. */
+  /** Its journal entries that `unghost undo` can revert. */
   readonly undo?: readonly string[];
   readonly seconds: number;
 }
 
-/** One run of unghost on this node as the journal has it: by the command line, the agent or the boot hook. */
+/** One run of unghost in the node's journal: by the command line, the agent or the boot hook. */
 export interface HealRun {
   readonly run: string;
   readonly at: string;
@@ -157,9 +160,9 @@ export interface PauseReason {
 export interface TimelinePoint {
   /** Start of its minute, Unix seconds. */
   readonly minute: number;
-  /** The most at one time; 0 and without meaning where it is unknown. */
+  /** The maximum; 0 and without meaning if it is unknown. */
   readonly ghosts: number;
-  /** No scan of this minute could determine the ghosts of the node. */
+  /** No scan of this minute could determine the ghosts. */
   readonly unknown?: true;
   readonly healed: number;
   readonly failed: number;
@@ -167,7 +170,7 @@ export interface TimelinePoint {
   readonly kernelStalls: number;
 }
 
-/** Events published beside the state: histograms observe them, Kubernetes events and logs are made of them. */
+/** Events published beside the state, for histograms, Kubernetes events and logs. */
 export type AgentEvent =
   | { readonly kind: "scanned"; readonly seconds: number }
   | { readonly kind: "scan-failed"; readonly reason: string }
@@ -179,13 +182,13 @@ export type AgentEvent =
     } & VerdictWords)
   | { readonly kind: "detected"; readonly sighting: Sighting }
   | { readonly kind: "gone"; readonly sighting: Sighting }
-  /** Kubelet or Kubernetes reports failures that are no findings yet, and did not at the scan before. */
+  /** Kubelet or Kubernetes reports failures that are not findings yet, since this scan. */
   | { readonly kind: "degraded"; readonly report: NodeReport }
   | { readonly kind: "healed" | "heal-failed"; readonly record: HealRecord; readonly sighting?: Sighting }
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string; readonly sighting?: Sighting }
   | { readonly kind: "given-up"; readonly sighting: Sighting }
   | { readonly kind: "breaker"; readonly breaker: BreakerState }
-  /** For each file: from the notice of its change until it was on disk. */
+  /** For each file: the time from the notice of its change until it was on disk. */
   | { readonly kind: "cni-files-synced"; readonly seconds: readonly number[] }
   | { readonly kind: "config"; readonly problem?: string };
 

@@ -5,12 +5,12 @@ export interface Store {
   state(): AgentState;
   update(change: (state: AgentState) => AgentState): void;
   publish(event: AgentEvent): void;
-  /** Called after each change, and with each event. Gives back how to stop. */
+  /** Called after each change, and with each event. Returns a function to unsubscribe. */
   onChange(listener: (state: AgentState) => void): () => void;
   onEvent(listener: (event: AgentEvent) => void): () => void;
 }
 
-/** What shows the state; the loop does not care whether anybody listens. */
+/** The part of the store that exporters use. */
 export type Watched = Pick<Store, "state" | "onChange" | "onEvent">;
 
 export function openStore(initial: AgentState): Store {

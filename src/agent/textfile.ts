@@ -8,20 +8,20 @@ export interface TextfileOptions {
   readonly store: Watched;
   /** In the directory of node_exporter's textfile collector. */
   readonly path: string;
-  /** Takes the first failure of a row of failures. */
+  /** Called for the first of consecutive failures. */
   readonly warn: (message: string, detail: string) => void;
-  /** The least time between two writings; 15 s by default, about as often as anybody scrapes. */
+  /** The minimum interval between two writes; 15 s by default, about the usual scrape interval. */
   readonly everyMs?: number;
 }
 
 export interface TextfileWriter {
-  /** Writes what is still to be written. */
+  /** Writes pending changes. */
   close(): Promise<void>;
 }
 
 const EVERY_MS = 15_000;
 
-/** The agent's metrics as a file for node_exporter: after changes, and never half written. */
+/** The agent's metrics as a file for node_exporter: written after changes, and replaced atomically. */
 export function textfileWriter(options: TextfileOptions): TextfileWriter {
   const { store, path, warn, everyMs = EVERY_MS } = options;
   if (!path.endsWith(".prom")) {
@@ -69,14 +69,14 @@ export function textfileWriter(options: TextfileOptions): TextfileWriter {
   };
 }
 
-/** node_exporter may read at any moment, and skips names that do not end in .prom: the draft's does not. */
+/** node_exporter may read at any time, and skips names that do not end in .prom, like the temporary file's. */
 async function replaceFile(path: string, content: string): Promise<void> {
   const draft = `${path}.draft`;
   await unlinkIfThere(draft);
-  // "wx": whatever somebody put there meanwhile is not written through.
+  // "wx" does not follow a link that was created at the path meanwhile.
   const handle = await open(draft, "wx", 0o644);
   try {
-    // Beyond the umask: node_exporter runs as another user.
+    // Independent of the umask, because node_exporter runs as another user.
     await handle.chmod(0o644);
     await handle.writeFile(content);
   } finally {

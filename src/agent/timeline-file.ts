@@ -27,10 +27,10 @@ const TimelineFile = v.object({
 
 export type ReadTimeline =
   | { readonly points: readonly TimelinePoint[] }
-  /** What is wrong with it. It will be written again. */
+  /** What is wrong with the file. It will be written again. */
   | { readonly problem: string };
 
-/** What the agent before this one remembered of the last day. */
+/** The last day's timeline of the previous agent. */
 export function readTimeline(stateDir: string, now: Date): ReadTimeline {
   const path = join(stateDir, "timeline.json");
   const document = readStateDocument(path, TimelineFile);
@@ -60,7 +60,7 @@ async function writeTimeline(
 
 const KEEP_EVERY_MS = 5 * 60_000;
 
-/** Writes the timeline down now and then while it changes, and at the end. */
+/** Writes the timeline periodically while it changes, and at the end. */
 export function keepTimeline(
   store: Watched,
   stateDir: string,

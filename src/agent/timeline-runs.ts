@@ -18,14 +18,14 @@ export function runsOf(timeline: readonly TimelinePoint[]): readonly TimelineRun
   return runs;
 }
 
-/** The minutes again, one by one. */
+/** Decodes the minutes. */
 export function pointsOf(runs: readonly TimelineRun[]): readonly TimelinePoint[] {
   return runs.flatMap(({ minutes = 1, ...point }) =>
     Array.from({ length: minutes }, (_, index) => ({ ...point, minute: point.minute + index * MINUTE_S })),
   );
 }
 
-/** Events belong to their own minute: a stretch is without. */
+/** A minute with events is not merged. */
 function goesOn(run: TimelineRun, point: TimelinePoint): boolean {
   const end = run.minute + minutesOf(run) * MINUTE_S;
   const isAlike = point.ghosts === run.ghosts && point.unknown === run.unknown;

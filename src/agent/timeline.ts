@@ -3,19 +3,22 @@ import type { TimelinePoint } from "./state.ts";
 /** What one moment adds to its minute. */
 export interface TimelineEntry {
   readonly at: Date;
-  /** Undefined where a scan could not determine it. */
+  /** Undefined if a scan could not determine it. */
   readonly ghosts: number | undefined;
   readonly healed?: number;
   readonly failed?: number;
   readonly crashRestarts?: number;
   readonly kernelStalls?: number;
-  /** Since the agent's last scan ended, on a clock that no one sets. */
+  /** Since the end of the last scan, by the monotonic clock. */
   readonly sinceLastScanMs?: number;
 }
 
 /** A day of minutes. */
 export const MOST_POINTS = 24 * 60;
-/** The agent was restarted, or scans are about a minute apart. In a longer gap it did not run, unless its own clock proves it. */
+/**
+ * A restart of the agent, or scans about a minute apart. In a longer gap the agent did not run, unless its monotonic
+ * clock proves it.
+ */
 const LONGEST_FILL_MINUTES = 5;
 
 /** Adds to the minute's point, and fills the minutes without a scan since the last one. */
@@ -26,7 +29,7 @@ export function addToTimeline(timeline: readonly TimelinePoint[], entry: Timelin
     const merged = mergedWith(last, entry);
     return isSame(last, merged) ? timeline : [...timeline.slice(0, -1), merged];
   }
-  // After a step of the clock to the past, points of the future would stay at the end forever.
+  // After a clock step into the past, points of the future would stay at the end forever.
   const past = timeline.filter((point) => point.minute < minute && point.minute > minute - MOST_POINTS * 60);
   const fresh = mergedWith({ ...emptyPoint(minute), unknown: true }, entry);
   return [...past, ...filled(past.at(-1), minute, entry), fresh];
@@ -47,7 +50,7 @@ function filled(
   }));
 }
 
-/** The most ghosts at a time are what the minute is remembered by: what came and was healed within it was there. */
+/** Keeps the maximum of ghosts, so that a ghost that was found and healed within the minute is visible. */
 function mergedWith(point: TimelinePoint, entry: TimelineEntry): TimelinePoint {
   const isUnknown = point.unknown === true && entry.ghosts === undefined;
   return {

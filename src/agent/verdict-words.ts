@@ -2,7 +2,7 @@ import { isFailing } from "../evidence/pending.ts";
 import type { NodeReport } from "../report/node-report.ts";
 
 export interface VerdictWords {
-  /** What the verdict rests on: a sentence without its full stop. */
+  /** The reason of the verdict: a sentence without its full stop. */
   readonly problem: string;
   /** What to do about it. */
   readonly next: string;
@@ -10,7 +10,7 @@ export interface VerdictWords {
 
 const MOST_PROBLEMS = 3;
 
-/** One account of a verdict, for the log and for /readyz alike. */
+/** The description of a verdict, for the log and for /readyz. */
 export function verdictWords({ verdict, findings, problems, pending = [] }: NodeReport): VerdictWords {
   switch (verdict) {
     case "unknown":

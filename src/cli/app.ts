@@ -44,7 +44,7 @@ async function application(args: readonly string[]): Promise<Application<Context
   });
 }
 
-/** Runs one command line and gives its exit code. Nothing here ends the process: that is main's. */
+/** Runs one command line and returns its exit code. Only main ends the process. */
 export async function runCli(given: readonly string[], io: Io): Promise<number> {
   const args = normaliseArgs(given);
   const [first] = args;
@@ -78,11 +78,11 @@ export async function runCli(given: readonly string[], io: Io): Promise<number> 
   await run(await application(args), args, context);
   if (decided !== undefined) return decided;
   const code = Number(world.exitCode ?? ExitCode.ok);
-  // Below zero are stricli's own, for command lines that it could not make sense of.
+  // Negative codes are stricli's own, for invalid command lines.
   return code < 0 ? ExitCode.usage : code;
 }
 
-/** The message of a command that threw: one sentence with the next step. The stack is for verbose output. */
+/** The message of a command that threw: one sentence with the next step. The stack is printed only with --verbose. */
 export function failureSentence(thrown: unknown, verbose: boolean): string {
   const message = printable(thrown instanceof Error ? thrown.message : String(thrown));
   if (thrown instanceof SettingsError) return `unghost: ${message}`;
@@ -91,7 +91,7 @@ export function failureSentence(thrown: unknown, verbose: boolean): string {
   return `unghost: unexpected: ${message}.${asked}`;
 }
 
-/** A wrong setting is wrong usage; any other error means that the scan failed. */
+/** An invalid setting is a usage error; any other error means that the scan failed. */
 export function failureCode(thrown: unknown): ExitCode {
   return thrown instanceof SettingsError ? ExitCode.usage : ExitCode.unknown;
 }
@@ -99,14 +99,14 @@ export function failureCode(thrown: unknown): ExitCode {
 /** Empty is its own value: the agent listens nowhere. */
 const MAY_BE_EMPTY = "--listen";
 
-/** A flag whose value is missing, such as that of an unset variable; stricli would take the word for an argument. */
+/** A flag without its value, for example from an unset variable; stricli would use the next word as the value. */
 function flagWithoutValue(args: readonly string[]): string | undefined {
   const end = args.indexOf("--");
   const ours = end < 0 ? args : args.slice(0, end);
   return ours.find((word) => /^--[a-z][a-z-]*=$/i.test(word));
 }
 
-/** Habits of other tools that stricli does not know: -ojson, -o=json, --listen= with nothing, and -v in front of the command. */
+/** Forms that stricli does not support: -ojson, -o=json, --listen= without a value, and -v before the command. */
 function normaliseArgs(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
   const ours = end < 0 ? args : args.slice(0, end);
@@ -122,23 +122,23 @@ function separated(word: string): readonly string[] {
   return word === `${MAY_BE_EMPTY}=` ? [MAY_BE_EMPTY, ""] : [word];
 }
 
-/** Words before `--` alone: what follows is for somebody else. */
+/** Only words before `--`: the rest is not for unghost. */
 function asksFor(args: readonly string[], ...words: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end < 0 ? args : args.slice(0, end)).some((word) => words.includes(word));
 }
 
-/** Of the lab and the tests; nothing of unghost itself reads them. */
+/** Variables of the lab and the tests; unghost itself does not read them. */
 const OTHERS = /^UNGHOST_(?:LAB_|BIN$|BENCH_|TEST_)/;
 
-/** A variable that nothing reads is most likely a misspelt setting: one sentence each. */
+/** An unused variable is most likely a misspelt setting: one sentence each. */
 async function unknownVariables(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
   const shared = ["UNGHOST_CONFIG", ...SETTING_KEYS.map(environmentName)];
   const unread = Object.keys(env).filter(
     (name) => name.startsWith("UNGHOST_") && !OTHERS.test(name) && !shared.includes(name),
   );
   if (unread.length === 0) return [];
-  // Few have the agent's variables set, and its table takes time to load.
+  // Loaded on demand: the agent's variables are rarely set, and its table takes time to load.
   const { AGENT_FLAG_KEYS } = await import("./config/agent-settings.ts");
   const known = [...shared, ...AGENT_FLAG_KEYS.map(environmentName)];
   return unread
@@ -149,7 +149,7 @@ async function unknownVariables(env: Readonly<Record<string, string | undefined>
     });
 }
 
-/** What all of them begin with makes none of them more alike. */
+/** The common prefix would make all of them similar. */
 function withoutPrefix(name: string): string {
   return name.slice("UNGHOST_".length);
 }

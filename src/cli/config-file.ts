@@ -4,17 +4,17 @@ import type { ParsedConfig } from "./config/parse.ts";
 import { SettingsError } from "./setting-values.ts";
 
 const DEFAULT_PATH = "/etc/unghost/config.yaml";
-/** Everything below this key is the agent's; the others are settings that every node command knows. */
+/** The section of the agent; all other keys are settings of every node command. */
 export const AGENT_KEY = "agent";
 
 export type ConfigFile = ParsedConfig["values"];
 
-/** The path of the configuration file, whether or not one is there. */
+/** The path of the configuration file, existing or not. */
 export function configPath(asked: string | undefined): string {
   return asked ?? DEFAULT_PATH;
 }
 
-/** Reads the configuration file. The default one may be missing; one that was asked for may not. */
+/** Reads the configuration file. The default one may be missing; a requested one may not. */
 export async function readConfigFile(asked: string | undefined, knownKeys: readonly string[]): Promise<ConfigFile> {
   const parsed = await parsedConfigFile(asked, knownKeys);
   if (parsed === undefined) return new Map();
@@ -25,7 +25,7 @@ export async function readConfigFile(asked: string | undefined, knownKeys: reado
   throw new SettingsError(first + others);
 }
 
-/** What stands in the file, right or wrong. Undefined: there is none, and none was asked for. */
+/** The content of the file, valid or not. Undefined if there is none, and none was requested. */
 export async function parsedConfigFile(
   asked: string | undefined,
   knownKeys: readonly string[],
@@ -37,7 +37,7 @@ export async function parsedConfigFile(
   return await parseConfig(path, source, [...knownKeys, AGENT_KEY]);
 }
 
-/** An error in the agent's part fails every command: it should not show up only when the agent starts. */
+/** An error in the agent's section fails every command, so that it is found before the agent starts. */
 async function problemsOfAgent(parsed: ParsedConfig): Promise<readonly string[]> {
   if (!parsed.values.has(AGENT_KEY)) return [];
   const { checkAgentConfig } = await import("./config/check-agent.ts");

@@ -1,7 +1,10 @@
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const DAY_MS = 24 * 3_600_000;
 
-/** Durations as Go and kubectl write them: 90s, 1h30m, 500ms, and days as Prometheus does: 30d. A bare number means seconds. Undefined for anything else. */
+/**
+ * Durations like in Go and kubectl: 90s, 1h30m, 500ms, and days like in Prometheus: 30d. A bare number means seconds.
+ * Returns undefined for anything else.
+ */
 export function parseDurationMs(text: string): number | undefined {
   if (/^\d+(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1000);
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)];
@@ -11,7 +14,7 @@ export function parseDurationMs(text: string): number | undefined {
   return Math.round(total);
 }
 
-/** The reverse: written so that it reads back as the same. */
+/** The reverse: parsed to the same value. */
 export function durationText(milliseconds: number): string {
   if (milliseconds > DAY_MS && milliseconds % DAY_MS === 0) return `${milliseconds / DAY_MS}d`;
   let rest = milliseconds;

@@ -2,7 +2,7 @@ import { OUTPUT_FORMATS } from "../report/output-format.ts";
 import { SettingsError } from "./setting-values.ts";
 import type { TableShape } from "./show-report.ts";
 
-/** The three kinds of flag there are; everything is optional, because environment and file may set it, too. */
+/** The three kinds of flags; all are optional, because environment and file may set them, too. */
 
 export function onOff(brief: string) {
   return { kind: "boolean", optional: true, withNegated: false, brief } as const;
@@ -40,7 +40,7 @@ export function flagsOf<Table extends FlagTable>(table: Table) {
   return flags as { readonly [Key in keyof Table]: Table[Key]["flag"] };
 }
 
-/** What a command gets for such flags. */
+/** The values of such flags. */
 export type FlagValues<Flags> = {
   readonly [Key in keyof Flags]?: Flags[Key] extends { readonly kind: "boolean" }
     ? boolean
@@ -49,11 +49,11 @@ export type FlagValues<Flags> = {
       : string;
 };
 
-/** Layouts of the table that are asked for like a format. */
+/** Table layouts that are requested like a format. */
 const LAYOUTS: Readonly<Record<string, TableShape>> = { wide: { wide: true }, name: { names: true } };
 const KNOWN = ["table", ...Object.keys(LAYOUTS), ...OUTPUT_FORMATS.filter((format) => format !== "table")];
 
-/** `-o wide` and `-o name` are the table in another layout; every other format is a setting. */
+/** `-o wide` and `-o name` are layouts of the table; every other format is a setting. */
 export function takeLayout<Flags extends { readonly output?: string }>(
   flags: Flags,
 ): { readonly layout: TableShape; readonly flags: Flags } {

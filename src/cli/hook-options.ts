@@ -5,16 +5,16 @@ import { askYesNo } from "./ask.ts";
 import type { Io } from "./io.ts";
 import type { NodeSettings } from "./node-settings.ts";
 
-/** What install and uninstall have in common. */
+/** Common options of install and uninstall. */
 export interface HookOptions {
   readonly hostRoot: string;
   readonly stateDir: string;
   readonly force: boolean;
   readonly dryRun: boolean;
-  /** Does not ask. Without a terminal there is no question either: running the command is the consent. */
+  /** Do not ask. Without a terminal there is no question either: running the command is the consent. */
   readonly yes: boolean;
   readonly confirm: (question: string) => Promise<"yes" | "no">;
-  /** Whether systemd is what runs on `/`. */
+  /** Whether systemd manages `/`. */
   readonly systemdRuns: boolean;
   readonly runCommand: RunCommand;
 }
@@ -28,7 +28,7 @@ export async function agreed(question: string, { yes, confirm }: HookOptions, io
   return false;
 }
 
-/** Whether one failed. On another root, or without systemd, they are only printed. */
+/** Returns whether one failed. On another root, or without systemd, they are only printed. */
 export async function runCommands(
   commands: readonly (readonly string[])[],
   options: HookOptions,
@@ -50,7 +50,7 @@ export async function runCommands(
   return failed;
 }
 
-/** install and uninstall in the real world. */
+/** The real dependencies of install and uninstall. */
 export function hookOptions(
   { hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">,
   asked: { readonly force?: boolean; readonly dryRun?: boolean; readonly yes?: boolean },
@@ -68,7 +68,7 @@ export function hookOptions(
   };
 }
 
-/** Kubelet writes its node's name in lower case, whatever the machine calls itself. */
+/** Kubelet writes its node's name in lower case, whatever the host name is. */
 export function ownNodeOf(
   { hostRoot, kubeconfig, node }: Pick<NodeSettings, "hostRoot" | "kubeconfig" | "node">,
   { env }: Pick<Io, "env">,

@@ -23,7 +23,7 @@ const STATE_WORDS = {
   obsolete: "remove",
 } satisfies Record<State, string>;
 
-/** What will be written, before it is. A dry run shows every word of it. */
+/** The files to be written. A dry run shows their content. */
 export function planLines(
   { manager }: Host,
   { entries, executable }: InstallPlan,
@@ -41,7 +41,7 @@ export function planLines(
   return [line(executable.state, executable.path, from), ...list, enabled, ...texts].join("");
 }
 
-/** For hosts that are built from a description: what to put into it. */
+/** For hosts that are built from a configuration: what to add to it. */
 export function printedInstead(host: Host, settings: HookSettings, version: string): string {
   const nothing = "Nothing was written. Put this into what the host is built from:\n\n";
   if (host.manager === "nixos") return nothing + nixosModule(host.services, settings);

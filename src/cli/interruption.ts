@@ -1,13 +1,13 @@
 import type { Interruption } from "../heal/execution/waits.ts";
 import type { Io } from "./io.ts";
 
-/** A network plugin that is cut short may leave half of its work behind: what is under way gets this long to end. */
+/** An interrupted network plugin may leave incomplete work: calls in flight get this much time to end. */
 const GRACE_MS = 5000;
 const SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
- * Turns Ctrl-C and the service manager's TERM into an orderly end: the first begins nothing more, the second gives up what
- * is under way, a third ends the process as usual. Until `dispose` is called.
+ * Handles Ctrl-C and SIGTERM: the first stops new steps, the second aborts steps in flight, a third ends the process as
+ * usual. Until `dispose` is called.
  */
 export function interruptedBySignals(
   io: Pick<Io, "stderr">,

@@ -6,7 +6,8 @@ const LONGEST_MS = 120_000;
 const LAST_MS = 5000;
 
 /**
- * Hands the newest lines of kubelet's and the runtimes' units in journald to `read`. Returns what went wrong, for people, or undefined.
+ * Passes the newest lines of kubelet's and the runtimes' units in journald to `read`. Returns the error message, or
+ * undefined.
  */
 export async function journaldLines(
   env: Readonly<Record<string, string | undefined>>,
@@ -42,7 +43,7 @@ export async function journaldLines(
   }
 }
 
-/** With its output at an end journalctl has nothing left to do. */
+/** journalctl exits soon after the end of its output. */
 async function endSoon(child: Child): Promise<ChildEnd> {
   const timer = setTimeout(() => void child.stop(), LAST_MS);
   return await child.ended.finally(() => clearTimeout(timer));
@@ -56,7 +57,7 @@ async function readUntilStopped(
   try {
     await read(stdout);
   } catch (error) {
-    // A stream that is destroyed half-way throws; what came before has been read.
+    // A destroyed stream throws; earlier data was read.
     if (!isStopped()) throw error;
   }
 }

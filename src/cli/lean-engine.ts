@@ -1,16 +1,16 @@
 /**
- * Switches of the engine that some commands turn off. It reads them from the environment, and only when it starts.
+ * Engine switches for some commands. The engine reads them from the environment, and only at its start.
  *
- * `useJIT`: no compiler at all, not even for regular expressions. An agent runs for years and works for milliseconds: half
- * the memory is worth a scan that takes twice as long.
- * `useBaselineJIT`: code is interpreted, regular expressions are compiled. A healing of half a second is over before
- * compiled code pays for its compilation, and the processors are wanted elsewhere: by the plugins.
+ * `useJIT`: no compiler at all, not even for regular expressions. An agent runs for years and works for milliseconds:
+ * half the memory is worth a scan that takes twice as long. `useBaselineJIT`: code is interpreted, regular expressions
+ * are compiled. A heal of half a second ends before compiled code pays for its compilation, and the plugins need the
+ * CPUs.
  */
 const WITHOUT_JIT = { BUN_JSC_useJIT: "0" };
 
 /**
- * The engine has as many threads for files as there are processors. The keeper lets eight of them wait for a disk that may
- * take seconds, and everybody else needs some, too. A thread that is never used is never started.
+ * The engine has as many threads for files as there are CPUs. Up to eight threads of the keeper wait for a disk that
+ * may take seconds, and the rest of the process needs some, too. An unused thread is never started.
  */
 const THREADS_BESIDE_KEEPER = { UV_THREADPOOL_SIZE: "12" };
 

@@ -2,7 +2,7 @@ import { printable } from "../host/printable.ts";
 import { COMMAND_NAMES } from "./commands/index.ts";
 import { didYouMean } from "./config/suggest.ts";
 
-/** A mistyped word must never lead to a command that changes the node. */
+/** A typo must never lead to a command that changes the node. */
 const CHANGES_THE_NODE = ["heal", "boot", "agent", "undo", "quarantine", "install", "uninstall", "withdraw"];
 
 export function noSuchCommand(name: string): string {

@@ -4,8 +4,8 @@ import * as kinds from "./setting-kinds.ts";
 import type { Raw } from "./setting-values.ts";
 
 /**
- * Every setting that node commands share, once: flag, environment variable, key of the file, `unghost config` and
- * docs/configuration.md follow from it. `as` is its name in NodeSettings where that has the unit.
+ * The table of all settings of node commands: flag, environment variable, key of the file, `unghost config` and
+ * docs/configuration.md are derived from it. `as` is its name in NodeSettings if that contains the unit.
  */
 const PLACES = {
   runtimeEndpoint: {
@@ -18,7 +18,7 @@ const PLACES = {
     flag: text("Where libcni, multus, flannel and host-local keep their files (default /var/lib/cni)", "DIR"),
     meaning: "Where libcni, multus, flannel and host-local keep their files.",
   },
-  /** Where multus keeps its delegate cache; by default from its own configuration. */
+  /** multus' delegate cache; by default from its own configuration. */
   multusDir: {
     ...kinds.absolutePath(undefined),
     flag: text("Where multus keeps its delegate cache (default: from its configuration)", "DIR"),
@@ -65,14 +65,14 @@ const BEHAVIOUR = {
     flag: text("Timeout per data source (default 4s)", "DURATION"),
     meaning: "Timeout per data source of a scan.",
   },
-  /** How long a sandbox must have been dead before it is a finding while a kubelet is alive. */
+  /** How long a sandbox must have been dead to be a finding while a kubelet is running. */
   minAge: {
     ...kinds.duration(0, 10 * 60_000),
     as: "minAgeMs",
     flag: text("Leave alone what is dead for less than this while a kubelet is alive (default 10m)", "DURATION"),
     meaning: "What has been dead for less than this is left to a kubelet that is alive.",
   },
-  /** How long a sandbox may be in the making. Kubelet gives up after 4 min, containerd's rollback takes 1 more. */
+  /** How long a sandbox creation may take. Kubelet times out after 4 min, containerd's rollback takes 1 more. */
   inflightGrace: {
     ...kinds.duration(0, 10 * 60_000),
     as: "inflightGraceMs",
@@ -82,7 +82,7 @@ const BEHAVIOUR = {
     ),
     meaning: "How long the creation of a sandbox may take.",
   },
-  /** How long a volume may wait to be attached. External attachers retry for minutes before anything is wrong. */
+  /** How long a volume may wait to be attached. External attachers normally retry for minutes. */
   volumeAttachmentAge: {
     ...kinds.duration(0, 5 * 60_000),
     as: "volumeAttachmentAgeMs",
@@ -114,24 +114,24 @@ export type SettingKey = keyof Table;
 
 export const SETTING_KEYS = Object.keys(NODE_SETTINGS) as readonly SettingKey[];
 
-/** Settings of every command that scans a node. Flag beats environment beats file beats default. */
+/** Settings of every command that scans a node. Flag overrides environment overrides file overrides default. */
 export type NodeSettings = {
   readonly [Key in SettingKey as Table[Key] extends { readonly as: infer Name extends string }
     ? Name
     : Key]: ReturnType<Table[Key]["read"]>;
 } & {
-  /** Set with --inflight-grace: then it also holds for a creation whose caller has given up. */
+  /** Set with --inflight-grace: then it also applies to a creation whose caller timed out. */
   readonly abandonedGraceMs?: number;
 };
 
-/** The settings of these values, read and named. Throws a SettingsError for the first that makes no sense. */
+/** Parses the settings. Throws a SettingsError for the first invalid one. */
 export function readSettings(raw: (key: SettingKey) => Raw | undefined): NodeSettings {
   const settings = Object.fromEntries(SETTING_KEYS.map((key) => [nameOf(key), NODE_SETTINGS[key].read(raw(key))]));
-  // The mapped type is equivalent to this loop, which the compiler cannot follow.
+  // The loop produces the mapped type, which the compiler cannot infer.
   return settings as unknown as NodeSettings;
 }
 
-/** Each value as the configuration file has it. */
+/** Each value in the format of the configuration file. */
 export function writtenSettings(settings: NodeSettings): Readonly<Record<SettingKey, unknown>> {
   const values: Readonly<Record<string, unknown>> = settings;
   const written = SETTING_KEYS.map((key) => {
@@ -146,7 +146,7 @@ function nameOf(key: SettingKey): string {
   return "as" in setting ? setting.as : key;
 }
 
-/** The flags every node command knows. */
+/** The flags of every node command. */
 export const nodeFlags = {
   ...flagsOf(PLACES),
   config: text("Configuration file (default /etc/unghost/config.yaml)", "FILE"),
@@ -155,12 +155,12 @@ export const nodeFlags = {
 
 export const nodeFlagAliases = { o: "output", v: "verbose" } as const;
 
-/** As the command line gives them: everything optional, everything still a string but switches and lists. */
+/** From the command line: everything optional, everything still a string except for switches and lists. */
 export type NodeFlags = FlagValues<typeof nodeFlags>;
 
 const { stateDir, hostRoot, config, output } = nodeFlags;
 
-/** Of the commands that read the journal and the quarantine, and do not scan the node. */
+/** For commands that read the journal and the quarantine, and do not scan the node. */
 export const stateFlags = { stateDir, hostRoot, config, output };
 
 export type StateFlags = Pick<NodeFlags, keyof typeof stateFlags>;

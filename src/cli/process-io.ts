@@ -7,19 +7,21 @@ const STDIN = 0;
 const STDOUT = 1;
 const STDERR = 2;
 
-/** Without a screen, lines end where a log viewer still shows them. */
+/** The line width without a terminal, for log viewers. */
 const PLAIN_COLUMNS = 100;
 
-/** The real world. Writes are synchronous: a report must be out, whole, before the process ends. */
+/** The real process. Writes are synchronous, because a report must be complete before the process ends. */
 export function processIo(): Io {
   const screenColumns =
     columnsFrom(process.env["COLUMNS"]) ?? (isTerminal(STDOUT) ? process.stdout.columns || undefined : undefined);
   return {
     stdout: (text) => writeAll(STDOUT, text),
-    // Messages quote files, programs and peers. Nothing on stderr is coloured, so no terminal sequence there is ours.
+    // Messages quote files, programs and peers. Nothing on stderr is coloured, so terminal sequences there are never
+    // ours.
     stderr: (text) => writeAll(STDERR, withoutControls(text)),
     env: process.env,
-    // Asked of the descriptors: touching process.stdout or process.stdin builds a whole stream, a millisecond each.
+    // Checks the descriptors: accessing process.stdout or process.stdin creates a stream, which takes a millisecond
+    // each.
     stdoutIsTerminal: isTerminal(STDOUT),
     stdinIsTerminal: isTerminal(STDIN),
     columns: screenColumns ?? PLAIN_COLUMNS,
@@ -28,10 +30,10 @@ export function processIo(): Io {
   };
 }
 
-/** /dev/null and its kin, by Linux's list of devices. */
+/** /dev/null and similar devices, by Linux's device list. */
 const MEMORY_DEVICES = 1;
 
-/** Files, pipes and /dev/null are distinguished cheaply; only others have to be asked, by a module that costs 2 ms to load. */
+/** Files, pipes and /dev/null are recognised cheaply; only others need a module that takes 2 ms to load. */
 function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd);
@@ -43,7 +45,7 @@ function isTerminal(fd: number): boolean {
   }
 }
 
-/** Shells keep COLUMNS to themselves: where it is in the environment, somebody put it there on purpose. */
+/** Shells do not export COLUMNS: if it is in the environment, it was set on purpose. */
 function columnsFrom(text: string | undefined): number | undefined {
   return text !== undefined && /^[1-9]\d{0,3}$/.test(text) ? Number(text) : undefined;
 }
@@ -63,10 +65,10 @@ export function writeAll(fd: number, text: string): void {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
       const code = errorCode(error);
-      // A pipe that is full for the moment, and a reader such as `head` that has seen enough.
+      // A pipe that is full for the moment, and a reader such as `head` that has ended.
       if (code === "EPIPE") return;
       if (code !== "EAGAIN") throw error;
-      // The reader, perhaps a pager that waits for a key, needs the processor more than a loop does.
+      // The reader, for example a pager that waits for a key, needs the CPU more than a busy loop.
       Atomics.wait(pause, 0, 0, FULL_PIPE_PAUSE_MS);
     }
   }

@@ -1,8 +1,8 @@
 import { getPriority, setPriority } from "node:os";
 
 /**
- * Files are torn by a power cut until the keeper has reacted. On a node short of processor time, as after a boot, that
- * took up to three seconds behind 16 processes a core. The agent uses less than half a percent of a processor.
+ * A power cut tears new files until the keeper has reacted. On a node short of CPU time, as after a boot, that took up
+ * to three seconds behind 16 processes per core. The agent uses less than half a percent of a CPU.
  */
 const NICE_OF: ReadonlyMap<string, number> = new Map([
   ["agent", -10],
@@ -10,8 +10,8 @@ const NICE_OF: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Where somebody else chose a priority, that one stays. In a pod it may not be raised, and would decide nothing: the kernel
- * divides time between cgroups first, by the pod's CPU request.
+ * A priority that was already set is kept. In a pod it may not be raised, and would have no effect: the kernel divides
+ * time between cgroups first, by the pod's CPU request.
  */
 export function raisePriority(command: string | undefined): void {
   const nice = NICE_OF.get(command ?? "");

@@ -3,11 +3,11 @@ import { durationText } from "./duration.ts";
 import type { Raw } from "./setting-values.ts";
 import * as values from "./setting-values.ts";
 
-/** How a setting is read, written again, and described; a table of settings adds its name and meaning. */
+/** How a setting is parsed, formatted and described; a table of settings adds its name and meaning. */
 export interface SettingKind<Value> {
-  /** Returns the default where it is not set, and throws a SettingsError for invalid values. */
+  /** Returns the default if it is not set, and throws a SettingsError for invalid values. */
   readonly read: (raw: Raw | undefined) => Value;
-  /** As the configuration file has it. */
+  /** In the format of the configuration file. */
   readonly write: (value: Value) => unknown;
   /** The documentation of its values. */
   readonly range: string;

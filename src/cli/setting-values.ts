@@ -2,13 +2,13 @@ import { OUTPUT_FORMATS, type OutputFormat } from "../report/output-format.ts";
 import { parseEndpoint } from "../runtime/configured-endpoint.ts";
 import { parseDurationMs } from "./duration.ts";
 
-/** Where a value came from goes with it, so that a complaint can name the place to correct. */
+/** A value with its source, so that an error can name the place to correct. */
 export interface Raw {
   readonly value: unknown;
   readonly from: string;
 }
 
-/** Timers take 24 days at most. */
+/** The maximum of timers is 24 days. */
 const LONGEST_DURATION_MS = 24 * 24 * 3_600_000;
 
 export function text(raw: Raw | undefined): string | undefined {
@@ -72,7 +72,7 @@ export function list(raw: Raw | undefined): readonly string[] {
   return values.flatMap((value) => String(value).split(",")).filter((value) => value !== "");
 }
 
-/** A setting that makes no sense: the command ends with 64 and this sentence. */
+/** An invalid setting: the command exits 64 with this sentence. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }

@@ -21,7 +21,7 @@ export function rawSettings(flags: NodeFlags, env: Io["env"], file: ConfigFile):
     fromFlagOrEnvironment(key, flags, env) ?? fromFile(key, file) ?? fromPodSpec(key, env) ?? fromMount(key, env);
 }
 
-/** A pod that mounts the node's root directory without naming it, as `kubectl debug node` does. */
+/** A pod with the node's root directory mounted, but without --host-root, as with `kubectl debug node`. */
 function fromMount(key: SettingKey, env: Io["env"]): Raw | undefined {
   const root = key === "hostRoot" ? findHostRoot(env) : "/";
   return root === "/" ? undefined : { value: root, from: `the node's root directory, found at ${root}` };
@@ -43,18 +43,18 @@ export function fromFlagOrEnvironment<Key extends string>(
 
 function fromFile(key: string, file: ConfigFile): Raw | undefined {
   const inFile = file.get(key);
-  // A key without a value is not set, as in every other YAML file of a node.
+  // A key without a value is not set, as in other YAML files of a node.
   if (inFile === undefined || inFile.value === null) return undefined;
   return { value: inFile.value, from: `${inFile.place}: ${key}` };
 }
 
-/** What a DaemonSet calls the node in its pods' environment, by the usual name. */
+/** The node name in the environment of a DaemonSet's pods, by the usual variable. */
 function fromPodSpec(key: SettingKey, env: Io["env"]): Raw | undefined {
   const name = env["NODE_NAME"];
   return key === "node" && name ? { value: name, from: "NODE_NAME" } : undefined;
 }
 
-/** Throws a SettingsError for the first setting that makes no sense. */
+/** Throws a SettingsError for the first invalid setting. */
 export function settingsFrom(raw: RawSettings): NodeSettings {
   const settings = readSettings(raw);
   return raw("inflightGrace") === undefined ? settings : { ...settings, abandonedGraceMs: settings.inflightGraceMs };

@@ -15,11 +15,11 @@ const EXIT_OF_VERDICT: Readonly<Record<NodeReport["verdict"], ExitCode>> = {
   unknown: ExitCode.unknown,
 };
 
-/** How a report is laid out for people, beside its format. */
+/** The table layout of a report, beside its format. */
 export interface TableShape extends Pick<TableOptions, "wide" | "all" | "noHeaders"> {
-  /** One finding id a line. */
+  /** One finding id per line. */
   readonly names?: boolean;
-  /** Nothing: the exit code is the result. */
+  /** No output: the exit code is the result. */
   readonly quiet?: boolean;
 }
 
@@ -28,20 +28,20 @@ interface ShowOptions extends TableShape {
   readonly verbose: boolean;
 }
 
-/** Prints a report as it was asked for; the exit code is its verdict. */
+/** Prints a report in the requested format; the exit code is its verdict. */
 export async function showReport(report: NodeReport, options: ShowOptions, io: Io): Promise<ExitCode> {
   const { output, quiet = false, names = false } = options;
   const terms = { ...options, ...io, colour: wantsColour(io), titleOf };
   if (output !== "table") io.stdout(await formatDocument(report, output));
   else if (quiet || names) {
     if (names) io.stdout(renderNames(report));
-    // Without a word about it, "nothing" would read as "no ghosts".
+    // Without a message, no output would mean "no ghosts".
     if (report.verdict === "unknown") io.stderr(`${renderProblems(report.problems, { ...terms, colour: false })}\n`);
   } else io.stdout(renderTable(report, terms));
   return EXIT_OF_VERDICT[report.verdict];
 }
 
-/** By the protocol of a node-problem-detector plugin: one line for the condition, the rest for its log. */
+/** The protocol of a node-problem-detector plugin: one line for the condition, the rest for its log. */
 export function showOneLine(report: NodeReport, { verbose }: Pick<ShowOptions, "verbose">, io: Io): ExitCode {
   io.stdout(`${oneLine(report)}\n`);
   if (report.verdict !== "healthy") {
@@ -50,7 +50,7 @@ export function showOneLine(report: NodeReport, { verbose }: Pick<ShowOptions, "
   return EXIT_OF_VERDICT[report.verdict];
 }
 
-/** What a class is called by people. */
+/** The title of a class. */
 function titleOf(classId: string): string {
   return classById(classId)?.title ?? "";
 }

@@ -7,12 +7,12 @@ import type { NodeSettings } from "./node-settings.ts";
 /** How long to wait for another unghost that is changing this node. */
 const LOCK_WAIT_MS = 30_000;
 
-/** The state directory is the host's: a container's own would be gone with it. */
+/** The state directory is on the host: a container's own would be lost with it. */
 export function stateDirOf({ hostRoot, stateDir }: Pick<NodeSettings, "hostRoot" | "stateDir">): string {
   return join(hostRoot, stateDir);
 }
 
-/** A session with the real world's clock, chance and identity. */
+/** A session with the real clock, random numbers and identity. */
 export function sessionOptions(
   settings: Pick<NodeSettings, "hostRoot" | "stateDir">,
   by: Actor = "cli",

@@ -14,8 +14,8 @@ export function selectionOf(targets: readonly string[], namespaces: readonly str
 type Narrow = (diagnosis: Diagnosis) => Selected;
 
 /**
- * Narrows this diagnosis and later ones of the same node to what was named. A word that names nothing here, or two
- * things, is wrong usage: to pass over it would read as "nothing is wrong with it".
+ * Limits this diagnosis and later ones of the same node to the named targets. An unknown or ambiguous target is a usage
+ * error: ignoring it would mean "nothing is wrong with it".
  */
 export function narrowing(selection: Selection | undefined, first: Diagnosis, node: string): Narrow {
   if (selection === undefined) return (diagnosis) => ({ diagnosis, alsoBlocking: [] });
@@ -33,7 +33,7 @@ function problemSentence(problem: TargetProblem, node: string): string {
   return `no pod, sandbox or finding "${target}" on ${printable(node)}: name a NAMESPACE/POD, a sandbox id (4 characters or more) or a finding id; unghost scan -o name lists the findings`;
 }
 
-/** The report with what it was narrowed to. */
+/** The report with its selection. */
 export function withSelection(report: NodeReport, selection: Selection | undefined): NodeReport {
   if (selection === undefined) return report;
   const { targets, namespaces } = selection;

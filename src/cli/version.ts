@@ -1,6 +1,6 @@
 import manifest from "../../package.json" with { type: "json" };
 
-/** Set by the build; missing where the sources are run as they are. */
+/** Set by the build; missing when the sources are run directly. */
 declare const UNGHOST_COMMIT: string | undefined;
 
 export const VERSION: string = manifest.version;

@@ -12,15 +12,15 @@ interface WatchedScan {
 
 interface WatchOptions {
   readonly intervalMs: number;
-  /** A line with the time above each report; documents for programs stay clean. */
+  /** Print the time above each report; not for machine-readable formats. */
   readonly stamped: boolean;
   /** Ends it after this many scans, for tests. */
   readonly passes?: number;
 }
 
 /**
- * Scans again and again until it is interrupted. A terminal is redrawn; elsewhere a report is appended when its content
- * differs from the one before: ages alone change with every scan.
+ * Scans repeatedly until it is interrupted. A terminal is redrawn; elsewhere a report is appended if its content
+ * changed, ignoring ages.
  */
 export async function watchScan(
   { scan, show }: WatchedScan,
@@ -42,7 +42,7 @@ export async function watchScan(
   }
 }
 
-/** What a report is about, without what changes by the passing of time. */
+/** The content of a report without what changes with time. */
 function contentOf({ verdict, findings, pending = [], podCreation, kept, problems, ...report }: NodeReport): string {
   return JSON.stringify({
     verdict,

@@ -7,9 +7,9 @@ import type { Refusal } from "./outcome.ts";
 import type { NodeReady } from "./steps/free-cni-lock.ts";
 import type { ObjectionCode } from "./storage/attachment-proof.ts";
 
-/** Why a step was not taken, or did not succeed. Users script against the codes. */
+/** Why a step was not executed, or did not succeed. Users script against the codes. */
 export type HealReason =
-  // The proof did not hold any more.
+  // The proof is no longer valid.
   | { readonly code: "not-dead"; readonly liveness: Liveness }
   | { readonly code: "still-referenced"; readonly by: Reference }
   | { readonly code: "sandbox-ready" }
@@ -40,7 +40,7 @@ export type HealReason =
   | { readonly code: "daemon-not-proven"; readonly socket: string; readonly pid: number }
   | { readonly code: "container-not-running"; readonly containerId: string }
   | { readonly code: "no-kubelet" }
-  // What unghost needs itself could not be had.
+  // A resource that unghost itself needs is unavailable.
   | { readonly code: "file-refused" | "journal-refused" | "logs-not-saved" | "lock-refused"; readonly refusal: Refusal }
   | { readonly code: "marker-not-written"; readonly path: string; readonly error: string }
   // Not started.
@@ -61,7 +61,7 @@ export type HealReason =
       readonly network: string;
       readonly plugins: readonly string[];
       readonly failure: string;
-      /** Of the node, named by the cached result, and still there. */
+      /** Interfaces of the node in the cached result that still exist. */
       readonly interfaces: readonly string[];
     }
   | { readonly code: "unmount-failed"; readonly path: string; readonly error: string }
@@ -191,7 +191,7 @@ export function healReasonInWords(reason: HealReason): string {
   }
 }
 
-/** The plugin's own error, without the runtime's prefix: that names one sandbox, and this is about all. */
+/** The plugin's own error, without the runtime's prefix, which names one sandbox. */
 function innermost(text: string): string {
   return text.split(/failed \((?:add|delete)\): /).at(-1) ?? text;
 }

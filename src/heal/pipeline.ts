@@ -11,7 +11,7 @@ import type { Interruption, Waits } from "./execution/waits.ts";
 import type { Recovery } from "./journal/recover.ts";
 import { type Outcome, ok } from "./outcome.ts";
 
-/** What was observed, and its diagnosis. */
+/** A snapshot and its diagnosis. */
 export interface Scanned {
   readonly snapshot: Snapshot;
   readonly diagnosis: Diagnosis;
@@ -21,19 +21,19 @@ export interface Planned extends Scanned {
   readonly plan: Plan;
 }
 
-/** What the command line, the boot hook and the agent each bring: where to scan, what is allowed, where to report. */
+/** The options of the command line, the boot hook and the agent: where to scan, what is allowed, where to report. */
 export interface PipelineOptions {
   readonly scan: () => Promise<Scanned>;
-  /** What policy allows for a diagnosis. Also asked about what later scans of the same run find. */
+  /** What the policy allows for a diagnosis. Also called for later scans of the same run. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly session: Omit<SessionOptions, "sleep">;
   readonly concurrency: number;
   readonly cniCacheDir: string;
   readonly waits?: Waits;
-  /** Missing where nothing in the cluster may be changed. */
+  /** Missing if nothing in the cluster may be changed. */
   readonly cluster?: OpenCluster;
   readonly interruption?: Interruption;
-  /** The session is open and the plan is current: it is about to be carried out. */
+  /** Called before the plan is executed: the session is open and the plan is current. */
   readonly onBegin?: (planned: Planned, recoveries: readonly Recovery[]) => void;
   readonly onResult: (result: ActionResult) => void;
   /** Called once for an action that the others do not wait for any longer. */
@@ -41,19 +41,19 @@ export interface PipelineOptions {
   readonly onWarning: (warning: string) => void;
 }
 
-/** A run that waited longer than this for the lock scans again: another run may have changed the node. */
+/** A run that waited longer than this for the lock scans again, because another run may have changed the node. */
 const STALE_AFTER_MS = 150;
 
 /**
- * Heals and verifies: opens a session, scans and plans again where another run may have made the plan stale, carries it
- * out, and scans again. The only way from a plan to a changed node.
+ * Heals and verifies: opens a session, scans and plans again if another run may have made the plan stale, executes it,
+ * and scans again. The only way from a plan to a changed node.
  */
 export async function runPipeline(shown: Planned, options: PipelineOptions): Promise<Outcome<Healing>> {
   const { cniCacheDir, session: sessionOptions, waits } = options;
   const askedAt = performance.now();
   const access = { hostRoot: sessionOptions.hostRoot, cniCacheDir, ...(waits === undefined ? {} : { waits }) };
   const runtime = openRuntime(shown.snapshot, access);
-  // What is proven again before each change is read while the session opens.
+  // Starts reading the facts for the proofs while the session opens.
   runtime.facts.begin();
   try {
     const opened = await openHealSession({ ...sessionOptions, sleep });

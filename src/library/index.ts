@@ -45,7 +45,7 @@ export interface Explanation extends Match {
   readonly info: FailureClassInfo;
 }
 
-/** The failure classes that log lines stand for, in the order of the lines; the likeliest class of a line first. */
+/** The failure classes of log lines, in the order of the lines; the most likely class of a line first. */
 export function explain(text: string): readonly Explanation[] {
   return explainText(text)
     .flat()
@@ -55,7 +55,7 @@ export function explain(text: string): readonly Explanation[] {
     });
 }
 
-/** Checks what `unghost scan -o json` printed. Throws where it is not a report of this API version. */
+/** Validates the output of `unghost scan -o json`. Throws if it is not a report of this API version. */
 export function parseNodeReport(json: string): NodeReport {
   return v.parse(NodeReportSchema, JSON.parse(json));
 }

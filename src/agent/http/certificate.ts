@@ -37,18 +37,18 @@ export function certificateFiles({ certFile, keyFile }: TlsFiles): CertificateFi
   };
 }
 
-/** A file that somebody replaces while the agent runs: a mounted secret, a renewed certificate. */
+/** A file that is replaced while the agent runs: a mounted secret, a renewed certificate. */
 interface ChangingFile {
   read(): Promise<string>;
-  /** Whether it is another one than was read last. Throws when it cannot be seen. */
+  /** Whether it changed since the last read. Throws if it is not accessible. */
   hasChanged(): Promise<boolean>;
 }
 
-/** `what` names it in errors. */
+/** `what` is its name in errors. */
 export function changingFile(what: string, path: string): ChangingFile {
   let read: string | undefined;
 
-  /** Through links, because a mounted secret is one: rotating it swaps the folder behind the name. */
+  /** Follows links, because a mounted secret is one: a rotation changes the directory behind the name. */
   async function identity(): Promise<string> {
     const { dev, ino, mtimeMs, size } = await stat(path).catch(unreadable);
     return `${dev} ${ino} ${mtimeMs} ${size}`;
@@ -59,7 +59,7 @@ export function changingFile(what: string, path: string): ChangingFile {
   }
 
   return {
-    // The identity is taken first: a change in between is then read twice and never missed.
+    // The identity is read first: a change in between is then read twice and never missed.
     read: async () => {
       const before = await identity();
       const content = await readFile(path, "utf8").catch(unreadable);

@@ -4,14 +4,14 @@ import { stateJson } from "./state-json.ts";
 
 /** Sends every change of the state to the subscribers, as server-sent events. */
 export interface EventStream {
-  /** False: there are listeners enough, and this one was not taken. */
+  /** Returns false if the limit of clients is reached. */
   add(response: ServerResponse): boolean;
   close(): void;
 }
 
 interface Listener {
   readonly response: ServerResponse;
-  /** When the frame on its way was given to the socket; undefined: the last one has left. */
+  /** When the current frame was written to the socket; undefined if the last one was sent. */
   sendingSinceMs: number | undefined;
   /** The state has changed since its last frame. */
   behind: boolean;
@@ -19,10 +19,10 @@ interface Listener {
 
 export interface EventStreamLimits {
   readonly listeners: number;
-  /** The least time between two frames. */
+  /** The minimum interval between two frames. */
   readonly spacingMs: number;
   readonly heartbeatMs: number;
-  /** A frame that takes longer than this to leave: the listener is gone or asleep. */
+  /** A client that takes longer than this for a frame is gone or asleep. */
   readonly stalledMs: number;
 }
 
@@ -51,7 +51,7 @@ export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS):
     return `data: ${stateJson(store.state())}\n\n`;
   }
 
-  /** One frame at a time: a slow listener skips states and gets the newest, so nothing piles up for it here. */
+  /** One frame at a time: a slow client skips states and gets the newest, so nothing queues up. */
   function send(listener: Listener, frame: string): void {
     if (listener.sendingSinceMs !== undefined) {
       listener.behind = true;
@@ -80,7 +80,7 @@ export function eventStream(store: Watched, limits: EventStreamLimits = LIMITS):
     response.once("close", () => remove(listener));
     listeners.add(listener);
     heartbeat ??= setInterval(beat, limits.heartbeatMs).unref();
-    // For Bun writing is no movement on a connection. Who does not take what is written is found out here.
+    // For Bun, writing does not count as activity on a connection. Stalled clients are detected here.
     response.setTimeout(0);
     response.writeHead(200, { "content-type": "text/event-stream" });
     send(listener, stateFrame());

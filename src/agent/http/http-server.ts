@@ -5,7 +5,7 @@ import { describeError, errorCode } from "../../host/system-error.ts";
 import type { Certificate } from "./certificate.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
-/** All valid requests are short; slow or large ones are cut off. */
+/** All valid requests are short; slow or large ones are disconnected. */
 const LIMITS = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5000,
@@ -14,9 +14,9 @@ const LIMITS = {
   keepAliveTimeout: 30_000,
 } as const;
 const MAX_CONNECTIONS = 64;
-/** A connection on which nothing moves. */
+/** Timeout of an idle connection. */
 const IDLE_MS = 60_000;
-/** Answers that are on their way at the end get this long to arrive. */
+/** Responses in flight at the end get this much time. */
 const CLOSING_MS = 1000;
 
 const WHY_NOT: Readonly<Record<string, string>> = {

@@ -1,14 +1,16 @@
 import { isIP } from "node:net";
 
 export interface ListenAddress {
-  /** Undefined: every address of the machine. */
+  /** Undefined: all addresses of the machine. */
   readonly host: string | undefined;
   readonly port: number;
 }
 
 const FORM = "Give HOST:PORT, for example 127.0.0.1:20258, [::1]:20258, or :20258 for every address of the node.";
 
-/** Throws with what to write instead: an agent that listens elsewhere than configured is worse than one that does not listen. */
+/**
+ * Throws with a valid example: an agent that listens elsewhere than configured is worse than one that does not listen.
+ */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]\s]*)):(?<port>\d{1,5})$/.exec(text);
   const { bracketed, plain, port } = match?.groups ?? {};
@@ -20,7 +22,7 @@ export function parseListenAddress(text: string): ListenAddress {
   return { host: bracketed ?? (plain || undefined), port: Number(port) };
 }
 
-/** Other machines reach the agent, and it asks none of them for a token. */
+/** Other machines can reach the agent without a token. */
 export function isOpenToNetwork(listen: string, tokenFile: string | undefined): boolean {
   return tokenFile === undefined && !isLoopback(parseListenAddress(listen).host);
 }

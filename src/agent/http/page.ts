@@ -1,14 +1,14 @@
-/** The status page in one piece, as the build makes it. */
+/** The built status page. */
 export interface StatusPage {
   readonly html: string;
   /** The same, compressed, in base64. */
   readonly gzip: string;
-  /** Of its inline scripts and styles, as a content security policy names them: `sha256-…`, without quotes. */
+  /** Of its inline scripts and styles, for the content security policy: `sha256-…`, without quotes. */
   readonly scriptHashes: readonly string[];
   readonly styleHashes: readonly string[];
 }
 
-/** Loaded with the first visit: most agents never have one. */
+/** Loaded with the first request, because most agents never get one. */
 export async function builtPage(): Promise<StatusPage> {
   const { PAGE } = await import("../page/gen/page.ts");
   return PAGE;

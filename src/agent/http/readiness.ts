@@ -9,7 +9,7 @@ export interface ReadinessWatch {
   close(): void;
 }
 
-/** Ready: the last scan succeeded, and not long ago. */
+/** Ready: the last scan succeeded, and is recent. */
 export function watchReadiness(
   store: Watched,
   readyWithinMs: () => number,

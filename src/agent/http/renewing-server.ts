@@ -18,8 +18,8 @@ export interface Listening {
 }
 
 /**
- * An HTTPS server whose certificate follows its files. Bun cannot give a running server another certificate, so
- * another server takes its place on the same port. While the new files cannot be used the old certificate stays.
+ * An HTTPS server that reloads its certificate. Bun cannot replace the certificate of a running server, so another
+ * server replaces it on the same port. While the new files are invalid the old certificate stays.
  */
 export async function listenWithRenewal(plan: ServerPlan): Promise<Listening> {
   let server = createHttpServer(plan.handler, await plan.certificate.read());

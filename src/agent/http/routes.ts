@@ -27,7 +27,7 @@ interface Answer {
 const READ_ONLY = ["GET", "HEAD"];
 const CHALLENGES = ['Basic realm="unghost, any user name and the token as password", charset="UTF-8"', "Bearer"];
 
-/** There is something to read, and nothing to change. */
+/** Read-only: no request changes anything. */
 export async function answer(parts: RouteParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
   const [path = "/"] = (request.url ?? "/").split("?", 1);
@@ -74,7 +74,7 @@ async function contentOf(parts: RouteParts, path: string): Promise<Answer> {
 
 const EXPLAIN = "/explain/";
 
-/** What `unghost explain CLASS` prints, for the links of the page. */
+/** The output of `unghost explain CLASS`, for the links of the page. */
 async function explanation(path: string): Promise<Answer | undefined> {
   if (!path.startsWith(EXPLAIN)) return undefined;
   const { classById } = await import("../../classes/index.ts");
@@ -112,14 +112,14 @@ function send(response: ServerResponse, { status, body, headers = {} }: Answer):
   response.setHeader("content-type", "text/plain; charset=utf-8");
   response.setHeader("content-length", Buffer.byteLength(body));
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  // A HEAD request gets the headers alone: the engine leaves the body out.
+  // The engine omits the body of a HEAD request.
   response.end(body);
 }
 
 /**
- * DNS rebinding: a web page whose name is made to point at 127.0.0.1 talks to this agent as its own origin, from the
- * browser of the user at the machine. Its name is in the Host header, so on loopback only loopback names pass.
- * The port is not compared: forwarded ones differ.
+ * DNS rebinding: a web page whose name resolves to 127.0.0.1 talks to this agent as its own origin, from the browser of
+ * a local user. Its name is in the Host header, so on loopback only loopback names are accepted. The port is not
+ * compared, because forwarded ports differ.
  */
 function isForeignHost(listenHost: string | undefined, hostHeader: string | undefined): boolean {
   if (!isLoopback(listenHost)) return false;
@@ -130,7 +130,7 @@ function isForeignHost(listenHost: string | undefined, hostHeader: string | unde
   return !isLoopback(name);
 }
 
-/** For every answer. No CORS header anywhere: other origins may not read a thing. */
+/** For every response. No CORS header: other origins may not read anything. */
 const SECURITY_HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -139,7 +139,7 @@ const SECURITY_HEADERS = {
   "cache-control": "no-store",
 } as const;
 
-/** What the page may do: run its own inline script and style, an icon written into it, and talk to its own agent. */
+/** The page may run its own inline script and style, show an embedded icon, and connect to its own agent. */
 function pagePolicy({ scriptHashes, styleHashes }: StatusPage): string {
   return [
     "default-src 'none'",

@@ -16,27 +16,27 @@ export interface AgentServerOptions {
   /** HOST:PORT, [IPv6]:PORT or :PORT. */
   readonly listen: string;
   readonly tls?: TlsFiles;
-  /** Holds the token that everything but /healthz and /readyz asks for. */
+  /** The token that is required for everything but /healthz and /readyz. */
   readonly tokenFile?: string;
-  /** How old the last scan may be for the agent to count as ready. */
+  /** The maximum age of the last scan for readiness. */
   readonly readyWithinMs: () => number;
-  /** Takes what goes wrong later on; the server itself goes on. */
+  /** Called for later errors; the server continues. */
   readonly warn: (message: string, detail: string) => void;
   /** Defaults to the page of the build. */
   readonly page?: () => Promise<StatusPage>;
-  /** How often the certificate's files are checked; every 30 s by default. */
+  /** The interval of checks for a renewed certificate; 30 s by default. */
   readonly renewEveryMs?: number;
 }
 
 export interface AgentServer {
-  /** As one types it into a browser: http://127.0.0.1:20258 */
+  /** As a browser URL: http://127.0.0.1:20258 */
   readonly address: string;
   close(): Promise<void>;
 }
 
 const RENEW_EVERY_MS = 30_000;
 
-/** The status server: read-only HTTP. Throws a user-facing message when it cannot listen as configured. */
+/** The status server: read-only HTTP. Throws a user-facing message if it cannot listen as configured. */
 export async function openAgentServer(options: AgentServerOptions): Promise<AgentServer> {
   const { store, tokenFile, warn } = options;
   const where = parseListenAddress(options.listen);

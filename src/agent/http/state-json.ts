@@ -2,7 +2,7 @@ import { classById } from "../../classes/index.ts";
 import type { AgentState } from "../state.ts";
 import { runsOf } from "../timeline-runs.ts";
 
-/** What people call a failure class, and what it means for them. */
+/** Title and meaning of a failure class. */
 export interface ClassWords {
   readonly code: string;
   readonly title: string;
@@ -10,8 +10,8 @@ export interface ClassWords {
 }
 
 /**
- * The state as the page reads it: dates as ISO strings, maps as plain objects, the timeline in stretches, and the words
- * for the classes that occur: all of them would be a third of the page.
+ * The state as JSON for the page: dates as ISO strings, maps as plain objects, the timeline run-length encoded, and the
+ * texts of the classes that occur, because all of them would be a third of the page.
  */
 export function stateJson(state: AgentState): string {
   const shown = { ...state, timeline: runsOf(state.timeline), classWords: wordsFor(state) };

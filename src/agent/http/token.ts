@@ -6,15 +6,15 @@ export type Access =
   | { readonly kind: "denied" }
   | { readonly kind: "closed"; readonly message: string };
 
-/** Judges an Authorization header. */
+/** Checks an Authorization header. */
 export type Gate = (authorization: string | undefined) => Promise<Access>;
 
 export const OPEN_GATE: Gate = () => Promise.resolve({ kind: "granted" });
 
 /**
- * A gate that opens to the token in a file, which is read again when it changes: a mounted secret is rotated in place.
- * `Bearer TOKEN`, or Basic with the token as password and any user name: a browser asks for that on its own and sends it
- * with its event stream too, for which a page can set no header.
+ * Accepts the token in a file, which is read again when it changes, because a mounted secret is rotated in place.
+ * `Bearer TOKEN`, or Basic with the token as password and any user name: a browser asks for that itself and also sends
+ * it with its event stream, for which a page cannot set headers.
  */
 export async function tokenGate(path: string): Promise<Gate> {
   const file = changingFile("token file", path);
@@ -47,7 +47,7 @@ function givenToken(authorization: string | undefined): string | undefined {
   return colon < 0 ? undefined : credentials.slice(colon + 1);
 }
 
-/** Digests have one length, so that the time of a comparison reveals nothing. */
+/** Digests have the same length, so the comparison takes constant time. */
 function sameSecret(a: string, b: string): boolean {
   return timingSafeEqual(sha256(a), sha256(b));
 }

@@ -1,4 +1,4 @@
-/** As Kubernetes keeps times in conditions and events: in whole seconds. */
+/** The time format of conditions and events: whole seconds. */
 export function apiTime(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -8,22 +8,22 @@ import type { Condition } from "./condition.ts";
 import { patchCondition, readNode } from "./node-condition.ts";
 
 /**
- * Publishes a condition, and promises:
- * 1. What changed is written soon: a new status at once, new words after a moment, in which more of them may come.
- * 2. However often it changes, two writes are never closer together than the shortest gap.
- * 3. Where nothing changes there is one write in five minutes, by which others know that the agent lives.
- * 4. A write that failed is made up for; the longer it fails, the more seldom it is tried.
- * 5. A restart changes nothing: what stands there is read before the first write.
+ * Publishes a condition, and guarantees:
+ * 1. A change is written soon: a new status at once, a new message after a short delay that collects more changes.
+ * 2. However often it changes, two writes are never closer together than the minimum interval.
+ * 3. Without changes there is one write in five minutes, as a heartbeat.
+ * 4. A failed write is retried with a growing back-off.
+ * 5. A restart changes nothing: the existing condition is read before the first write.
  */
 export interface ConditionPublisher {
-  /** When there is something to write, by the clock; Infinity where there is nothing to write. */
+  /** When the next write is due, by the clock; Infinity if there is none. */
   dueMs(wanted: Condition | undefined): number;
   write(wanted: Condition): Promise<KubeError | undefined>;
 }
 
 export interface PublisherOptions {
   readonly openCluster: OpenCluster;
-  /** What the cluster calls this node. */
+  /** The node's name in the cluster. */
   readonly nodeName: () => string;
   readonly timing: Timing;
 }
@@ -49,7 +49,7 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
   const backOff = publishBackOff(random);
   let notBeforeMs = 0;
 
-  /** When what stands there has to be written over. */
+  /** When the existing condition has to be replaced. */
   function changeDueMs(wanted: Condition): number {
     if (published === "unread" || published === "nothing") return 0;
     const { condition, atMs, heartbeatAfterMs } = published;
@@ -62,7 +62,7 @@ export function conditionPublisher({ openCluster, nodeName, timing }: PublisherO
     return Math.max(settledMs, atMs + SHORTEST_GAP_MS);
   }
 
-  /** Our own clock wrote that heartbeat, so it may be compared; after a step of it a write too many does no harm. */
+  /** Our own clock wrote that heartbeat, so it may be compared; after a clock step one extra write does no harm. */
   async function read(api: Api): Promise<Published | "nothing"> {
     const { condition: standing } = await readNode(api, nodeName());
     if (standing === undefined) return "nothing";

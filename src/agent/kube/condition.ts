@@ -4,12 +4,12 @@ import type { NodeReport, ReportedPending } from "../../report/node-report.ts";
 import { count } from "../../report/text.ts";
 import type { AgentState, Sighting } from "../state.ts";
 
-/** Content of the node's condition `GhostSandboxes`. As in node-problem-detector, True is bad. */
+/** The node condition `GhostSandboxes`. As in node-problem-detector, True is bad. */
 export interface Condition {
   readonly status: "True" | "False" | "Unknown";
   /** UpperCamelCase; alerts and scripts select by it. */
   readonly reason: ConditionReason;
-  /** For people. It changes with what is there and not with the time, for each change is a write to the API. */
+  /** It changes with the findings and not with the time, because each change is a write to the API. */
   readonly message: string;
 }
 
@@ -24,7 +24,7 @@ export type ConditionReason =
   | "NodeUnreadable"
   | "ScanOverdue";
 
-/** Ten scans of the default interval that did not finish. */
+/** Ten missed scans of the default interval. */
 const OVERDUE_MS = 10 * 60_000;
 const MOST_CLASSES = 4;
 const LONGEST_MESSAGE = 500;
@@ -37,7 +37,7 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
     return { status: "Unknown", reason: "ScanOverdue", message: "No scan of this node has finished for ten minutes" };
   if (sightings.length > 0) return cut({ status: "True", reason: badReason(state), message: badMessage(state) });
   const { verdict, problems, pending = [] } = scan.report;
-  // A Status that hangs makes the verdict unknown, and that pods are blocked is known all the same.
+  // A hung Status makes the verdict unknown, but blocked pods are known.
   if (pending.some(isFailing))
     return cut({ status: "True", reason: "PodsBlocked", message: degradedMessage(scan.report) });
   if (verdict === "unknown") {
@@ -60,7 +60,7 @@ export function conditionOf(state: AgentState, nowMs: number): Condition | undef
 function badReason({ breaker, pauseReason, sightings }: AgentState): ConditionReason {
   if (breaker.open) return "BreakerOpen";
   if (pauseReason?.reason === "paused") return "HealingPaused";
-  // Only that others go first: it is about to be healed.
+  // Only waits for other nodes: it is about to be healed.
   if (pauseReason !== undefined && pauseReason.reason !== "slots") return "GhostHealRefused";
   return sightings.some(isGivenUp) ? "GhostHealFailed" : "GhostSandboxesPresent";
 }
@@ -79,7 +79,7 @@ function badMessage(state: AgentState): string {
 
 const MOST_PODS = 3;
 
-/** What fails and for whom; without ages, which would change it with every scan. */
+/** What fails and for which pods; without ages, which would change it with every scan. */
 export function degradedMessage({ pending = [], podCreation }: NodeReport): string {
   const failing = pending.filter(isFailing);
   const pods = [...new Set(failing.flatMap(({ pod }) => (pod === undefined ? [] : [`${pod.namespace}/${pod.name}`])))];
@@ -106,7 +106,7 @@ function byReason(pending: readonly ReportedPending[]): string {
     .join(", ");
 }
 
-/** The most frequent classes first, then by name: the same ghosts always read the same. */
+/** The most frequent classes first, then by name, so that the text is deterministic. */
 export function byClass(found: readonly { readonly finding: { readonly class: string } }[]): string {
   const groups = [...Map.groupBy(found, ({ finding }) => finding.class)].map(([id, group]) => ({
     id,
@@ -120,7 +120,7 @@ export function byClass(found: readonly { readonly finding: { readonly class: st
 
 const SEVERITIES = ["critical", "warning", "info"];
 
-/** What the worst of them blocks, or else whose it is; among equals the first by name. */
+/** What the worst finding blocks, or else its pod; among equals the first by name. */
 function worst(sightings: readonly Sighting[]): string | undefined {
   const named = sightings.flatMap(({ finding }) => {
     const [blocked] = finding.blocks;
@@ -146,7 +146,7 @@ function isGivenUp({ standing }: Sighting): boolean {
 function heldWords({ breaker, pauseReason }: AgentState): string | undefined {
   if (breaker.open) return `nothing is healed: ${breaker.message ?? "the fleet's breaker is open"}`;
   if (pauseReason === undefined) return undefined;
-  // Who heals just now changes by the second.
+  // The nodes that are healing change every second.
   return pauseReason.reason === "slots"
     ? "waiting for other nodes to finish healing"
     : `nothing is healed: ${pauseReason.message}`;

@@ -14,7 +14,7 @@ interface PodName {
   readonly uid: string;
 }
 
-/** Something that happened to one ghost, and is worth an event. */
+/** A change of one ghost for which an event is created. */
 export interface News {
   readonly reason: EventReason;
   readonly class: string;
@@ -22,10 +22,10 @@ export interface News {
   readonly pod?: PodName;
 }
 
-/** Somebody has to know of these; to wait for an age, a window or a turn is how things are meant to go. */
+/** Refusals that need attention; waiting for an age, a window or a slot is normal. */
 const PUBLISHED_REFUSALS: ReadonlySet<RefusalReason> = new Set(["paused", "opted-out", "breaker", "guard", "disk"]);
 
-/** Events of one kind are counted together by class: failures without a finding have this one. */
+/** Events are counted by class: failures without a finding have this one. */
 const DEGRADED = "degraded";
 
 /** The cluster has no such pod: an event about it would never be read. */
@@ -81,12 +81,12 @@ function podPart(classId: string, pod: PodName | undefined): Pick<News, "pod"> {
   return namespace === "" || name === "" ? {} : { pod: { namespace, name, uid } };
 }
 
-/** An event to be made, or one more time of it. */
+/** An event to be created, or counted again. */
 export interface Draft {
   readonly reason: EventReason;
-  /** Missing: about the node. */
+  /** Missing for the node. */
   readonly pod?: PodName;
-  /** What is counted together, beside reason and object: a class, or all of them. */
+  /** The key for counting, beside reason and object: a class, or all of them. */
   readonly class: string;
   readonly message: string;
   readonly count: number;
@@ -98,8 +98,8 @@ const ALL_CLASSES = "all";
 const MOST_NAMED = 3;
 
 /**
- * The events for what happened within a moment: one for each pod, and one per class for the node. After a
- * power cut it is one event for the node and none for its hundred pods.
+ * The events for changes within a short time: one for each pod, and one per class for the node. After a power cut it is
+ * one event for the node and none for its hundred pods.
  */
 export function draftsOf(news: readonly News[], mayNamePods: boolean): readonly Draft[] {
   return [...Map.groupBy(news, ({ reason }) => reason).values()].flatMap((group) => {
@@ -139,11 +139,11 @@ function togetherInWords(group: readonly News[], reason: EventReason): string {
 }
 
 const COMPONENT = "unghost";
-/** In bytes; newer ways into the same store refuse longer ones. */
+/** In bytes; the events.k8s.io API refuses longer ones. */
 const LONGEST_MESSAGE = 1024;
 const LONGEST_INSTANCE = 128;
 const LONGEST_NAME = 253;
-/** An object without a namespace has its events in this one. */
+/** The namespace for events of objects without one. */
 const NODE_EVENTS = "default";
 
 export interface EventPlace {
@@ -172,7 +172,7 @@ export function eventPlace({ reason, class: classId, pod }: Draft, node: string)
 
 /**
  * An event of the core API and not of events.k8s.io: every kubectl, dashboard and exporter shows its count and times,
- * `kubectl describe` finds it by its object, and one that happens again is patched in one request.
+ * `kubectl describe` finds it by its object, and a repeated one is patched in one request.
  */
 export function eventObject(draft: Draft, node: string, times: EventTimes): object {
   const { reason, pod } = draft;
@@ -194,7 +194,7 @@ export function eventObject(draft: Draft, node: string, times: EventTimes): obje
   };
 }
 
-/** What is different each time. */
+/** The fields that change each time. */
 export function eventChange({ message }: Draft, times: EventTimes): object {
   return {
     message: cutToBytes(printable(message), LONGEST_MESSAGE),
@@ -209,7 +209,7 @@ const ELLIPSIS = "…";
 function cutToBytes(text: string, most: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
-  // What is left of a character that was cut through decodes to replacement characters.
+  // A character that was cut decodes to replacement characters.
   const kept = bytes.subarray(0, most - Buffer.byteLength(ELLIPSIS)).toString("utf8");
   return `${kept.replace(/\uFFFD+$/, "")}${ELLIPSIS}`;
 }

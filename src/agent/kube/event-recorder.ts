@@ -16,18 +16,18 @@ import {
   newsOf,
 } from "./event-content.ts";
 
-/** Publishes what happens here as events: soon, in few words, and never in a flood. */
+/** Publishes changes as events: soon, combined, and with a rate limit. */
 export interface EventRecorder {
   record(event: AgentEvent): void;
-  /** When there is something to do, by the clock. */
+  /** When the next write is due, by the clock. */
   dueMs(): number;
   write(): Promise<KubeError | undefined>;
 }
 
-/** What happens within this time is one story. */
+/** Changes within this time are combined. */
 const GATHER_MS = 2000;
 const REQUEST_MS = 5000;
-/** Writes that one node makes in an hour at most, and at once after a quiet hour. */
+/** The maximum number of writes per hour; available at once after a quiet hour. */
 const BUDGET = 60;
 const HOUR_MS = 60 * 60_000;
 /** With less than this left, there are no events on pods. */
@@ -63,8 +63,8 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
   }
 
   /**
-   * A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. An API server
-   * that has just started forbids everything until it has read its roles: one refusal is not for good.
+   * A pod's namespace may be deleted or terminating; the namespace of the node's own events always exists. An API
+   * server that has just started answers 403 until it has loaded its roles: one refusal is not permanent.
    */
   async function writeOne(api: Api, entry: Entry): Promise<"written" | "gone" | "forbidden"> {
     budget = { left: budgetNow() - 1, atMs: clock() };
@@ -117,31 +117,31 @@ export function eventRecorder({ openCluster, nodeName, timing }: PublisherOption
   };
 }
 
-/** One event of the API, and what of it the API does not know yet. */
+/** One event of the API, with its unpublished changes. */
 interface Entry {
   readonly place: EventPlace;
   readonly draft: Draft;
   readonly firstAt: Date;
   readonly lastAt: Date;
-  /** As the API has it; missing where it was never written. */
+  /** The state in the API; missing if it was never written. */
   readonly written?: { readonly count: number; readonly atMs: number };
   readonly unwritten: number;
-  /** Not written again before that much time has passed. */
+  /** The minimum interval until the next write. */
   readonly gapMs: number;
   readonly forbidden?: { readonly times: number; readonly untilMs: number } | undefined;
 }
 
-/** Each time twice as long, and then given up. */
+/** Doubles each time, then the entry is dropped. */
 const FORBIDDEN_PAUSE_MS = 15_000;
 const MOST_FORBIDDEN = 4;
 
 const FIRST_GAP_MS = 5 * 60_000;
-/** The API forgets an event after an hour: one that goes on is repeated about that often. */
+/** The API drops an event after an hour: an ongoing one is repeated about that often. */
 const LONGEST_GAP_MS = 60 * 60_000;
-/** A node has fewer pods than this, and each is one story. */
+/** More than a node has pods. */
 const MOST_ENTRIES = 300;
 
-/** Counts what happens again on the event that is there, ever more seldom, in place of making new ones. */
+/** Increases the count of the existing event, with growing intervals, instead of creating new ones. */
 function eventBook(clock: () => number) {
   const entries = new Map<string, Entry>();
   const keyOf = ({ namespace, name }: EventPlace): string => `${namespace}/${name}`;
@@ -153,7 +153,7 @@ function eventBook(clock: () => number) {
     add: (draft: Draft, node: string, at: Date): void => {
       const place = eventPlace(draft, node);
       const before = entries.get(keyOf(place));
-      // Put at the end: the entry that was not updated for longest is dropped first.
+      // Moved to the end: the entry that was not updated for longest is dropped first.
       entries.delete(keyOf(place));
       entries.set(keyOf(place), {
         place,
@@ -168,7 +168,7 @@ function eventBook(clock: () => number) {
       const [oldest] = entries.keys();
       if (entries.size > MOST_ENTRIES && oldest !== undefined) entries.delete(oldest);
     },
-    /** Entries with something to write, and those whose time has come first. */
+    /** Entries with something to write, the due ones first. */
     open: (): readonly Entry[] =>
       [...entries.values()]
         .filter(({ unwritten }) => unwritten > 0)
@@ -182,7 +182,7 @@ function eventBook(clock: () => number) {
     postpone: (entry: Entry): void => {
       const times = (entry.forbidden?.times ?? 0) + 1;
       const untilMs = clock() + FORBIDDEN_PAUSE_MS * 2 ** (times - 1);
-      // More may have happened while it was refused.
+      // The entry may have changed while it was refused.
       const current = entries.get(keyOf(entry.place)) ?? entry;
       if (times >= MOST_FORBIDDEN) entries.delete(keyOf(entry.place));
       else entries.set(keyOf(entry.place), { ...current, forbidden: { times, untilMs } });
@@ -200,7 +200,7 @@ interface WrittenEvent {
 
 const EventSchema = v.object({ count: v.nullish(v.number()), firstTimestamp: v.nullish(v.string()) });
 
-/** Makes the event, or counts on the one that is there: of this agent, or of the one before it. */
+/** Creates the event, or increases the count of the existing one, of this agent or of the previous one. */
 async function writeEvent(api: Api, entry: Entry, node: string): Promise<WrittenEvent> {
   const known = entry.written && { count: entry.written.count, firstAt: entry.firstAt };
   if (known !== undefined) return (await bump(api, entry, known)) ?? (await create(api, entry, node));
@@ -218,7 +218,7 @@ async function create(api: Api, entry: Entry, node: string): Promise<WrittenEven
   return event;
 }
 
-/** Undefined where the API has forgotten it, as it does after an hour. */
+/** Undefined if the API has dropped it, as it does after an hour. */
 async function bump(api: Api, entry: Entry, { count, firstAt }: WrittenEvent): Promise<WrittenEvent | undefined> {
   const { place, draft, lastAt, unwritten } = entry;
   const event = { count: count + unwritten, firstAt };
@@ -226,7 +226,7 @@ async function bump(api: Api, entry: Entry, { count, firstAt }: WrittenEvent): P
   return await unlessMissing(api.patch(path, eventChange(draft, { ...event, lastAt }), "merge").then(() => event));
 }
 
-/** By a patch of nothing, which gives it as it stands: a kubelet's own credentials may patch events and not get them. */
+/** Uses an empty patch, which returns the object: a kubelet's own credentials may patch events and not get them. */
 async function read(api: Api, place: EventPlace): Promise<WrittenEvent | undefined> {
   const path = `${eventsPath(place)}/${encodeURIComponent(place.name)}`;
   const object = await unlessMissing(api.patch(path, {}, "merge"));

@@ -37,7 +37,7 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
     return isProven() ? conditionOf(watched.state(), timing.clock()) : undefined;
   }
 
-  /** What is healed while a node boots is reported once its API server is up, too. */
+  /** Heals during a boot are published once the API server is up. */
   function eventsDueMs(): number {
     return isProven() ? events.dueMs() : Number.POSITIVE_INFINITY;
   }
@@ -48,7 +48,7 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
     if (eventsDueMs() <= timing.clock()) reportEvents(await events.write());
   }
 
-  /** How long there is nothing to do. */
+  /** Returns how long there is nothing to do. */
   async function turn(): Promise<number> {
     try {
       await write();
@@ -85,7 +85,7 @@ export function openKubeExporter(options: KubeExporterOptions): { close(): Promi
   };
 }
 
-/** Logs an error when it starts or changes, and when it is over. */
+/** Logs an error when it starts or changes, and when it ends. */
 function changesOf(doing: string, warn: KubeExporterOptions["warn"]): (error: KubeError | undefined) => void {
   let last: KubeErrorKind | undefined;
   return (error) => {

@@ -25,7 +25,7 @@ const NodeSchema = v.object({
   ),
 });
 
-/** As it is on the Node object, whichever program wrote it. */
+/** The condition on the Node object, by any writer. */
 export interface StandingCondition {
   readonly status: string;
   readonly reason: string;
@@ -64,7 +64,7 @@ export interface ConditionTimes {
   readonly turnedAt: Date;
 }
 
-/** Conditions are merged by their type: kubelet's own are not touched. */
+/** Conditions are merged by type: kubelet's own are not touched. */
 export async function patchCondition(
   api: Api,
   node: string,

@@ -11,14 +11,14 @@ import { deleteCondition, readNode } from "./node-condition.ts";
 
 interface WithdrawOptions {
   readonly namespace: string;
-  /** How long to wait for the agents' pods to be gone: one that runs would publish its condition again. */
+  /** How long to wait for the agents' pods to end: a running one would publish its condition again. */
   readonly waitMs: number;
 }
 
 interface Withdrawn {
   readonly nodes: readonly string[];
   readonly leases: readonly string[];
-  /** Agents that were still there when the time was up. */
+  /** Agents that were still running after the timeout. */
   readonly agents: readonly string[];
 }
 
@@ -58,12 +58,12 @@ const REQUEST_MS = 5000;
 
 export interface OwnNode {
   readonly openCluster: OpenCluster;
-  /** What the cluster calls it. */
+  /** The node's name in the cluster. */
   readonly name: string;
   readonly hostRoot: string;
 }
 
-/** Whether the cluster still shows a condition of this machine; a KubeError where that is unknown. */
+/** Whether the cluster still has a condition of this machine; a KubeError if that is unknown. */
 export async function findCondition({ openCluster, name, hostRoot }: OwnNode): Promise<"there" | "gone" | KubeError> {
   const node = await orKubeError(withApi(openCluster, REQUEST_MS, (api) => readNode(api, name)));
   if (node instanceof KubeError) return isNoCluster(node) ? "gone" : node;
@@ -75,7 +75,7 @@ export async function removeCondition({ openCluster, name }: OwnNode): Promise<K
   return outcome instanceof KubeError ? outcome : undefined;
 }
 
-/** A machine without credentials, or that is no node of the cluster, has nothing there to remove. */
+/** A machine without credentials, or that is not a node of the cluster, has nothing to remove. */
 function isNoCluster({ kind }: KubeError): boolean {
   return kind === "unusable" || kind === "not-found";
 }

@@ -10,7 +10,7 @@ export interface AgentMetrics {
 }
 
 export interface AgentMetricsOptions {
-  /** The agent's own memory and CPU. Not for node_exporter, which has metrics of these very names about itself. */
+  /** The agent's own memory and CPU. Not for node_exporter, which has metrics of the same names. */
   readonly process: boolean;
   /** performance.now(), the clock of `firstSeenMs` in the state. */
   readonly nowMs?: () => number;
@@ -54,7 +54,7 @@ export function agentMetrics(store: Watched, options: AgentMetricsOptions): Agen
   };
 }
 
-/** Read again at each scrape, counters too: the state holds the sum, so that nothing is counted twice or missed. */
+/** Read again at each scrape, including counters: the state has the totals, so nothing is counted twice or missed. */
 function register(registry: Registry, metric: StateMetric, samples: () => ReturnType<StateMetric["samples"]>): void {
   const { name, help, labels } = metric;
   const common = { name, help, labelNames: [...labels], registers: [registry] };
@@ -81,7 +81,7 @@ function histogram(registry: Registry, name: string, help: string, buckets: numb
   return new Histogram({ name, help, buckets, registers: [registry] });
 }
 
-/** What the agent itself costs, under the names every dashboard knows. Only what is cheap to read. */
+/** The agent's own resource usage, with the standard names. Only what is cheap to read. */
 const PROCESS_METRICS: readonly StateMetric[] = [
   {
     type: "gauge",

@@ -1,13 +1,11 @@
 import type { LeaseCount } from "../state.ts";
 import type { Sample } from "./state-metrics.ts";
 
-/** Names are the node's own, from its disk: a folder gone wild must not become a flood of series. */
+/** Names come from the node's disk: a directory with too many entries must not cause a flood of series. */
 export const MAX_NETWORKS = 32;
 const THE_REST = "(other)";
 
-/**
- * `free` is reported only where it was counted: a 0 for "unknown" would read as "exhausted". The other two are always there.
- */
+/** `free` is exported only if it was counted: a 0 for "unknown" would mean "exhausted". The other two always exist. */
 export function leaseSamples(leases: readonly LeaseCount[]): readonly Sample[] {
   const networks = [...new Set(leases.map(({ network }) => network))].toSorted();
   const shown = new Set(networks.length <= MAX_NETWORKS ? networks : networks.slice(0, MAX_NETWORKS - 1));

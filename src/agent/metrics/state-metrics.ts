@@ -5,13 +5,13 @@ import type { NodeReport } from "../../report/node-report.ts";
 import { type AgentState, type CacheFileCount, REFUSAL_REASONS, type Sighting } from "../state.ts";
 import { leaseSamples } from "./lease-samples.ts";
 
-/** One metric that is read off the state whenever somebody asks for it. */
+/** One metric that is computed from the state at each scrape. */
 export interface StateMetric {
   readonly type: "gauge" | "counter";
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  /** Every series, at 0 where there is nothing: one that appears with its first count hides that count from rate(). */
+  /** Every series, at 0 without data: a series that appears with its first count hides that count from rate(). */
   samples(state: AgentState, nowMs: number): readonly Sample[];
 }
 

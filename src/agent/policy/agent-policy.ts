@@ -1,40 +1,40 @@
 import type { FleetPolicy } from "../../fleet/fleet-policy.ts";
 
-/** What the agent does without being asked: the `agent` part of the configuration file, with every default filled in. */
+/** The `agent` part of the configuration file, with every default filled in. */
 export interface AgentPolicy {
   /** Every class of the catalogue. */
   readonly classes: ReadonlyMap<string, ClassPolicy>;
   /** Interval of the periodic full scan (fallback for missed events). */
   readonly scanEveryMs: number;
-  /** Acting is allowed within these only; none: always. */
+  /** Healing is allowed only within these; none: always. */
   readonly maintenanceWindows: readonly MaintenanceWindow[];
   readonly ignoredNamespaces: readonly string[];
-  /** A pod whose name is held by something that nothing shows may be deleted, for its controller to make it again. */
+  /** A pod whose name is held without a visible cause may be deleted, so that its controller re-creates it. */
   readonly recreatePods: boolean;
-  /** CNI plugins' files are synced to disk as they are written. */
+  /** Sync CNI plugins' files to disk as they are written. */
   readonly keepDurable: boolean;
   /** How long an entry stays in quarantine; 0: forever. */
   readonly quarantineRetentionMs: number;
-  /** The most subjects that one healing touches. */
+  /** The maximum number of subjects per heal. */
   readonly cap: number;
   readonly fleet: FleetPolicy;
 }
 
 /**
- * - `observe`: shown, never touched. - `heal`: healed when its gates pass; for a manual class this is
- * the operator's consent. - `off`: not detected at all.
+ * - `observe`: shown, never touched. - `heal`: healed when its gates pass; for a manual class this is the operator's
+ *   consent. - `off`: not detected.
  */
 export type ClassMode = "observe" | "heal" | "off";
 
 export interface ClassPolicy {
   readonly mode: ClassMode;
-  /** How long a finding must stand, by monotonic first sight, before it is touched. */
+  /** The minimum age of a finding, from its first sighting by the monotonic clock. */
   readonly minAgeMs: number;
-  /** Attempts on one subject before it is given up, loudly. */
+  /** Attempts on one subject before it is given up. */
   readonly attempts: number;
-  /** The period that attempts are counted over. */
+  /** The period in which attempts are counted. */
   readonly attemptsWithinMs: number;
-  /** The least time between two attempts on one subject; doubles with each failure. */
+  /** The minimum interval between two attempts on one subject; doubles with each failure. */
   readonly coolDownMs: number;
 }
 

@@ -4,18 +4,18 @@ import { sha256Of } from "../../heal/files/file-identity.ts";
 import type { PlannedAction } from "../../plan/plan.ts";
 import type { AgentPolicy, ClassPolicy } from "./agent-policy.ts";
 
-/** One healing of one subject that was started. */
+/** One started heal of one subject. */
 export interface Attempt {
-  /** performance.now() at its end; below zero where it ended before this process began. */
+  /** performance.now() at its end; negative if it ended before this process started. */
   readonly atMs: number;
-  /** `interrupted`: the agent was ended in the middle of it, and its outcome is unknown. */
+  /** `interrupted`: the agent ended during it, and its outcome is unknown. */
   readonly outcome: ActionOutcome | "interrupted";
   readonly reason?: string;
-  /** What exactly was treated: the same id may come to stand for another thing. */
+  /** Identifies the subject: the same id may later refer to another object. */
   readonly subject: string;
 }
 
-/** What was tried on one finding, oldest first. */
+/** The attempts on one finding, oldest first. */
 export interface LedgerEntry {
   readonly class: string;
   readonly attempts: readonly Attempt[];
@@ -24,16 +24,19 @@ export interface LedgerEntry {
 /** By finding id. */
 export type Ledger = ReadonlyMap<string, LedgerEntry>;
 
-/** However long the failures go on, it is tried again after this. */
+/** The maximum back-off. */
 const LONGEST_COOL_DOWN_MS = 3_600_000;
-/** More findings than a broken node has. Without a bound a flood of them would fill the memory of an agent that runs for years. */
+/**
+ * More findings than a broken node has. Without a limit a flood of them would fill the memory of an agent that runs for
+ * years.
+ */
 const MOST_ENTRIES = 2000;
 /** No budget has more, so nothing that is decided depends on an attempt before these. */
 export const MOST_ATTEMPTS = 100;
 /** Some errors quote a plugin's whole output. */
 const LONGEST_REASON = 500;
 
-/** The ledger as it is written, in the order of the last attempts: whatever is old is at its front. */
+/** The ledger in the order of the last attempts: the oldest are first. */
 export class AttemptBook {
   readonly #entries: Map<string, LedgerEntry>;
   readonly #onChange: () => void;
@@ -48,7 +51,7 @@ export class AttemptBook {
     return this.#entries;
   }
 
-  /** These are about to be treated. They count from their end on, unless this process does not live to see it. */
+  /** These are about to be healed. They count from their end on, or at once if this process is killed before. */
   begin(actions: readonly PlannedAction[]): void {
     this.#underWay = actions.map(({ finding }) => finding);
     this.#onChange();
@@ -76,7 +79,7 @@ export class AttemptBook {
     this.#onChange();
   }
 
-  /** What the next process is to know, should this one end now: what is under way has been tried, too. */
+  /** The ledger for the next process, in case this one ends now: in-flight attempts count, too. */
   ifEndedNow(nowMs: number): Ledger {
     const entries = new Map(this.#entries);
     const end = { atMs: nowMs, outcome: "interrupted", reason: "unghost was ended in the middle of it" } as const;
@@ -97,7 +100,7 @@ export class AttemptBook {
   }
 }
 
-/** Taken out first, so that the map stays in the order of the last attempt. */
+/** Removed first, so that the map stays in the order of the last attempt. */
 function put(entries: Map<string, LedgerEntry>, { id, class: classId }: Finding, attempts: readonly Attempt[]): void {
   entries.delete(id);
   entries.set(id, { class: classId, attempts: attempts.slice(-MOST_ATTEMPTS) });
@@ -108,12 +111,12 @@ function rememberedMs(policy: ClassPolicy | undefined): number {
   return Math.max(policy?.attemptsWithinMs ?? 0, policy?.coolDownMs ?? 0, LONGEST_COOL_DOWN_MS);
 }
 
-/** What was skipped holds the next attempt off, and means nothing once there is one. */
+/** A skipped attempt delays the next one, and has no effect once there is one. */
 function mayMatter({ atMs, outcome }: Attempt, since: number): boolean {
   return outcome !== "skipped" && atMs > since;
 }
 
-/** The attempts that a budget counts: on this very subject, within the period, and not skipped. */
+/** The attempts that a budget counts: on this subject, within the period, and not skipped. */
 export function countedAttempts(
   entry: LedgerEntry | undefined,
   finding: Finding,
@@ -123,15 +126,15 @@ export function countedAttempts(
   if (entry === undefined) return [];
   const subject = subjectIdentity(finding);
   return entry.attempts.filter(
-    // What was skipped met our own brake before anything was touched.
+    // A skipped attempt was stopped by our own brake before any change.
     (attempt) =>
       attempt.outcome !== "skipped" && attempt.subject === subject && attempt.atMs > nowMs - attemptsWithinMs,
   );
 }
 
 /**
- * When the pause after the last attempt is over; it doubles with each failure in a row, and a success ends the row. What
- * the agent's own end cut short is no reason to wait: it may have been a success.
+ * When the back-off after the last attempt ends; it doubles with each consecutive failure, and a success resets it. An
+ * attempt that was cut short by the agent's own end causes no back-off: it may have succeeded.
  */
 export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: ClassPolicy): number | undefined {
   const ended = entry?.attempts.filter(({ outcome }) => outcome !== "interrupted") ?? [];
@@ -145,8 +148,8 @@ export function coolDownEndsMs(entry: LedgerEntry | undefined, { coolDownMs }: C
 }
 
 /**
- * Distinguishes a new subject under an old name (a pid, an attachment, a recreated namespace file) from the one that failed. Only
- * compared, and kept for thousands of subjects: its hash is enough.
+ * Distinguishes a new subject under an old name (a pid, an attachment, a recreated namespace file) from the one that
+ * failed. Only compared, and kept for thousands of subjects, so a hash is enough.
  */
 function subjectIdentity({ subject, cure }: Finding): string {
   return sha256Of(

@@ -8,9 +8,9 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** A pod waits for it: every second counts, and the diagnosis has waited already where a kubelet is recovering it. */
+/** A pod waits for it: every second counts, and the diagnosis has already waited for a recovering kubelet. */
 const BLOCKING: Budget = { minAgeMs: 0, attempts: 5, attemptsWithinMs: HOUR_MS, coolDownMs: 30 * SECOND_MS };
-/** No pod waits for it. A busy runtime leaves such remains behind for moments all the time. */
+/** No pod waits for it. A busy runtime leaves such files for moments all the time. */
 const LEAK: Budget = {
   minAgeMs: 5 * MINUTE_MS,
   attempts: 3,
@@ -25,7 +25,7 @@ const ATTENDED: Budget = {
   coolDownMs: 30 * MINUTE_MS,
 };
 
-/** Defaults where the configuration file has no value: automatic classes are healed, the rest is observed. */
+/** Defaults without a configured value: automatic classes are healed, the rest is observed. */
 export function defaultAgentPolicy(): AgentPolicy {
   return {
     classes: new Map(classes.map((known) => [known.id, defaultClassPolicy(known)])),

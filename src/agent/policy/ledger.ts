@@ -13,14 +13,14 @@ import { untilWindowMs } from "./maintenance-window.ts";
 
 export type Decision =
   | { readonly kind: "run" }
-  /** `dueAtMs`: by performance.now(), when to ask again. */
+  /** `dueAtMs`: by performance.now(), when to decide again. */
   | { readonly kind: "wait"; readonly reason: RefusalReason; readonly message: string; readonly dueAtMs: number }
   | { readonly kind: "observe"; readonly reason: RefusalReason; readonly message: string }
   /** `next`: the manual steps. It is retried at `dueAtMs`, or when the subject changes. */
   | { readonly kind: "give-up"; readonly message: string; readonly next: string; readonly dueAtMs: number };
 
 export interface Decided {
-  /** As it may be run: restarts of pods in namespaces that are left out are taken from it. */
+  /** The action without restarts of pods in excluded namespaces. */
   readonly action: PlannedAction;
   readonly decision: Decision;
   /** Attempts that the budget counts now. */
@@ -33,14 +33,14 @@ export interface Decisions {
   readonly dueAtMs?: number;
 }
 
-/** Monotonic for every age; the wall clock is for maintenance windows alone. */
+/** Monotonic for every age; the wall clock is only for maintenance windows. */
 export interface Moment {
   readonly ms: number;
   readonly wallClock: Date;
 }
 
 export interface Question {
-  /** In the plan's order. Planned without a cap: what has been given up must not take the place of others. */
+  /** In the plan's order. Planned without a cap: given-up findings must not use it up. */
   readonly actions: readonly PlannedAction[];
   readonly sightings: readonly Pick<Sighting, "finding" | "firstSeenMs">[];
   readonly ledger: Ledger;
@@ -49,7 +49,7 @@ export interface Question {
   readonly now: Moment;
 }
 
-/** What is done about each planned action now. Pure; classes that are off do not appear. */
+/** The decision about each planned action. Pure; classes that are off are left out. */
 export function decide(question: Question): Decisions {
   const { policy, now } = question;
   const firstSeen = new Map(question.sightings.map(({ finding, firstSeenMs }) => [finding.id, firstSeenMs]));
@@ -66,7 +66,7 @@ export function decide(question: Question): Decisions {
 interface Case {
   readonly classPolicy: ClassPolicy;
   readonly seenMs: number;
-  /** 0: one is open. */
+  /** 0 if one is open. */
   readonly windowMs: number;
   readonly question: Question;
 }
@@ -105,7 +105,7 @@ function decideOne(action: PlannedAction, { classPolicy, seenMs, windowMs, quest
 
 type Wait = Extract<Decision, { kind: "wait" }>;
 
-// None of these sentences counts down: a page, a condition or an event would change with every scan.
+// None of these messages counts down: otherwise a page, a condition or an event would change with every scan.
 
 function ageWait({ minAgeMs }: ClassPolicy, seenMs: number): Wait {
   const message = `it is touched only when it has stood for ${inWords(minAgeMs)}`;
@@ -168,7 +168,7 @@ function inWords(milliseconds: number): string {
 
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 
-/** The namespace that a finding is about. For a sandbox that is no longer listed, its records still have it. */
+/** The namespace of a finding. For a sandbox that is no longer listed, it comes from its records. */
 function namespaceOf({ subject }: Finding, view: Pick<NodeView, "about" | "snapshot">): string | undefined {
   const pod = podOf(subject);
   if (pod !== undefined) return pod.namespace;

@@ -3,19 +3,19 @@ import type { MaintenanceWindow } from "./agent-policy.ts";
 const DAY_MINUTES = 24 * 60;
 const MINUTE_MS = 60_000;
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-/** A week has one opening of each window at least; daylight saving may swallow one and adds a hop or two. */
+/** Each window opens at least once a week; daylight saving may skip one opening and adds an iteration or two. */
 const MOST_HOPS = 20;
 
 interface LocalTime {
   /** 0 is Sunday. */
   readonly day: number;
-  /** Minutes after midnight, as the wall clock of the zone reads. */
+  /** Minutes after midnight on the wall clock of the zone. */
   readonly minute: number;
 }
 
 /**
- * 0 within a window, or without any; else how long until the next one opens. Whether one is open is always exact;
- * in the night in which an hour comes twice, its second opening is not predicted: every scan asks again.
+ * 0 within a window, or without any; else the time until the next one opens. Whether one is open is always exact; in
+ * the night with a repeated hour, its second opening is not predicted, but every scan checks again.
  */
 export function untilWindowMs(windows: readonly MaintenanceWindow[], now: Date): number {
   if (windows.length === 0) return 0;

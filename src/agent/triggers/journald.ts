@@ -15,24 +15,24 @@ export interface JournalOptions {
   readonly onLost: (error: unknown) => void;
 }
 
-/** Follows what systemd units write to the journal, where there is one. */
+/** Follows the journal of systemd units, if there is one. */
 export interface JournaldWatch {
-  /** Which units to follow. Cheap: called after every scan. */
+  /** Sets the units to follow. Cheap: called after every scan. */
   refresh(units: readonly string[]): void;
   close(): void;
 }
 
 /**
- * journalctl filters most lines of a healthy node: a line that wakes the agent costs 0.2 ms. A pattern in lower
- * case matches either.
+ * journalctl filters most lines of a healthy node, because each line that wakes the agent costs 0.2 ms. A lower-case
+ * pattern is case-insensitive.
  */
 const TROUBLE = "fail|error|panic|reserved|timed out|not yet finished|teardown network for sandbox";
-/** More than this within a second is a flood, and repeats itself. */
+/** More than this within a second is a flood, which repeats itself. */
 const MOST_BYTES = 64 * 1024;
 const SECOND_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 300_000;
-/** What was followed for as long has ended for a new reason: the pauses begin again. */
+/** After this long the back-off starts from the beginning. */
 const STEADY_MS = 60_000;
 const LONGEST_COMPLAINT = 300;
 
@@ -61,7 +61,7 @@ interface Following extends Pick<JournalOptions, "hostRoot" | "onHint"> {
   readonly signal: AbortSignal;
 }
 
-/** From the start of journalctl to its end to its start, with pauses that grow. */
+/** Restarts journalctl whenever it ends, with a growing back-off. */
 async function followUnits(units: readonly string[], { hostRoot, report, ...following }: Following): Promise<void> {
   const { signal } = following;
   let pauseMs = FIRST_PAUSE_MS;
@@ -71,20 +71,20 @@ async function followUnits(units: readonly string[], { hostRoot, report, ...foll
     if (signal.aborted) return;
     report(message);
     if (performance.now() - startedMs >= STEADY_MS) pauseMs = FIRST_PAUSE_MS;
-    // Being asked to end is the one way in which this fails, and the loop sees it.
+    // The sleep rejects only when it is aborted, and the loop checks the signal.
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
 }
 
-/** Nothing written earlier: the first scan has read it. */
+/** Without earlier lines, which the first scan has read. */
 const ARGS = ["--follow", "--lines=0", "--no-pager", "--quiet", "--output=cat", `--grep=${TROUBLE}`] as const;
 
 type Place =
   | { readonly kind: "here"; readonly args: readonly string[] }
   | { readonly kind: "none"; readonly message: string };
 
-/** The node's journal may be mounted into a container; that container's own would be somebody else's. */
+/** The node's journal may be mounted into a container; the container's own journal is not used. */
 function placeOf(hostRoot: string): Place {
   const isThere = existsSync(resolveOnHost(hostRoot, "/run/systemd/journal", "follow"));
   if (!isThere) return { kind: "none", message: "there is none on this node" };
@@ -94,7 +94,7 @@ function placeOf(hostRoot: string): Place {
   return { kind: "here", args: [`--directory=${directory}`] };
 }
 
-/** Gives why it has ended, or could not be started. */
+/** Returns why it has ended, or could not be started. */
 async function followUntilItEnds(
   place: Place,
   units: readonly string[],
@@ -121,7 +121,7 @@ async function followUntilItEnds(
       complaint = "it is flooded";
       stop();
     }
-    // A line that is cut in two by the pipe may be missed: a hint need not be complete.
+    // A line that is split by the pipe may be missed: hints need not be complete.
     if (isFlood || chunk.toString().split("\n").some(couldConcernSandboxes)) {
       onHint({ from: "lines in the journal", urgency: "soon" });
     }

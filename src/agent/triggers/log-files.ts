@@ -4,7 +4,7 @@ import type { OnHint } from "./triggers.ts";
 
 /** Follows logs that are their own files. */
 export interface LogWatch {
-  /** Which files there are to follow. */
+  /** Sets the files to follow. */
   refresh(paths: readonly string[]): void;
   close(): void;
 }
@@ -16,7 +16,7 @@ interface Position {
 
 /** A log is checked once a second, however fast it grows. */
 const EVERY_MS = 1000;
-/** Of a flood only the newest is read: it repeats itself. */
+/** Only the newest part of a flood is read, because it repeats itself. */
 const MOST_BYTES = 64 * 1024;
 
 export function watchLogFiles(onHint: OnHint): LogWatch {
@@ -51,7 +51,7 @@ export function watchLogFiles(onHint: OnHint): LogWatch {
 
 const NOTHING = { now: undefined, text: "" } as const;
 
-/** What was written since the position; a file that was replaced or cut short is new from its start. */
+/** The content since the position; a replaced or truncated file is new from its start. */
 function readNew(
   path: string,
   before: Position | undefined,
@@ -60,7 +60,7 @@ function readNew(
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
-    // Not there (yet), or not ours to read: then it hints at nothing.
+    // Missing, or not readable: then it gives no hints.
     return NOTHING;
   }
   try {

@@ -8,23 +8,23 @@ import { ContainerEventType } from "../../runtime/gen/runtime/v1/cri.ts";
 import type { OnHint } from "./triggers.ts";
 
 export interface RuntimeEventsOptions {
-  /** Where the runtime's socket is now; undefined while none is found. */
+  /** The current socket of the runtime; undefined while none is found. */
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
   readonly signal: AbortSignal;
 }
 
-/** Between two tries to reach a runtime that is down. A stat and a refused connection cost nothing. */
+/** Retry interval for a runtime that is down. A stat and a refused connection are cheap. */
 const RETRY_MS = 250;
 const PROBE_MS = 2000;
-/** A stream that ends in order sooner than this was none. */
+/** A stream that ends sooner than this without an error is not supported. */
 const SHORTEST_STREAM_MS = 1000;
-/** Every call has a deadline, streams too: after this they are opened again. */
+/** Every call has a timeout, including streams, which are then opened again. */
 const STREAM_MS = 3_600_000;
 
 /**
- * Follows the runtime across its restarts. Whenever it answers after it did not, the node is scanned immediately:
- * it may have lost power.
+ * Follows the runtime across its restarts. Whenever it answers again, the node is scanned immediately, because it may
+ * have lost power.
  */
 export async function followRuntime({ findSocket, onHint, signal }: RuntimeEventsOptions): Promise<void> {
   while (!signal.aborted) {
@@ -45,7 +45,7 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
   try {
     if (await hasEnded(followContainerd(containerd, onHint, signal))) return;
     if (await hasEnded(followCri(cri, onHint, signal))) return;
-    // A runtime without any stream: its end is noticed all the same, even when it is back before the next scan.
+    // A runtime without any stream: its restart is noticed even if it is back before the next scan.
     while (
       !signal.aborted &&
       (await answersCri(path, { timeoutMs: PROBE_MS, signal })) &&
@@ -59,19 +59,19 @@ async function followUntilItEnds(path: string, onHint: OnHint, signal: AbortSign
   }
 }
 
-/** Every start of a runtime makes its socket again. The number alone may be given again, and at once. */
+/** Every start of a runtime creates its socket again. The inode number alone may be reused at once. */
 function socketIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.ino} ${stats.ctimeMs}`;
 }
 
-/** False where the runtime does not offer the stream at all. */
+/** Returns false if the runtime does not have the stream. */
 async function hasEnded(following: Promise<void>): Promise<boolean> {
   const startedAt = performance.now();
   try {
     await following;
-    // CRI-O without enable_pod_events, which is its default, returns OK immediately instead of unimplemented. With it, OK is
-    // the end of a stream that it closes before it stops.
+    // CRI-O without enable_pod_events, which is its default, returns OK immediately instead of Unimplemented. With it,
+    // OK is the end of a stream that it closes before it stops.
     return performance.now() - startedAt >= SHORTEST_STREAM_MS;
   } catch (error) {
     if (error instanceof RuntimeError) return error.kind !== "unsupported";
@@ -79,7 +79,7 @@ async function hasEnded(following: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Ends of tasks, and records that go. Starts are left out: nothing that has just started is stuck. */
+/** Task exits and deleted records. Starts are left out, because nothing that has just started is stuck. */
 const CONTAINERD_FILTERS = [
   'topic=="/tasks/exit"',
   'topic=="/containers/delete"',
@@ -109,7 +109,7 @@ async function followCri(client: CriClient, onHint: OnHint, signal: AbortSignal)
   }
 }
 
-/** Such a sleep fails only when it is aborted; its caller checks the signal next. */
+/** Such a sleep rejects only when it is aborted; its caller checks the signal next. */
 function ignoreAbort(error: unknown): void {
   if (!(error instanceof Error) || error.name !== "AbortError") throw error;
 }

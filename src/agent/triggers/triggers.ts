@@ -13,15 +13,15 @@ interface TriggersOptions {
   readonly cniCacheDir: string;
   readonly findSocket: () => Promise<string | undefined>;
   readonly onHint: OnHint;
-  /** What a trigger does without, and why. */
+  /** What is unavailable to a trigger, and why. */
   readonly warn: (message: string, detail: string) => void;
-  /** A trigger has ended with an unexpected error. The periodic scan goes on. */
+  /** A trigger has ended with an unexpected error. The periodic scan continues. */
   readonly onLost: (error: unknown) => void;
 }
 
-/** Everything on the node itself that may cause a scan. */
+/** All sources of hints on the node itself. */
 interface Triggers {
-  /** What to watch changes with the node: called with the snapshot of each scan. */
+  /** Called with the snapshot of each scan, because the watched paths depend on it. */
   saw(snapshot: Pick<Snapshot, "cni" | "runtime">): void;
   close(): void;
 }
@@ -50,7 +50,7 @@ export function openTriggers({ findSocket, onHint, warn, onLost, ...where }: Tri
   };
 }
 
-/** What to watch on the node, by the last scan. */
+/** The paths to watch, from the last scan. */
 interface WatchedPlaces {
   readonly directories: readonly string[];
   readonly logFiles: readonly string[];
@@ -70,14 +70,14 @@ function placesOf(
   };
 }
 
-/** File notifications on directories that may not be there yet, and may be made again. */
+/** File notifications on directories that may not exist yet, and may be created again. */
 export interface DirectoryWatch {
   /** Watches the directories that exist now. Cheap: called after every scan. */
   refresh(paths: readonly string[]): void;
   close(): void;
 }
 
-/** A directory that cannot be watched hints at nothing: the slow scan serves. */
+/** A directory that cannot be watched gives no hints: the periodic scan covers it. */
 export function watchDirectories(onHint: OnHint): DirectoryWatch {
   const watch = watchFiles((dir) => onHint({ from: `files in ${dir}`, urgency: "soon" }));
   return {

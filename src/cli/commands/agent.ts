@@ -33,7 +33,7 @@ export const agentCommand = buildCommand<AgentCommandFlags, [], Context>({
 
 export type AgentCommandFlags = NodeFlags & AgentFlags;
 
-/** Runs forever on a node; ends by SIGTERM or SIGINT, and then in an orderly way. */
+/** Runs until SIGTERM or SIGINT, and then stops orderly. */
 export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
@@ -49,7 +49,7 @@ export async function runAgentCommand(flags: AgentCommandFlags, io: Io): Promise
     io.stderr(`${lock.refusal.message} ${lock.refusal.next}\n`);
     return ExitCode.refused;
   }
-  // Between lines of JSON there must be nothing else.
+  // The log contains only JSON lines.
   const logged = { stderr: (text: string) => log.info({ detail: text.trim() }, "stop requested") };
   const interruption = interruptedBySignals(logged, ["SIGINT", "SIGTERM"]);
   if (!lock.ok)

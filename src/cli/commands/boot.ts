@@ -65,7 +65,7 @@ interface BootFlags extends NodeFlags {
 }
 
 const DEFAULT_DEADLINE = "60s";
-/** A hook does not keep a node waiting for its disk. */
+/** A hook must not make a node wait for its disk. */
 const SYNC_MS = 2000;
 
 /** Heals once per boot. Exit 0 whatever happens, unless --strict: a hook must not keep a node down. */
@@ -78,7 +78,7 @@ async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const settings = await resolveSettings(flags, io);
   if (flags.record === true) return await record(settings, flags, io);
   if (flags.repair === true) return await repairRuntime(settings, flags, io);
-  // One line each: plugins and runtimes write what they like into their messages, and logs are read by line.
+  // One line each: messages of plugins and runtimes may contain anything, and logs are read by line.
   const logLine = (line: string): void => io.stderr(`unghost boot: ${printable(line)}\n`);
   const unfinished = await unfinishedRemovals(stateDirOf(settings), process.getuid?.() ?? 0);
   const options: BootOptions = {
@@ -128,10 +128,7 @@ function checkDryRun({ record: isRecord, repair: isRepair }: BootFlags): void {
 /** Beyond the deadline, for a process whose timers are blocked. */
 const WATCHDOG_MS = 1000;
 
-/**
- * However the work hangs, the process is gone at its deadline: the node waits for it. What it has
- * started ends with it.
- */
+/** Whatever hangs, the process ends at its deadline, because the node waits for it. Its child processes end with it. */
 function exitAtDeadline(allowedMs: number, strict: boolean, io: Io): void {
   startWatchdog(allowedMs + WATCHDOG_MS);
   const timer = setTimeout(() => {
@@ -172,7 +169,7 @@ function runDirOf({ hostRoot }: NodeSettings): string {
   return join(hostRoot, "/run/unghost");
 }
 
-/** Repairs the records of a runtime that does not start. Attended: shows what it would do, and does it with --yes. */
+/** Repairs the records of a runtime that does not start. Shows the changes, and makes them only with --yes. */
 async function repairRuntime(settings: NodeSettings, flags: BootFlags, io: Io): Promise<ExitCode> {
   const found = findRuntimeFiles(settings.hostRoot, askedOf(flags), io.env["PATH"]);
   if (found.kind === "none") {

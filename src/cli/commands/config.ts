@@ -32,7 +32,7 @@ interface ConfigFlags extends NodeFlags, AgentFlags {
   readonly check?: boolean;
 }
 
-/** Shows the configuration that holds and where each value comes from; or, with --check, only whether it makes sense. */
+/** Shows the effective configuration with the source of each value; or, with --check, only whether it is valid. */
 async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
   const inspected = await inspectConfig(flags, io.env);
   if (!inspected.ok) {
@@ -46,7 +46,7 @@ async function runConfig(flags: ConfigFlags, io: Io): Promise<ExitCode> {
     return ExitCode.ok;
   }
   const values = effectiveConfig(config);
-  // A table could not be used as a configuration file again; YAML can.
+  // YAML, not a table, so that it can be used as a configuration file.
   io.stdout(config.settings.output === "json" ? await renderConfigJson(values) : await renderConfigYaml(values));
   return ExitCode.ok;
 }
@@ -65,7 +65,7 @@ async function renderConfigYaml(values: readonly EffectiveValue[]): Promise<stri
   return document.toString({ lineWidth: 0 });
 }
 
-/** The same for programs: each value with its origin beside it. */
+/** The same as JSON: each value with its source. */
 async function renderConfigJson(values: readonly EffectiveValue[]): Promise<string> {
   const { Document } = await import("yaml");
   const document = new Document({});

@@ -44,7 +44,7 @@ export async function runDoctor(flags: NodeFlags, io: Io): Promise<ExitCode> {
   return report.checks.some(({ status }) => status === "missing") ? ExitCode.findings : ExitCode.ok;
 }
 
-/** Where the agent keeps its Leases: another one where the chart was installed elsewhere. */
+/** The namespace of the agent's Leases: it differs if the chart was installed elsewhere. */
 async function fleetNamespace(flags: NodeFlags, env: Io["env"]): Promise<string> {
   const read = await readAgentPolicy(flags, env);
   return (read.ok ? read.policy : policyFrom({})).fleet.namespace;
@@ -92,7 +92,7 @@ async function askPermissions(places: Parameters<typeof clusterOpener>[0], lease
       api.close();
     }
   } catch {
-    // Credentials that cannot be used: the check of the source kubernetes has the reason.
+    // Invalid credentials: the check of the source kubernetes has the reason.
     return [];
   }
 }

@@ -58,15 +58,15 @@ export interface ExplainOptions {
   readonly colour: boolean;
 }
 
-/** More would only be noise; programs that want every line can split their input themselves. */
+/** More would not help; programs that need every line can split their input. */
 const MAX_RECORDS = 5_000;
-/** What a log reports about a sandbox is within the first megabyte of a line. */
+/** Everything relevant is within the first megabyte of a line. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const MAX_FILE_BYTES = 512 * 1024 * 1024;
 const EMPTY_JOURNALD =
   "journald has no lines of kubelet or a container runtime on this node. Give their log as a file, or on stdin with -.";
 
-/** 0 when something was recognised (or a manual page was printed), 1 when not, 64 for wrong usage. */
+/** Exits 0 if something was recognised (or a manual page was printed), 1 if not, 64 for a usage error. */
 export async function runExplain(options: ExplainOptions, io: ExplainIo): Promise<ExitCode> {
   const style: Style = { width: io.columns, colour: options.colour };
   if (options.list) {
@@ -92,7 +92,7 @@ interface Found {
   readonly groups: readonly Group[];
   readonly matches: readonly Match[];
   readonly records: number;
-  /** Only journald was asked for, and nothing came of it: what is wrong was reported. */
+  /** Only journald was requested, without a result: the error was reported. */
   readonly isNothingRead: boolean;
 }
 
@@ -140,7 +140,7 @@ async function gather(options: ExplainOptions, io: ExplainIo): Promise<Found | u
   return { groups: counted.groups(), matches, records, isNothingRead };
 }
 
-/** A line cut from a chunk of a file keeps the whole chunk in memory; thousands of them would keep the file. */
+/** A substring keeps the whole chunk of its file in memory; thousands of them would keep the file. */
 function detached(match: Match): Match {
   return structuredClone(match);
 }
@@ -180,12 +180,12 @@ async function readLines(
   return lines;
 }
 
-/** No error line is a single word that begins or ends like this. */
+/** No error line is a single word that starts or ends like this. */
 function isPath(text: string): boolean {
   return /^(?:\.{0,2}|~)\/\S+$|^\S+\.(?:log|txt|out|json|gz)(?:\.\d+)?$/.test(text);
 }
 
-/** An error line is a strange file name: too long, or with a NUL. What cannot be read as a file is taken as text. */
+/** An error line is no valid file name: too long, or with a NUL. What cannot be read as a file is treated as text. */
 function isFile(text: string): boolean {
   try {
     return statSync(text).isFile();
@@ -194,7 +194,7 @@ function isFile(text: string): boolean {
   }
 }
 
-/** People write to each other about B1 and A7, too. */
+/** Short codes like B1 and A7 are accepted, too. */
 function classByIdOrCode(text: string): FailureClass | undefined {
   return classById(text) ?? classes.find((one) => one.code === text.toUpperCase());
 }

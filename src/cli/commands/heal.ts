@@ -67,7 +67,7 @@ async function runHeal(asked: HealFlags, targets: readonly string[], io: Io): Pr
   const settings = await resolveSettings(flags, io);
   checkClassNames([...settings.only, ...settings.skip]);
   const selection = selectionOf(targets, flags.namespace);
-  // Without a question, the first report is the one after the healing.
+  // With --yes, the first report is the one after the heal.
   const withoutKernelLog = flags.yes === true && flags.dryRun !== true;
   const firstSnapshot = observeNode({ ...settings, withoutKernelLog }, io.env);
   const policy: HealPolicy = {
@@ -138,7 +138,7 @@ interface PlanOnly {
   readonly isDryRun: boolean;
 }
 
-/** Where the plan is all there is: nothing to do, or --dry-run. */
+/** Only the plan is shown: nothing to do, or --dry-run. */
 async function showPlanOnly({ seen, plan, selection, command, isDryRun }: PlanOnly, settings: NodeSettings, io: Io) {
   if (settings.output !== "table") {
     const report = withSelection(planReport(seen, plan), selection);
@@ -214,7 +214,7 @@ function exitOf({ verdict }: Diagnosis): ExitCode {
   return verdict === "unknown" ? ExitCode.unknown : ExitCode.findings;
 }
 
-/** True when something that a killed run left open was settled, and the node has to be scanned again. */
+/** Returns true if open entries of a killed run were closed, and the node has to be scanned again. */
 async function settledEarlierRuns(settings: NodeSettings, io: Io): Promise<boolean> {
   const settled = await settleEarlierRuns({ ...sessionOptions(settings), sleep });
   if (!settled.ok) {

@@ -45,17 +45,17 @@ export const historyCommand = buildCommand<HistoryFlags, [string?], Context>({
 type HistoryIo = Pick<Io, "stdout" | "stderr" | "screenColumns">;
 
 export interface HistoryOptions {
-  /** Host root included, where there is one. */
+  /** Including the host root, if there is one. */
   readonly stateDir: string;
   readonly uid: number;
   readonly output: OutputFormat;
   /** The last N entries; at least 1. */
   readonly limit?: number;
-  /** Only this entry, whole. */
+  /** Only this entry, complete. */
   readonly id?: string;
 }
 
-/** Shows what unghost did on this node. Reads only; works beside a heal that is under way. */
+/** Shows what unghost did on this node. Read-only; works beside a running heal. */
 export async function runHistory(options: HistoryOptions, io: HistoryIo): Promise<ExitCode> {
   const stateDir = await findStateDir(options.stateDir, options.uid);
   if (!stateDir.ok) {

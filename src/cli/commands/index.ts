@@ -2,7 +2,7 @@ import { buildRouteMap, type Command, type CommandContext, type RouteMap } from 
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 
-/** Loaded one by one, each with all that it needs: a command starts as fast as its own code allows. */
+/** Loaded on demand, each with its own dependencies, for a fast start. */
 const commands: ReadonlyMap<string, () => Promise<Command<Context>>> = new Map([
   ["scan", async () => (await import("./scan.ts")).scanCommand],
   ["heal", async () => (await import("./heal.ts")).healCommand],
@@ -29,7 +29,7 @@ export async function commandNamed(name: string): Promise<Command<Context> | und
   return await commands.get(name)?.();
 }
 
-/** The command that a command line begins with; where there is none, help stands in, and the application names the mistake. */
+/** The command of a command line; without one, help is used, and the application reports the error. */
 export async function routesFor([first = ""]: readonly string[]): Promise<RouteMap<Context>> {
   const name = commands.has(first) ? first : "help";
   const command = await commandNamed(name);
@@ -41,6 +41,6 @@ export async function routesFor([first = ""]: readonly string[]): Promise<RouteM
 
 export interface Context extends CommandContext {
   readonly io: Io;
-  /** What the command decided; stricli's own codes never overlap with ours. */
+  /** The command's exit code; stricli's own codes never overlap with ours. */
   finish(code: ExitCode): void;
 }

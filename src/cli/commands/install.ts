@@ -80,18 +80,18 @@ export interface InstallOptions extends HookOptions {
   readonly execPath: string;
   /** Where the executable belongs on the host. */
   readonly binDir: string;
-  /** One of CHOICES; undefined to find it. */
+  /** One of CHOICES; undefined to detect it. */
   readonly distribution: string | undefined;
   readonly deadlineSeconds: number;
   readonly bootArgs: readonly string[];
-  /** The agent beside the hook. */
+  /** Also install the agent. */
   readonly agent?: boolean;
   readonly version: string;
-  /** Also the service that keeps files of CNI plug-ins durable. */
+  /** Also install the service that keeps files of CNI plug-ins durable. */
   readonly keep?: boolean;
 }
 
-/** Installs the boot hook. Exit 0 it is there, 1 something is missing, 2 no distribution was found, 3 refused. */
+/** Installs the boot hook. Exits 0 installed, 1 incomplete, 2 no distribution found, 3 refused. */
 export async function runInstall(options: InstallOptions, io: HookIo): Promise<ExitCode> {
   const chosen = CHOICES.find((name) => name === options.distribution);
   if (options.distribution !== undefined && chosen === undefined) {
@@ -137,7 +137,7 @@ function findHost({ hostRoot }: HookOptions, chosen: Choice | undefined, io: Hoo
   return undefined;
 }
 
-/** A family that was named needs its unit, which decides between server and agent. */
+/** A named family still needs its unit, which decides between server and agent. */
 function notFound(searched: string, family: Choice | undefined): string {
   const choices = CHOICES.filter((name) => family === undefined || name.startsWith(`${family}-`)).join(", ");
   return (
@@ -146,7 +146,7 @@ function notFound(searched: string, family: Choice | undefined): string {
   );
 }
 
-/** An exit code when there is nothing to do, or nothing may be done. */
+/** Returns an exit code if there is nothing to do, or nothing may be done. */
 async function decide(plan: InstallPlan, options: HookOptions, io: HookIo): Promise<ExitCode | undefined> {
   const all = [...plan.entries, plan.executable];
   const inTheWay = all.filter(({ state }) => state === "changed" || state === "foreign");
@@ -170,7 +170,7 @@ interface Step {
   readonly run: () => Promise<void>;
 }
 
-/** The file with the receipt first, then what it vouches for, and last what makes the rest take effect. */
+/** The file with the receipt first, then the files it covers, and last what activates them. */
 function stepsOf(
   { directories, entries, executable }: InstallPlan,
   { hostRoot, execPath }: InstallOptions,
@@ -190,7 +190,7 @@ function stepsOf(
 
 async function carryOut(plan: InstallPlan, options: InstallOptions, io: HookIo): Promise<ExitCode> {
   const obsolete = plan.entries.filter(({ state }) => state === "obsolete").map(({ path }) => path);
-  // A unit that is not loaded cannot be stopped, which is as good as stopped.
+  // A unit that is not loaded cannot be stopped, which is not an error.
   if (options.hostRoot === "/" && options.systemdRuns) {
     for (const command of uninstallCommands(obsolete).before) await options.runCommand(command);
   }

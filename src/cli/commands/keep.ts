@@ -35,7 +35,7 @@ export interface KeepFlags extends NodeFlags {
   readonly once?: boolean;
 }
 
-/** The runtime may come up later, or get another configuration. */
+/** The runtime may start later, or get another configuration. */
 const ASK_RUNTIME_EVERY_MS = 60_000;
 
 /** Keeps the files of CNI plugins durable, without the rest of the agent; ends by SIGTERM or SIGINT. */
@@ -81,7 +81,7 @@ async function untilStopped(
 ): Promise<void> {
   while (!stop.aborted) {
     await askRuntime().catch(onError);
-    // Being asked to end is the one way in which it fails.
+    // The sleep rejects only when it is aborted.
     await sleep(ASK_RUNTIME_EVERY_MS, undefined, { signal: stop }).catch(() => undefined);
   }
 }

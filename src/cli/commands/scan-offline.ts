@@ -12,13 +12,13 @@ import { showReport, type TableShape } from "../show-report.ts";
 import { checkClassNames } from "../targets.ts";
 
 export interface ScanOfflineFlags extends NodeFlags, Pick<TableShape, "all" | "noHeaders" | "quiet"> {
-  /** containerd's root directory as the node calls it; by default found on its own. */
+  /** containerd's root directory as a path of the node; detected by default. */
   readonly containerdRoot?: string;
-  /** Of the containerd that will be started, where the caller knows it. */
+  /** Of the containerd that will be started, if the caller knows it. */
   readonly containerdVersion?: string;
 }
 
-/** Reads the files of a runtime that does not run; calls nothing and changes nothing. */
+/** Reads the files of a runtime that does not run; makes no calls and changes nothing. */
 export async function runScanOffline(asked: ScanOfflineFlags, io: Io): Promise<ExitCode> {
   const { layout, flags } = takeLayout(asked);
   const { containerdRoot, containerdVersion, all = false, noHeaders = false, quiet = false, ...nodeFlags } = flags;
@@ -29,7 +29,7 @@ export async function runScanOffline(asked: ScanOfflineFlags, io: Io): Promise<E
   checkClassNames([...settings.only, ...settings.skip]);
   const facts = await observeOffline({ ...settings, containerdRoot, containerdVersion });
   const { snapshot, diagnosis, sandboxes } = scanOffline(facts, settings);
-  // Whether pods can be created is not known without a runtime.
+  // Without a runtime it is unknown whether pods can be created.
   const { podCreation: _unknown, ...report } = buildReport(snapshot, diagnosis);
   return await showReport({ ...report, sandboxes }, { ...settings, ...layout, all, noHeaders, quiet }, io);
 }

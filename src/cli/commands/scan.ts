@@ -99,12 +99,12 @@ async function scanNode(settings: NodeSettings, { selection, withPlans }: ScanEx
   const snapshot = await observeNode(settings, io.env);
   const { diagnosis, report } = selectedReport(snapshot, diagnose(snapshot, settings), selection);
   const found = withPlans && report.findings.length > 0 ? await planned(report, diagnosis, settings) : report;
-  // It may have started, or ended, while the node was read.
+  // A heal may have started, or ended, while the node was read.
   const beside = found.findings.length === 0 ? undefined : (run ?? (await runBeside(settings)));
   return beside === undefined ? found : await withHealingBeside(found, beside);
 }
 
-/** What was named, and what else keeps the named pods from working. */
+/** The named targets, and other findings that block the named pods. */
 function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selection | undefined) {
   // Without the runtime's list the state of the node is unknown.
   if (selection === undefined || snapshot.cri.status !== "read") {
@@ -115,7 +115,7 @@ function selectedReport(snapshot: Snapshot, whole: Diagnosis, selection: Selecti
   return { diagnosis: shown, report: withSelection(buildReport(snapshot, shown), selection) };
 }
 
-/** By the planner of heal, which most scans do not load. */
+/** Uses heal's planner, which most scans do not load. */
 async function planned(report: NodeReport, diagnosis: Diagnosis, settings: NodeSettings): Promise<NodeReport> {
   const [{ planHealing }, { DEFAULT_CAP }, { withPlan }] = await Promise.all([
     import("../../plan/plan.ts"),
@@ -125,7 +125,7 @@ async function planned(report: NodeReport, diagnosis: Diagnosis, settings: NodeS
   return withPlan(report, planHealing(diagnosis, { ...settings, allDead: false, cap: DEFAULT_CAP }));
 }
 
-/** The run that changes this node at this moment, if there is one. Most scans meet none, and load nothing for it. */
+/** The run that is changing this node, if any. Without one, nothing is loaded. */
 async function runBeside(settings: NodeSettings): Promise<LiveRun | undefined> {
   const stateDir = stateDirOf(settings);
   if (!isNamed(stateDirLayout(stateDir).lock)) return undefined;
@@ -133,14 +133,14 @@ async function runBeside(settings: NodeSettings): Promise<LiveRun | undefined> {
   return await findLiveRun(stateDir, process.getuid?.() ?? 0, ownIdentity());
 }
 
-/** The report with what that run is treating under the name that it treats it by. */
+/** The report, with subjects of that run under the class by which it heals them. */
 async function withHealingBeside(report: NodeReport, run: LiveRun): Promise<NodeReport> {
   const { sandboxesUnderWay } = await import("../../heal/journal/in-flight.ts");
   let underWay: ReadonlyMap<string, UnderWay>;
   try {
     underWay = await sandboxesUnderWay(run);
   } catch {
-    // Where the journal cannot be read the findings stay unchanged; the writer of the journal reports the error.
+    // If the journal is unreadable the findings stay unchanged; the writer of the journal reports the error.
     return report;
   }
   return asBeingHealed(report, (sandboxId, found) => {

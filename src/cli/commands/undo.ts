@@ -53,7 +53,7 @@ const EXIT_OF_OUTCOME: Readonly<Record<UndoOutcome["outcome"], ExitCode>> = {
   refused: ExitCode.refused,
 };
 
-/** Puts a quarantined file back. Exit 0: it is back; 1: it could not be put back; 3: refused, nothing touched. */
+/** Puts a quarantined file back. Exits 0 restored, 1 failed, 3 refused without a change. */
 export async function runUndo(options: UndoOptions, io: Pick<Io, "stdout" | "stderr">): Promise<ExitCode> {
   const found = await findStateDir(options.stateDir, options.uid);
   if (found.ok && found.value === undefined) {

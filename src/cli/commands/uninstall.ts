@@ -56,13 +56,13 @@ export interface UninstallOptions extends HookOptions {
   /** Deletes the journal, the quarantine and all reports too. */
   readonly purge: boolean;
   readonly uid: number;
-  /** Where an agent's condition may stand; missing where the cluster is not to be asked. */
+  /** The node whose condition may have to be removed; missing if the cluster is not used. */
   readonly ownNode?: OwnNode;
 }
 
 const RUN_DIR = "/run/unghost";
 
-/** Removes what install wrote. Exit 0 nothing is left, 1 something is, 2 detection failed, 3 refused. */
+/** Removes what install wrote. Exits 0 all removed, 1 incomplete, 2 detection failed, 3 refused. */
 export async function runUninstall(options: UninstallOptions, io: HookIo): Promise<ExitCode> {
   try {
     return await uninstall(options, io);
@@ -92,7 +92,7 @@ async function uninstall(options: UninstallOptions, io: HookIo): Promise<ExitCod
   if (options.dryRun) return left;
   if (!(await agreed("Remove this?", options, io))) return ExitCode.refused;
   const commands = uninstallCommands(plan.remove);
-  // A unit that is not loaded cannot be stopped, which is as good as stopped.
+  // A unit that is not loaded cannot be stopped, which is not an error.
   if (options.hostRoot === "/" && options.systemdRuns) {
     for (const command of commands.before) await options.runCommand(command);
   }
@@ -113,7 +113,7 @@ async function conditionOf({ ownNode }: UninstallOptions, io: HookIo): Promise<"
   return "unknown";
 }
 
-/** Last of all: an agent that still ran would publish it again. */
+/** Last, because a running agent would publish it again. */
 async function removedCondition({ ownNode }: UninstallOptions, io: HookIo): Promise<boolean> {
   const error = ownNode && (await removeCondition(ownNode));
   if (error === undefined) return true;

@@ -34,7 +34,7 @@ export interface WithdrawFlags extends Pick<NodeFlags, "kubeconfig" | "config" |
 const REQUESTS_MS = 60_000;
 const WAIT_MS = 120_000;
 
-/** For uninstalling a chart or a manifest: agents cannot know whether they are stopped for good. */
+/** For uninstalling a chart or a manifest: agents cannot know whether they are stopped permanently. */
 export async function runWithdraw({ namespace = "unghost", ...flags }: WithdrawFlags, io: Io): Promise<ExitCode> {
   const { kubeconfig, hostRoot } = await resolveSettings(flags, io);
   const openCluster = clusterOpener({ root: hostRoot, kubeconfig, env: io.env });

@@ -12,7 +12,7 @@ import { kebab, resolveSettings } from "../settings.ts";
 import { stateDirOf } from "../state.ts";
 import { SHELLS } from "./scripts.ts";
 
-/** Where the words come from that only a node knows. */
+/** Sources of node-specific words. */
 interface CompletionSources {
   readonly journal: () => Promise<readonly HistoryRecord[]>;
   readonly pods: () => readonly string[];
@@ -20,7 +20,7 @@ interface CompletionSources {
 
 const FORMATS = ["table", "json", "yaml"];
 
-/** The words that may stand where the last one is being typed. Never throws: a shell must not print our troubles. */
+/** The candidates for the last word. Never throws: a shell must not print our errors. */
 async function candidates(words: readonly string[], sources: CompletionSources): Promise<readonly string[]> {
   const current = words.at(-1) ?? "";
   const all = await wordsFor(words.slice(0, -1), current, sources);
@@ -66,10 +66,10 @@ async function wordsFor(
   }
 }
 
-/** Names as Kubernetes allows them: a shell must get nothing that it could take for more than a word. */
+/** Names that Kubernetes allows, so that a shell gets nothing but plain words. */
 const POD_DIRECTORY = /^([a-z0-9][a-z0-9-]*)_([a-z0-9][a-z0-9.-]*)_/;
 
-/** Pods of this node as kubelet names their log directories: no runtime is asked while somebody types. */
+/** Pods of this node from kubelet's log directories: completion does not call the runtime. */
 function podsByLogDirectories(hostRoot: string): readonly string[] {
   try {
     const entries = readdirSync(`${hostRoot === "/" ? "" : hostRoot}/var/log/pods`);
@@ -83,7 +83,7 @@ function podsByLogDirectories(hostRoot: string): readonly string[] {
   }
 }
 
-/** Answers a shell's completion script: one word a line, nothing where anything goes wrong. */
+/** Answers a shell's completion script: one word per line, nothing on an error. */
 export async function runComplete(words: readonly string[], io: Io): Promise<ExitCode> {
   try {
     const settings = await resolveSettings({}, io);
@@ -93,7 +93,7 @@ export async function runComplete(words: readonly string[], io: Io): Promise<Exi
     });
     io.stdout(found.map((word) => `${printable(word)}\n`).join(""));
   } catch {
-    // The prompt is no place for a message.
+    // The prompt must not show an error.
   }
   return ExitCode.ok;
 }

@@ -1,8 +1,8 @@
-/** Each script asks the executable for the words that fit: nothing to keep current when commands change. */
+/** Each script gets its words from the executable, so that it never has to be updated. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** The word in front of the words that a shell passes on; never shown in help. */
+/** The hidden command for completion; never shown in help. */
 export const COMPLETE = "__complete";
 
 export const SCRIPTS: Readonly<Record<Shell, string>> = {

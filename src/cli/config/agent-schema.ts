@@ -3,7 +3,7 @@ import { classById, classes } from "../../classes/index.ts";
 import { FLEET, LIMITS, SCANNING, SERVICE, schemasOf } from "./agent-settings.ts";
 import { byName, duration, listOf, oneOf, section, timeOfDay, timeZone, wholeNumber } from "./fields.ts";
 
-/** As Date counts them. */
+/** In the order of Date. */
 export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
 const Mode = oneOf(["observe", "heal", "off"]);
@@ -64,7 +64,10 @@ const Window = v.pipe(
   ),
 );
 
-/** The `agent` part of the configuration file. Durations come out in milliseconds, times in minutes after midnight. */
+/**
+ * The `agent` section of the configuration file. Durations are converted to milliseconds, times to minutes after
+ * midnight.
+ */
 export const AgentSection = v.pipe(
   section({
     ...schemasOf(SCANNING),

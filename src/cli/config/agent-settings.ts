@@ -7,7 +7,7 @@ import * as fields from "./fields.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
-/** How the agent is reached and where it writes; read once, at its start. */
+/** Listen address and output files of the agent; read once, at its start. */
 export interface AgentService {
   /** HOST:PORT. */
   readonly listen: string;
@@ -17,7 +17,7 @@ export interface AgentService {
   readonly logLevel: (typeof LOG_LEVELS)[number];
 }
 
-/** What an effective value is read from. */
+/** The source of an effective value. */
 export interface EffectiveAgent {
   readonly policy: AgentPolicy;
   readonly service: AgentService;
@@ -25,8 +25,8 @@ export interface EffectiveAgent {
 }
 
 /**
- * One key of the agent's part: the schema of the file, the flag and its environment variable (for what fits into one
- * word), what `unghost config` shows and docs/configuration.md follow from it.
+ * One key of the agent's section: the schema of the file, the flag and its environment variable (for single values),
+ * `unghost config` and docs/configuration.md are derived from it.
  */
 interface AgentSetting {
   readonly schema: v.GenericSchema;
@@ -168,7 +168,7 @@ export type AgentFlags = FlagValues<typeof agentFlags>;
 
 export const AGENT_FLAG_KEYS = Object.keys(agentFlags) as readonly (keyof AgentFlags)[];
 
-/** The entries of a section of the file: every key may be left out. */
+/** The entries of a section of the file: every key is optional. */
 export function schemasOf<Table extends AgentTable>(table: Table) {
   const entries = Object.entries(table).map(([key, { schema }]) => [key, v.nullish(schema)]);
   return Object.fromEntries(entries) as {
@@ -196,7 +196,7 @@ function isListenAddress(address: string): boolean {
   try {
     return parseListenAddress(address).port >= 0;
   } catch {
-    // Its sentence is for the command line; this one goes with a line number.
+    // That message is for the command line; this one has a line number.
     return false;
   }
 }

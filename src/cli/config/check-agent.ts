@@ -8,14 +8,14 @@ type CheckedAgent =
   | { readonly ok: true; readonly settings: AgentSettings }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Complaints about keys, or about several values at once; every other one is about the value at its path. */
+/** Errors about keys, or about several values at once; every other one is about the value at its path. */
 const ABOUT_KEYS: ReadonlySet<string> = new Set(["raw_check", "partial_check", "loose_object"]);
-/** Longer values are not worth repeating. */
+/** Longer values are not quoted. */
 const MOST_QUOTED = 60;
 /** Line 9 before line 10. */
 const IN_FILE_ORDER = new Intl.Collator("en", { numeric: true });
 
-/** The agent's part of the file, with flags and environment in place of its values; or everything that is wrong with it. */
+/** The agent's section of the file, with flags and environment overriding its values; or all its errors. */
 export function checkAgentConfig(
   parsed: Pick<ParsedConfig, "values" | "placeOf"> | undefined,
   overrides: ReadonlyMap<string, Raw>,
@@ -35,7 +35,7 @@ export function checkAgentConfig(
   return { ok: false, problems: problems.toSorted(IN_FILE_ORDER.compare) };
 }
 
-/** Without a file, what is wrong is what flags and variables are together. */
+/** Without a file, the errors are about flags and variables. */
 function placeInFile(parsed: Pick<ParsedConfig, "placeOf"> | undefined, path: readonly string[]): string {
   return parsed === undefined ? dotted(path) : `${parsed.placeOf(path)}: ${dotted(path)}`;
 }
@@ -49,7 +49,7 @@ function quoted(value: unknown): string {
   return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
 }
 
-/** What stands at a path of keys; a value that has no keys stands for everything below it. */
+/** The value at a path of keys; a scalar applies to everything below it. */
 export function valueAt(inside: unknown, path: readonly string[]): unknown {
   const [key, ...rest] = path;
   if (key === undefined || typeof inside !== "object" || inside === null) return inside;

@@ -12,11 +12,11 @@ import { policyFrom } from "./to-policy.ts";
 export interface EffectiveValue {
   readonly path: readonly string[];
   readonly value: unknown;
-  /** A flag, an environment variable, a place in the file, or `default`. */
+  /** A flag, an environment variable, a position in the file, or `default`. */
   readonly from: string;
 }
 
-/** The configuration as it holds: every key, whether or not anybody has set it. */
+/** The effective configuration: every key, set or not. */
 export function effectiveConfig(config: Inspected): readonly EffectiveValue[] {
   return [...nodeValues(config), ...agentValues(config)];
 }
@@ -68,7 +68,7 @@ function classValues(id: string, policy: ClassPolicy, config: Inspected, isHeld:
   ];
 }
 
-/** The first of these paths that anybody has set a value at. */
+/** The first of these paths with a configured value. */
 function sourceOf({ overrides, agent, file }: Inspected, ...paths: readonly (readonly string[])[]): string {
   const set = paths.find((path) => (valueAt(agent, path) ?? undefined) !== undefined);
   if (set === undefined) return "default";

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { parseDurationMs } from "../duration.ts";
 import { didYouMean } from "./suggest.ts";
 
-/** The kinds of values that the agent's part is made of. A message names what was expected; the actual value is added. */
+/** The value types of the agent's section. A message names the expected value; the actual value is added. */
 
 export function duration(least: string, most: string) {
   const [leastMs = 0, mostMs = 0] = [least, most].map(parseDurationMs);
@@ -23,7 +23,7 @@ export function wholeNumber(least: number, most: number) {
   );
 }
 
-/** More than none of it, at most all of it. */
+/** Greater than 0, at most 1. */
 export function share() {
   const expected = "expected a share above 0 and up to 1, like 0.3";
   return v.pipe(
@@ -33,7 +33,7 @@ export function share() {
   );
 }
 
-/** Environment variables know no booleans. */
+/** Environment variables are strings. */
 export function bool() {
   const words: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
     [true, true],
@@ -95,12 +95,12 @@ function isTimeZone(name: string): boolean {
   try {
     return Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
   } catch {
-    // The only way to ask: it throws a RangeError for names that it does not know.
+    // It throws a RangeError for unknown names; there is no other way to check.
     return false;
   }
 }
 
-/** A list, or the one thing that would be in it; several words of an environment variable are separated by commas. */
+/** A list, or its only item; in an environment variable several words are separated by commas. */
 export function listOf<Item extends v.GenericSchema>(item: Item) {
   return v.pipe(
     v.unknown(),
@@ -119,7 +119,7 @@ export function section<const Entries extends v.ObjectEntries>(entries: Entries)
   const known = Object.keys(entries);
   return v.pipe(
     v.custom<object>(isKeysAndValues, EXPECTED),
-    // Once it is an object, all that can be wrong with the object itself is a key that is not there.
+    // If it is an object, the only possible error of the object itself is a missing key.
     v.looseObject(entries, "missing"),
     onlyKeys((key) => {
       if (known.includes(key)) return undefined;
@@ -128,7 +128,7 @@ export function section<const Entries extends v.ObjectEntries>(entries: Entries)
   );
 }
 
-/** Values by name, where any of these names may stand. */
+/** Values by name, with a fixed set of names. */
 export function byName<Value extends v.GenericSchema>(what: string, names: readonly string[], value: Value) {
   return v.pipe(
     v.custom<object>(isKeysAndValues, EXPECTED),
@@ -141,7 +141,7 @@ function isKeysAndValues(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Complains of every key that does not belong there: valibot's own strict object stops at the first. */
+/** Reports every unknown key: valibot's own strict object stops at the first. */
 function onlyKeys<Input>(complaintAbout: (key: string) => string | undefined) {
   return v.rawCheck<Input>(({ dataset, addIssue }) => {
     const input: unknown = dataset.value;

@@ -12,9 +12,9 @@ import type { ParsedConfig } from "./parse.ts";
 import { agentOverrides } from "./read-agent-policy.ts";
 import { policyFrom, serviceFrom } from "./to-policy.ts";
 
-/** The whole configuration, and what it was made from. */
+/** The whole configuration and its sources. */
 export interface Inspected {
-  /** Undefined: there is no file, and none was asked for. */
+  /** Undefined if there is no file, and none was requested. */
   readonly file: ParsedConfig | undefined;
   readonly raw: RawSettings;
   readonly settings: NodeSettings;
@@ -49,7 +49,7 @@ export async function inspectConfig(flags: NodeFlags & AgentFlags, env: Io["env"
   };
 }
 
-/** Each setting on its own: one that makes no sense must not hide the next. */
+/** Each setting separately, so that an invalid one does not hide the next. */
 function settingsProblems(raw: RawSettings): readonly string[] {
   return SETTING_KEYS.flatMap((key) => {
     try {

@@ -1,6 +1,6 @@
 import { didYouMean } from "./suggest.ts";
 
-/** One value and where it stands, so that a complaint can name the line. */
+/** One value with its position, so that an error can name the line. */
 interface ConfigValue {
   readonly value: unknown;
   readonly place: string;
@@ -8,13 +8,16 @@ interface ConfigValue {
 
 export interface ParsedConfig {
   readonly values: ReadonlyMap<string, ConfigValue>;
-  /** Everything that is wrong with it as a file: no YAML, no keys, unknown keys. */
+  /** All errors of the file itself: invalid YAML, no keys, unknown keys. */
   readonly problems: readonly string[];
-  /** `file:line:column` of the deepest key of the path that is there. */
+  /** `file:line:column` of the deepest existing key of the path. */
   placeOf(path: readonly string[]): string;
 }
 
-/** Reads YAML into its top-level keys. The parser costs a tenth of a whole scan: only who has a file comes here. */
+/**
+ * Parses YAML into its top-level keys. Loading the parser takes a tenth of a whole scan, so it is loaded only for an
+ * existing file.
+ */
 export async function parseConfig(path: string, source: string, knownKeys: readonly string[]): Promise<ParsedConfig> {
   const { isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
@@ -47,7 +50,7 @@ export async function parseConfig(path: string, source: string, knownKeys: reado
   try {
     return { ...topLevel(document.toJS(), placeOf, knownKeys), placeOf };
   } catch (error) {
-    // An alias to nowhere, or aliases of aliases that would fill the memory: seen only when it is unfolded.
+    // An undefined alias, or nested aliases that would fill the memory: detected only when it is expanded.
     return { ...nothing, problems: [`${path}: ${error instanceof Error ? error.message : String(error)}`] };
   }
 }

@@ -13,7 +13,10 @@ export type PolicyRead =
   /** One sentence each. The previous policy stays active. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Reads how far the agent goes. Never throws: what is wrong is a value, because an agent that runs goes on with what it had. */
+/**
+ * Reads the agent's policy. Never throws: errors are values, because a running agent continues with its previous
+ * policy.
+ */
 export async function readAgentPolicy(
   flags: AgentFlags & Pick<NodeFlags, "config">,
   env: Io["env"],
@@ -30,7 +33,7 @@ export async function readAgentPolicy(
   }
 }
 
-/** Values of flags and environment, in place of the file's. */
+/** Values of flags and environment, which override the file's. */
 export function agentOverrides(flags: AgentFlags, env: Io["env"]): ReadonlyMap<string, Raw> {
   return new Map(
     AGENT_FLAG_KEYS.flatMap((key) => {

@@ -1,9 +1,9 @@
-/** How many letters may be wrong in a word of this length for it still to be that word. */
+/** The maximum number of wrong letters in a word of this length. */
 function tolerance(length: number): number {
   return Math.max(1, Math.floor(length / 3));
 }
 
-/** The known word that was probably meant, as the end of a sentence; empty where none is near. */
+/** The known word that was probably meant, as the end of a sentence; empty if none is similar. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const nearest = nearestOf(word, known);
   return nearest === undefined ? "" : `; did you mean ${nearest}?`;
@@ -20,18 +20,18 @@ export function nearestOf(word: string, known: readonly string[]): string | unde
   return nearest?.candidate;
 }
 
-/** Class names are long, and people remember a piece of them. */
+/** Class names are long, and a part of them is often remembered. */
 function isPartOf(word: string, candidate: string): boolean {
   return word.length >= 4 && candidate.includes(word);
 }
 
-/** scna for scan: two letters changed places, which is one slip of the fingers. */
+/** scna for scan: two swapped letters count as one error. */
 function hasSwappedLetters(word: string, candidate: string, wrong: number): boolean {
   const letters = (of: string) => of.toLowerCase().split("").toSorted().join("");
   return wrong === 2 && letters(word) === letters(candidate);
 }
 
-/** Letters to insert, drop or replace to get from one word to the other. */
+/** The edit distance between two words. */
 function distance(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let row = 1; row <= from.length; row++) {

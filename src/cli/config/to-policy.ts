@@ -35,7 +35,7 @@ export function policyFrom(settings: AgentSettings): AgentPolicy {
   };
 }
 
-/** The class's own word, then the word for all classes, then what is built in. */
+/** The class's own setting, then the setting for all classes, then the default. */
 function classPolicy(id: string, known: ClassPolicy, { classes, defaults, observeOnly }: AgentSettings): ClassPolicy {
   const own = classes?.[id];
   const unnamed = known.mode === "heal" ? (defaults?.mode ?? known.mode) : known.mode;

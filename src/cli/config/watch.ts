@@ -3,18 +3,18 @@ import { dirname } from "node:path";
 import { errorCode } from "../../host/system-error.ts";
 
 export interface WatchTiming {
-  /** A file is written in several steps: quiet for this long, it is whole. */
+  /** A file is written in several steps: without a change for this long, it is complete. */
   readonly quietMs: number;
-  /** How often it is checked without any event. */
+  /** The interval of checks without any event. */
   readonly everyMs: number;
 }
 
 const TIMING: WatchTiming = { quietMs: 250, everyMs: 5000 };
 
 /**
- * Calls when the file has changed, has come or has gone. Its directory is watched, because editors replace the file and
- * a ConfigMap swaps the link that leads to it; and as events get lost (and links may lead anywhere), it is checked
- * now and then. Gives back how to stop.
+ * Calls back when the file has changed, was created or was removed. Its directory is watched, because editors replace
+ * the file and a ConfigMap changes the link to it; events may get lost (and links may lead anywhere), so the file is
+ * also checked periodically. Returns a function to stop.
  */
 export function watchConfigFile(path: string, onChange: () => void, timing: WatchTiming = TIMING): () => void {
   let last = identityOf(path);
@@ -57,7 +57,7 @@ export function watchConfigFile(path: string, onChange: () => void, timing: Watc
   };
 }
 
-/** Distinguishes states of the file; follows links, as reading it does. */
+/** Identifies a state of the file; follows links, like reading it does. */
 function identityOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats = statSync(path, { bigint: true });

@@ -1,8 +1,8 @@
-/** What people want to read about a command beside its flags. */
+/** Usage and examples of a command, beside its flags. */
 export interface CommandNotes {
   readonly group: "Find and heal" | "Run unattended" | "Review" | "Set up";
   readonly summary: string;
-  /** The arguments of its usage line, where the parameters do not show them. */
+  /** The arguments of its usage line, if the parameters do not show them. */
   readonly usage?: string;
   /** A command line and what it is for. */
   readonly examples: readonly (readonly [command: string, purpose: string])[];

@@ -11,7 +11,7 @@ import { COMMAND_NOTES } from "./command-notes.ts";
 const GROUPS = ["Find and heal", "Run unattended", "Review", "Set up"] as const;
 const MOST_COLUMNS = 100;
 
-/** All commands, by what they are for. */
+/** All commands, by purpose. */
 function renderOverview(columns: number): string {
   const width = Math.min(columns, MOST_COLUMNS);
   const parts = [
@@ -34,7 +34,7 @@ function renderOverview(columns: number): string {
   return `${parts.map((part) => (part.startsWith(" ") ? part : wrap(part, width, "  "))).join("\n")}\n`;
 }
 
-/** One command: usage, arguments, three examples, its own flags, then those that every node command knows. */
+/** One command: usage, arguments, three examples, its own flags, then the common ones. */
 function renderCommandHelp(name: string, command: Command<Context>, columns: number): string {
   const width = Math.min(columns, MOST_COLUMNS);
   const notes = COMMAND_NOTES.get(name);
@@ -86,7 +86,7 @@ export function flagEntries({ parameters }: Command<Context>): readonly FlagEntr
     const value = "placeholder" in flag && flag.placeholder !== undefined ? ` ${flag.placeholder}` : "";
     const many = "variadic" in flag && flag.variadic !== undefined ? ",..." : "";
     const label = `${letter === undefined ? "    " : `-${letter}, `}--${kebab(name)}${value}${value === "" ? "" : many}`;
-    // A flag of the same name that this command describes in its own words is its own.
+    // A common flag with its own description belongs to the command.
     const isCommon =
       Object.hasOwn(nodeFlags, name) && Object.entries(nodeFlags).some(([, one]) => one.brief === flag.brief);
     return [{ label, brief: flag.brief, isCommon }];
@@ -106,7 +106,7 @@ export function argumentEntries({ parameters: { positional } }: Command<Context>
   }));
 }
 
-/** A label longer than this, or a narrow screen, puts the text below the label. */
+/** With a longer label, or on a narrow terminal, the text is below the label. */
 const WIDEST_LABEL = 34;
 
 function entries(rows: readonly (readonly [string, string])[], width: number): readonly string[] {
@@ -120,7 +120,7 @@ function entries(rows: readonly (readonly [string, string])[], width: number): r
   });
 }
 
-/** Help for one command, or what there is. */
+/** Help for one command, or the overview. */
 export async function showHelp(name: string | undefined, io: Io): Promise<ExitCode> {
   const command = name === undefined ? undefined : await commandNamed(name);
   if (name !== undefined && command === undefined) {

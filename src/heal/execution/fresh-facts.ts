@@ -14,25 +14,25 @@ import type { ProcessFacts } from "../../snapshot/types/processes.ts";
 import type { ContainerdFacts, Task } from "../../snapshot/types/runtime.ts";
 
 /**
- * Facts about the whole node that are never older than a moment: many proofs at once share one reading. A runtime goes
- * through all its sandboxes for every list, however it is filtered; one list for each sandbox would cost their square.
+ * Facts about the whole node with a maximum age, shared by concurrent proofs. A runtime iterates over all its sandboxes
+ * for every list, however it is filtered, so one list per sandbox would be quadratic.
  */
 export interface FreshFacts {
   processes(): Promise<Source<ProcessFacts>>;
-  /** Read for this question alone: of those who are about to send a signal. */
+  /** Always read again, for callers that are about to send a signal. */
   processesNow(): Promise<Source<ProcessFacts>>;
-  /** undefined where the runtime is not containerd. */
+  /** Undefined if the runtime is not containerd. */
   tasks(): Promise<readonly Task[] | undefined>;
-  /** undefined where the runtime is not containerd. */
+  /** Undefined if the runtime is not containerd. */
   containerd(): Promise<ContainerdFacts | undefined>;
-  /** As the runtime lists it; undefined when it does not. */
+  /** From the runtime's list; undefined if it is not listed. */
   sandbox(id: string): Promise<SandboxState | undefined>;
   containersOf(sandboxId: string): Promise<readonly Container[]>;
-  /** Whatever lies in the places of a sandbox's result files. */
+  /** The paths of a sandbox's result files, of any file type. */
   resultFiles(sandboxId: string): Promise<readonly string[]>;
-  /** Begins to read what every proof needs. */
+  /** Starts to read what every proof needs. */
   begin(): void;
-  /** What is asked from now on has been read from now on. */
+  /** Later calls read again. */
   renew(): void;
 }
 
@@ -45,13 +45,13 @@ export interface FactSources {
   readonly queryMs: number;
 }
 
-/** A dead sandbox does not come back to life, and no id is given twice: what was true a moment ago still is. */
+/** A dead sandbox does not become alive, and no id is reused: a fact of this age is still valid. */
 const FRESH_MS = 500;
 
 export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, queryMs }: FactSources): FreshFacts {
   const call = { timeoutMs: queryMs };
   let renewedAt = Number.NEGATIVE_INFINITY;
-  /** One reading for all who ask while it is under way or fresh. Counted from its start: that is what it has seen. */
+  /** One read for all callers while it is in flight or fresh. The age counts from its start. */
   function shared<T>(readAgain: () => Promise<T>): () => Promise<T> {
     let reading: Promise<T> | undefined;
     let startedAt = Number.NEGATIVE_INFINITY;
@@ -97,7 +97,7 @@ export function freshFacts({ root, runtime, cniCacheDirs, cri, containerd, query
     },
     resultFiles: async (sandboxId) => (await resultFiles()).get(sandboxId) ?? [],
     begin: () => {
-      // The caller that needs one of them gets its failure.
+      // The caller that needs one of them gets its error.
       void Promise.allSettled([sandboxes(), containers(), tasks(), processes(), resultFiles()]);
     },
     renew: () => {
@@ -118,7 +118,7 @@ function listResultFiles(root: string, cacheDirs: readonly string[]): ReadonlyMa
   return bySandbox;
 }
 
-/** undefined where the list does not fit into one message: then each is asked for alone. */
+/** Returns undefined if the list exceeds the message limit: then each sandbox is requested alone. */
 async function unlessTooLarge<T>(list: () => Promise<readonly T[]>): Promise<readonly T[] | undefined> {
   try {
     return await list();

@@ -14,9 +14,9 @@ import { DEFAULT_WAITS, type Interruption, uninterrupted, type Waits } from "./w
 
 interface HealNodeOptions {
   readonly session: HealSession;
-  /** Opened by the caller already, to read while the session was being opened. */
+  /** Opened by the caller, to read while the session was being opened. */
   readonly runtime?: RuntimeAccess;
-  /** What may be done about what a later scan finds. */
+  /** Plans the findings of a later scan. */
   readonly plan: (diagnosis: Diagnosis) => Plan;
   readonly concurrency: number;
   readonly cniCacheDir: string;
@@ -37,12 +37,12 @@ export interface Healing {
 }
 
 /**
- * Ending one thing may bring the next to light: with its hung plugin gone, a half-made sandbox gets listed. What is new
- * gets a round of its own; nothing is tried twice in one run.
+ * A step may reveal another finding: with its hung plugin gone, an incomplete sandbox gets listed. New findings get
+ * another round; nothing is tried twice in one run.
  */
 const ROUNDS = 3;
 
-/** Carries out a plan, scans again, and verifies: healed is only what is no longer there. */
+/** Executes a plan, scans again, and verifies: only a finding that is gone is healed. */
 export async function healNode(
   first: { readonly snapshot: Snapshot; readonly plan: Plan },
   options: HealNodeOptions,
@@ -81,30 +81,30 @@ export async function healNode(
   }
 }
 
-/** A failure in the first round may be found under another name in the next, and the same treatment fails again. */
+/** A failed action of the first round may have another class in the next, and the same steps would fail again. */
 function whatIsDone({ lane, steps }: PlannedAction): string {
   return [lane, ...steps.map((step) => ("path" in step ? `${step.kind} ${step.path}` : step.kind))].join("\n");
 }
 
 /**
- * A failure that was reported before the healing, of an attempt that is over, is no evidence about the next attempt: kubelet
- * makes it within seconds. It stays listed as pending, and does not decide the verdict.
+ * A failure that was reported before the heal, of an attempt that is over, is no evidence about the next attempt, which
+ * kubelet makes within seconds. It stays listed as pending, and does not affect the verdict.
  */
 function withoutHistory(diagnosis: Diagnosis, snapshot: Snapshot, startedAt: Date): Diagnosis {
   if (diagnosis.verdict !== "degraded") return diagnosis;
   const current = diagnosis.pending.filter(
     ({ waitsFor, reported }) =>
       waitsFor !== undefined ||
-      // The runtime reports the end of the attempt that the healing ended.
+      // The runtime reports the end of the attempt that the heal ended.
       reported.some(({ by, at }) => by !== "runtime" && (at === undefined || at >= startedAt)),
   );
   return { ...diagnosis, verdict: verdictOf(snapshot, diagnosis.findings, current) };
 }
 
 /**
- * A removal that hangs or was given up leaves a plugin at work, and the sandbox then passes for one that is being
- * removed. We know better: what we failed to heal and is still listed is still a finding. So is an attachment that the
- * cluster made again without effect: by its age alone it would not be one for minutes.
+ * A removal that hangs or timed out leaves a running plugin, and the sandbox then appears as being removed. What
+ * unghost failed to heal and is still listed is still a finding. So is an attachment that the cluster created again
+ * without effect, which by its age alone would not be one for minutes.
  */
 function withUnhealed(diagnosis: Diagnosis, results: readonly ActionResult[], { cri }: Snapshot): Diagnosis {
   const listed = new Set<string>(valueOr(cri, undefined)?.sandboxes.map(({ id }) => id));
@@ -131,7 +131,7 @@ function sandboxOf(subject: Finding["subject"]): string {
   return ("sandboxId" in subject ? subject.sandboxId : undefined) ?? "";
 }
 
-/** Verify by effect: an action that succeeded and left its finding standing has not healed anything. */
+/** Verifies by effect: an action that succeeded while its finding still exists has not healed it. */
 function verified(result: ActionResult, { findings }: Diagnosis): ActionResult {
   const { id } = result.action.finding;
   if (result.outcome !== "healed" || !findings.some((finding) => finding.id === id)) return result;

@@ -15,13 +15,13 @@ export interface ProofTools {
   readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** What a sandbox is found to be immediately before it is touched. */
+/** The state of a sandbox immediately before it is touched. */
 export type Proof =
   | { readonly state: "dead"; readonly containerIds: readonly string[] }
   | { readonly state: "gone" }
   | { readonly state: "not-dead"; readonly liveness: Exclude<Liveness, { state: "dead" }> };
 
-/** Gathers fresh signs of life, and has them judged as diagnosis has. */
+/** Reads fresh signs of life, and judges them like diagnosis. */
 export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   const { facts, cri, waits } = tools;
   const state = (await facts.sandbox(id))?.state ?? (await cri.podSandboxState(id, { timeoutMs: waits.queryMs }));
@@ -44,7 +44,7 @@ export async function proveDead(id: string, tools: ProofTools): Promise<Proof> {
   return { state: "dead", containerIds: containers.map((container) => container.id) };
 }
 
-/** Thrown where a call was not made, because the proof did not hold any more when its turn had come. */
+/** Thrown if a call was not made, because the proof was no longer valid when the call got its slot. */
 export class ProofLost extends Error {
   readonly reason: HealReason;
 
@@ -54,7 +54,7 @@ export class ProofLost extends Error {
   }
 }
 
-/** A call may have waited long for its turn: what was proven before that is proven again. Returns its containers. */
+/** A call may have waited long for its slot, so the proof is repeated. Returns the sandbox's containers. */
 export async function proveStillDead(id: string, tools: ProofTools): Promise<readonly string[]> {
   const proof = await proveDead(id, tools);
   if (proof.state === "not-dead") throw new ProofLost({ code: "not-dead", liveness: proof.liveness });
@@ -77,11 +77,11 @@ export interface ReferenceTools {
   readonly sleep: Sleep;
 }
 
-/** Who still refers to the id, by fresh facts. */
+/** Which source still refers to the id, by fresh facts. */
 export async function findReference(id: string, tools: ReferenceTools): Promise<Reference | undefined> {
   let found = await referenceNow(id, tools);
-  // The shared reading may be from before this sandbox was removed, and a plugin that kubelet started before that
-  // removal exits on its own.
+  // The shared read may be from before this sandbox was removed, and a plugin that kubelet started before that removal
+  // exits on its own.
   for (let waited = 0; found !== undefined; waited += PLUGIN_STEP_MS) {
     tools.facts.renew();
     found = await referenceNow(id, tools);

@@ -18,12 +18,12 @@ export interface RemovalSources {
   readonly queryMs: number;
 }
 
-/** Long enough for many removals to share one check, too short to delay anything. */
+/** Long enough for many removals to share one check, too short to matter as a delay. */
 const GATHER_MS = 250;
 
 /**
- * RemovePodSandbox answers OK for an id it does not know: only what is no longer there is removed. To ask for each one
- * alone kept the runtime busy a quarter as long as the removals themselves, so one check serves all that have ended.
+ * RemovePodSandbox answers OK for an unknown id: only a sandbox that is no longer there is removed. A check for each
+ * one took a quarter of the time of the removals themselves, so one check serves all that have ended.
  */
 export function removalVerifier({ cri, containerd, queryMs }: RemovalSources): RemovalVerifier {
   const call = { timeoutMs: queryMs };
@@ -42,7 +42,7 @@ export function removalVerifier({ cri, containerd, queryMs }: RemovalSources): R
     });
     const ids = ended;
     ended = [];
-    // What ends from here on may have ended after this check.
+    // A removal that ends from here on may have ended after this check.
     nextCheck = undefined;
     const [listed, recorded] = await Promise.all([
       stillListed(ids, cri, call),

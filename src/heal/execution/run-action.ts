@@ -14,24 +14,24 @@ import type { Sleep } from "./waits.ts";
 
 export type ActionOutcome = "healed" | "skipped" | "failed" | "refused";
 
-/** What became of one planned action. */
+/** The result of one planned action. */
 export interface ActionResult {
   readonly action: PlannedAction;
   readonly outcome: ActionOutcome;
   readonly reason?: string;
-  /** Stable, where the step that ended it has one. */
+  /** The stable code of the step that ended it, if it has one. */
   readonly code?: string;
   readonly journalId?: JournalId;
-  /** The entries that `unghost undo` can take back. */
+  /** The entries that `unghost undo` can revert. */
   readonly undo?: readonly JournalId[];
-  /** Planned steps that changed nothing: not needed any more, not reached, refused or failed. */
+  /** Planned steps without a change: not needed any more, not reached, refused or failed. */
   readonly undone?: readonly Step[];
   /** The directory that the logs of removed containers were copied to. */
   readonly logsSavedTo?: string;
   readonly seconds: number;
 }
 
-/** What its steps need, and what is asked around them. */
+/** The dependencies of its steps. */
 export type ActionTools = StepTools & {
   readonly facts: Pick<FreshFacts, "resultFiles">;
   readonly sleep: Sleep;
@@ -42,10 +42,10 @@ export interface ActionSurroundings {
   readonly brake: StormBrake;
 }
 
-/** Pauses before another try of what failed because others held a lock. */
+/** Delays before a retry after a held lock. */
 const BACK_OFF_MS = [500, 2000] as const;
 
-/** Takes the steps of one action in order, and ends with the first that heals or does not succeed. */
+/** Executes the steps of one action in order, and ends with the first that heals or does not succeed. */
 export async function runAction(action: PlannedAction, surroundings: ActionSurroundings): Promise<ActionResult> {
   const startedAt = performance.now();
   const cleanUps: (() => Promise<void>)[] = [];
@@ -123,8 +123,7 @@ async function runFollowUps(
 }
 
 /**
- * Why a step is not started. The steps after a removal are exempt: a run that is to end still finishes what it
- * has started.
+ * Why a step is not started. The steps after a removal are exempt: a stopping run still completes what it has started.
  */
 function objectionTo(step: Step, { tools, brake }: ActionSurroundings): HealReason | undefined {
   return reasonToPause(tools.interruption, callsPlugins(step) ? brake : undefined);
@@ -144,8 +143,8 @@ async function take(step: Step, { finding }: PlannedAction, { tools }: ActionSur
 }
 
 /**
- * Why the runtime must not be asked to read what lies in the place of this sandbox's result file. On DEL libcni opens
- * it whatever it is and reads it whole: a FIFO holds the call forever, and gigabytes end up in the runtime's memory.
+ * Why the runtime must not read this sandbox's result file. On DEL libcni opens it, whatever its type, and reads it
+ * completely: a FIFO blocks the call forever, and gigabytes end up in the runtime's memory.
  */
 async function unreadableEntry(sandboxId: string, tools: ActionTools): Promise<HealReason | undefined> {
   for (const path of await tools.facts.resultFiles(sandboxId)) {

@@ -3,16 +3,16 @@ import { type ActionResult, type ActionTools, runAction } from "./run-action.ts"
 import type { StormBrake } from "./storm-brake.ts";
 import { semaphore, turns } from "./turns.ts";
 
-/** A stop or removal that takes longer than this is not slow but stuck: the others do not wait for it. */
+/** A stop or removal that takes longer than this is stuck: the others do not wait for it. */
 const PATIENCE_MS = 2000;
 const MOST_ASIDE = 32;
 
-/** Where each DEL is a process of its own, a hanging one is little evidence about the next. */
+/** If each DEL is a separate process, a hung one is little evidence about the next. */
 const EACH_FOR_ITSELF = { patienceMs: PATIENCE_MS, mostUnanswered: 8 };
 /** All go through one daemon, which may be slow for lack of CPU: a second without an answer shows that it is not one DEL. */
 const ONE_DAEMON = { patienceMs: 10_000, mostUnanswered: 2 };
 
-/** Everything but the turns, which the actions of one plan share. */
+/** Everything except for the turns, which the actions of one plan share. */
 export type PlanTools = Omit<ActionTools, "turn">;
 
 interface RunPlanOptions {
@@ -23,14 +23,15 @@ interface RunPlanOptions {
   readonly onSlow: (action: PlannedAction) => void;
 }
 
-/** Takes all actions, many subjects at a time and one action at a time per lane, in the plan's order. */
+/** Runs all actions, many subjects concurrently and one action at a time per lane, in the plan's order. */
 export async function runPlan(
   plan: Plan,
   tools: PlanTools,
   { concurrency, brake, onResult, onSlow }: RunPlanOptions,
 ): Promise<readonly ActionResult[]> {
   const limits = { patienceMs: PATIENCE_MS, mostAside: MOST_ASIDE };
-  // While some are at the runtime, as many are proven and have their logs saved, or it would idle between them.
+  // While some actions wait for the runtime, as many others prove and save logs, so that the runtime is not idle in
+  // between.
   const actions = semaphore({ ...limits, slots: 2 * concurrency - 1 });
   const probes = tools.conf?.multus?.thick === true ? ONE_DAEMON : EACH_FOR_ITSELF;
   const turn = turns({

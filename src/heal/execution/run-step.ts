@@ -20,7 +20,7 @@ import type { RestartDaemonTools } from "../steps/restart-daemon.ts";
 import { attempted, type StepResult } from "../steps/step-result.ts";
 import type { StopSandboxTools } from "../steps/stop-sandbox.ts";
 
-/** What the steps need, taken together: each declares its own part. */
+/** The dependencies of all steps: each step declares its own part. */
 export type StepTools = RemoveSandboxTools &
   AwaitKubeletTools &
   AwaitSocketTools &
@@ -38,14 +38,14 @@ export type StepTools = RemoveSandboxTools &
   RestartDaemonTools &
   StopSandboxTools;
 
-/** Makes one step. What the runtime refuses is a result, not an exception. */
+/** Executes one step. An error of the runtime is a result, not an exception. */
 export function runStep(step: Step, finding: Finding, tools: StepTools): Promise<StepResult> {
   return attempted(() => dispatch(step, finding, tools));
 }
 
 /**
- * A step is loaded when it is taken: most healings only remove, and some steps bring half of Node's library along. What
- * is swept after a removal is mostly gone with it, and that is seen without the step.
+ * Steps are loaded on demand: most heals only remove, and some steps load half of Node's library. The cleanup after a
+ * removal is mostly not needed, which is checked without loading the step.
  */
 async function dispatch(step: Step, finding: Finding, tools: StepTools): Promise<StepResult> {
   switch (step.kind) {
@@ -117,7 +117,7 @@ async function dispatch(step: Step, finding: Finding, tools: StepTools): Promise
   }
 }
 
-/** The steps that make the runtime call network plugins. */
+/** The steps for which the runtime calls network plugins. */
 export function callsPlugins(step: Step): step is Extract<Step, { kind: "stop-sandbox" | "remove-sandbox" }> {
   return step.kind === "stop-sandbox" || step.kind === "remove-sandbox";
 }

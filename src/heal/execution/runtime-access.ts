@@ -6,14 +6,14 @@ import { type FreshFacts, freshFacts } from "./fresh-facts.ts";
 import { type RemovalVerifier, removalVerifier } from "./removal-verifier.ts";
 import { DEFAULT_WAITS, type Waits } from "./waits.ts";
 
-/** The runtime that was seen, and what healing asks it again and again. */
+/** The observed runtime, and the clients and facts that healing uses. */
 export interface RuntimeAccess {
   readonly cri: CriClient;
-  /** undefined where the runtime is not containerd. */
+  /** Undefined if the runtime is not containerd. */
   readonly containerd: ContainerdClient | undefined;
   readonly facts: FreshFacts;
   readonly removeVerified: RemovalVerifier;
-  /** Below which libcni keeps its results: the runtime's, and multus' own. */
+  /** The directories of libcni's results: the runtime's, and multus' own. */
   readonly cniCacheDirs: readonly string[];
   /** Of containers that have ended. */
   readonly logPaths: ReadonlyMap<string, string>;
@@ -61,7 +61,7 @@ export function openRuntime(snapshot: Snapshot, options: RuntimeAccessOptions): 
   };
 }
 
-/** Where the runtime takes its plugins from, by its configuration or its own word. */
+/** The runtime's plugin directories, from its configuration or its status. */
 export function cniBinDirsOf({ cni, cri }: Pick<Snapshot, "cni" | "cri">): readonly string[] {
   return valueOr(cni.conf, undefined)?.binDirs ?? valueOr(cri, undefined)?.cniDirs?.bin ?? [];
 }

@@ -27,19 +27,19 @@ export interface SessionOptions {
   readonly by?: Actor;
 }
 
-/** What a process knows of its own last session: with a journal that is as it left it, nothing can be unfinished. */
+/** What a process remembers of its own last session: if the journal is unchanged since, no entry can be open. */
 export interface SessionMemory {
   settledAs: string | undefined;
 }
 
-/** The right to change the node, held until closed. */
+/** The right to change the node, until it is closed. */
 export interface HealSession extends HealContext {
-  /** What an earlier run had left unfinished, settled before this one begins. */
+  /** Open entries of earlier runs, closed before this one starts. */
   readonly recoveries: readonly Recovery[];
   close(): Promise<void>;
 }
 
-/** All that must hold before the first touch: a trusted directory, free space, the lock, the journal, nothing unfinished. */
+/** The preconditions of any change: a trusted directory, free space, the lock, the journal, and no open entries. */
 export async function openHealSession(options: SessionOptions): Promise<Outcome<HealSession>> {
   const { own, clock, random, sleep, hostRoot } = options;
   const stateDir = await openStateDir(options.stateDir, options.uid);
@@ -82,7 +82,7 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
     }
   };
   try {
-    // A long journal takes as long to read as a healing to do.
+    // Reading a long journal takes as long as a heal.
     const recoveries = isAsLeft ? [] : await recoverOpenEntries(context);
     isSettled = recoveries.every(({ how }) => how !== "unsettled");
     return ok({ ...context, recoveries, close });
@@ -95,7 +95,7 @@ export async function openHealSession(options: SessionOptions): Promise<Outcome<
   }
 }
 
-/** What everything that changes the node needs: where it remembers, where it writes it down, and where the host is. */
+/** What every change of the node needs: state directory, journal and host root. */
 export interface HealContext {
   readonly stateDir: StateDir;
   readonly journal: Journal;
@@ -104,8 +104,8 @@ export interface HealContext {
 }
 
 /**
- * Finishes what a killed run left open although there is nothing else to do: a file half way to quarantine, a marker in a
- * plugin's cache. Gives what was settled; nothing where nothing was open.
+ * Completes what a killed run left open, even if there is nothing else to do: a file halfway to quarantine, a marker in
+ * a plugin's cache. Returns the recoveries.
  */
 export async function settleEarlierRuns(options: SessionOptions): Promise<Outcome<readonly Recovery[]>> {
   const found = await findStateDir(options.stateDir, options.uid);

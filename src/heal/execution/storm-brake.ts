@@ -2,31 +2,31 @@ import { classById } from "../../classes/index.ts";
 import { recognise } from "../../explain/recognise.ts";
 import type { HealReason } from "../heal-reason.ts";
 
-/** A lock that others hold for moments, or a network namespace that somebody else's stop has just unmounted: worth a retry. */
+/** A lock that is held briefly, or a network namespace that another stop has just unmounted: worth a retry. */
 const CONTENTION = /xtables lock|iptables: resource temporarily unavailable|unknown fs magic on/i;
 
 export function isContention(text: string): boolean {
   return CONTENTION.test(text);
 }
 
-/** The class of a shared cause; undefined where the failure is this sandbox' own. */
+/** The class of a shared cause; undefined if the failure is specific to this sandbox. */
 export function sharedCause(text: string): string | undefined {
   const known = recognise(text).map((match) => classById(match.class))[0];
   return known?.sharedCause === true ? known.id : undefined;
 }
 
-/** Failures of one cause in a row before no more are tried. */
+/** Consecutive failures of one cause after which no more calls are made. */
 const ENOUGH = 3;
-/** Each of these has hung for as long as kubelet waits; the next call would most likely hang, too. */
+/** Each of these has hung for kubelet's timeout; the next call would most likely hang, too. */
 const ENOUGH_UNANSWERED = 16;
 
 export interface StormBrake {
   /** Why no more plugins should be called; undefined while calls succeed. */
   reason(): HealReason | undefined;
   succeeded(): void;
-  /** Takes the runtime's error text; empty when it did not answer in time. */
+  /** Accepts the runtime's error text; empty if it did not answer in time. */
   failed(text: string): void;
-  /** Too many calls wait for an answer and none has succeeded: no further one is made. Returns the reason. */
+  /** Too many calls wait for an answer and none has succeeded: no more are made. Returns the reason. */
   unanswered(count: number): HealReason;
 }
 

@@ -5,8 +5,8 @@ import type { StormBrake } from "./storm-brake.ts";
 import type { Interruption } from "./waits.ts";
 
 /**
- * Makes a call that runs network plugins, when it is its turn: a limited number at a time. Returns the reason when it
- * was not made after all, because the run is to end or the brake is on.
+ * Makes a call that runs network plugins, with limited concurrency. Returns the reason if the call was not made,
+ * because the run is stopping or the storm brake is on.
  */
 export type Turn = (call: () => Promise<void>, kind?: TurnKind) => Promise<HealReason | undefined>;
 
@@ -48,13 +48,13 @@ export function turns({ slots, brake, probes, interruption }: TurnRules): Turn {
   };
 }
 
-/** Checked before a step is started, and again when its turn has come: much may have happened in between. */
+/** Checked before a step is started, and again when it gets its slot, because much may have changed in between. */
 export function reasonToPause({ stop }: Interruption, brake: StormBrake | undefined): HealReason | undefined {
   return stop.aborted ? { code: "interrupted" } : brake?.reason();
 }
 
 /**
- * A pod in the host's network, or one whose network is down already, is removed without any plugin: its success proves
+ * A pod in the host network, or one whose network is down already, is removed without any plugin: its success proves
  * nothing about the network. The runtime has a cached result for every other.
  */
 type TurnKind = "calls-plugins" | "no-plugins";
@@ -64,18 +64,18 @@ export async function turnKindOf(sandboxId: string, facts: Pick<FreshFacts, "res
 }
 
 /**
- * Until one call has succeeded, calls are made one at a time. One that gets no answer within the
- * patience lets the next one try, for it may hang for a reason of its own; when several in a row get none, the cause is
- * shared, and no more are made.
+ * Until one call has succeeded, calls are made one at a time. A call without an answer within the timeout lets the next
+ * one try, because it may hang for a reason of its own; if several consecutive calls get none, the cause is shared, and
+ * no more are made.
  */
 interface ProbeRules {
   readonly patienceMs: number;
-  /** Calls without an answer, and not one success, after which the rest is not made. */
+  /** Unanswered calls, without a success, after which the rest is not made. */
   readonly mostUnanswered: number;
 }
 
 interface ProbeGate {
-  /** Makes the call when it may be made; gives the number of unanswered calls where it was not. */
+  /** Makes the call when it is allowed; returns the number of unanswered calls if it was not made. */
   run(call: () => Promise<void>): Promise<number | undefined>;
 }
 
@@ -87,7 +87,7 @@ export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate
 
   function wake(): void {
     isProbing = false;
-    // The first of them probes next; those that may not go yet wait again, in the same order.
+    // The first of them is the next probe; the others wait again, in the same order.
     for (const go of waiting.splice(0)) go();
   }
 
@@ -105,7 +105,7 @@ export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate
     } finally {
       clearTimeout(patience);
       if (isUnanswered) unanswered -= 1;
-      // Others have gone on without one that was late; only its success changes anything for them.
+      // The others have continued without a late call; only its success has an effect on them.
       if (!isUnanswered || isOpen) wake();
     }
   }
@@ -121,11 +121,11 @@ export function probeGate({ patienceMs, mostUnanswered }: ProbeRules): ProbeGate
   };
 }
 
-/** Limits how many jobs run at a time. A job that takes longer than `patienceMs` steps aside: its slot goes to the next. */
+/** Limits the concurrent jobs. A job that takes longer than `patienceMs` gives up its slot. */
 interface SemaphoreOptions {
   readonly slots: number;
   readonly patienceMs: number;
-  /** Jobs that may have stepped aside at a time. More hung calls than this at once would be a storm. */
+  /** The maximum number of jobs without a slot. More hung calls at once would be a storm. */
   readonly mostAside: number;
 }
 
@@ -138,7 +138,7 @@ export function semaphore({ slots, patienceMs, mostAside }: SemaphoreOptions): S
   let busy = 0;
   let aside = 0;
   const waiting: (() => void)[] = [];
-  /** Of jobs that are out of patience while too many have stepped aside already. */
+  /** Jobs past their timeout while too many others have given up their slot. */
   const impatient: (() => void)[] = [];
 
   function admit(): void {

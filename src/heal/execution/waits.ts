@@ -4,15 +4,15 @@ export type Sleep = (milliseconds: number) => Promise<unknown>;
 export interface Waits {
   /** Read-only calls, which answer quickly. */
   readonly queryMs: number;
-  /** Stopping and removing: kubelet waits 2 min, and a DEL that is cut short is worse than a slow one. */
+  /** Stop and remove: kubelet waits 2 min, and an aborted DEL is worse than a slow one. */
   readonly actMs: number;
   /** How long to wait for kubelet once the obstacle is gone; it retries about every 13 s. */
   readonly kubeletMs: number;
-  /** How long a CSI driver's socket is given to come back: kubelet makes the sandbox, then starts the plugin. */
+  /** How long to wait for a CSI driver's socket: kubelet creates the sandbox, then starts the plugin. */
   readonly socketMs: number;
-  /** Between asking a process to end and ending it. */
+  /** Between SIGTERM and SIGKILL. */
   readonly termMs: number;
-  /** For the runtime to roll a creation back once its plugin has ended. */
+  /** For the runtime's rollback of a creation after its plugin has ended. */
   readonly rollbackMs: number;
   /** How long a running plugin gets to exit before what it may hold is checked. */
   readonly pluginMs: number;
@@ -28,11 +28,11 @@ export const DEFAULT_WAITS: Waits = {
   pluginMs: 5000,
 };
 
-/** How a run is asked to end early. */
+/** How a run is stopped early. */
 export interface Interruption {
-  /** Nothing further is started. */
+  /** No further step is started. */
   readonly stop: AbortSignal;
-  /** What is under way is not waited for any longer. */
+  /** Steps in flight are not waited for any longer. */
   readonly giveUp: AbortSignal;
 }
 

@@ -8,8 +8,8 @@ import { syncDescriptor } from "./durable-files.ts";
 import { hasContent, openForReading } from "./file-identity.ts";
 
 /**
- * Copies a file to another file system with mode, times and, where permitted, owner, syncs it and reads it back.
- * False: the copy does not have the content that `state` names, because the source was changed meanwhile.
+ * Copies a file to another file system with mode, times and, if permitted, owner, syncs it and reads it back. Returns
+ * false if the copy does not have the content in `state`, because the source was changed meanwhile.
  */
 export async function copyFileSafely(from: string, to: string, state: FileState): Promise<boolean> {
   const source = await openForReading(from);
@@ -36,7 +36,7 @@ export async function copyFileSafely(from: string, to: string, state: FileState)
   return hasContent(to, state);
 }
 
-/** A container without CAP_CHOWN gives no file away: the copy stays root's, and the journal knows whose it was. */
+/** Without CAP_CHOWN the copy belongs to root, and the journal has the original owner. */
 async function giveTo(target: FileHandle, { uid, gid }: Pick<FileState, "uid" | "gid">): Promise<void> {
   try {
     await target.chown(uid, gid);
@@ -45,14 +45,14 @@ async function giveTo(target: FileHandle, { uid, gid }: Pick<FileState, "uid" | 
   }
 }
 
-/** utimes takes seconds as a double, good for microseconds; no reader of these files needs more. */
+/** utimes accepts seconds as a double, which is precise to microseconds; no reader of these files needs more. */
 function seconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1000n) / 1e6;
 }
 
 const readInBackground = promisify(read);
 
-/** Copies the last `maxBytes` of a file, from the start of a line if one begins there. Gives the bytes copied. */
+/** Copies the last `maxBytes` of a file, from the start of a line if possible. Returns the number of bytes. */
 export async function copyTail(from: string, to: string, maxBytes: number): Promise<number> {
   const source = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
@@ -83,7 +83,7 @@ export async function copyTail(from: string, to: string, maxBytes: number): Prom
   }
 }
 
-/** A log line is at most 16 KiB as the runtime writes it; a file without a newline there is cut where it falls. */
+/** A log line of the runtime has at most 16 KiB; a file without a newline there is cut anywhere. */
 async function nextLineStart(source: number, from: number, size: number): Promise<number> {
   const buffer = Buffer.alloc(Math.min(32 * 1024, size - from));
   const { bytesRead } = await readInBackground(source, buffer, 0, buffer.length, from);

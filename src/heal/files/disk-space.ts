@@ -6,17 +6,17 @@ import { type Outcome, ok, refuse } from "../outcome.ts";
 import { unlinkIfThere } from "./durable-files.ts";
 
 export interface RoomNeeded {
-  /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and as much again for copies. */
+  /** Bytes that must be free for unprivileged users; default 8 MiB: one full journal and the same again for copies. */
   readonly freeBytes: number;
-  /** Bytes really written and synced as a trial; default 64 KiB. */
+  /** Bytes that are written and synced as a trial; default 64 KiB. */
   readonly trialBytes: number;
 }
 
 const DEFAULT_ROOM: RoomNeeded = { freeBytes: 8 * 1024 * 1024, trialBytes: 64 * 1024 };
 
 /**
- * Proves that the journal can be written before anything on the node is touched. The numbers of statfs alone are not
- * enough: quotas, read-only remounts after a disk error and thin volumes show only in a write that was synced.
+ * Proves that the journal can be written before any change of the node. statfs is not enough: quotas, read-only
+ * remounts after a disk error and thin volumes show only in a synced write.
  */
 export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT_ROOM): Promise<Outcome<void>> {
   try {
@@ -25,7 +25,7 @@ export async function ensureRoom(directory: string, needed: RoomNeeded = DEFAULT
     if (stats.bavail * stats.bsize < needed.freeBytes) {
       return full(directory, `less than ${Math.floor(needed.freeBytes / 1024)} KiB are free`);
     }
-    // File systems that make inodes on demand (btrfs, tmpfs without a limit) report none at all.
+    // File systems with dynamic inodes (btrfs, tmpfs without a limit) report none.
     if (stats.files > 0 && stats.ffree === 0) return full(directory, "no inode is left");
     await writeTrial(join(directory, "trial"), needed.trialBytes);
     return ok(undefined);
@@ -50,7 +50,7 @@ async function writeTrial(path: string, bytes: number): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-    // Another run may be trying the same at this moment.
+    // Another run may do the same trial at this moment.
     await unlinkIfThere(path);
   }
 }

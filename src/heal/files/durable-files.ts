@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "../../host/system-error.ts";
 
-/** Written beside and renamed, synced: half a file is none. */
+/** Written under another name, synced and renamed, so that the file is never incomplete. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const fresh = `${path}.new`;
@@ -18,12 +18,12 @@ export async function writeDurably(path: string, text: string): Promise<void> {
   renameSync(fresh, path);
 }
 
-/** Opening takes microseconds and is done at once; only what waits for a disk is worth a thread. */
+/** Opening takes microseconds and is synchronous; only operations that wait for a disk use a thread. */
 export function syncDescriptor(fd: number): Promise<void> {
   return promisify(fsync)(fd);
 }
 
-/** A new, renamed or removed name survives a power cut only once its directory has been synced too. */
+/** A new, renamed or removed name survives a power cut only after a sync of its directory. */
 export async function syncDirectory(path: string): Promise<void> {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

@@ -9,7 +9,7 @@ import { chunksOf } from "../journal/reader.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { holdDirectory } from "./held-directory.ts";
 
-/** One file in one state: another file under the same name, or the same file rewritten, differs. */
+/** One file in one state: another file of the same name, or the same file rewritten, differs. */
 export type FileIdentity = Pick<FileState, "dev" | "inode" | "size" | "mtimeNs">;
 
 function identityOf(stats: BigIntStats): FileIdentity {
@@ -20,12 +20,12 @@ export function sameIdentity(one: FileIdentity, other: FileIdentity): boolean {
   return one.dev === other.dev && sameAcrossBoots(one, other);
 }
 
-/** Device numbers are handed out again at each boot, so an entry of an earlier boot is compared without them. */
+/** Device numbers change between boots, so an entry of an earlier boot is compared without them. */
 export function sameAcrossBoots(one: FileIdentity, other: FileIdentity): boolean {
   return one.inode === other.inode && one.size === other.size && one.mtimeNs === other.mtimeNs;
 }
 
-/** What lies at a path, without following it and without opening anything that is not a regular file. */
+/** What is at a path, without following a link and without opening anything that is not a regular file. */
 export type Found =
   | { readonly what: "nothing" }
   | { readonly what: "file"; readonly identity: FileIdentity; readonly stats: BigIntStats }
@@ -60,19 +60,19 @@ export function kindInWords(kind: OddKind): string {
   return IN_WORDS[kind];
 }
 
-/** Opens for reading what identify() found to be a regular file; should it have become something else, nothing blocks. */
+/** Opens a file that identify() found to be regular; does not block if it became something else. */
 export async function openForReading(path: string): Promise<FileHandle> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   try {
     return await open(path, flags | constants.O_NOATIME);
   } catch (thrown) {
-    // O_NOATIME is for the owner alone.
+    // O_NOATIME is only allowed for the owner.
     if (errorCode(thrown) === "EPERM") return open(path, flags);
     throw thrown;
   }
 }
 
-/** sha256 of a file's content, or undefined when there is more than `maxBytes` of it. */
+/** sha256 of a file's content, or undefined if it is longer than `maxBytes`. */
 export async function hashOf(handle: FileHandle, maxBytes: bigint): Promise<string | undefined> {
   const hash = sha256();
   let seen = 0n;
@@ -84,7 +84,7 @@ export async function hashOf(handle: FileHandle, maxBytes: bigint): Promise<stri
   return hash.digest("hex");
 }
 
-/** Whether a regular file with exactly this content lies at the path. */
+/** Whether a regular file with exactly this content is at the path. */
 export async function hasContent(path: string, expected: Pick<FileState, "sha256" | "size">): Promise<boolean> {
   const found = identify(path);
   if (found.what !== "file" || found.identity.size !== expected.size) return false;
@@ -96,7 +96,7 @@ export async function hasContent(path: string, expected: Pick<FileState, "sha256
   }
 }
 
-/** Identify first, then prove, then quarantine: a file that changes in between is no longer the one identified. */
+/** Identify first, then prove, then quarantine: a file that changes in between is no longer the identified one. */
 export async function identifyFile(hostRoot: string, path: string): Promise<Outcome<FileIdentity>> {
   const canonical = canonicalPath(hostRoot, path);
   try {
@@ -117,8 +117,7 @@ export async function identifyFile(hostRoot: string, path: string): Promise<Outc
 }
 
 /**
- * A hash of bytes to come. The module is taken when it is needed: a static import would be loaded at every start of the
- * one-file build, by commands that hash nothing, and costs 2 ms.
+ * The module is loaded on demand: a static import would be loaded at every start of the one-file build, and costs 2 ms.
  */
 export function sha256(): Hash {
   return process.getBuiltinModule("node:crypto").createHash("sha256");
@@ -129,8 +128,8 @@ export function sha256Of(content: string | Uint8Array): string {
 }
 
 /**
- * The same file by a name without administrators' links above its directory (/var/lib/rancher -> /mnt/rancher), as the
- * node resolves them. The directory itself and the file are left as they are: a link there is refused later on.
+ * The same path with links above its directory resolved like on the node (/var/lib/rancher -> /mnt/rancher). Links at
+ * the directory itself and at the file are kept, and refused later.
  */
 export function canonicalPath(hostRoot: string, path: string): string {
   const directory = posix.dirname(path);

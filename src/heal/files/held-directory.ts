@@ -5,11 +5,11 @@ import { type Outcome, ok, refuse } from "../outcome.ts";
 import { syncDescriptor } from "./durable-files.ts";
 
 /**
- * A directory held open, so that whatever is done to its entries happens in this very directory even when somebody
- * swaps a part of its path meanwhile.
+ * An open directory, so that all operations on its entries affect this directory even if a part of its path is swapped
+ * meanwhile.
  */
 export interface HeldDirectory {
-  /** A path to the entry that does not pass through the directory's own path again. */
+  /** A path to the entry that does not use the directory's own path. */
   entry(name: string): string;
   sync(): Promise<void>;
   close(): void;
@@ -18,8 +18,8 @@ export interface HeldDirectory {
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * Walks from the host's root to a directory, one component at a time, following no symbolic link.
- * `undefined`: it does not exist. Node has no openat; /proc/self/fd/<n>/<name> does the same.
+ * Walks from the host's root to a directory, one component at a time, following no symbolic link. Returns undefined if
+ * it does not exist. Node has no openat; /proc/self/fd/<n>/<name> does the same.
  */
 export function holdDirectory(hostRoot: string, path: string): Outcome<HeldDirectory | undefined> {
   if (!isAbsolute(path) || normalize(path) !== path) {

@@ -16,14 +16,14 @@ export interface LogDirectory {
   readonly path: string;
   readonly directory: HeldDirectory;
   readonly files: readonly LogFile[];
-  /** What is there and is no log: it has no content that could be lost. */
+  /** Entries that are not logs: they have no content that could be lost. */
   readonly skipped: readonly string[];
 }
 
 /**
- * Where a container's log lies, with its rotated siblings: in its own directory and, where the log there is a link (as
- * cri-dockerd makes them), in the one that the link leads to. Empty where nothing is left of it. Refuses where something
- * is there that may not be copied: then it must not be removed either.
+ * A container's log files, with its rotated files: in its own directory and, if the log is a link (as with
+ * cri-dockerd), in the directory of its target. Empty if nothing is left. Refuses if a file may not be copied: then it
+ * must not be removed either.
  */
 export function findLogs(hostRoot: string, logPath: string): Outcome<readonly LogDirectory[]> {
   const own = findIn(hostRoot, logPath);
@@ -40,7 +40,7 @@ export function findLogs(hostRoot: string, logPath: string): Outcome<readonly Lo
 }
 
 interface Found extends LogDirectory {
-  /** Where the current log leads to, when it is a link. */
+  /** The target of the current log, if it is a link. */
   readonly link?: string;
 }
 
@@ -78,7 +78,7 @@ function entriesOf(directory: HeldDirectory, path: string, current: string): Omi
 
 const SOMEBODY_ELSES = "Check the link, save the log by hand if it is wanted, remove the link, then heal again.";
 
-/** A link that others than root could have made leads wherever they like: into it nothing is read. */
+/** A link that users other than root could have created may lead anywhere: it is not followed. */
 function realDirectory(hostRoot: string, directory: string): Outcome<string> {
   const resolved = posix.join(
     "/",
@@ -90,7 +90,7 @@ function realDirectory(hostRoot: string, directory: string): Outcome<string> {
   return refuse(`${directory} leads through a symbolic link, and ${objection}.`, SOMEBODY_ELSES);
 }
 
-/** kubelet, containerd and Docker all name logs so; nothing that is kept secret is. */
+/** kubelet, containerd and Docker all use such names; no secret has one. */
 const LOG_NAME = /\.log(?:\.\S{0,60})?$/;
 
 function followLink(hostRoot: string, logPath: string, link: string): Outcome<LogDirectory | undefined> {
@@ -107,7 +107,7 @@ function followLink(hostRoot: string, logPath: string, link: string): Outcome<Lo
   return no("that is a symbolic link, too");
 }
 
-/** Where a file of the log is found, as the node names it. */
+/** The path of a log file on the node. */
 export function pathOf({ path }: LogDirectory, { name }: LogFile): string {
   return join(path, name);
 }

@@ -12,15 +12,15 @@ import { findLogs, type LogDirectory, type LogFile, pathOf } from "./log-files.t
 
 export interface SaveLogsRequest extends Omit<Intent, "action"> {
   readonly sandboxId: string;
-  /** The containers' current log files as the node names them: /var/log/pods/<pod>/<container>/0.log */
+  /** The containers' current log files as paths of the node: /var/log/pods/<pod>/<container>/0.log */
   readonly logPaths: readonly string[];
   readonly limits?: LogLimits;
 }
 
 export interface LogLimits {
-  /** Of each file this much of its end is kept; default 2 MiB. */
+  /** The maximum size kept of each file's end; default 2 MiB. */
   readonly bytesPerFile: number;
-  /** Of all files together; default 16 MiB. */
+  /** The maximum size of all files together; default 16 MiB. */
   readonly bytesInAll: number;
 }
 
@@ -30,11 +30,11 @@ export interface SavedLog {
   readonly from: string;
   readonly to: string;
   readonly bytes: number;
-  /** Size of the original: more than `bytes` when only its end was kept. */
+  /** Size of the original: larger than `bytes` if only its end was kept. */
   readonly ofBytes: number;
 }
 
-/** `skipped`: what was passed over, and why. A log that is there and may not be copied is a refusal instead. */
+/** `skipped`: what was skipped, and why. A log that exists and may not be copied is a refusal instead. */
 export type SaveLogsOutcome =
   | {
       readonly outcome: "saved";
@@ -44,7 +44,7 @@ export type SaveLogsOutcome =
     }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
 
-/** Copies containers' logs into quarantine before RemovePodSandbox takes them away for good. */
+/** Copies containers' logs into quarantine before RemovePodSandbox deletes them. */
 export async function saveLogs(context: HealContext, request: SaveLogsRequest): Promise<SaveLogsOutcome> {
   const { sandboxId, logPaths, limits = DEFAULT_LIMITS, ...why } = request;
   const paths = [...new Set(logPaths)].map((path) => canonicalPath(context.hostRoot, path));
@@ -58,7 +58,7 @@ export async function saveLogs(context: HealContext, request: SaveLogsRequest): 
       return { outcome: "refused", id, refusal: found.refusal };
     }
     const copied = await copyAll(context, id, found.value, limits);
-    // The line goes to the disk before the one that announces the removal.
+    // This line is on disk before the one that announces the removal.
     context.journal.ended(id, "healed", `${copied.saved.length} saved, ${copied.skipped.length} skipped`);
     return { outcome: "saved", id, ...copied };
   } catch (thrown) {
@@ -79,7 +79,7 @@ interface ContainerLogs {
   readonly directories: readonly LogDirectory[];
 }
 
-/** All of them, or the reason why one may not be copied: before the first is. */
+/** Finds all logs, or the reason why one may not be copied, before the first copy. */
 function findAll(hostRoot: string, paths: readonly string[]): Outcome<readonly ContainerLogs[]> {
   const all: ContainerLogs[] = [];
   for (const path of paths) {

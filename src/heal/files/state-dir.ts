@@ -5,7 +5,7 @@ import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 import { syncDirectory } from "./durable-files.ts";
 
-/** Where unghost keeps what it must remember between runs. Rotated journals lie beside the journal: journal.1, … */
+/** The directory of unghost's persistent state. Rotated journals are beside the journal: journal.1, … */
 export interface StateDir {
   readonly root: string;
   readonly journal: string;
@@ -23,7 +23,7 @@ export function stateDirLayout(root: string): StateDir {
   };
 }
 
-/** Checks without creating anything. `undefined`: unghost has never changed anything here. */
+/** Checks without creating anything. Returns undefined if unghost has never changed anything here. */
 export async function findStateDir(root: string, uid: number): Promise<Outcome<StateDir | undefined>> {
   const layout = stateDirLayout(root);
   try {
@@ -34,7 +34,7 @@ export async function findStateDir(root: string, uid: number): Promise<Outcome<S
   }
 }
 
-/** Makes the state directory ready for writing, or returns why it cannot be trusted. */
+/** Prepares the state directory for writing, or returns why it is not trusted. */
 export async function openStateDir(root: string, uid: number): Promise<Outcome<StateDir>> {
   const layout = stateDirLayout(root);
   try {
@@ -59,7 +59,7 @@ async function ensureDirectory(path: string, uid: number): Promise<ReturnType<ty
   const stats = await lstat(path);
   const objection = objectionTo(path, stats, uid);
   if (objection !== undefined) return objection;
-  // A hostPath volume of type DirectoryOrCreate arrives as 0755; quarantined files are private.
+  // A hostPath volume of type DirectoryOrCreate has mode 0755; quarantined files are private.
   if ((stats.mode & 0o077) !== 0) await chmod(path, 0o700);
   return undefined;
 }

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 
-/** Device numbers, inodes and nanoseconds outgrow a double, so they are written as decimal strings. */
+/** Device numbers, inodes and nanoseconds exceed a double, so they are written as decimal strings. */
 const decimal = v.pipe(
   v.string(),
   v.regex(/^-?\d{1,20}$/),
@@ -11,7 +11,7 @@ const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
 const absolutePath = v.pipe(v.string(), v.startsWith("/"));
 const journalId = v.custom<JournalId>((input) => typeof input === "string" && isJournalId(input));
 
-/** A file as it was before it was moved: enough to know it again and to put it back as it lay. */
+/** A file before it was moved: enough to identify it and to restore it. */
 const fileState = v.object({
   dev: decimal,
   inode: decimal,
@@ -24,7 +24,7 @@ const fileState = v.object({
   sha256,
 });
 
-/** What is about to be done, with the state before it where that is needed to take it back. Paths are the host's. */
+/** The announced change, with the previous state if it is needed for undo. Paths are the host's. */
 const action = v.variant("kind", [
   v.object({ kind: v.literal("quarantine-file"), path: absolutePath, before: fileState }),
   v.object({ kind: v.literal("stop-sandbox"), sandboxId: v.string() }),
@@ -42,7 +42,7 @@ const action = v.variant("kind", [
   v.object({ kind: v.literal("save-logs"), sandboxId: v.string(), paths: v.array(absolutePath) }),
 ]);
 
-/** The subject of the finding, kept only for people and for history; nothing is decided by it. */
+/** The subject of the finding, only for messages and history; no decision uses it. */
 const subject = v.looseObject({
   type: v.string(),
   sandboxId: v.optional(v.string()),
@@ -52,7 +52,7 @@ const subject = v.looseObject({
   pod: v.optional(v.looseObject({ namespace: v.string(), name: v.string() })),
 });
 
-/** What started the run: a user or script at the command line, the daemon, or the boot hook. */
+/** What started the run: the command line, the agent, or the boot hook. */
 const ACTORS = ["cli", "agent", "boot"] as const;
 export type Actor = (typeof ACTORS)[number];
 
@@ -64,7 +64,7 @@ const entry = v.variant("event", [
     event: v.literal("begin"),
     id: journalId,
     ...stamp,
-    // A newer version may know others: who started a run decides nothing.
+    // A newer version may have others: no decision depends on it.
     by: v.fallback(v.optional(v.picklist(ACTORS)), undefined),
     finding: v.string(),
     class: v.string(),
@@ -81,9 +81,9 @@ const entry = v.variant("event", [
   /** Announces that a quarantined file is being put back. */
   v.object({ event: v.literal("undoing"), id: journalId, ...stamp }),
   v.object({ event: v.literal("undone"), id: journalId, ...stamp }),
-  /** What it had in quarantine is deleted for good; written before the deletion. */
+  /** Its quarantined file is deleted permanently; written before the deletion. */
   v.object({ event: v.literal("pruned"), id: journalId, ...stamp }),
-  /** A later run found the entry open and settled it. */
+  /** A later run found the entry open and closed it. */
   v.object({
     event: v.literal("recovered"),
     id: journalId,
@@ -91,7 +91,7 @@ const entry = v.variant("event", [
     how: v.picklist(["completed", "rolled-back", "undone", "interrupted", "lost"]),
     detail: v.string(),
   }),
-  /** The line before this one was cut off by a crash or a full disk. */
+  /** The previous line was truncated by a crash or a full disk. */
   v.object({ event: v.literal("resumed"), ...stamp }),
 ]);
 
@@ -104,7 +104,7 @@ export type JournalSubject = v.InferOutput<typeof subject>;
 export type FileState = v.InferOutput<typeof fileState>;
 
 /**
- * - `newer-version`: a whole entry in the journal's own form, with content that only a newer version knows.
+ * - `newer-version`: a complete entry in the journal's format, with content that only a newer version knows.
  * - `damaged`: anything else.
  */
 export type UnreadableCode = "newer-version" | "damaged";
@@ -113,7 +113,7 @@ export type ParsedLine =
   | { readonly ok: true; readonly entry: JournalEntry }
   | { readonly ok: false; readonly code: UnreadableCode; readonly reason: string; readonly id?: JournalId };
 
-/** What every version writes into every entry. */
+/** The fields of every entry in every version. */
 const envelope = v.looseObject({ event: v.string(), id: v.optional(journalId), ...stamp });
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
@@ -146,7 +146,7 @@ export function formatEntry(value: JournalEntry): string {
   return `${stringify(value)}\n`;
 }
 
-/** JSON as the journal and the reports write it: big numbers as decimal strings. */
+/** JSON for the journal and the reports: big numbers as decimal strings. */
 export function stringify(value: unknown, indent?: number): string {
   return JSON.stringify(
     value,
@@ -157,12 +157,12 @@ export function stringify(value: unknown, indent?: number): string {
 
 declare const brand: unique symbol;
 
-/** Names one journal entry and its directory in quarantine: nine characters of time, a dash, four of chance. */
+/** The id of a journal entry and of its directory in quarantine: nine characters of time, a dash, four random ones. */
 export type JournalId = string & { readonly [brand]: "JournalId" };
 
 const FORM = /^[0-9a-z]{9}-[0-9a-z]{4}$/;
 
-/** The only way in from outside. An id becomes a path component, so nothing else may pass. */
+/** The only validation of external input. An id becomes a path component, so nothing else may pass. */
 export function isJournalId(text: string): text is JournalId {
   return FORM.test(text);
 }
@@ -173,8 +173,8 @@ export function timeOf(id: JournalId): Date {
 }
 
 /**
- * A source of ids that sort by the time of their making. Within one source they always ascend, even when the clock
- * steps back; between two processes in the same millisecond the random part keeps them apart.
+ * Ids that sort by creation time. Within one process they always ascend, even if the clock steps back; between two
+ * processes in the same millisecond the random part distinguishes them.
  */
 export function journalIds(clock: () => Date, random: () => number): () => JournalId {
   let last = 0;

@@ -2,18 +2,18 @@ import type { BeginEntry, DoneOutcome, JournalEntry, JournalId } from "./entry.t
 import { type JournalItem, type JournalProblem, readJournal } from "./reader.ts";
 
 /**
- * - `open`: announced, its end not written: under way right now, or interrupted and to be settled by the next run.
- * - `done`: ended, with `outcome`. A file that was moved is in quarantine and can be put back.
- * - `undoing`: being put back right now, or interrupted at that.
- * - `undone`: the file lies at its old place again.
- * - `pruned`: what lay in quarantine was deleted for good.
+ * - `open`: announced, without an end: in flight, or interrupted and to be closed by the next run.
+ * - `done`: ended, with `outcome`. A moved file is in quarantine and can be put back.
+ * - `undoing`: being put back, or interrupted while it was.
+ * - `undone`: the file is at its original path again.
+ * - `pruned`: the quarantined file was deleted permanently.
  * - `rolled-back`: interrupted, and found not to have happened.
  * - `interrupted`: a scan decides whether it took effect.
  * - `lost`: interrupted, and the file is in neither place. Manual check needed.
  */
 export type RecordState = "open" | "done" | "undoing" | "undone" | "pruned" | "rolled-back" | "interrupted" | "lost";
 
-/** All that the journal has about one action. */
+/** Everything in the journal about one action. */
 export interface HistoryRecord extends Omit<BeginEntry, "event"> {
   readonly state: RecordState;
   readonly endedAt?: string;
@@ -45,11 +45,11 @@ function apply(records: Map<JournalId, HistoryRecord>, entry: JournalEntry): voi
   if (entry.event === "resumed") return;
   const known = records.get(entry.id);
   if (entry.event === "begin") {
-    // A rotation that was interrupted leaves lines twice, in order; the lines that follow settle the state again.
+    // An interrupted rotation leaves duplicate lines, in order; the following lines set the state again.
     if (known === undefined) records.set(entry.id, { ...withoutEvent(entry), state: "open" });
     return;
   }
-  // The beginning may have been rotated away while its end was not yet.
+  // The beginning may have been rotated away before its end.
   if (known !== undefined) records.set(entry.id, { ...known, ...ending(entry) });
 }
 
@@ -81,12 +81,12 @@ function withoutEvent({ event: _event, ...rest }: BeginEntry): Omit<BeginEntry, 
   return rest;
 }
 
-/** Waiting to be settled by the next run that may write. */
+/** To be closed by the next run that may write. */
 export function isOpen(record: HistoryRecord): boolean {
   return record.state === "open" || record.state === "undoing";
 }
 
-/** Whether `undo` can put it back: only files that lie in quarantine. */
+/** Whether `undo` can put it back: only files in quarantine. */
 export function isUndoable(record: HistoryRecord): boolean {
   return record.action.kind === "quarantine-file" && record.state === "done" && record.outcome === "healed";
 }

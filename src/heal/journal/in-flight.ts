@@ -3,7 +3,7 @@ import { type LiveRun, liveRun, type ProcessIdentity } from "../locks/run-lock.t
 import { foldHistory, type HistoryRecord } from "./history.ts";
 import { readJournal } from "./reader.ts";
 
-/** What the run that changes this node right now has written about one sandbox. */
+/** The entry of the currently running heal about one sandbox. */
 export interface UnderWay {
   readonly pid: number;
   /** Id and class of the finding that it treats. */
@@ -12,15 +12,15 @@ export interface UnderWay {
   readonly since: string;
 }
 
-/** The run that holds the lock of a state directory, if that is a directory to be trusted. */
+/** The run that holds the lock of a state directory, if the directory is trusted. */
 export async function findLiveRun(stateDir: string, uid: number, own: ProcessIdentity): Promise<LiveRun | undefined> {
   const found = await findStateDir(stateDir, uid);
   return found.ok && found.value !== undefined ? await liveRun(found.value, own) : undefined;
 }
 
 /**
- * The sandboxes that a run has started to heal, by its journal: a step is in flight, or the last one succeeded and the next
- * has not started. Where its last step failed or was refused, the sandbox is no longer under way.
+ * The sandboxes that a run has started to heal, from its journal: a step is in flight, or the last one succeeded and
+ * the next has not started. A sandbox whose last step failed or was refused is not included.
  */
 export async function sandboxesUnderWay({ run, pid, journal }: LiveRun): Promise<ReadonlyMap<string, UnderWay>> {
   const ofRun = Buffer.from(JSON.stringify({ run }).slice(1, -1));

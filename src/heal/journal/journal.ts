@@ -19,7 +19,7 @@ import { rotateJournal } from "./rotation.ts";
 
 export interface JournalOptions {
   readonly stateDir: StateDir;
-  /** Names this run in every entry it writes. */
+  /** The id of this run in every entry. */
   readonly run: string;
   /** The kernel's boot id. */
   readonly boot: string;
@@ -27,13 +27,13 @@ export interface JournalOptions {
   readonly by?: Actor;
   readonly clock: () => Date;
   readonly newId: () => JournalId;
-  /** A file that has grown to this size is rotated; default 4 MiB. */
+  /** A file of this size is rotated; default 4 MiB. */
   readonly maxBytes?: number;
   /** How many rotated files are kept; default 4. */
   readonly keep?: number;
 }
 
-/** What is about to be done, and why. */
+/** The announced change, and its reason. */
 export interface Intent {
   readonly finding: string;
   readonly class: string;
@@ -45,15 +45,15 @@ type Draft = JournalEntry extends infer E ? (E extends JournalEntry ? Omit<E, "a
 
 interface Waiting {
   readonly line: string;
-  /** Somebody waits for it. */
+  /** A caller waits for it. */
   readonly urgent: boolean;
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
-/** Long enough for many endings to share one sync, too short to matter to a reader. */
+/** Long enough for many ends to share one sync, too short to matter to a reader. */
 const SOON_MS = 50;
 
-/** Opens the journal for appending. The caller holds the run lock: there is one writer at a time. */
+/** Opens the journal for appending. The caller holds the run lock, so there is one writer at a time. */
 export async function openJournal(options: JournalOptions): Promise<Outcome<Journal>> {
   try {
     return ok(new Journal(options, await openForAppending(options.stateDir.journal)));
@@ -63,8 +63,8 @@ export async function openJournal(options: JournalOptions): Promise<Outcome<Jour
 }
 
 /**
- * The append-only record of everything unghost does. A promise that resolves to ok means: the line is on the disk.
- * Lines that are waiting together are written and synced together, so that concurrent subjects cost few syncs.
+ * The append-only record of every change. A promise that resolves to ok means that the line is on disk. Queued lines
+ * are written and synced together, so that concurrent subjects need few syncs.
  */
 export class Journal {
   readonly #options: JournalOptions;
@@ -75,7 +75,7 @@ export class Journal {
   #rotateAt: number;
   #broken: ReturnType<typeof refuse> | undefined;
   #closed = false;
-  /** Started here, by what is on the disk, and not ended. */
+  /** Started by this process, on disk, and not ended. */
   readonly #open = new Set<JournalId>();
   readonly #warnings: string[] = [];
 
@@ -85,7 +85,7 @@ export class Journal {
     this.#rotateAt = this.#maxBytes;
   }
 
-  /** Announces a change. Only when this is ok may the change be made. */
+  /** Announces a change. The change may be made only if this is ok. */
   async begin(intent: Intent): Promise<Outcome<JournalId>> {
     const id = this.#options.newId();
     const written = await this.#append({ event: "begin", id, ...intent });
@@ -97,8 +97,8 @@ export class Journal {
   }
 
   /**
-   * As done(), without the wait: the line goes to the disk with the next ones, or soon. Only where its loss costs
-   * nothing, because a scan decides in any case whether the change took effect.
+   * Like done(), without waiting: the line is written with the next ones, or soon. Only if losing it does no harm,
+   * because a scan decides in any case whether the change took effect.
    */
   ended(id: JournalId, outcome: DoneOutcome, detail?: string): void {
     this.#wait({ event: "done", id, outcome, detail }, false, () => undefined);
@@ -121,14 +121,14 @@ export class Journal {
     return this.#append({ event: "recovered", id, how, detail });
   }
 
-  /** What did not go as it should but stopped nothing, for the report. */
+  /** Problems that stopped nothing, for the report. */
   get warnings(): readonly string[] {
     return this.#warnings;
   }
 
   /**
-   * Names the journal as this run leaves it; undefined when something started is not ended, or a line may be torn. It only
-   * ever grows or is replaced: while it still has this name, it has not been written since.
+   * Identifies the journal as this run leaves it; undefined if an entry is open, or a line may be torn. The file only
+   * grows or is replaced: while it still has this identity, it has not been written since.
    */
   get settledAs(): string | undefined {
     const { identity, size, cutOff } = this.#file;
@@ -183,7 +183,7 @@ export class Journal {
       const outcome = this.#broken ?? (await this.#write(batch.map(({ line }) => line).join("")));
       for (const { settle } of batch) settle(outcome);
     } while (this.#waiting.some(({ urgent }) => urgent));
-    // In the same tick as the check of the queue, or an entry that comes in between would wait forever.
+    // In the same tick as the check of the queue, or an entry that is added in between would wait forever.
     this.#flushing = undefined;
     if (this.#waiting.length > 0) this.#flushSoon();
   }
@@ -206,7 +206,8 @@ export class Journal {
       await file.handle.sync();
       return ok(undefined);
     } catch (thrown) {
-      // After a failed sync the kernel may have dropped the pages and will report the next sync as fine: trust none.
+      // After a failed sync the kernel may have dropped the pages and report the next sync as successful, so the
+      // journal is not used any more.
       this.#broken = notWritten(this.#options.stateDir.journal, thrown);
       return this.#broken;
     }
@@ -248,7 +249,7 @@ interface AppendFile {
   /** Distinguishes it from every other file. */
   readonly identity: string;
   size: number;
-  /** The last line has no newline: what comes next must start on a fresh one. */
+  /** The last line has no newline: the next entry must start on a new one. */
   cutOff: boolean;
 }
 

@@ -5,16 +5,16 @@ import { type RawLine, splitLines } from "../../host/split-lines.ts";
 import { describeError, errorCode } from "../../host/system-error.ts";
 import { type JournalEntry, type JournalId, type ParsedLine, parseEntry, type UnreadableCode } from "./entry.ts";
 
-/** The longest entry names a few dozen log files; anything beyond this is damage, and must not fill the memory. */
+/** The longest entry contains a few dozen log files; a longer line is damaged, and must not fill the memory. */
 export const MAX_LINE_BYTES = 256 * 1024;
 
-/** A line or a file of the journal that could not be understood. Reported, never fatal. */
+/** An unreadable line or file of the journal. Reported, never fatal. */
 export interface JournalProblem {
   readonly file: string;
   readonly line?: number;
   readonly code: UnreadableCode | "unreadable-file";
   readonly reason: string;
-  /** Of an entry that a newer version wrote. */
+  /** The id of an entry that a newer version wrote. */
   readonly id?: JournalId;
 }
 
@@ -22,10 +22,10 @@ export type JournalItem =
   | { readonly type: "entry"; readonly entry: JournalEntry }
   | { readonly type: "problem"; readonly problem: JournalProblem };
 
-/** Which lines are worth being understood. */
+/** Selects the lines that are parsed. */
 export type LineFilter = (line: RawLine) => boolean;
 
-/** Every entry of all journal files, oldest first. Safe beside a running writer; a journal that is absent is empty. */
+/** Every entry of all journal files, oldest first. Safe with a concurrent writer; a missing journal is empty. */
 export async function* readJournal(
   journalPath: string,
   isWanted: LineFilter = () => true,
@@ -48,8 +48,8 @@ async function* wantedOf(lines: AsyncIterable<RawLine>, isWanted: LineFilter): A
 }
 
 /**
- * Distinguishes a line that was cut off (by a crash or a full disk: ordinary, and nothing was done under it) from one that was
- * damaged later. Cut off is what stands last without a newline, or what a `resumed` entry follows.
+ * Distinguishes a truncated line (by a crash or a full disk, before any change was made) from a damaged one. A line is
+ * truncated if it is last without a newline, or is followed by a `resumed` entry.
  */
 export async function* interpretLines(
   file: string,
@@ -89,13 +89,16 @@ interface OpenedFiles {
   readonly problems: readonly JournalProblem[];
 }
 
-/** Rotation only ever moves a file to a higher number, so opening upwards can meet a file twice but never miss one. */
+/**
+ * Rotation only moves a file to a higher number, so opening in ascending order can open a file twice but never miss
+ * one.
+ */
 async function openNewestFirst(journalPath: string): Promise<OpenedFiles> {
   const files: { path: string; handle: FileHandle }[] = [];
   const problems: JournalProblem[] = [];
   const seen = new Set<string>();
   const highest = Math.max(0, ...(await journalNumbers(journalPath)));
-  // One more, in case a rotation happens meanwhile.
+  // One more, in case of a concurrent rotation.
   for (let number = 0; number <= highest + 1; number++) {
     const path = number === 0 ? journalPath : `${journalPath}.${number}`;
     try {

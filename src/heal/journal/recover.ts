@@ -10,15 +10,15 @@ import type { FileState, JournalAction, JournalId, RecoveredHow } from "./entry.
 import { type HistoryRecord, isOpen } from "./history.ts";
 import { readUnsettled } from "./unsettled.ts";
 
-/** What a run found started and not ended, and how it recovered it. */
+/** An open entry of an earlier run, and how it was recovered. */
 export interface Recovery extends Settled {
   readonly id: JournalId;
   readonly kind: JournalAction["kind"];
 }
 
 /**
- * Settles what an earlier run began and did not end, because it was killed or the power went. The caller holds the run
- * lock, so nothing that is open can still be under way.
+ * Closes the entries that an earlier run left open, because it was killed or the power was cut. The caller holds the
+ * run lock, so no open entry can be in flight.
  */
 export async function recoverOpenEntries(context: HealContext): Promise<readonly Recovery[]> {
   const records = await readUnsettled(context.stateDir.journal);
@@ -47,7 +47,7 @@ async function settle(context: HealContext, record: HistoryRecord): Promise<Sett
   }
 }
 
-/** How an interrupted action was settled. `unsettled`: it could not be read, and stays open. */
+/** How an interrupted action was closed. `unsettled`: it could not be read, and stays open. */
 interface Settled {
   readonly how: RecoveredHow | "unsettled";
   readonly detail: string;
@@ -56,8 +56,8 @@ interface Settled {
 export type QuarantineAction = Extract<JournalAction, { kind: "quarantine-file" }>;
 
 /**
- * Completes or takes back a quarantine that was interrupted anywhere between its announcement and its end, from what
- * lies in the three places the file can be. Whatever is in doubt stays where it is.
+ * Completes or reverts a quarantine that was interrupted anywhere between its announcement and its end, from the files
+ * in the three possible places. In case of doubt a file stays where it is.
  */
 export async function settleQuarantine(
   context: HealContext,
@@ -73,7 +73,7 @@ export async function settleQuarantine(
   });
 }
 
-/** `undefined` where the directory is gone. One that is not trusted settles nothing. */
+/** Returns undefined if the directory is gone. An untrusted directory closes nothing. */
 async function withDirectory(
   hostRoot: string,
   path: string,
@@ -98,7 +98,7 @@ async function settleIn(
   const kept = identify(places.file);
 
   if (isSame(original, before)) {
-    // A rename leaves nothing behind, so what is in quarantine can only be a copy, whole or half.
+    // A rename leaves no source, so the file in quarantine can only be a copy, complete or not.
     if (kept.what === "file") await unlink(places.file);
     return { how: "rolled-back", detail: `${path} had not been moved yet.` };
   }
@@ -129,7 +129,7 @@ function isSame(found: Found, before: FileState): boolean {
   return found.what === "file" && sameAcrossBoots(found.identity, before);
 }
 
-/** Completes or takes back an undo that was interrupted. A file leaves quarantine only when it is back at its place. */
+/** Completes or reverts an interrupted undo. A file leaves quarantine only when it is back at its path. */
 export async function settleUndo(context: HealContext, id: JournalId, action: QuarantineAction): Promise<Settled> {
   const places = placesOf(context.stateDir, id, action.path);
   return await withDirectory(context.hostRoot, places.parent, async (parent) => {
@@ -159,7 +159,7 @@ async function settleUndoIn(
     : { how: "lost", detail: `The file is neither in quarantine nor at ${path}.` };
 }
 
-/** multus never removes the marker it is given, and a later pod must not meet it: gone, unless somebody rewrote it. */
+/** multus never removes the marker, and a later pod must not read it: it is removed, unless it was rewritten. */
 export async function removeMarker(
   hostRoot: string,
   marker: Pick<Extract<JournalAction, { kind: "write-marker" }>, "path" | "sha256">,

@@ -9,9 +9,9 @@ import { isOpen, readHistory } from "./history.ts";
 import { chunksOf, MAX_LINE_BYTES } from "./reader.ts";
 
 /**
- * Moves journal to journal.1, journal.1 to journal.2 and so on. What falls off the end is dropped, except for entries
- * that are open or still have something in quarantine: they go in front of the file that becomes the oldest.
- * Every step is one rename, so a crash in between leaves lines twice or a number unused, both of which readers accept.
+ * Renames journal to journal.1, journal.1 to journal.2 and so on. The oldest file is dropped, except for entries that
+ * are open or still have a file in quarantine: they are prepended to the new oldest file. Every step is one rename, so
+ * a crash in between leaves duplicate lines or an unused number, both of which readers accept.
  */
 export async function rotateJournal(stateDir: StateDir, keep: number): Promise<void> {
   await mergeIntoOldest(stateDir, keep);
@@ -22,7 +22,7 @@ export async function rotateJournal(stateDir: StateDir, keep: number): Promise<v
   await syncDirectory(dirname(stateDir.journal));
 }
 
-/** Replaces the oldest file by what must be kept of it, followed by the whole of the second oldest. */
+/** Replaces the oldest file by its kept entries, followed by the second oldest. */
 async function mergeIntoOldest(stateDir: StateDir, keep: number): Promise<void> {
   const oldest = await openIfThere(numbered(stateDir, keep));
   if (oldest === undefined) return;
@@ -61,14 +61,14 @@ async function idsToKeep(stateDir: StateDir): Promise<ReadonlySet<string>> {
   return new Set([...unfinished, ...(await readdir(stateDir.quarantine))]);
 }
 
-/** Reads no more than the id, so that an entry written by a newer version is kept as well. */
+/** Reads only the id, so that an entry of a newer version is kept as well. */
 function looseId(line: Uint8Array): string | undefined {
   try {
     const json: unknown = JSON.parse(Buffer.from(line).toString());
     if (typeof json !== "object" || json === null || !("id" in json)) return undefined;
     return typeof json.id === "string" ? json.id : undefined;
   } catch {
-    // A torn or damaged line names nothing that could be kept.
+    // A torn or damaged line has no id to keep.
     return undefined;
   }
 }

@@ -4,14 +4,14 @@ import { findStateDir } from "../files/state-dir.ts";
 import { foldHistory, type HistoryRecord } from "./history.ts";
 import { readJournal } from "./reader.ts";
 
-/** As the journal writes every entry that has an id. A line of any other form is understood in full. */
+/** The start of every entry with an id. A line of any other form is parsed completely. */
 const HEAD = /^\{"event":"([a-z]{1,12})","id":"([0-9a-z-]{1,20})"/;
 const HEAD_BYTES = 64;
 const ENDS: ReadonlySet<string> = new Set(["done", "undone", "pruned"]);
 
 /**
- * The records that did not simply end: still open, or found so by a later run. Nearly all of a long journal has ended,
- * and to understand a line takes ten times as long as to see which entry it belongs to: so it is gone through twice.
+ * The records that did not simply end: open, or found open by a later run. Nearly all entries of a long journal have
+ * ended, and parsing a line takes ten times as long as reading its id, so the journal is read twice.
  */
 export async function readUnsettled(journalPath: string): Promise<readonly HistoryRecord[]> {
   const ended = new Map<string, boolean>();
@@ -25,12 +25,12 @@ export async function readUnsettled(journalPath: string): Promise<readonly Histo
   return records.filter(({ state }) => !ENDS.has(state));
 }
 
-/** The end of a line may have been torn off, and then it counts for nothing. */
+/** The end of a line may be torn, and then it does not count. */
 function isWhole({ bytes }: RawLine): boolean {
   return parseJson(Buffer.from(bytes).toString("utf8")) !== undefined;
 }
 
-/** Of a line in any other form: no event and no id. */
+/** Empty for a line of any other form. */
 function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly id: string } {
   const line = Buffer.from(bytes.buffer, bytes.byteOffset, isCut ? 0 : bytes.length);
   const [, event = "", id = ""] = HEAD.exec(line.toString("latin1", 0, HEAD_BYTES)) ?? [];
@@ -38,8 +38,8 @@ function headOf({ bytes, isCut }: RawLine): { readonly event: string; readonly i
 }
 
 /**
- * Sandboxes whose removal an earlier run began and did not see the end of. A power cut in the middle may leave one
- * behind with its network already released: then nothing on the node shows any more that it is in the way.
+ * Sandboxes whose removal an earlier run started and did not finish. After a power cut such a sandbox may have its
+ * network already released: then there is no other sign that it blocks.
  */
 export async function unfinishedRemovals(stateDir: string, uid: number): Promise<ReadonlySet<string>> {
   const found = await findStateDir(stateDir, uid);

@@ -7,9 +7,9 @@ import { describeError, errorCode } from "../../host/system-error.ts";
 import { type Outcome, ok, refuse } from "../outcome.ts";
 
 /**
- * - `held`: until `release`, or until this process ends in whatever way.
+ * - `held`: until `release`, or until this process ends in any way.
  * - `busy`: another open file holds it.
- * - `refused`: what lies there is no lock file, or the kernel could not be asked.
+ * - `refused`: the path is not a lock file, or flock(2) is unavailable.
  */
 type KernelLock =
   | { readonly kind: "held"; readonly fd: number; readonly release: () => void }
@@ -17,16 +17,19 @@ type KernelLock =
   | { readonly kind: "refused"; readonly reason: string; readonly next: string };
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
-/** A lock file that is replaced again and again is not chance. */
+/** A lock file that is replaced more often is an attack. */
 const REPLACED_TIMES = 5;
 const ASK_MS = 10_000;
-/** Between two tries while another holds it: of ours, and of a child that costs some milliseconds to start. */
+/**
+ * Retry interval while another process holds it: of our own call, and of a child process, which takes milliseconds to
+ * start.
+ */
 const POLL_MS = 20;
 const POLL_BY_CHILD_MS = 200;
 
 /**
- * Takes flock(2) on a file. The kernel frees it when this process ends, in whatever pid namespace it was; no child
- * inherits the descriptor, because both engines open files with O_CLOEXEC.
+ * Takes flock(2) on a file. The kernel releases it when this process ends, in any pid namespace; no child inherits the
+ * descriptor, because both engines open files with O_CLOEXEC.
  */
 export async function takeKernelLock(path: string, waitMs: number): Promise<KernelLock> {
   for (let tries = 0; tries < REPLACED_TIMES; tries++) {
@@ -43,8 +46,8 @@ export async function takeKernelLock(path: string, waitMs: number): Promise<Kern
 }
 
 /**
- * Whether somebody holds it at this moment. Asks for a shared lock and gives it back at once; where the kernel cannot be
- * asked, no holder is known.
+ * Whether a process holds it at this moment. Requests a shared lock and releases it at once; if flock(2) is
+ * unavailable, no holder is known.
  */
 export async function isKernelLocked(path: string): Promise<boolean> {
   let fd: number;
@@ -93,8 +96,8 @@ async function lockDescriptor(fd: number, waitMs: number): Promise<Answer> {
 }
 
 /**
- * Without foreign functions a child takes the lock on a descriptor that it inherits: it belongs to the open file, which
- * stays ours when the child has ended.
+ * Without FFI a child takes the lock on an inherited descriptor: it belongs to the open file, which stays ours after
+ * the child has ended.
  */
 async function askOnce(fd: number, mode: LockMode): Promise<Answer> {
   const libc = openLibc();
@@ -128,7 +131,7 @@ function refused(reason: string, next: string): KernelLock & { kind: "refused" }
   return { kind: "refused", reason, next };
 }
 
-/** Runs `work` under the flock(2) that another program takes on this file, host-local for one. */
+/** Runs `work` under the flock(2) that another program takes on this file, for example host-local. */
 export async function withFlock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<Outcome<T>> {
   const lock = await takeKernelLock(path, waitMs);
   if (lock.kind === "refused") return refuse(`The lock ${path} cannot be taken: ${lock.reason}.`, lock.next);

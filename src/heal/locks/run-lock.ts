@@ -14,9 +14,9 @@ const holderSchema = v.object({
   startedSecondsAfterBoot: v.number(),
   boot: v.string(),
   pidNamespace: v.string(),
-  /** Missing in what versions wrote that had no kernel lock: there the file itself was the lock. */
+  /** Missing in files of versions without the kernel lock: there the file itself was the lock. */
   kernelLock: v.optional(v.boolean()),
-  /** The run in the journal, where the holder writes one. */
+  /** The run id in the journal, if the holder writes one. */
   run: v.optional(v.string()),
 });
 
@@ -29,9 +29,9 @@ interface RunLock {
 export interface RunLockOptions {
   readonly path: string;
   readonly own: ProcessIdentity;
-  /** Under which its entries are in the journal. */
+  /** The run id of its journal entries. */
   readonly run?: string;
-  /** How long to wait for another run to end; 0 leaves at once. */
+  /** How long to wait for another run; 0 fails at once. */
   readonly waitMs: number;
   readonly sleep: (milliseconds: number) => Promise<unknown>;
 }
@@ -56,8 +56,8 @@ export function acquireRunLock(options: RunLockOptions): Promise<Outcome<RunLock
 }
 
 /**
- * A lock that the kernel holds for this process and frees with its end, whatever that end is and in whatever pid namespace.
- * The file names the holder, for the message alone.
+ * A lock that the kernel holds for this process and releases at its end, however it ends and in any pid namespace. The
+ * file contains the holder only for the message.
  */
 async function acquireLock(options: RunLockOptions, words: LockWords): Promise<Outcome<RunLock>> {
   const { path, own, run, waitMs, sleep } = options;
@@ -93,7 +93,7 @@ function named(path: string, holder: Holder, { fd, release }: { fd: number; rele
   });
 }
 
-/** A run that changes the node right now. */
+/** A run that is changing the node now. */
 export interface LiveRun {
   readonly run: string;
   readonly pid: number;
@@ -101,8 +101,8 @@ export interface LiveRun {
 }
 
 /**
- * The run that holds the lock at this moment. The kernel shows that it is held; the file only names the holder, and it may
- * still name a run that was killed while the next one is about to write its own name.
+ * The run that holds the lock now. The kernel shows that it is held; the file only names the holder, and may still name
+ * a killed run while the next one is about to write its own name.
  */
 export async function liveRun(
   { lock, journal }: Pick<StateDir, "lock" | "journal">,
@@ -130,10 +130,10 @@ function holderWords(holder: Holder | undefined, own: ProcessIdentity): string {
   return `process ${holder.pid}${where}`;
 }
 
-/** Of the node, and not of a state directory: two agents with two of them would still heal the same sandboxes. */
+/** Per node, and not per state directory: two agents with two of them would still heal the same sandboxes. */
 const AGENT_DIR = "/run/unghost";
 
-/** One agent a node, for as long as it lives. A refusal of the kind `lock` means that there is another one. */
+/** One agent per node. A refusal of the kind `lock` means that there is another one. */
 export async function acquireAgentLock(hostRoot: string, uid: number): Promise<Outcome<RunLock>> {
   const dir = join(hostRoot, AGENT_DIR);
   const next = `Make ${dir} a directory that only unghost's user may write to.`;
@@ -155,7 +155,7 @@ export async function acquireAgentLock(hostRoot: string, uid: number): Promise<O
   );
 }
 
-/** Names one process forever: pids are reused, a pid with its start time in one boot is not. */
+/** Identifies one process: pids are reused, a pid with its start time in one boot is not. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startedSecondsAfterBoot: number;
@@ -179,14 +179,14 @@ export function ownIdentity(): ProcessIdentity {
   };
 }
 
-/** `unknown`: it lives, or lived, where its pid cannot be resolved. */
+/** `unknown`: its pid cannot be resolved in this namespace. */
 function stateOfProcess(other: ProcessIdentity, own: ProcessIdentity): "alive" | "dead" | "unknown" {
   if (other.boot !== own.boot) return "dead";
   if (other.pidNamespace !== own.pidNamespace) return "unknown";
   return startOf(other.pid) === other.startedSecondsAfterBoot ? "alive" : "dead";
 }
 
-/** Undefined for a process that is gone, or a zombie: it will never do anything again, reaped or not. */
+/** Undefined for a process that is gone, or a zombie, which cannot do anything any more. */
 function startOf(pid: number): number | undefined {
   try {
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));

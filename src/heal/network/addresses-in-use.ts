@@ -8,7 +8,7 @@ export interface ReadyAddressTools {
   readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** What must not be released, whatever an old record contains: addresses of pods that run. */
+/** Addresses of running pods, which must not be released, whatever an old record contains. */
 export async function addressesOfReadyPods(tools: ReadyAddressTools): Promise<ReadonlySet<string>> {
   const call = { timeoutMs: tools.waits.queryMs };
   const ready = await tools.cri.listPodSandbox({ state: { state: PodSandboxState.SANDBOX_READY } }, call);

@@ -13,7 +13,7 @@ interface CniDelCall {
   readonly config: object;
   readonly containerId: string;
   readonly interfaceName: string;
-  /** `KEY=value;…`, as the runtime gave it on ADD: some plugins know a pod by nothing else. */
+  /** `KEY=value;…`, as the runtime passed it on ADD: some plugins identify a pod only by it. */
   readonly args?: string;
 }
 
@@ -23,10 +23,10 @@ export interface CniPlace {
   readonly timeoutMs: number;
 }
 
-/** undefined when the plugin reports success, else its error. */
+/** Undefined on success, else the plugin's error. */
 export type CniFailure = string | undefined;
 
-/** Calls one plugin for DEL with an empty network namespace, as a runtime does for a sandbox whose namespace is gone. */
+/** Calls one plugin for DEL with an empty network namespace, like a runtime for a sandbox whose namespace is gone. */
 export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }: CniPlace): Promise<CniFailure> {
   const { plugin, config, containerId, interfaceName, args } = call;
   if (!isPluginName(plugin)) return `${JSON.stringify(plugin)} is not a plugin's name: not executed`;
@@ -35,7 +35,7 @@ export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }:
   const doubt = doubtOfPlugins(hostRoot, binDirs);
   if (doubt !== undefined) return doubt;
   const binary = join(dir, plugin);
-  // In a container the plugin must see the host's files under their own names.
+  // In a container the plugin must see the host's files at their own paths.
   const command = hostRoot === "/" ? [binary] : onHostCommand(hostRoot, [binary]);
   const env = {
     CNI_COMMAND: "DEL",
@@ -54,15 +54,16 @@ export async function cniDel(call: CniDelCall, { hostRoot, binDirs, timeoutMs }:
   return otherWords === "" ? `${binary} ${failure}` : `${binary} ${failure}: ${otherWords}`;
 }
 
-/** As libcni (pkg/invoke, FindInPath): a name without separators, so that only what lies in the directories is executed. */
+/**
+ * Like libcni (pkg/invoke, FindInPath): a name without separators, so that only files in the directories are executed.
+ */
 function isPluginName(type: string): boolean {
   return type !== "" && type !== "." && type !== ".." && !/[/\\\0]/.test(type);
 }
 
 /**
- * Why nothing is executed from the CNI directories; undefined when everything in them is root's. All of it, not the
- * plugin alone: a plugin runs others from there (its IPAM plugin, its delegates), and not all are named in its
- * configuration.
+ * Why nothing is executed from the CNI directories; undefined if only root can change everything in them. Not only the
+ * plugin: it runs others from there (its IPAM plugin, its delegates), and not all are in its configuration.
  */
 function doubtOfPlugins(hostRoot: string, binDirs: readonly string[]): string | undefined {
   for (const dir of binDirs) {
@@ -91,7 +92,7 @@ function isExecutable(path: string): boolean {
   return stats !== undefined && (stats.mode & 0o111) !== 0;
 }
 
-/** A network as libcni cached it with its result: enough to take it down again without the runtime. */
+/** A network as libcni cached it with its result: enough to tear it down without the runtime. */
 export interface CachedNetwork {
   readonly name: string;
   readonly cniVersion: string;
@@ -101,7 +102,7 @@ export interface CachedNetwork {
   readonly args?: string;
 }
 
-/** Reads libcni's cache file (`cniCacheV1`): the configuration is in it as base64, the result as JSON. */
+/** Reads libcni's cache file (`cniCacheV1`), which contains the configuration as base64 and the result as JSON. */
 export function parseCachedNetwork(text: string): CachedNetwork | undefined {
   const cached = parseJson(text);
   const encoded = property(cached, "config");
@@ -125,7 +126,7 @@ export function parseCachedNetwork(text: string): CachedNetwork | undefined {
   };
 }
 
-/** libcni caches them as pairs. What would end a pair early is left out: it cannot have come from a runtime. */
+/** libcni caches them as pairs. A value with a separator is dropped, because it cannot come from a runtime. */
 function argsIn(pairs: unknown): string {
   if (!Array.isArray(pairs)) return "";
   return pairs
@@ -138,7 +139,7 @@ function isPlainArg(text: unknown): boolean {
   return typeof text === "string" && !/[;=\0\n]/.test(text);
 }
 
-/** DEL through the whole chain, last plugin first, as libcni does it. Ends with the first that fails. */
+/** DEL through the whole chain, last plugin first, like libcni. Ends with the first failure. */
 export async function replayDel(
   network: CachedNetwork,
   containerId: string,

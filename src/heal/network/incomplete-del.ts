@@ -7,7 +7,7 @@ import type { CachedNetwork } from "./cni-exec.ts";
 
 type Effect = NonNullable<Extract<StepResult, { kind: "done" }>["effect"]>;
 
-/** For the report: the chain's DEL failed, so its plugins may have left behind more than the address. */
+/** For the report: the chain's DEL failed, so its plugins may have left more than the address. */
 export function incompleteDel(network: CachedNetwork, failure: string, hostRoot: string): Effect {
   const interfaces = nodeInterfaces(network.result).filter((name) => isLeft(name, hostRoot));
   const plugins = network.plugins.map((plugin) => String(property(plugin, "type")));
@@ -15,7 +15,7 @@ export function incompleteDel(network: CachedNetwork, failure: string, hostRoot:
   return { code: reason.code, words: healReasonInWords(reason) };
 }
 
-/** Those of a CNI result on the node's side: the others name their namespace. */
+/** Interfaces of a CNI result on the node's side: the others have a namespace. */
 function nodeInterfaces(result: unknown): readonly string[] {
   const listed = property(result, "interfaces");
   if (!Array.isArray(listed)) return [];

@@ -8,7 +8,7 @@ import { type HistoryRecord, isOpen, readHistory } from "../journal/history.ts";
 /**
  * Why an entry is never pruned by age.
  * - `unfinished`: its change, its undo or another change of the same run has not ended.
- * - `lost`: by the journal the file is in neither place; compare manually.
+ * - `lost`: according to the journal the file is in neither place; compare manually.
  * - `no-journal-entry`: its origin is unknown.
  */
 export type KeepCode = "unfinished" | "lost" | "no-journal-entry";
@@ -19,12 +19,12 @@ export interface QuarantineEntry {
   readonly since: Date;
   readonly files: number;
   readonly bytes: number;
-  /** Missing where the journal has nothing about it. */
+  /** Missing if the journal has no entry for it. */
   readonly record?: HistoryRecord;
   readonly keep?: KeepCode;
 }
 
-/** Everything in quarantine, oldest first. Directories that unghost did not name are not its own and not listed. */
+/** Everything in quarantine, oldest first. Directories that unghost did not create are not listed. */
 export async function listQuarantine(stateDir: StateDir): Promise<readonly QuarantineEntry[]> {
   const ids = quarantineIds(stateDir);
   if (ids.length === 0) return [];

@@ -10,13 +10,13 @@ import type { FileState, JournalId } from "../journal/entry.ts";
 
 /**
  * - `moved`: the file is in quarantine and nowhere else.
- * - `changed`: what lies there is not what was proven; it lies there still.
- * - `caught`: somebody replaced the file at the very moment and has since put another one in its place, so that what
- *   was caught could not be given back. It is in quarantine, or beside the file under its aside name.
+ * - `changed`: the file at the path is not the proven one; it was not moved.
+ * - `caught`: the file was replaced at that moment and another one created at its path since, so that the moved file
+ *   could not be put back. It is in quarantine, or beside the path under its aside name.
  */
 type Moved = "moved" | "changed" | "caught";
 
-/** Moves the proven file into quarantine. Throws what the system throws; settleQuarantine then tidies up. */
+/** Moves the proven file into quarantine. Throws system errors; settleQuarantine then cleans up. */
 export async function moveAway(parent: HeldDirectory, places: Places, before: FileState): Promise<Moved> {
   const found = identify(parent.entry(places.name));
   if (found.what !== "file" || !sameIdentity(found.identity, before)) return "changed";
@@ -32,7 +32,7 @@ async function moveOrCopy(parent: HeldDirectory, places: Places, before: FileSta
   try {
     await rename(parent.entry(places.name), places.file);
   } catch (thrown) {
-    // Another file system, or another bind mount of the same one, as volumes of a container are.
+    // Another file system, or another bind mount of the same one, like volumes of a container.
     if (errorCode(thrown) === "EXDEV") return copyAndRemove(parent, places, before);
     throw thrown;
   }
@@ -61,8 +61,8 @@ async function copyAndRemove(parent: HeldDirectory, places: Places, before: File
 }
 
 /**
- * Puts a file under a name that must be free; false when it is not. link() refuses an existing name, where rename()
- * would silently replace what somebody else just put there.
+ * Puts a file at a path that must be free; returns false if it is not. link() refuses an existing name, while rename()
+ * would silently replace a file that was just written there.
  */
 export async function giveBack(from: string, to: string): Promise<boolean> {
   try {
@@ -75,14 +75,14 @@ export async function giveBack(from: string, to: string): Promise<boolean> {
   return true;
 }
 
-/** Where the file of one journal entry lies, before and after. */
+/** The paths of one journal entry's file, before and after. */
 export interface Places {
   /** The directory it comes from, as the host sees it, and its name there. */
   readonly parent: string;
   readonly name: string;
   /**
-   * Its name in that directory for the moment between "the copy is safe" and "the original is gone". Taking it aside
-   * first makes sure that what is unlinked is what was copied, not what somebody put there meanwhile.
+   * Its name in that directory between "the copy is synced" and "the original is deleted". Renaming it first ensures
+   * that the unlinked file is the copied one, not one that was written meanwhile.
    */
   readonly asideName: string;
   /** The entry's own directory in quarantine, and the file in it. */
@@ -101,7 +101,7 @@ async function makeEntryDirectory(directory: string): Promise<void> {
   await syncDirectory(dirname(directory));
 }
 
-/** Removes the entry's directory once it is empty; what is still in it stays. */
+/** Removes the entry's directory if it is empty. */
 export async function removeEntryDirectory(directory: string): Promise<void> {
   try {
     await rmdir(directory);

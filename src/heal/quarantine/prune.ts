@@ -7,12 +7,12 @@ import type { JournalId } from "../journal/entry.ts";
 import type { HistoryRecord } from "../journal/history.ts";
 import { type KeepCode, listQuarantine, type QuarantineEntry } from "./inventory.ts";
 
-/** By age, or the named ones: naming an entry is the consent to delete what the journal cannot explain. */
+/** By age, or the named ones: naming an entry is the consent to delete files without a journal entry. */
 export type PruneTarget = ByAge | { readonly ids: ReadonlySet<string> };
 
 interface ByAge {
   readonly olderThan: Date;
-  /** Whether an entry may be younger than its date: the clock may have been wrong when it was made. */
+  /** Whether an entry may be younger than its date, because the clock may have been wrong when it was created. */
   readonly mayBeYounger?: (record: HistoryRecord) => boolean;
 }
 
@@ -20,7 +20,7 @@ export type KeptEntry = QuarantineEntry & { readonly keep: KeepCode };
 
 export interface PruneChoice {
   readonly prune: readonly QuarantineEntry[];
-  /** Meant by the target, and needed all the same. */
+  /** Selected, but still needed. */
   readonly kept: readonly KeptEntry[];
 }
 
@@ -46,8 +46,8 @@ function isOverdue(since: Date, record: HistoryRecord | undefined, { olderThan, 
 }
 
 /**
- * Deletes entries for good. The line in the journal comes first: from then on the entry counts as deleted, and what a
- * crash leaves of it goes with the next prune. The caller holds the session, so nothing is being moved meanwhile.
+ * Deletes entries permanently. The journal entry comes first: from then on the entry counts as deleted, and the next
+ * prune removes what a crash leaves of it. The caller holds the session, so nothing is being moved meanwhile.
  */
 export async function pruneQuarantine(context: HealContext, target: PruneTarget): Promise<Pruned> {
   const { stateDir, journal } = context;

@@ -20,19 +20,21 @@ import { moveAway, placesOf } from "./move-away.ts";
 export interface QuarantineRequest extends Omit<Intent, "action"> {
   /** As the node names it. */
   readonly path: string;
-  /** The file that was proven to be the obstacle. Anything else at that path is left alone. */
+  /** The file that was proven to be the obstacle. Any other file at that path is not touched. */
   readonly expected: FileIdentity;
 }
 
-/** - `refused`: not touched, and rightly so. - `failed`: tried; the file is where it was unless the message states otherwise. */
+/**
+ * - `refused`: not touched on purpose. - `failed`: tried; the file is at its path unless the message states otherwise.
+ */
 export type QuarantineOutcome =
   | { readonly outcome: "healed"; readonly id: JournalId; readonly quarantinedTo: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
 
-/** No CNI cache comes near this; what does is something else and stays. */
+/** No CNI cache is nearly as large; a larger file is something else and stays. */
 export const MAX_QUARANTINE_BYTES = 16n * 1024n * 1024n;
 
-/** Moves one file out of the way, so that `undo` can put it back: announced, moved, confirmed. */
+/** Moves one file so that `undo` can put it back: announced, moved, confirmed. */
 export async function quarantineFile(context: HealContext, request: QuarantineRequest): Promise<QuarantineOutcome> {
   const path = canonicalPath(context.hostRoot, request.path);
   try {
@@ -88,7 +90,7 @@ async function moveAndConfirm(
       return { outcome: "failed", id, refusal: unmoved(action.path, thrown, settled.detail) };
     }
   }
-  // Should this line not be written, the entry stays open and the next run completes it from what it finds.
+  // If this line is not written, the entry stays open and the next run completes it.
   await journal.done(id, "healed");
   return { outcome: "healed", id, quarantinedTo: places.file };
 }

@@ -13,12 +13,15 @@ import { type QuarantineAction, settleUndo } from "../journal/recover.ts";
 import type { Refusal } from "../outcome.ts";
 import { giveBack, type Places, placesOf, removeEntryDirectory } from "./move-away.ts";
 
-/** - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message states otherwise. */
+/**
+ * - `refused`: nothing was touched. - `failed`: tried; the file is still in quarantine unless the message states
+ *   otherwise.
+ */
 export type UndoOutcome =
   | { readonly outcome: "undone" | "already-undone"; readonly id: JournalId; readonly path: string }
   | { readonly outcome: "refused" | "failed"; readonly id?: JournalId; readonly refusal: Refusal };
 
-/** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been settled before. */
+/** Puts one quarantined file back: the named one, or the one moved last. Open entries must have been closed before. */
 export async function undo(context: HealContext, target: { readonly id: string } | "last"): Promise<UndoOutcome> {
   const { records, problems } = await readHistory(context.stateDir.journal);
   const record = target === "last" ? records.findLast(isUndoable) : records.find(({ id }) => id === target.id);
@@ -143,8 +146,8 @@ function newer(path: string, file: string): Refusal {
 }
 
 /**
- * Puts a quarantined file back under its old name, which must be free: false when somebody took it. The file leaves
- * quarantine only once it is safe at its place, so that at every moment it lies in at least one of the two.
+ * Puts a quarantined file back at its original path, which must be free; returns false if it is not. The file leaves
+ * quarantine only once it is synced at its path, so that it always exists in at least one of the two places.
  */
 export async function restoreFile(parent: HeldDirectory, places: Places, before: FileState): Promise<boolean> {
   if (!(await placeFile(parent, places, before))) return false;

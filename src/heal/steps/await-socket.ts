@@ -13,7 +13,7 @@ export interface AwaitSocketTools {
 
 const POLL_MS = 250;
 
-/** Waits, for a bounded time, until somebody listens again where a CSI driver's socket belongs. */
+/** Waits, with a timeout, until a process listens again on a CSI driver's socket. */
 export async function awaitSocket(
   { path, optional }: Extract<Step, { kind: "await-socket" }>,
   tools: AwaitSocketTools,

@@ -6,7 +6,7 @@ import type { Waits } from "../execution/waits.ts";
 import { type JournalTools, journaled, refused, type StepResult } from "./step-result.ts";
 
 export interface DeleteLeaseTools extends JournalTools, ReferenceTools {
-  /** undefined where the runtime is not containerd. */
+  /** Undefined if the runtime is not containerd. */
   readonly containerd: Pick<ContainerdClient, "deleteLease"> | undefined;
   readonly waits: ReferenceTools["waits"] & Pick<Waits, "queryMs">;
 }

@@ -12,14 +12,14 @@ export interface DeleteVolumeAttachmentTools extends JournalTools, ApiTools, Vol
 
 type DeleteStep = Extract<Step, { kind: "delete-volume-attachment" }>;
 
-/** For everything that is asked of the cluster: proof, deletion, and the attacher's next try. */
+/** For all requests to the cluster: proof, deletion, and the attacher's next attempt. */
 const DEADLINE_MS = 360_000;
 const GONE_MS = 60_000;
 const POLL_MS = 1000;
-/** The journal keeps the whole object; one of these has a page of text. */
+/** The journal keeps the whole object, which normally has a few kilobytes. */
 const LARGEST_OBJECT = 64 * 1024;
 
-/** Deletes a VolumeAttachment that nothing uses, so that the cluster makes it again. No finalizer is ever taken off. */
+/** Deletes an unused VolumeAttachment, so that the cluster creates it again. Finalizers are never removed. */
 export async function deleteVolumeAttachment(
   step: DeleteStep,
   finding: Finding,
@@ -38,7 +38,7 @@ async function deleteIn(
   if (before === undefined || before.attachment.uid !== step.uid) return { kind: "unneeded" };
   const silence = await attacherAnswers(api, before.attachment.attacher, tools);
   if (silence !== undefined) return { kind: "refused", ...silence };
-  // Watching the attacher took its time: what is about to be deleted is checked last.
+  // Watching the attacher took a while: the object is checked again right before the deletion.
   const found = await getAttachment(api, step.name);
   if (found === undefined || found.attachment.uid !== step.uid) return { kind: "unneeded" };
   const { object, attachment } = found;
@@ -48,7 +48,7 @@ async function deleteIn(
   const { kind, name, uid } = step;
   return await journaled(tools, finding, { kind, name, uid, object }, async () => {
     try {
-      // Announcing it took its time, too: a volume that has come into use meanwhile stays.
+      // Journaling took a while, too: a volume that is in use by now stays.
       const last = await proveDeletable(api, attachment, step, tools);
       if (last.kind === "refused") return last;
       await deleteAttachment(api, attachment);
@@ -73,16 +73,16 @@ async function untilGone(api: Api, { name, uid }: DeleteStep, tools: PollTools):
   }
 }
 
-/** The attach/detach controller pauses at most 2 min 2 s between two tries of one volume. */
+/** The attach/detach controller's maximum back-off for one volume is 2 min 2 s. */
 const AWAITED_MS = 130_000;
-/** Without a pod that waits for it, only somebody unknown would ask for it again, and would do so at once. */
+/** Without a waiting pod, only an unknown component would create it again, and would do so at once. */
 const UNAWAITED_MS = 5000;
-/** An attacher gives up one try after 15 s by default. */
+/** An attacher's attempt times out after 15 s by default. */
 const TRY_MS = 60_000;
 
 /**
- * Verifies the deletion of an attachment by its effect: the one that the cluster makes in its place gets attached.
- * Deleting changed nothing where the attacher's next try ends with an error again.
+ * Verifies the deletion by its effect: the attachment that the cluster creates instead is attached. The deletion had no
+ * effect if the attacher's next attempt fails again.
  */
 async function seenAttached(
   api: Api,
@@ -104,7 +104,7 @@ async function seenAttached(
         code: "attach-fails-again",
         reason: `the cluster made ${now.name} again, and its attacher still fails: ${now.error}`,
       };
-    // From here on it is the attacher's turn, which has a time of its own.
+    // From here on the attacher has its own timeout.
     if (now !== undefined && remade === undefined) left = TRY_MS;
     remade = now ?? remade;
     if (tools.interruption.stop.aborted)

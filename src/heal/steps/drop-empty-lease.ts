@@ -14,7 +14,7 @@ export interface DropEmptyLeaseTools extends HealContext {
   readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** Moves away an address file that names no owner, while host-local is kept from allocating. */
+/** Quarantines an address file without an owner, while holding host-local's lock. */
 export async function dropEmptyLease(
   { path, networkDir }: Extract<Step, { kind: "drop-empty-lease" }>,
   finding: Finding,

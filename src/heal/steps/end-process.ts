@@ -26,7 +26,7 @@ const POLL_MS = 50;
 /** Each check reads all records of the runtime. */
 const ROLLBACK_POLL_MS = 200;
 
-/** Ends a hung plugin, with everything that carries the same sandbox in its environment, or a leaked shim. */
+/** Ends a hung plugin with all processes that have the same sandbox in their environment, or a leaked shim. */
 export async function endProcess(
   step: EndProcess,
   finding: Finding,
@@ -58,14 +58,14 @@ export async function endProcess(
   });
 }
 
-/** Resolved again for every signal: the pid may have been reused. */
+/** Resolved again for every signal, because the pid may have been reused. */
 async function signalAll(step: EndProcess, signal: "SIGTERM" | "SIGKILL", tools: EndProcessTools): Promise<void> {
   for (const found of (await treeOf(step, tools)) ?? []) signalProcess(found, signal, tools.hostRoot);
 }
 
 /**
- * With its plugin gone the runtime rolls the creation back and releases the name, usually within a second.
- * Where that fails, too, the sandbox gets listed, and is a case of its own.
+ * With its plugin gone the runtime rolls the creation back and releases the name, usually within a second. If that
+ * fails, too, the sandbox gets listed, and is a separate finding.
  */
 async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<void> {
   const deadline = performance.now() + tools.waits.rollbackMs;
@@ -79,7 +79,7 @@ async function rolledBack(sandboxId: string, tools: EndProcessTools): Promise<vo
   }
 }
 
-/** containerd notices that a shim is gone and starts another one, for a moment, that takes pause away. */
+/** containerd notices that a shim is gone and starts another one for a moment, which removes pause. */
 async function clearedAway(sandboxId: string, tools: EndProcessTools): Promise<void> {
   const deadline = performance.now() + tools.waits.rollbackMs;
   while (performance.now() < deadline) {
@@ -115,7 +115,7 @@ function belongingTo(step: EndProcess, facts: ProcessFacts): readonly ProcessRef
   const shim = shimOf(step, facts);
   if (shim !== undefined) return [shim];
   const plugins = facts.plugins.filter((plugin) => plugin.sandboxId === sandboxId);
-  // A retry of kubelet's may have started a younger plugin for the same sandbox: that one is not hung.
+  // A retry of kubelet may have started a younger plugin for the same sandbox: that one is not hung.
   return plugins.filter((plugin) => plugin.startedSecondsAfterBoot <= startedSecondsAfterBoot + TREE_SECONDS);
 }
 
@@ -123,10 +123,10 @@ function shimOf(step: EndProcess, { shims }: ProcessFacts): ShimProcess | undefi
   return shims.find((shim) => isSame(shim, step) && shim.id === step.sandboxId);
 }
 
-/** A plugin starts its children within moments. */
+/** A plugin starts its child processes within this time. */
 const TREE_SECONDS = 5;
 
-/** Start times come from the same kernel counter and compare exactly. */
+/** Start times come from the same kernel counter, so they are exactly equal. */
 function isSame(
   one: Pick<ProcessRef, "pid" | "startedSecondsAfterBoot">,
   other: Pick<EndProcess, "pid" | "startedSecondsAfterBoot">,
@@ -135,9 +135,9 @@ function isSame(
 }
 
 /**
- * Sends a signal to a process that was read below `hostRoot`, and to no other: its namespace and start time are compared in
- * the moment before. Neither engine can hold a process by a pidfd; between the comparison and the signal lie some
- * microseconds, in which the kernel would have to hand out every other pid once.
+ * Sends a signal to a process that was read below `hostRoot`, and to no other: its namespace and start time are
+ * compared right before. Neither engine supports pidfds; between the comparison and the signal are some microseconds,
+ * in which the kernel would have to use every other pid once.
  */
 function signalProcess(
   { pid, startedSecondsAfterBoot }: Pick<ProcessRef, "pid" | "startedSecondsAfterBoot">,
@@ -146,11 +146,11 @@ function signalProcess(
 ): void {
   if (pid <= 1 || comparePidNamespace(hostRoot).kind !== "own") return;
   try {
-    // In our own /proc: its pids are the ones that kill(2) takes.
+    // In our own /proc: its pids are the ones for kill(2).
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
     if (stat?.startedSecondsAfterBoot === startedSecondsAfterBoot) process.kill(pid, signal);
   } catch (error) {
-    // It exited in between: that is the goal.
+    // It exited in between, which is the goal.
     if (errorCode(error) !== "ENOENT" && errorCode(error) !== "ESRCH") throw error;
   }
 }

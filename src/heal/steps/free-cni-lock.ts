@@ -19,15 +19,15 @@ export interface FreeCniLockTools extends EndProcessTools, NodeReadyTools {
 
 type FreeCniLock = Extract<Step, { kind: "free-cni-lock" }>;
 
-/** A Status that can be answered is answered within milliseconds. */
+/** Status is normally answered within milliseconds. */
 const PROBE_MS = 2000;
-/** Each reads the process table over and over until its plugin is gone. */
+/** Each reads the process table repeatedly until its plugin is gone. */
 const ENDED_AT_ONCE = 4;
 const POLL_MS = 200;
 
 /**
- * The lock is free only when all of its holders are gone: they are ended side by side, and none waits for the rollback of
- * its sandbox, which needs the lock itself.
+ * The lock is free only when all of its holders are gone: they are ended concurrently, and none waits for the rollback
+ * of its sandbox, which needs the lock itself.
  */
 export async function freeCniLock(step: FreeCniLock, finding: Finding, tools: FreeCniLockTools): Promise<StepResult> {
   if (await answersStatus(tools)) return { kind: "unneeded" };
@@ -55,14 +55,14 @@ async function answersStatus({ cri }: FreeCniLockTools): Promise<boolean> {
   }
 }
 
-/** What a Status that answers again has done for the node. */
+/** The state of the node after Status answers again. */
 export interface NodeReady {
   readonly code: "node-ready" | "node-not-ready" | "node-not-asked";
   readonly words: string;
 }
 
 interface NodeReadyTools {
-  /** Missing where nothing in the cluster may be asked. */
+  /** Missing if the cluster is not used. */
   readonly cluster?: OpenCluster;
   readonly waits: Pick<Waits, "queryMs" | "kubeletMs">;
   readonly sleep: Sleep;
@@ -72,7 +72,10 @@ interface NodeReadyTools {
 const READY_POLL_MS = 1000;
 const ANSWERS = "the runtime answers Status again";
 
-/** Kubelet asks for Status every five seconds and reports a change with its next heartbeat. `node`: as the cluster calls it. */
+/**
+ * Kubelet calls Status every five seconds and reports a change with its next heartbeat. `node` is its name in the
+ * cluster.
+ */
 export async function nodeReadiness(node: string | undefined, tools: NodeReadyTools): Promise<NodeReady> {
   if (node === undefined) return notAsked("no API server was asked");
   const { kubeletMs, queryMs } = tools.waits;

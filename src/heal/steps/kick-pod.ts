@@ -41,7 +41,7 @@ async function restartIn(
   if (pod === undefined || pod.uid !== step.uid || pod.terminating) return { kind: "unneeded" };
   const objection = isHeld ? ({ code: "namespace-opted-out" } as const) : objectionTo(pod, step);
   if (objection !== undefined) return refused(objection);
-  // It may run again by now: then there is nothing to restart.
+  // It may be running again: then there is nothing to restart.
   const isStuck =
     step.holder === undefined
       ? ((await hasCrashed(step.uid, tools)) ?? pod.down)
@@ -61,7 +61,7 @@ async function restartIn(
   });
 }
 
-/** The holder is still in the making, no process of a plugin explains it, and the pod has not got a sandbox after all. */
+/** The holder is still being created, no plugin process explains it, and the pod still has no sandbox. */
 async function isNameHeld(
   { uid }: RestartPodStep,
   holder: SandboxId,
@@ -94,9 +94,9 @@ interface CrashTools {
 }
 
 /**
- * Whether a container of the pod ended with an error and has not been started again, as the runtime reports right now. The
- * API has what kubelet last reported: after a power cut that is what was true before it. Undefined where the runtime has
- * no container of the pod.
+ * Whether a container of the pod ended with an error and was not restarted, according to the runtime. The API has
+ * kubelet's last report, which after a power cut is outdated. Returns undefined if the runtime has no container of the
+ * pod.
  */
 async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<boolean | undefined> {
   const call = { timeoutMs: waits.queryMs };
@@ -112,7 +112,7 @@ async function hasCrashed(podUid: string, { cri, waits }: CrashTools): Promise<b
   return false;
 }
 
-/** A pod's containers of one name follow each other, in sandboxes that follow each other. */
+/** Containers of one name are consecutive, in consecutive sandboxes. */
 function newestOfEachName(containers: readonly Container[]): readonly Container[] {
   const newest = new Map<string, Container>();
   for (const container of containers) {

@@ -24,15 +24,15 @@ export interface MultusMarkerTools extends ProofTools {
 }
 
 /**
- * Puts the marker where multus reads the sandbox's delegates. It stays for as long as the sandbox does: every stop
- * and removal runs DEL again, kubelet's own included. A marker that outlasts its sandbox is swept as an orphaned cache.
+ * Writes the marker where multus reads the sandbox's delegates. It stays as long as the sandbox: every stop and removal
+ * runs DEL again, including kubelet's own. A marker that outlives its sandbox is removed as an orphaned cache.
  */
 export async function multusMarker(
   { sandboxId, dir }: Extract<Step, { kind: "multus-marker" }>,
   finding: Finding,
   tools: MultusMarkerTools,
 ): Promise<StepResult> {
-  // Where a marker changes nothing the removal is tried without one: it may well succeed.
+  // If a marker would have no effect, the removal is tried without one, because it may succeed.
   if (!canUseMarker(tools)) return { kind: "unneeded" };
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };
@@ -64,20 +64,20 @@ export async function multusMarker(
         return;
       }
       const removed = await removeMarker(tools.hostRoot, { path, sha256 });
-      // Where it could not be removed the entry stays open: the next run retries and reports it.
+      // If it could not be removed, the entry stays open: the next run retries and reports it.
       if (removed.how !== "unsettled") await tools.journal.done(journalId, "healed", removed.detail);
     },
   };
 }
 
-/** Thin multus reads it from 4.0 on; an older one, or one whose version is not known, fails on it as without. */
+/** Thin multus reads it since 4.0; an older or unknown version fails with it as without. */
 function canUseMarker({ conf, binDirs, hostRoot }: MultusMarkerTools): boolean {
   if (conf?.multus === undefined || !multusVariant(conf.multus).failedDelBlocksRemoval) return false;
   const major = multusMajor(binDirs.map((dir) => resolveOnHost(hostRoot, join(dir, "multus"), "follow")));
   return (major ?? 0) >= MULTUS.markerReadFrom;
 }
 
-/** Where the runtime cannot be asked the marker stays: it does no harm, and is needed for as long as the sandbox exists. */
+/** If the runtime does not answer, the marker stays: it is harmless, and needed as long as the sandbox exists. */
 async function isListed(sandboxId: string, { cri, waits }: MultusMarkerTools): Promise<boolean> {
   try {
     return (await cri.podSandboxState(sandboxId, { timeoutMs: waits.queryMs })) !== undefined;
@@ -98,12 +98,12 @@ async function writeNew(path: string): Promise<void> {
   }
 }
 
-/** No multus is half as large; what is, is something else. */
+/** Every multus binary is much smaller; a larger file is something else. */
 const MAX_BINARY_BYTES = 256 * 1024 * 1024;
 
 /**
- * The major version of multus, read from the binary and not asked of it: builds without version flags print nothing,
- * but every Go binary carries its module's path, and Go puts the major version there (`multus-cni.v4`).
+ * The major version of multus, read from the binary: builds without version flags print nothing, but every Go binary
+ * contains its module's path, with the major version in it (`multus-cni.v4`).
  */
 function multusMajor(candidates: readonly string[]): number | undefined {
   for (const path of candidates) {

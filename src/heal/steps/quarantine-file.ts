@@ -21,7 +21,7 @@ export interface QuarantineTools extends HealContext, ProofTools, ReferenceTools
 
 type QuarantineStep = Extract<Step, { kind: "quarantine-file" }>;
 
-/** Identify, prove, move: a file that changes in between is no longer the one that was proven. */
+/** Identify, prove, move: a file that changes in between is no longer the proven one. */
 export async function quarantineStep(
   step: QuarantineStep,
   finding: Finding,

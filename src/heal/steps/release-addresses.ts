@@ -14,7 +14,7 @@ import { failed, type JournalTools, journaled, refused, type StepResult } from "
 export interface ReleaseAddressesTools extends JournalTools, ReferenceTools, ReadyAddressTools {
   readonly hostRoot: string;
   readonly binDirs: readonly string[];
-  /** Below which libcni keeps its results: the runtime's, and multus' own. */
+  /** The directories of libcni's results: the runtime's, and multus' own. */
   readonly cniCacheDirs: readonly string[];
   readonly waits: ReferenceTools["waits"] & ReadyAddressTools["waits"];
 }
@@ -23,7 +23,7 @@ type ReleaseAddresses = Extract<Step, { kind: "release-addresses" }>;
 
 const UNNEEDED: StepResult = { kind: "unneeded" };
 
-/** Gives leaked addresses back through the plugins that took them, never by touching their files. */
+/** Releases leaked addresses through the plugins that allocated them, never by touching their files. */
 export async function releaseAddresses(
   step: ReleaseAddresses,
   finding: Finding,
@@ -35,7 +35,7 @@ export async function releaseAddresses(
   const reference = await findReference(sandboxId, tools);
   if (reference !== undefined) return refused({ code: "still-referenced", by: reference });
   const inUse = await addressesOfReadyPods(tools);
-  // Before any of them is released: one call may free all that the sandbox holds.
+  // Before any of them is released, because one call may release all addresses of the sandbox.
   const running = held.find(({ address }) => inUse.has(address));
   if (running !== undefined) return refused({ code: "address-in-use", address: running.address });
   let last = UNNEEDED;
@@ -56,7 +56,9 @@ function isHeldBy(sandboxId: string, { path }: LeaseRef, tools: Pick<ReleaseAddr
   return file.kind === "content" && parseLease(file.text)?.id === sandboxId;
 }
 
-/** The whole chain where its configuration is cached, because other plugins may hold something, too; else host-local alone. */
+/**
+ * The whole chain if its configuration is cached, because other plugins may hold something, too; else only host-local.
+ */
 async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddressesTools): Promise<StepResult> {
   const isReleased = () => !isHeldBy(sandboxId, lease, tools);
   if (isReleased()) return { kind: "done" };
@@ -77,7 +79,7 @@ async function release(sandboxId: string, lease: LeaseRef, tools: ReleaseAddress
   return failed({ code: "address-not-released", address: lease.address, why });
 }
 
-/** Frees every address of that id and interface under host-local's own lock, whatever subnet it is given. */
+/** Releases every address of that id and interface under host-local's own lock, for any subnet. */
 async function hostLocalDel(sandboxId: string, lease: LeaseRef, place: CniPlace): Promise<CniFailure> {
   const config = {
     cniVersion: "1.0.0",
@@ -95,7 +97,7 @@ function cachedNetwork(
 ): ReturnType<typeof parseCachedNetwork> {
   for (const cacheDir of tools.cniCacheDirs) {
     const path = `${cacheDir}/results/${basename(lease.network)}-${sandboxId}-${lease.interfaceName}`;
-    // It names the plugins that are run as root, and their input: only root's own file is trusted.
+    // It names the plugins that are run as root, and their input: only a file of root is trusted.
     if (provePath(tools.hostRoot, path).kind === "refused") continue;
     const file = readRegularFile(resolveOnHost(tools.hostRoot, path, "keep"));
     if (file.kind === "content") return parseCachedNetwork(file.text);

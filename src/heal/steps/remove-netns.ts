@@ -18,7 +18,7 @@ export interface RemoveNetnsTools extends JournalTools {
   readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** Unmounts and unlinks a network namespace that no record refers to and no process lives in. */
+/** Unmounts and unlinks a network namespace without a record and without a process. */
 export async function removeNetns(
   { path, inode }: Extract<Step, { kind: "remove-netns" }>,
   finding: Finding,

@@ -15,18 +15,18 @@ import { failed, held, journaled, reasonFor, refused, type StepResult } from "./
 
 export interface RemoveSandboxTools extends HealContext, ProofTools {
   readonly cri: ProofTools["cri"] & Pick<CriClient, "containerStatus" | "stopPodSandbox" | "removePodSandbox">;
-  /** Only whether there is one is asked: undefined where the runtime is not containerd. */
+  /** Only checked for existence: undefined if the runtime is not containerd. */
   readonly containerd: object | undefined;
   readonly facts: ProofTools["facts"] & Pick<FreshFacts, "resultFiles">;
   readonly removeVerified: RemovalVerifier;
-  /** Of containers that have ended, as the first scan found them. */
+  /** Of ended containers, from the first scan. */
   readonly logPaths: ReadonlyMap<string, string>;
   readonly waits: Pick<Waits, "queryMs" | "actMs">;
   readonly interruption: Interruption;
   readonly turn: Turn;
 }
 
-/** Releases the name through the runtime, once the network is down. The logs that go with it are saved before. */
+/** Releases the name through the runtime, after the network. The logs are saved before. */
 export async function removeSandbox(
   sandboxId: string,
   finding: Finding,
@@ -48,7 +48,7 @@ export async function removeSandbox(
   return isSaved ? { ...result, logsSavedTo: join(tools.stateDir.quarantine, logs.id) } : result;
 }
 
-/** A container keeps the path that it was made with: what the scan has read need not be asked again. */
+/** A container's log path never changes: what the scan has read is not requested again. */
 async function logPathOf(containerId: string, { cri, logPaths, waits }: RemoveSandboxTools): Promise<string> {
   const seen = logPaths.get(containerId);
   if (seen !== undefined) return seen;
@@ -74,8 +74,8 @@ function newContainer(id: string): Refusal {
 }
 
 /**
- * containerd stops what it is to remove before it takes anything away. CRI-O deletes the containers and takes the network
- * down after that: a DEL that fails then leaves a sandbox that no later removal gets past, until crio is restarted.
+ * containerd stops a sandbox before it removes anything. CRI-O deletes the containers first and tears the network down
+ * after that: a failed DEL then leaves a sandbox that no later removal can remove until crio is restarted.
  */
 async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools): Promise<void> {
   const { cri, containerd, waits, interruption } = tools;
@@ -84,8 +84,8 @@ async function removeThroughRuntime(sandboxId: string, tools: RemoveSandboxTools
 }
 
 /**
- * Newer CRI-O gives a network up after one DEL that failed, and the next stop passes. What that leaves behind is swept
- * after the removal.
+ * Newer CRI-O releases a network after one failed DEL, and the next stop succeeds. What that leaves is cleaned up after
+ * the removal.
  */
 async function stopFirst(sandboxId: string, { cri, waits, interruption }: RemoveSandboxTools): Promise<void> {
   const call = { timeoutMs: waits.actMs, signal: interruption.giveUp };
@@ -97,7 +97,7 @@ async function stopFirst(sandboxId: string, { cri, waits, interruption }: Remove
   }
 }
 
-/** What fails for a cause outside the sandbox is for the brake to count, and a lock that others hold is waited for. */
+/** A failure with a cause outside the sandbox is left to the storm brake, and a held lock is waited for. */
 function mayPassAtOnce(error: unknown): boolean {
   if (!(error instanceof RuntimeError) || error.kind !== "refused") return false;
   return !isContention(error.text) && sharedCause(error.text) === undefined;

@@ -21,12 +21,12 @@ export interface ReplayDelTools extends JournalTools, ReferenceTools, ReadyAddre
 
 type ReplayDel = Extract<Step, { kind: "replay-del" }>;
 
-/** They hold nothing themselves: multus' delegates have records of their own, and loopback's namespace is gone. */
+/** They hold nothing themselves: multus' delegates have their own records, and loopback's namespace is gone. */
 const HOLD_NOTHING: ReadonlySet<unknown> = new Set(["multus", "multus-shim", "loopback"]);
 
 /**
- * The DEL that never reached a plugin, from the only record of it. A plugin whose daemon cannot be reached keeps the
- * record where it is for another try; one that refuses for good does not.
+ * Replays the DEL that never reached a plugin, from its only record. A plugin whose daemon is unreachable keeps the
+ * record for a retry; one that fails permanently does not.
  */
 export async function replayCachedDel(step: ReplayDel, finding: Finding, tools: ReplayDelTools): Promise<StepResult> {
   const { sandboxId } = step;

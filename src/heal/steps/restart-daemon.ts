@@ -24,12 +24,13 @@ type RestartDaemon = Extract<Step, { kind: "restart-daemon" }>;
 /** A daemon that is only busy answers in between. */
 const PROBES = 3;
 const PROBE_PAUSE_MS = 1000;
-/** Upstream's manifest gives the daemon this long; one that is stopped takes no notice of SIGTERM anyway. */
+/** The grace period of upstream's manifest; a stopped process ignores SIGTERM anyway. */
 const GRACE_SECONDS = 10;
 
 /**
- * Stops the daemon's container through the runtime. Proven just before: it does not answer, time after time; the process is
- * who holds the node's socket; it is in one container, which the runtime lists as running; a kubelet is there to start it.
+ * Stops the daemon's container through the runtime. Proven right before: it does not answer repeatedly; the process
+ * holds the node's socket; it is in one container, which the runtime lists as running; and a kubelet is running to
+ * restart it.
  */
 export async function restartDaemon(
   step: RestartDaemon,
@@ -65,7 +66,7 @@ function isWedged({ state, process }: MultusDaemon): boolean {
   return state === "silent" || process?.isStopped === true;
 }
 
-/** Start times come from the same kernel counter and compare exactly. */
+/** Start times come from the same kernel counter, so they are exactly equal. */
 function isSame({ socket, process }: MultusDaemon, step: RestartDaemon): boolean {
   return (
     socket === step.socket &&

@@ -7,22 +7,22 @@ import type { Intent, Journal } from "../journal/journal.ts";
 import type { QuarantineOutcome } from "../quarantine/quarantine.ts";
 
 /**
- * - `done`: made, and seen to have taken effect as far as the step itself can see.
+ * - `done`: executed, and its effect was verified as far as the step itself can.
  * - `unneeded`: there was nothing left to do.
- * - `healed`: the finding is gone without the steps after this one.
- * - `held`: not started, because the run is to end or plugins are paused; nothing was changed.
- * - `refused`: the proof did not hold any more; nothing was touched.
+ * - `healed`: the finding is gone, so the following steps are not needed.
+ * - `held`: not started, because the run is stopping or plugin calls are paused; nothing was changed.
+ * - `refused`: the proof is no longer valid; nothing was touched.
  * - `failed`: tried, without success.
  */
 export type StepResult =
   | {
       readonly kind: "done";
-      /** How, where there are several ways. */
+      /** How it was done, if there are several ways. */
       readonly detail?: string;
-      /** What was seen of its effect beyond the subject, for the report. */
+      /** Effects beyond the subject, for the report. */
       readonly effect?: { readonly code: HealCode; readonly words: string };
       readonly journalId?: JournalId | undefined;
-      /** The entry can be taken back: a file was moved to quarantine. */
+      /** The entry can be undone: a file was moved to quarantine. */
       readonly undoable?: true;
       /** The directory that the logs of its containers were copied to. */
       readonly logsSavedTo?: string;
@@ -56,7 +56,7 @@ export function refused(reason: HealReason, journalId?: JournalId): StepResult {
   return { kind: "refused", code: reason.code, reason: healReasonInWords(reason), ...known };
 }
 
-/** A file stayed where it was. */
+/** The result for a file that was not moved. */
 export function notMoved({ outcome, refusal, id }: Exclude<QuarantineOutcome, { outcome: "healed" }>): StepResult {
   const reason: HealReason = { code: "file-refused", refusal };
   return { kind: outcome, code: reason.code, reason: healReasonInWords(reason), journalId: id };
@@ -67,7 +67,7 @@ export function failed(reason: HealReason, text?: string): Extract<StepResult, {
   return { kind: "failed", code: reason.code, reason: healReasonInWords(reason), ...withText };
 }
 
-/** Why something is done, as the journal keeps it. */
+/** The reason of a change, for the journal. */
 export function reasonFor({ id, class: classId, subject }: Finding): Omit<Intent, "action"> {
   const pod = podOf(subject);
   return { finding: id, class: classId, subject: { ...subject, pod: pod === undefined ? undefined : { ...pod } } };
@@ -77,7 +77,7 @@ export interface JournalTools {
   readonly journal: Pick<Journal, "begin" | "ended">;
 }
 
-/** Announces a change, makes it, and writes down how it ended. */
+/** Journals a change, makes it, and journals its end. */
 export async function journaled(
   { journal }: JournalTools,
   finding: Finding,
@@ -106,7 +106,10 @@ const DONE_OUTCOME = {
   failed: "failed",
 } as const;
 
-/** The runtime's refusal is a result, and so is a lost proof; anything else that is thrown is a mistake of ours and goes on. */
+/**
+ * An error of the runtime is a result, and so is a lost proof; any other exception is an internal error and is
+ * rethrown.
+ */
 export async function attempted(change: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await change();

@@ -14,7 +14,7 @@ export interface StopSandboxTools extends JournalTools, ProofTools {
   readonly turn: Turn;
 }
 
-/** Frees network and address through the runtime; record, name and logs stay. */
+/** Releases network and address through the runtime; record, name and logs stay. */
 export async function stopSandbox(sandboxId: string, finding: Finding, tools: StopSandboxTools): Promise<StepResult> {
   const proof = await proveDead(sandboxId, tools);
   if (proof.state === "gone") return { kind: "unneeded" };

@@ -4,11 +4,11 @@ import { KubeError } from "../../kube/kube-error.ts";
 import { refused, type StepResult } from "./step-result.ts";
 
 export interface ApiTools {
-  /** Missing where nothing in the cluster may be changed. */
+  /** Missing if nothing in the cluster may be changed. */
   readonly cluster?: OpenCluster;
 }
 
-/** Takes a step with the Kubernetes API open. Without an API, or without its answer, the step is refused. */
+/** Executes a step with the Kubernetes API. Without an API, or without its answer, the step is refused. */
 export async function withApi(
   { cluster }: ApiTools,
   deadlineMs: number,

@@ -31,7 +31,7 @@ export interface PollTools {
 }
 
 const POLL_MS = 1000;
-/** Attachers renew every 5 s; a lease that lies still for twice its own length has no holder. */
+/** Attachers renew every 5 s; a lease that was not renewed for twice its duration has no holder. */
 const LEASE_LENGTHS = 2;
 
 export type ObjectionCode =
@@ -45,7 +45,7 @@ export type ObjectionCode =
   | "foreign-finalizer"
   | "volume-unidentified";
 
-/** Whether an attachment may be deleted, and who waits for the one that the cluster makes in its place. */
+/** Whether an attachment may be deleted, and which pods wait for the new one. */
 type DeletionProof =
   | { readonly kind: "proven"; readonly awaitedBy: readonly string[] }
   | ({ readonly kind: "refused" } & Objection);
@@ -57,8 +57,8 @@ interface Objection {
 }
 
 /**
- * Why the attacher cannot be relied on; undefined when it was seen to renew its lease just now. Two readings that
- * differ prove that without trusting anybody's clock.
+ * Why the attacher is not working; undefined if it was observed to renew its lease. Two different readings prove that
+ * without trusting any clock.
  */
 export async function attacherAnswers(api: Api, attacher: string, tools: PollTools): Promise<Objection | undefined> {
   const first = await attacherLease(api, attacher, { fresh: true });
@@ -130,7 +130,7 @@ export interface VolumeUseTools {
   readonly waits: Pick<Waits, "queryMs">;
 }
 
-/** How an attachment's volume is used right now; every source is read afresh. Throws KubeError where the API fails. */
+/** How an attachment's volume is used now; every source is read again. Throws KubeError if the API fails. */
 async function readVolumeUse(
   api: Api,
   attachment: ApiAttachment,
@@ -157,7 +157,7 @@ async function readVolumeUse(
   return volumeUse(identity, { users, kubelet, mounts, containers, devices });
 }
 
-/** Of every root directory that a kubelet of this node has or may have had. */
+/** For every root directory of a current or former kubelet of this node. */
 async function kubeletVolumes(tools: VolumeUseTools, signal: AbortSignal): Promise<Source<readonly KubeletVolume[]>> {
   const { hostRoot: root } = tools;
   const found: KubeletVolume[] = [];
@@ -173,7 +173,7 @@ async function kubeletVolumes(tools: VolumeUseTools, signal: AbortSignal): Promi
 
 const AT_ONCE = 16;
 
-/** Of all containers that have not ended: what they were given stays theirs, whatever became of it on the node. */
+/** Of all containers that have not ended: they keep their mounts, whatever happened to them on the node. */
 async function containerMounts({ cri, waits }: VolumeUseTools): Promise<Source<readonly ContainerMount[]>> {
   const call = { timeoutMs: waits.queryMs };
   try {

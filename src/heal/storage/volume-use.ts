@@ -47,8 +47,8 @@ export type VolumeUse =
   | { readonly kind: "unknown"; readonly code: UnreadCode; readonly reason: string };
 
 /**
- * Whether a volume is in use, from all sources. Each of them can miss a use that another shows, so one that shows a use
- * decides, and one that could not be read leaves the question open.
+ * Whether a volume is in use, from all sources. Each source can miss a use that another shows, so one use is enough,
+ * and one unreadable source makes the result unknown.
  */
 export function volumeUse(identity: VolumeIdentity, facts: VolumeUseFacts): VolumeUse {
   return (
@@ -82,7 +82,7 @@ function usedByPod(identity: VolumeIdentity, { pods }: VolumeUsers): Answer {
       if (isShared(identity)) continue;
       return inUse("pod-elsewhere-uses-volume", `the pod ${pod.namespace}/${pod.name} uses the volume on ${pod.node}`);
     }
-    // A pod that waits for the attachment does not use it yet: it is deleted for that pod.
+    // A pod that waits for the attachment does not use it yet.
     if (pod.stage === "waiting") continue;
     return inUse(
       "pod-uses-volume",
@@ -92,7 +92,7 @@ function usedByPod(identity: VolumeIdentity, { pods }: VolumeUsers): Answer {
   return undefined;
 }
 
-/** How the pod names the volume; undefined where it does not. */
+/** The pod's name of the volume; undefined if the pod does not use it. */
 function nameFor({ namespace, uid, claims, inline }: VolumePod, { volumes, driver, handles }: VolumeIdentity) {
   const volume = volumes.find(({ claim }) => claim?.namespace === namespace && claims.includes(claim.name));
   if (volume !== undefined) return `claim ${volume.claim?.name}, PersistentVolume ${volume.name}`;
@@ -104,7 +104,7 @@ function nameFor({ namespace, uid, claims, inline }: VolumePod, { volumes, drive
   return inPlace === undefined ? undefined : `inline volume ${inPlace.name}`;
 }
 
-/** Attached to several nodes at once, as it is meant to be: each node has an attachment of its own. */
+/** Attached to several nodes at once by design: each node has its own attachment. */
 function isShared({ volumes }: VolumeIdentity): boolean {
   return volumes.every(({ shared }) => shared);
 }
@@ -130,7 +130,7 @@ function attachedOtherwise(identity: VolumeIdentity, { attachments }: VolumeUser
       );
 }
 
-/** Kubelet reports what it is about to mount as well: then a pod waits for it, and nothing follows from the report. */
+/** Kubelet also reports volumes that it is about to mount: then a pod waits for it, and the report proves nothing. */
 function reportedByNode(identity: VolumeIdentity, users: VolumeUsers): Answer {
   const reported = identity.handles.find((handle) =>
     users.reportedInUse.includes(`kubernetes.io/csi/${identity.driver}^${handle}`),
@@ -185,11 +185,14 @@ function usedAsDevice({ openers }: VolumeDevices): Answer {
   return opener && inUse("device-open", `process ${opener.pid} has the volume's device ${opener.path} open`);
 }
 
-/** A word like "data" names many directories: a handle this short counts only below kubelet's own. */
+/** A short handle like "data" matches many directories: it counts only below kubelet's own. */
 const SHORTEST_HANDLE = 5;
 const KUBELETS_PATH = /\/kubernetes\.io~csi\/|\/kubernetes\.io\/csi\/|\/volume-subpaths\//;
 
-/** Paths hold the PersistentVolume's name, the handle (a driver's own directories) or its hash (kubelet's, since 1.24). */
+/**
+ * Paths contain the PersistentVolume's name, the handle (a driver's own directories) or its hash (kubelet's, since
+ * 1.24).
+ */
 function isPathOf({ volumes, handles }: VolumeIdentity, path: string): boolean {
   const isKubelets = KUBELETS_PATH.test(path);
   const has = (name: string): boolean => `${path}/`.includes(`/${name}/`);
@@ -205,7 +208,7 @@ export interface VolumeIdentity {
   readonly driver: string;
   readonly node: string;
   readonly attachment: string;
-  /** Of its storage; more than one where its PersistentVolume was replaced by another. */
+  /** Of its storage; more than one if its PersistentVolume was replaced by another. */
   readonly handles: readonly string[];
   /** Every PersistentVolume with that driver and handle. */
   readonly volumes: readonly ApiVolume[];
@@ -215,7 +218,7 @@ export type Identified =
   | { readonly kind: "identified"; readonly identity: VolumeIdentity }
   | { readonly kind: "unidentified"; readonly reason: string };
 
-/** Which volume an attachment is about. Two PersistentVolumes may name the same storage. */
+/** The volume of an attachment. Two PersistentVolumes may refer to the same storage. */
 export function identify(attachment: ApiAttachment, all: readonly ApiVolume[]): Identified {
   const { attacher: driver, node, name } = attachment;
   const own = all.find((volume) => volume.name === attachment.volume);
@@ -235,7 +238,7 @@ export function identify(attachment: ApiAttachment, all: readonly ApiVolume[]): 
   return { kind: "identified", identity: { driver, node, attachment: name, handles, volumes } };
 }
 
-/** As kubelet calls a volume that a pod defines in place. */
+/** Kubelet's handle of an inline volume. */
 export function inlineHandle(podUid: string, volumeName: string): string {
   return `csi-${sha256Of(`${podUid}${volumeName}`)}`;
 }
