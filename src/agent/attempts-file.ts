@@ -176,10 +176,10 @@ function newestWithin(bytes: number, ledger: Ledger, nowMs: number): readonly st
   return lines.toReversed();
 }
 
-/** A moment that another process can understand, of this boot or of a later one. */
+/** A time that another process can interpret, in this boot or in a later one. */
 export interface Stamp {
   readonly at: Date;
-  /** Missing where the node's /proc is unreadable. */
+  /** Missing if the node's /proc is unreadable. */
   readonly boot?: { readonly id: string; readonly uptimeSeconds: number } | undefined;
 }
 
@@ -190,8 +190,8 @@ export function stampNow(hostRoot: string): Stamp {
 }
 
 /**
- * How long ago that was. Within one boot the wall clock is not used, since anyone may set it. Across boots it is: one that went
- * back cannot make a moment lie in the future, nor one before the boot younger than the boot.
+ * How long ago that was. Within one boot the wall clock is not used, because it may be set. Across boots it is: a clock
+ * that was set back neither makes a time lie in the future, nor makes one before the boot younger than the boot.
  */
 function msSince(then: Stamp, now: Stamp): number {
   if (then.boot !== undefined && then.boot.id === now.boot?.id) {

@@ -192,7 +192,7 @@ export type AgentEvent =
   | { readonly kind: "cni-files-synced"; readonly seconds: readonly number[] }
   | { readonly kind: "config"; readonly problem?: string };
 
-/** What is known before the first scan. */
+/** The state before the first scan. */
 export function initialState(node: string, version: string, timeline: readonly TimelinePoint[]): AgentState {
   return {
     node,

@@ -155,8 +155,8 @@ function withoutPrefix(name: string): string {
 }
 
 /**
- * What is wrong with a command line. stricli's own formatter finds its messages by the names of its classes, which the
- * built executable does not keep.
+ * The error of a command line. stricli's own formatter finds its messages by class names, which the built executable
+ * does not keep.
  */
 function argumentMistake(thrown: unknown, flags: readonly string[]): string {
   if (thrown instanceof FlagNotFoundError) {
@@ -181,7 +181,7 @@ function argumentMistake(thrown: unknown, flags: readonly string[]): string {
 }
 
 function sentenceOf(thrown: unknown, input: string): string {
-  // Of stricli's parser of booleans: the only parser that is not ours.
+  // From stricli's parser of booleans, the only parser that is not ours.
   if (thrown instanceof SyntaxError) return `expected true or false, got "${input}"`;
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -8,7 +8,7 @@ import { fullStop, type Paint, sentence, wrap } from "./text.ts";
 export interface DetailOptions {
   readonly columns: number;
   readonly ink: Paint;
-  /** What a class is called by people. */
+  /** The title of a class. */
   readonly titleOf: (classId: string) => string;
 }
 

@@ -124,7 +124,7 @@ const PodCreationSchema = v.object({
       message: v.string(),
     }),
   ),
-  /** Pods that wait for their sandbox and of which a failure was reported. */
+  /** Pods that wait for their sandbox with a reported failure. */
   blockedPods: v.array(PendingPodSchema),
 });
 

@@ -11,7 +11,7 @@ import { count, inLines, type Paint, paint, type TextOptions, wrap } from "./tex
 import { headLines } from "./verdict-line.ts";
 
 export interface TableOptions extends TextOptions {
-  /** What a class is called by people. */
+  /** The title of a class. */
   readonly titleOf: (classId: string) => string;
   /** The width that rows are fitted to; missing without a screen, and nothing is cut. */
   readonly screenColumns?: number;

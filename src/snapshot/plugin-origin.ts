@@ -89,7 +89,7 @@ export function pluginOrigins(
   };
 }
 
-/** Longer chains of parents are not found on any node, and a table that changed while it was read may hold a ring. */
+/** No node has longer chains of parents, and a table that changed while it was read may contain a cycle. */
 const MAX_GENERATIONS = 64;
 
 /**

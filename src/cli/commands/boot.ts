@@ -68,7 +68,7 @@ const DEFAULT_DEADLINE = "60s";
 /** A hook must not make a node wait for its disk. */
 const SYNC_MS = 2000;
 
-/** Heals once per boot. Exit 0 whatever happens, unless --strict: a hook must not keep a node down. */
+/** Heals once per boot. Always exits 0, unless --strict: a hook must not prevent a node from starting. */
 async function runBoot(flags: BootFlags, io: Io): Promise<ExitCode> {
   const startedAt = performance.now();
   const allowedMs = deadlineMs(flags.deadline ?? DEFAULT_DEADLINE);
@@ -226,7 +226,7 @@ function renderBootPlan({ way, reason, heal, leave }: BootPlan): string {
   return `${lines.map(printable).join("\n")}\n`;
 }
 
-/** As of the boot itself: 1 something is there, 2 it could not be healed. */
+/** Like the boot itself: 1 there are findings, 2 they could not be healed. */
 function strictExitOf({ way, heal, leave }: BootPlan): ExitCode {
   if (way === "failed" || way === "caches-only") return ExitCode.unknown;
   return heal.length + leave.length > 0 ? ExitCode.findings : ExitCode.ok;

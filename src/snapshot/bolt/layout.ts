@@ -44,7 +44,7 @@ export function uint64(view: DataView, offset: number): number {
   return view.getUint32(offset + 4, true) * 2 ** 32 + view.getUint32(offset, true);
 }
 
-/** One place where the file is not what bbolt writes. */
+/** One offset at which the file is not valid. */
 export interface Damage {
   readonly page: number;
   readonly reason: string;

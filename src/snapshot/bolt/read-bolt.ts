@@ -196,11 +196,11 @@ function checkFreelist(meta: Meta, pages: PageReader, report: (damage: Damage) =
 
 export interface Page {
   readonly header: PageHeader;
-  /** The page with its overflow, its header included. */
+  /** The page with its overflow and its header. */
   readonly bytes: Uint8Array;
 }
 
-/** Gives each page once. A page that is asked for twice is damage: no two places of a sound file point to one page. */
+/** Returns each page once. A second request for a page is damage: no page of a valid file is referenced twice. */
 interface PageReader {
   read(id: number, expected: readonly PageHeader["kind"][]): Page | undefined;
   wasRead(id: number): boolean;

@@ -81,10 +81,10 @@ function openError(error: unknown): StableReading<never> {
   return { kind: "refused", reason: `could not be opened (${code})` };
 }
 
-/** Bytes that are read piece by piece: a file of any size, or an array in a test. */
+/** Random access to bytes: a file of any size, or an array in a test. */
 export interface ByteSource {
   readonly size: number;
-  /** Exactly `length` bytes. The caller asks only for what lies inside `size`. */
+  /** Returns exactly `length` bytes. The range must be inside `size`. */
   read(offset: number, length: number): Uint8Array | ReadFailure;
 }
 

@@ -3,7 +3,7 @@ import type { PodUid } from "../ids.ts";
 
 export type { PodEvent };
 
-/** A VolumeAttachment of this node that is not attached, or is and waits to be detached. */
+/** A VolumeAttachment of this node that is not attached, or is attached and waits to be detached. */
 export type UnattachedVolume = Omit<ApiUnattached, "resourceVersion">;
 
 /** The source of the pods, in order of precedence: the API server, kubelet and its directories, none. */

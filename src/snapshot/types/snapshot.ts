@@ -63,19 +63,19 @@ export interface CsiSocket {
   readonly path: string;
   /** `dead`: the file exists, and no process listens. */
   readonly state: "listening" | "dead" | "missing";
-  /** Its registrar has left its socket for kubelet: one whose driver was uninstalled has taken it along. */
+  /** The registration socket exists: uninstalling a driver removes it. */
   readonly registered: boolean;
 }
 
 /** Problems reported in the kernel's own log. */
 export interface KernelFacts {
-  /** Processors that made no progress: RCU stalls and soft lock-ups. */
+  /** CPUs that made no progress: RCU stalls and soft lockups. */
   readonly stalls: KernelSign;
   /** Tasks in uninterruptible sleep for minutes. */
   readonly hungTasks: KernelSign;
-  /** Network devices that cannot go away because somebody still refers to them. */
+  /** Network devices that cannot be removed because they are still referenced. */
   readonly netdeviceWaits: KernelSign;
-  /** Whether the ring still has its first record: else the counts are the least there were. */
+  /** Whether the ring buffer still has its first record: otherwise the counts are a minimum. */
   readonly sinceBoot: boolean;
 }
 
