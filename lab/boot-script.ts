@@ -1,4 +1,4 @@
-/** A directory of the machine, at the same place in the node. */
+/** A directory of the machine, at the same path in the node. */
 export const BIND_READ_ONLY = `
 bind_read_only() {
   "$bb" mkdir -p ".$1"
@@ -37,11 +37,11 @@ done
 `;
 
 /**
- * What runs first in a node's fresh namespaces: builds the node's root from tmpfs, its disks and read-only views of
- * the machine's programs, moves into it, and stays as its init. Everything it mounts exists in the node alone.
+ * The first program in a node's new namespaces: builds the node's root from tmpfs, its disks and read-only mounts of
+ * the machine's programs, pivots into it, and stays as its init. All its mounts exist only in the node.
  *
- * As init it waits for its input to end, which happens when the process that started the node dies, for whatever reason.
- * A shell that waits reaps every orphan, as an init must.
+ * As init it waits for the end of its input, which comes when the process that started the node dies for any reason. A
+ * waiting shell reaps every orphan, as an init must.
  */
 export const BOOT_SCRIPT = `
 set -eu

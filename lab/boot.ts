@@ -10,7 +10,7 @@ export interface BootPlan {
   readonly hostname: string;
   readonly busybox: string;
   readonly cgroups: readonly CgroupPart[];
-  /** Directories of the machine that the node sees, read-only and under the same path. */
+  /** Directories of the machine that are mounted in the node, read-only and at the same path. */
   readonly visible: readonly string[];
   /** Another init than the lab's own. */
   readonly init?: Init;
@@ -24,7 +24,7 @@ export interface Init {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A node that is powered. */
+/** A running node. */
 export interface Power {
   readonly init: ProcessIdentity;
   /** Kills the init, and settles when it and with it everything in the node is gone. */
@@ -33,7 +33,7 @@ export interface Power {
 
 const BOOT_MS = 30_000;
 
-/** Joins the node's cgroups first: a cgroup namespace takes the group that its maker is in for its root. */
+/** Joins the node's cgroups first: the root of a cgroup namespace is the cgroup of its creator. */
 const JOIN_CGROUPS = 'for group in $LAB_GROUPS; do echo 0 >"$group/cgroup.procs"; done';
 const UNSHARE = "unshare --mount --pid --net --uts --ipc --cgroup $LAB_TIME --fork --kill-child";
 
@@ -43,8 +43,8 @@ exec ${UNSHARE} "$LAB_BUSYBOX" sh -c "$LAB_BOOT"
 `;
 
 /**
- * For an init that does not watch its input: the launcher stays and ends the node when its own input ends, which happens
- * when the process that started it dies. It stays outside of the node's cgroups, which a power cut empties.
+ * For an init that does not watch its input: the launcher stays and ends the node when its own input ends, which
+ * happens when the process that started it dies. It stays outside of the node's cgroups, which a power cut empties.
  */
 export const WATCHING_LAUNCH_SCRIPT = `
 exec 3<&0 </dev/null
@@ -56,8 +56,8 @@ wait "$node"
 `;
 
 /**
- * `launched` is called at once with who starts the node: until the init has reported itself, killing the launcher is the way to
- * end the boot.
+ * `launched` is called at once with the launcher: until the init has reported itself, killing the launcher ends the
+ * boot.
  */
 export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity) => void): Promise<Power> {
   const child = spawn("sh", ["-c", plan.init?.launch ?? LAUNCH_SCRIPT], {
@@ -84,7 +84,7 @@ export async function boot(plan: BootPlan, launched: (launcher: ProcessIdentity)
     await off;
     throw error;
   });
-  // A node must not keep its owner from ending: it ends with it, when the pipe to its init closes.
+  // A node must not keep its owner alive: it ends with it, when the pipe to its init closes.
   child.unref();
   for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Partial<Socket>).unref?.();
   return {
@@ -124,7 +124,7 @@ function reportedInit(child: ChildProcessWithoutNullStreams): Promise<ProcessIde
   });
 }
 
-/** Uptime is the kernel's; in a time namespace of its own a node counts from its own boot, as a machine would. */
+/** Uptime is the kernel's; in its own time namespace a node counts from its own boot, like a machine. */
 function freshClock(): string {
   if (!existsSync("/proc/self/ns/time")) return "";
   const uptime = readFileSync("/proc/uptime", "utf8").split(".")[0];

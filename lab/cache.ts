@@ -5,9 +5,9 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
 /**
- * Where the lab keeps what it downloads and builds: beside the source in a checkout, in the user's cache elsewhere. The
- * programs that a node runs as root are in there, and unghost takes none of them for the node's own that others can
- * replace: a root whose checkout is somebody else's (sudo, most CI) keeps them apart from it.
+ * The directory of the lab's downloads and builds: beside the source in a checkout, in the user's cache elsewhere. It
+ * contains the programs that a node runs as root, and unghost does not trust programs that others can replace: a root
+ * whose checkout belongs to another user (sudo, most CI) keeps them apart from it.
  */
 export function cacheDir(): string {
   const chosen = process.env["UNGHOST_LAB_CACHE"];
@@ -24,7 +24,7 @@ function isOursAlone(dir: string): boolean {
   return uid === process.getuid?.() && (mode & 0o022) === 0;
 }
 
-/** The checkout that this source runs from; undefined inside the bundled executable, which has no files around it. */
+/** The checkout of this source; undefined inside the bundled executable, which has no files around it. */
 export function checkoutDir(): string | undefined {
   const dir = resolve(import.meta.dirname, "..");
   const manifest = join(dir, "package.json");
@@ -34,8 +34,8 @@ export function checkoutDir(): string | undefined {
 }
 
 /**
- * The cache's folder `name`, filled by `fill` the first time. A folder that exists is complete: it is filled under
- * another name and renamed at the end, and a lock makes a second process wait instead of doing the work twice.
+ * The cache's directory `name`, filled by `fill` the first time. An existing directory is complete: it is filled under
+ * another name and renamed at the end, and a lock makes a second process wait instead of repeating the work.
  */
 export async function cached(name: string, fill: (dir: string) => Promise<void>): Promise<string> {
   const target = join(cacheDir(), name);
@@ -59,7 +59,7 @@ export async function cached(name: string, fill: (dir: string) => Promise<void>)
   }
 }
 
-/** A kernel lock held by a small child process that ends with us, so that no crash leaves it behind. */
+/** A kernel lock held by a small child process that ends with this process, so that no crash leaves it behind. */
 async function lock(path: string): Promise<() => Promise<void>> {
   const holder = spawn("flock", [path, "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = new Promise<void>((done) => holder.once("close", () => done()));

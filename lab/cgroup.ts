@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "
 import { join, relative } from "node:path";
 
 /**
- * A node's own part of one cgroup hierarchy. `name` is the folder under /sys/fs/cgroup inside the node; "" stands for a
- * pure v2 machine, where /sys/fs/cgroup is the hierarchy itself. `options` are the mount options of a v1 hierarchy.
+ * A node's part of one cgroup hierarchy. `name` is the directory under /sys/fs/cgroup inside the node; "" means a pure
+ * v2 machine, where /sys/fs/cgroup is the hierarchy itself. `options` are the mount options of a v1 hierarchy.
  */
 export interface CgroupPart {
   readonly name: string;
@@ -19,7 +19,7 @@ interface Hierarchy {
   readonly controllers: string;
 }
 
-/** Where a node called `name` gets its cgroups: below our own, so that limits set on us hold for the node too. */
+/** The cgroups of a node called `name`: below our own, so that our limits apply to the node too. */
 export function planCgroups(name: string): readonly CgroupPart[] {
   const own = ownPaths();
   const hierarchies = mountedHierarchies();
@@ -29,7 +29,7 @@ export function planCgroups(name: string): readonly CgroupPart[] {
     if (folder.startsWith("..")) continue;
     const ownPath = own.get(hierarchy.controllers);
     if (ownPath === undefined) continue;
-    // v2 forbids controllers for the children of a group that holds processes, and ours holds this very process.
+    // v2 forbids controllers for the children of a cgroup that has processes, and ours has this process.
     const base = folder === "" ? "/" : ownPath;
     const inMount = base.startsWith(hierarchy.mountRoot) ? relative(hierarchy.mountRoot, base) : "";
     parts.push({
@@ -42,7 +42,7 @@ export function planCgroups(name: string): readonly CgroupPart[] {
   return parts;
 }
 
-/** At once: a folder that is made in the background could appear after an exit in between has cleared everything away. */
+/** Synchronous: a directory that is created in the background could appear after an exit has cleaned up. */
 export function createCgroups(parts: readonly CgroupPart[]): void {
   for (const part of parts) {
     mkdirSync(part.path, { recursive: true });
@@ -51,7 +51,7 @@ export function createCgroups(parts: readonly CgroupPart[]): void {
   }
 }
 
-/** Removes the groups and everything below them; false while a process still lives in one. */
+/** Removes the cgroups and everything below them; returns false while a process is still in one. */
 export function removeCgroups(parts: readonly CgroupPart[]): boolean {
   return parts.map((part) => removeTree(part.path)).every((removed) => removed);
 }
@@ -106,7 +106,7 @@ function mountOptions(controllers: string): string {
   return controllers.startsWith("name=") ? `none,${controllers}` : controllers;
 }
 
-/** A fresh v1 cpuset is empty and accepts no process until its processors and memory nodes are set. */
+/** A new v1 cpuset is empty and accepts no process until its CPUs and memory nodes are set. */
 function inheritCpuset(path: string): void {
   for (const file of ["cpuset.cpus", "cpuset.mems"]) {
     const inherited = readFileSync(join(path, "..", file), "utf8").trim();

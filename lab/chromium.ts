@@ -5,7 +5,7 @@ import { run, runOrThrow } from "./command.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
 import type { Unavailable } from "./tools.ts";
 
-/** Debian's chromium in the lab's cache. `env` makes it find the libraries and fonts that were unpacked beside it. */
+/** Debian's chromium in the lab's cache. `env` contains the paths of its unpacked libraries and fonts. */
 export interface Chromium {
   readonly available: true;
   readonly executable: string;
@@ -18,10 +18,10 @@ const APT_MS = 300_000;
 const START_MS = 60_000;
 const FONTS_CONF = "unghost-fonts.conf";
 
-/** Root may not use the browser's sandbox, and containers give it a /dev/shm that is too small. */
+/** Root may not use the browser's sandbox, and a container's /dev/shm is too small. */
 const ARGS = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
 
-/** The browser and whatever it needs that this machine lacks; nothing is installed. */
+/** The browser and its missing libraries; nothing is installed. */
 export async function ensureChromium(): Promise<Chromium | Unavailable> {
   try {
     return chromiumIn(await cached(NAME, unpackChromium));
@@ -39,7 +39,7 @@ function chromiumIn(root: string): Chromium {
   };
 }
 
-/** Some libraries live in folders that their users know by absolute path, which does not hold for an unpacked package. */
+/** Some libraries are loaded by absolute path, which does not work for an unpacked package. */
 function libraryDirs(root: string): readonly string[] {
   const machine = `${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu`;
   const dirs = [`usr/lib/${machine}`, `lib/${machine}`, `usr/lib/${machine}/pulseaudio`];
@@ -47,16 +47,16 @@ function libraryDirs(root: string): readonly string[] {
 }
 
 async function unpackChromium(dir: string): Promise<void> {
-  // Also where it is installed: the browser's files are expected beside it.
+  // Also if it is installed: the browser's files are expected beside it.
   const packages = new Set([NAME, `${NAME}-common`, ...(await missingPackages())]);
   await unpackDebianPackages([...packages], dir);
   await writeFile(join(dir, FONTS_CONF), fontsConf());
-  // Other distributions have packages of this name without a browser in them.
+  // Other distributions have packages of this name without a browser.
   const { executable, env } = chromiumIn(dir);
   await runOrThrow([executable, "--version"], { env, timeoutMs: START_MS });
 }
 
-/** What the browser needs and this machine lacks, which only apt knows. */
+/** The browser's dependencies that this machine lacks, from apt. */
 async function missingPackages(): Promise<readonly string[]> {
   const simulation = ["apt-get", "install", "--simulate", "--no-install-recommends", NAME];
   const first = await run(simulation, { timeoutMs: APT_MS });
@@ -66,7 +66,7 @@ async function missingPackages(): Promise<readonly string[]> {
   return [...stdout.matchAll(/^Inst (\S+)/gm)].map(([, name = ""]) => name);
 }
 
-/** The machine's fonts, or the ones that came along: a machine that had none has no /etc/fonts either. */
+/** The machine's fonts, or the unpacked ones: a machine without fonts has no /etc/fonts either. */
 function fontsConf(): string {
   const root = join(cacheDir(), NAME);
   return `<?xml version="1.0"?>

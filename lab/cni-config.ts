@@ -8,7 +8,10 @@ export interface CniConflist {
 export const CNI_CONF_FILE = "/etc/cni/net.d/10-lab.conflist";
 export const CNI_BIN_DIR = "/opt/cni/bin";
 
-/** A bridge with host-local addresses, named as flannel on k3s names it. No masquerading: the lab has no iptables. */
+/**
+ * A bridge with host-local addresses, with flannel's network name on k3s. No masquerading, because the lab has no
+ * iptables.
+ */
 export function bridgeNetwork(): CniConflist {
   return {
     cniVersion: "1.0.0",

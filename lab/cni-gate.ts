@@ -8,8 +8,8 @@ export type CniCommand = "ADD" | "DEL";
 const GATE_DIR = "/opt/cni/gate";
 
 /**
- * Stands in front of a real plugin. For a pod that has an order here it runs that order first, and goes on to the plugin
- * unless the order ended the matter. Reads no input itself: that belongs to the plugin.
+ * A wrapper around a real plugin. For a pod with an order it runs that order first, and then the plugin, unless the
+ * order exits. It does not read its input, which belongs to the plugin.
  */
 const GATE_SCRIPT = `#!/bin/sh
 pod="\${CNI_ARGS##*K8S_POD_NAME=}"
@@ -18,7 +18,7 @@ order="${GATE_DIR}/$CNI_COMMAND-\${pod%%;*}"
 exec "$0.real" "$@"
 `;
 
-/** Makes CNI do something else for one pod and one command. The order is a piece of shell. */
+/** Overrides CNI for one pod and one command. The order is a shell script. */
 export async function orderAtGate(
   node: LabNode,
   command: CniCommand,
@@ -38,7 +38,7 @@ export async function liftOrder(node: LabNode, command: CniCommand, podName: str
   await rm(node.path(orderPath(command, podName)), { force: true });
 }
 
-/** An order that fails the command the way a plugin does: an error object on stdout and a code. */
+/** An order that fails the command like a plugin: an error object on stdout and an exit code. */
 export function refusal(message: string): string {
   const error = JSON.stringify({ cniVersion: "1.0.0", code: 100, msg: message }).replaceAll("'", "'\\''");
   return `printf '%s' '${error}'; exit 1\n`;

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 
-/** How a command ended. `code` is 128 + signal number for a command that was killed, as a shell would say it. */
+/** How a command ended. `code` is 128 + signal number for a killed command, as in a shell. */
 export interface CommandResult {
   readonly code: number;
   readonly stdout: string;
@@ -16,7 +16,7 @@ export interface CommandOptions {
   readonly timeoutMs?: number;
 }
 
-/** A grandchild that keeps the pipes open must not keep the caller waiting once the command itself has ended. */
+/** A grandchild that keeps the pipes open must not delay the caller once the command itself has ended. */
 const DRAIN_MS = 500;
 
 const SIGNAL_NUMBERS: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
@@ -63,13 +63,13 @@ export function run(command: readonly string[], options: CommandOptions = {}): P
         timedOut,
       });
     });
-    // A command that does not read its input closes the pipe early, which is its own business.
+    // A command that does not read its input closes the pipe early, which is not an error.
     child.stdin.on("error", () => undefined);
     child.stdin.end(options.stdin ?? "");
   });
 }
 
-/** As run(), for commands that must succeed: anything else throws with its stderr. */
+/** Like run(), but throws with its stderr if the command fails. */
 export async function runOrThrow(command: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   const result = await run(command, options);
   if (result.code === 0) return result;

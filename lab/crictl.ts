@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { cacheDir } from "./cache.ts";
 
-/** crictl, where it is on PATH or was put into the lab's cache. The lab does not bring one of its own. */
+/** crictl from PATH or the lab's cache. The lab does not install it. */
 export function findCrictl(): string | undefined {
   const dirs = [...(process.env["PATH"] ?? "").split(":").filter((dir) => dir.startsWith("/")), cacheDir()];
   return dirs.map((dir) => join(dir, "crictl")).find(isExecutable);
@@ -13,7 +13,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
-    // Not there, or not for us: the next place is tried.
+    // Missing or not executable: the next path is tried.
     return false;
   }
 }

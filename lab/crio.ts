@@ -6,7 +6,7 @@ import { PAUSE_COMMAND, PAUSE_IMAGE } from "./pause-image.ts";
 import type { RuntimeOptions, RuntimeSetup } from "./runtime-setup.ts";
 import { goBuild, type Tools, type Unavailable } from "./tools.ts";
 
-/** CRI-O and what it calls. Built or unpacked into the lab's cache; nothing is installed on the machine. */
+/** CRI-O and its helpers. Built or unpacked into the lab's cache; nothing is installed on the machine. */
 export interface Crio {
   readonly available: true;
   readonly version: string;
@@ -113,8 +113,8 @@ plugin_dirs = ["/opt/cni/bin/"]
 }
 
 /**
- * What runc may not do everywhere, and CRI-O has no setting for: without CAP_SYS_RESOURCE it may not lower the score by
- * which sandboxes are killed last when memory runs out, and without a hugetlb cgroup it fails on kubelet's limits for that.
+ * A wrapper for restrictions that CRI-O has no setting for: without CAP_SYS_RESOURCE runc may not lower the OOM score
+ * of sandboxes, and without a hugetlb cgroup it fails on kubelet's limits for it.
  */
 function tolerantRunc(runc: string): string {
   return `#!/bin/sh

@@ -8,7 +8,7 @@ import type { PodObjectParts } from "./stub-api.ts";
 export const CSI_DRIVER = "lab.csi.unghost.dev";
 const START_MS = 60_000;
 
-/** The driver's node plugin as its DaemonSet makes it. */
+/** The pod of the driver's node plugin, as its DaemonSet creates it. */
 export const CSI_PLUGIN = {
   namespace: "default",
   name: "lab-csi-node-x7k2p",
@@ -19,13 +19,13 @@ export interface CsiDriver {
   readonly socket: string;
   /** The API's objects of its node plugin. */
   readonly plugin: PodObjectParts;
-  /** A sidecar in a pod of its own, as Longhorn's attacher is, that crashes for want of the socket. */
+  /** A sidecar in a separate pod, like Longhorn's attacher, that crashes without the socket. */
   readonly sidecar: PodObjectParts;
-  /** Listens where the node plugin does, until the power is cut; the file of the socket outlives it. */
+  /** Listens like the node plugin, until the power cut; the socket file stays. */
   serve(node: LabNode): Promise<void>;
 }
 
-/** The driver on a node whose kubelet has this root directory. */
+/** The driver on a node with this kubelet root directory. */
 export function csiDriver(kubeletRoot = "/var/lib/kubelet"): CsiDriver {
   const dir = `${kubeletRoot}/plugins/${CSI_DRIVER}`;
   const socket = `${dir}/csi.sock`;
@@ -43,7 +43,7 @@ export function csiDriver(kubeletRoot = "/var/lib/kubelet"): CsiDriver {
     sidecar: {
       metadata: { ownerReferences: [{ kind: "ReplicaSet", name: "lab-csi-attacher", controller: true }] },
       spec: { containers: [{ name: "attacher" }], volumes: [mount] },
-      // As kubelet 1.36 shows it for most of the time between two starts.
+      // The status of kubelet 1.36 between two starts, for most of the time.
       status: {
         containerStatuses: [{ restartCount: 40, state: { terminated: ended }, lastState: { terminated: ended } }],
       },

@@ -4,11 +4,11 @@ import { type CommandResult, run, runOrThrow } from "./command.ts";
 
 const DOWNLOAD_MS = 300_000;
 
-/** Unpacks Debian packages, without what they depend on, into a folder. Nothing is installed on the machine. */
+/** Unpacks Debian packages, without their dependencies, into a directory. Nothing is installed on the machine. */
 export async function unpackDebianPackages(packages: readonly string[], dir: string): Promise<void> {
   const downloads = join(dir, "downloads");
   await mkdir(downloads);
-  // apt drops its privileges for the download and warns when it may not write here.
+  // apt drops its privileges for the download and warns if it cannot write here.
   await chmod(downloads, 0o777);
   await download(packages, downloads);
   const archives = (await readdir(downloads)).filter((name) => name.endsWith(".deb"));
@@ -21,7 +21,7 @@ async function download(packages: readonly string[], dir: string): Promise<void>
     run(["apt-get", "download", "-q", ...packages], { cwd: dir, timeoutMs: DOWNLOAD_MS });
   const first = await attempt().catch(aptMissing);
   if (first.code === 0) return;
-  // A fresh machine has no package lists yet, or stale ones that name files no longer there.
+  // A new machine has no package lists yet, or stale ones with files that no longer exist.
   await run(["apt-get", "update", "-q"], { timeoutMs: DOWNLOAD_MS });
   const second = await attempt();
   if (second.code === 0) return;

@@ -5,13 +5,13 @@ import type { LabNode } from "./node.ts";
 import { until } from "./poll.ts";
 
 /**
- * A network add-on that works as kube-ovn does: a CNI plugin that asks its own daemon over a unix socket, and the
- * daemon. Once the daemon has answered, the plugin hands over to the real bridge plugin.
+ * A network add-on like kube-ovn: a CNI plugin that calls its own daemon over a unix socket, and the daemon. After the
+ * daemon's answer, the plugin executes the real bridge plugin.
  */
 export const DELEGATE = "lab-ovn";
 export const DELEGATE_SOCKET = "/run/openvswitch/kube-ovn-daemon.sock";
 
-/** What the daemon does with a request: answer, accept and never answer, or answer after this many milliseconds. */
+/** How the daemon handles a request: answer, accept and never answer, or answer after this many milliseconds. */
 export type DelegateMood = "well" | "hang" | `slow ${number}`;
 
 const MOOD_FILE = "/var/lib/lab-ovn/mood";
@@ -21,8 +21,8 @@ const PROGRAM = "/opt/lab-ovn.cjs";
 const START_MS = 60_000;
 
 /**
- * Perl, because it starts within milliseconds and every Debian has it. One process from start to end, as a plugin in Go
- * is: the last step replaces it with the bridge.
+ * Perl, because it starts within milliseconds and every Debian has it. One process from start to end, like a plugin in
+ * Go: the last step executes the bridge.
  */
 const PLUGIN = `#!/usr/bin/perl
 use strict;
@@ -61,12 +61,12 @@ require("node:net").createServer((socket) => {
 }).listen("${DELEGATE_SOCKET}", () => writeFileSync("${PID_FILE}", String(process.pid)));
 `;
 
-/** Puts the plugin into CNI's bin directory. It asks the daemon only where it is configured to. */
+/** Installs the plugin into CNI's bin directory. It calls the daemon only if configured. */
 export function installDelegate(node: LabNode): Promise<void> {
   return node.writeFile(`${CNI_BIN_DIR}/${DELEGATE}`, PLUGIN, 0o755);
 }
 
-/** Starts the daemon and waits until it listens. It dies with the power: start it again after each boot. */
+/** Starts the daemon and waits until it listens. It ends with a power cut: start it again after each boot. */
 export async function startDelegateDaemon(node: LabNode): Promise<void> {
   await node.writeFile(PROGRAM, DAEMON);
   await node.writeFile(REQUESTS_FILE, "");
@@ -80,12 +80,12 @@ export function setDelegateMood(node: LabNode, mood: DelegateMood): Promise<void
   return node.writeFile(MOOD_FILE, mood);
 }
 
-/** The daemon's pid as the node counts. */
+/** The daemon's pid in the node's pid namespace. */
 export function delegateDaemonPid(node: LabNode): number {
   return Number(readFileSync(node.livePath(PID_FILE), "utf8"));
 }
 
-/** The daemon is gone; the file of its socket stays, as after a crash, unless it is to go too. */
+/** Stops the daemon; the socket file stays, as after a crash, unless it is to be removed too. */
 export async function stopDelegateDaemon(node: LabNode, socketFile: "stays" | "goes" = "stays"): Promise<void> {
   const pid = delegateDaemonPid(node);
   await node.kill(pid);
@@ -93,7 +93,7 @@ export async function stopDelegateDaemon(node: LabNode, socketFile: "stays" | "g
   if (socketFile === "goes") await rm(node.livePath(DELEGATE_SOCKET), { force: true });
 }
 
-/** A new daemon that works: callers that waited for the old one get an end of file. */
+/** A new daemon: callers that waited for the old one get an end of file. */
 export async function restartDelegateDaemon(node: LabNode): Promise<void> {
   await stopDelegateDaemon(node);
   await setDelegateMood(node, "well");

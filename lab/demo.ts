@@ -1,4 +1,7 @@
-/** `make demo`: a power cut under a node (with --cluster in a real cluster), step by step. Leaves nothing behind, however it ends. */
+/**
+ * `make demo`: a power cut of a node (with --cluster in a real cluster), step by step. Leaves nothing behind, however
+ * it ends.
+ */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { wantsColour } from "../src/cli/io.ts";
@@ -17,14 +20,14 @@ const GONE = "Everything is gone again: no process, mount, network or file is le
 const io = processIo();
 const tell = narrator(io);
 
-/** unghost prints into the story: its lines stand two columns further in, and are coloured where ours are. */
+/** The output of unghost is indented by two columns, and coloured like ours. */
 const env = {
   PATH: process.env["PATH"] ?? "",
   COLUMNS: String(Math.max(40, Math.min(io.columns, 110) - 2)),
   ...(wantsColour(io) ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
 };
 
-// Ending by exit clears the node away; ending by the signal itself would not.
+// Exiting cleans the node up; dying by the signal itself would not.
 for (const [signal, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],

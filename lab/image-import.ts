@@ -6,7 +6,7 @@ import { until } from "./poll.ts";
 import { rawUnary } from "./raw-grpc.ts";
 import type { RuntimeSetup } from "./runtime-setup.ts";
 
-/** What the import needs of a node that is not yet handed out. */
+/** What the import needs of a node before it is returned. */
 export interface ImportTarget {
   readonly socket: string;
   path(inNode: string): string;
@@ -25,7 +25,7 @@ export async function importPauseImage(
   await target.writeFile(ARCHIVE, pauseImage(await readFile(busybox)));
   await target.check(importImage(ARCHIVE), { timeoutMs: IMPORT_MS });
   rmSync(target.path(ARCHIVE));
-  // containerd's CRI plugin hears of the import by an event; a pod that came before it would have its image pulled.
+  // containerd's CRI plugin is notified of the import by an event; an earlier pod would have its image pulled.
   await until("the runtime knows the lab's image", IMPORT_MS, async () => {
     const answer = await rawUnary(target.socket, "/runtime.v1.ImageService/ImageStatus", imageStatusRequest());
     return answer.length > 0 ? true : undefined;

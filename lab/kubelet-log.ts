@@ -6,7 +6,7 @@ import type { LabNode } from "./node.ts";
 export const KUBELET_LOG = "/var/log/kubelet.log";
 const TIMED_OUT = "rpc error: code = DeadlineExceeded desc = context deadline exceeded";
 
-/** What kubelet writes when RunPodSandbox took longer than it waits. */
+/** Kubelet's log line after a timeout of RunPodSandbox. */
 export function logCreateTimeout(node: LabNode, ref: PodRef, at = new Date()): void {
   const pod = `${ref.name}_${ref.namespace}(${ref.uid})`;
   const error = `failed to "CreatePodSandbox" for "${pod}" with CreatePodSandboxError: ${JSON.stringify(`Failed to create sandbox for pod "${pod}": ${TIMED_OUT}`)}`;
@@ -17,7 +17,7 @@ export function logCreateTimeout(node: LabNode, ref: PodRef, at = new Date()): v
   );
 }
 
-/** What kubelet writes when StopPodSandbox took longer than it waits. */
+/** Kubelet's log line after a timeout of StopPodSandbox. */
 export function logStopTimeout(node: LabNode, sandboxId: string, at = new Date()): void {
   write(
     node,

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAlive } from "./process-identity.ts";
 
-/** Everything of a node on this machine carries in its name who started it: pid and start time. */
+/** Everything of a node on this machine has its owner in its name: pid and start time. */
 const OWNER = /unghost-lab-(\d+)-(\d+)-/;
 
 /**
- * What is left of lab nodes on this machine: folders, mounts, processes and cgroups. Of those that `pid` started, or of
- * all whose owner has ended.
+ * Leftovers of lab nodes on this machine: directories, mounts, processes and cgroups. Of those that `pid` started, or
+ * of all whose owner has ended.
  */
 export function leftBehind(pid?: number): readonly string[] {
   const isLeft = (text: string): boolean => {
@@ -35,7 +35,7 @@ function namedNamespaces(): readonly string[] {
   try {
     return readdirSync("/run/netns").map((name) => `/run/netns/${name}`);
   } catch {
-    // No namespace was ever named on this machine.
+    // No namespace was ever created on this machine.
     return [];
   }
 }
@@ -49,7 +49,7 @@ function cgroupOf(pid: string): string {
   }
 }
 
-/** Down to the nodes' own, and not into them. */
+/** Down to the nodes' own cgroups, and not into them. */
 function cgroupsBelow(dir: string): readonly string[] {
   const below = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return below.flatMap(({ name }) => (OWNER.test(name) ? [join(dir, name)] : cgroupsBelow(join(dir, name))));

@@ -7,14 +7,14 @@ import { run, runOrThrow } from "./command.ts";
 import { findMkfs, type Mkfs } from "./mkfs.ts";
 import { whyNoRealNode } from "./tools.ts";
 
-/** A file system of its own, so that a power cut loses what was never synced. */
+/** A separate file system, so that a power cut loses unsynced data. */
 export type LoopFileSystem = "ext4" | "xfs";
 
 /** A node's disk on a loop device, mounted on this machine while the node exists. */
 export interface LoopDisk {
-  /** From this moment nothing more reaches the disk: neither data nor the file system's journal. */
+  /** From now on nothing more reaches the disk: neither data nor the file system's journal. */
   freeze(): Promise<void>;
-  /** The disk as it was when it was frozen, mounted again as a booting machine mounts it. */
+  /** Mounts the disk as it was when it was frozen, like a booting machine. */
   remount(): Promise<void>;
 }
 
@@ -23,8 +23,8 @@ const IMAGE_BYTES = 2 * 1024 ** 3;
 const COMMAND_MS = 60_000;
 
 /**
- * XFS_IOC_GOINGDOWN with NOLOGFLUSH, which ext4 has under the same number. It is how file systems are tested against
- * power cuts: one instant, no write in flight, no journal commit. perl-base is part of every Debian; Node has no ioctl.
+ * XFS_IOC_GOINGDOWN with NOLOGFLUSH, which ext4 has under the same number. File systems are tested against power cuts
+ * with it: no write in flight, no journal commit. perl-base is part of every Debian; Node has no ioctl.
  */
 const GO_DOWN = `open(my $dir, "<", $ARGV[0]) or die "$!"; my $how = pack("L", 2); ioctl($dir, 0x8004587d, $how) or die "$!";`;
 
@@ -40,8 +40,8 @@ export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Pro
       await runOrThrow(["perl", "-e", GO_DOWN, mountPoint], { timeoutMs: COMMAND_MS });
     },
     remount: async () => {
-      // A copy, not the same file again: should a mount namespace still hold the frozen file system, the kernel would
-      // hand out that one instead of recovering the journal.
+      // A copy, not the same file again: if a mount namespace still holds the frozen file system, the kernel would
+      // return that one instead of recovering the journal.
       const copy = `${image}.new`;
       await runOrThrow(["cp", "--sparse=always", "--reflink=auto", image, copy], { timeoutMs: COMMAND_MS });
       unmountBelow(nodeDir);
@@ -51,7 +51,10 @@ export async function createLoopDisk(nodeDir: string, kind: LoopFileSystem): Pro
   };
 }
 
-/** Unmounts everything below a node's folder; the loop device goes with its mount. Works without the event loop. */
+/**
+ * Unmounts everything below a node's directory; the loop device is removed with its mount. Works without the event
+ * loop.
+ */
 export function unmountBelow(nodeDir: string): void {
   const points = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
@@ -66,7 +69,7 @@ export function unmountBelow(nodeDir: string): void {
 
 const answers = new Map<LoopFileSystem, Promise<string | undefined>>();
 
-/** Why no disk of this kind can be had here; undefined where one can. Found out by making a small one, once. */
+/** Why no disk of this kind can be created here; undefined if it can. Checked once by creating a small one. */
 export function whyNoLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
   const known = answers.get(kind) ?? tryLoopDisk(kind);
   answers.set(kind, known);
@@ -81,7 +84,7 @@ async function tryLoopDisk(kind: LoopFileSystem): Promise<string | undefined> {
   if (perl?.code !== 0) return "a power cut needs perl to shut the file system down, and none was found";
   const dir = await mkdtemp(join(tmpdir(), "unghost-loop-"));
   try {
-    // A trial is as small as the file system permits: xfs refuses less than 300 MB.
+    // As small as the file system permits: xfs refuses less than 300 MB.
     await makeImage(await findMkfs(kind), join(dir, "disk.img"), kind === "xfs" ? 512 * 1024 ** 2 : 16 * 1024 ** 2);
     await mkdir(join(dir, "disk"));
     await mount(join(dir, "disk.img"), join(dir, "disk"));
@@ -102,7 +105,7 @@ async function makeImage({ command, env }: Mkfs, image: string, bytes: number): 
 }
 
 async function mount(image: string, mountPoint: string): Promise<void> {
-  // The file system's own defaults: they are what nodes run with.
+  // The file system's default options, as on real nodes.
   await runOrThrow(["mount", "-o", "loop", image, mountPoint], { timeoutMs: COMMAND_MS });
   await runOrThrow(["mount", "--make-private", mountPoint], { timeoutMs: COMMAND_MS });
 }

@@ -13,10 +13,10 @@ export interface Mkfs {
 
 const SYSTEM_DIRS = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/** What mkfs.xfs is linked with, besides the libraries of every Debian. */
+/** mkfs.xfs' libraries, in addition to those of every Debian. */
 const XFS_PACKAGES = ["xfsprogs", "liburcu8", "libinih1"];
 
-/** Everything is written at once: a kernel thread that fills in the rest later would do so in the midst of a test. */
+/** Everything is written at once: lazy initialisation by a kernel thread would run during a test. */
 const OPTIONS = {
   ext4: ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-i", "65536"],
   xfs: ["-q", "-f"],

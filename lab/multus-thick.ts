@@ -11,9 +11,9 @@ import { API_PORT, STUB_CA, startStubApi } from "./stub-api.ts";
 import type { MultusVersion } from "./tools.ts";
 
 /**
- * Thick multus as its upstream manifest runs it: the daemon in a mount namespace and a cgroup of its own, with the host
- * under /hostroot, where it runs its delegates; the shim is what the runtime calls. No container is around it, so that
- * a fault can be put into the daemon alone.
+ * Thick multus as in its upstream manifest: the daemon in its own mount namespace and cgroup, with the host under
+ * /hostroot, where it runs its delegates; the runtime calls the shim. There is no container around it, so that a fault
+ * can be injected into the daemon alone.
  */
 export const MULTUS_SOCKET = "/run/multus/multus.sock";
 export const MULTUS_DAEMON_LOG = "/var/log/multus-daemon.log";
@@ -35,18 +35,18 @@ export const DAEMON_CONF = {
   socketDir: "/run/multus/",
 };
 
-/** The API server that the daemon asks about pods. */
+/** The API server that the daemon uses. */
 export interface MultusApi {
   readonly host: string;
   readonly port: number;
-  /** The certificate of who vouches for the server. */
+  /** The CA certificate of the server. */
   readonly authority: string;
   readonly token: string;
 }
 
 /**
- * Gives the node thick multus, its delegate and the delegate's daemon. All of them die with the power. The daemon asks the
- * stub API unless another one is given.
+ * Installs thick multus, its delegate and the delegate's daemon. All processes end with a power cut. The daemon uses
+ * the stub API unless another one is given.
  */
 export async function useThickMultus(node: LabNode, version?: MultusVersion, api?: MultusApi): Promise<void> {
   const multus = await multusOrThrow(version);
@@ -58,7 +58,7 @@ export async function useThickMultus(node: LabNode, version?: MultusVersion, api
   await startThickMultus(node, api);
 }
 
-/** Everything that thick multus needs to work, after a boot. */
+/** Starts everything that thick multus needs, after a boot. */
 export async function startThickMultus(node: LabNode, api?: MultusApi): Promise<void> {
   if (api === undefined) await startStubApi(node, "valid");
   await startDelegateDaemon(node);
@@ -66,7 +66,7 @@ export async function startThickMultus(node: LabNode, api?: MultusApi): Promise<
   await waitForNetwork(node, "multus-shim");
 }
 
-/** Starts the daemon and waits until it answers. It writes 00-multus.conf, as every start of it does. */
+/** Starts the daemon and waits until it answers. Like every start, this writes 00-multus.conf. */
 export async function startMultusDaemon(node: LabNode, api: MultusApi = stubApi(node)): Promise<void> {
   const env = { LAB_CA: api.authority, LAB_TOKEN: api.token };
   await node.check(["sh", "-c", startScript(node.hostname, api)], { env });
@@ -77,19 +77,19 @@ export async function untilMultusAnswers(node: LabNode): Promise<void> {
   await until("the multus daemon answers", START_MS, () => answers(node));
 }
 
-/** As the node counts. */
+/** In the node's pid namespace. */
 export function multusDaemonPid(node: LabNode): number {
   return Number(readFileSync(node.livePath(PID_FILE), "utf8"));
 }
 
-/** Without warning. The file of its socket stays, as after an OOM kill. */
+/** SIGKILL. The socket file stays, as after an OOM kill. */
 export async function killMultusDaemon(node: LabNode): Promise<void> {
   const pid = multusDaemonPid(node);
   await node.kill(pid);
   await until("the multus daemon is gone", START_MS, () => !existsSync(node.livePath(`/proc/${pid}`)) || undefined);
 }
 
-/** What Kubernetes does with a CPU limit: 100 are 100m, a tenth of a processor; delegates count against it as well. */
+/** Kubernetes' CPU limit: 100 are 100m, a tenth of a CPU; delegates count against it as well. */
 export async function limitMultusCpu(node: LabNode, milliCpu: number): Promise<void> {
   const quotaUs = milliCpu * 100;
   const v1 = `/sys/fs/cgroup/cpu/${CGROUP}/cpu.cfs_quota_us`;
@@ -105,7 +105,7 @@ function stubApi(node: LabNode): MultusApi {
   return { host: "127.0.0.1", port: API_PORT, authority: readFileSync(node.path(STUB_CA), "utf8"), token: "lab" };
 }
 
-/** The daemon reaches the API as a pod does: by the environment, with the files of its service account. */
+/** The daemon uses the API like a pod: by environment, with the files of its service account. */
 function startScript(nodeName: string, { host, port }: MultusApi): string {
   return `
 set -e

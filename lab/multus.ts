@@ -9,13 +9,13 @@ import { ensureMultus, type Multus, type MultusVersion } from "./tools.ts";
 export const MULTUS_CACHE_DIR = "/var/lib/cni/multus";
 export const MULTUS_CONF_FILE = "/etc/cni/net.d/00-multus.conf";
 
-/** Thin multus in front of the node's network, with the API server it asks about pods. Start that again after a boot. */
+/** Thin multus before the node's network, with its API server. Start that again after a boot. */
 export async function useMultus(node: LabNode, version?: MultusVersion): Promise<void> {
   await startStubApi(node);
   await useMultusWith(STUB_KUBECONFIG, node, version);
 }
 
-/** Thin multus whose delegate asks its own daemon, as kube-ovn does. */
+/** Thin multus whose delegate calls its own daemon, like kube-ovn. */
 export async function useMultusWithDaemon(node: LabNode): Promise<void> {
   await useMultus(node);
   await setDelegate(node, "asks-daemon");
@@ -49,9 +49,9 @@ export async function multusOrThrow(version?: MultusVersion): Promise<Multus> {
 }
 
 /**
- * `complete`: the delegate's own configuration has the field it wants, as kube-ovn wants its socket. `asks-daemon`: and
- * it asks its daemon. multus 4.2.1 to 4.3.0 drops such fields from file-based delegates on DEL, though not on ADD. Read
- * by multus at every call: no reload to wait for.
+ * `complete`: the delegate's own configuration has the required field, like kube-ovn's socket. `asks-daemon`: it also
+ * calls its daemon. multus 4.2.1 to 4.3.0 drops such fields from file-based delegates on DEL, though not on ADD. multus
+ * reads it at every call, so there is no reload to wait for.
  */
 export function setDelegate(node: LabNode, state: "complete" | "incomplete" | "asks-daemon"): Promise<void> {
   const network = bridgeNetwork();

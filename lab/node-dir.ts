@@ -8,8 +8,8 @@ import { unmountBelow } from "./loop-disk.ts";
 import { identify, isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
 
 /**
- * The one folder that holds everything of a node on this machine: its disks, its boot id, and what is needed to clear
- * it away when its owner can no longer do so. The owner is part of the name, so that no moment exists without one.
+ * The directory with everything of a node on this machine: its disks, its boot id, and what is needed for a cleanup if
+ * its owner is gone. The owner is part of the name, so that it is always known.
  */
 export interface NodeDir {
   readonly id: string;
@@ -35,7 +35,7 @@ export function cgroupName(dir: NodeDir): string {
   return `${PREFIX}-${dir.owner.pid}-${dir.owner.startTicks}-${dir.id}`;
 }
 
-/** Written before the groups are made and before a boot, so that nothing exists which is not on record. */
+/** Written before the cgroups are created and before a boot, so that everything that exists is recorded. */
 export function recordCgroups(dir: NodeDir, parts: readonly CgroupPart[]): void {
   writeFileSync(join(dir.path, "cgroups.json"), JSON.stringify(parts));
 }
@@ -44,7 +44,7 @@ export function recordInit(dir: NodeDir, init: ProcessIdentity): void {
   writeFileSync(join(dir.path, "init.json"), JSON.stringify(init));
 }
 
-/** Ends the node and removes every trace of it. Does nothing that needs the event loop: it also serves a dying process. */
+/** Ends the node and removes every trace of it. Does not need the event loop, because a dying process calls it, too. */
 export function clearNodeDir(dir: NodeDir): void {
   const init = readRecord<ProcessIdentity>(dir, "init.json");
   const cgroups = readRecord<readonly CgroupPart[]>(dir, "cgroups.json") ?? [];
@@ -90,7 +90,7 @@ function nodeDirs(): readonly NodeDir[] {
     const [, pid, startTicks, id] = match ?? [];
     if (pid === undefined || startTicks === undefined || id === undefined) continue;
     const path = join(tmpdir(), name);
-    // The folder for temporary files is everybody's: what somebody else put there is not ours to remove as root.
+    // The directory for temporary files is shared: root does not remove files of other users.
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat === undefined || stat.uid !== process.getuid?.()) continue;
     dirs.push({ id, path, owner: { pid: Number(pid), startTicks } });

@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Tools } from "./tools.ts";
 
-/** What programs expect of /etc. Nothing else of the machine's configuration may leak into a node. */
+/** What programs expect in /etc. Nothing else of the machine's configuration may be in a node. */
 const ETC_FROM_MACHINE = ["passwd", "group", "nsswitch.conf", "ld.so.cache", "alternatives", "protocols", "services"];
 
 const DIRS = [
@@ -25,7 +25,7 @@ const OVERLAYFS_MAGIC = 0x794c7630;
 /** Parts of a node's tree that are disks; the rest is tmpfs or the machine's. /var/run leads to /run. */
 const ON_DISK = /^\/(etc|opt|root|var)(\/|$)(?!run(\/|$))/;
 
-/** Where the machine finds a path of the node's disks. */
+/** The machine's path of a path on the node's disks. */
 export function diskPath(nodeDir: string, path: string): string {
   const plain = resolve("/", path);
   if (!ON_DISK.test(plain))
@@ -33,7 +33,7 @@ export function diskPath(nodeDir: string, path: string): string {
   return join(nodeDir, "disk", plain);
 }
 
-/** Lays out the disks of a new node: what survives a power cut. */
+/** Creates the disks of a new node: what survives a power cut. */
 export async function createDisk(nodeDir: string, hostname: string, tools: Tools): Promise<void> {
   for (const dir of DIRS) await mkdir(diskPath(nodeDir, dir), { recursive: true });
   symlinkSync("/run", join(diskPath(nodeDir, "var"), "run"));
@@ -44,7 +44,7 @@ export async function createDisk(nodeDir: string, hostname: string, tools: Tools
   }
   await writeFile(diskPath(nodeDir, "etc/hostname"), `${hostname}\n`);
   await writeFile(diskPath(nodeDir, "etc/hosts"), `127.0.0.1 localhost ${hostname}\n::1 localhost\n`);
-  // Empty on purpose: containerd copies it into every sandbox, and nothing in the lab may query a name server.
+  // Empty on purpose: containerd copies it into every sandbox, and the lab must not query a name server.
   await writeFile(diskPath(nodeDir, "etc/resolv.conf"), "");
   await writeFile(diskPath(nodeDir, "etc/machine-id"), `${randomBytes(16).toString("hex")}\n`);
   for (const plugin of readdirSync(tools.cniBinDir)) {
@@ -52,7 +52,9 @@ export async function createDisk(nodeDir: string, hostname: string, tools: Tools
   }
 }
 
-/** Writes a file on a node's disk, powered or not. In place, as most programs do; only a link is replaced, not followed. */
+/**
+ * Writes a file on a node's disk, powered or not. In place, like most programs; only a link is replaced, not followed.
+ */
 export async function writeDiskFile(
   nodeDir: string,
   path: string,
@@ -69,7 +71,7 @@ export function newBootId(nodeDir: string): void {
   writeFileSync(join(nodeDir, "boot-id"), `${crypto.randomUUID()}\n`);
 }
 
-/** overlayfs cannot have its upper layer on another overlay, which is what a container's root file system is. */
+/** overlayfs cannot have its upper layer on another overlay, and a container's root file system is one. */
 export function snapshotterFor(nodeDir: string): "overlayfs" | "native" {
   return statfsSync(nodeDir).type === OVERLAYFS_MAGIC ? "native" : "overlayfs";
 }

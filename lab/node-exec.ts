@@ -2,7 +2,7 @@ import { type CommandOptions, type CommandResult, run } from "./command.ts";
 
 export interface ExecOptions {
   readonly stdin?: string;
-  /** Added to the node's own PATH, HOME and the like; nothing of the caller's environment gets in on its own. */
+  /** Added to the node's own PATH, HOME and the like; nothing else of the caller's environment is passed. */
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   /** Numeric user and group to run as; root when left out. */
@@ -11,7 +11,7 @@ export interface ExecOptions {
 
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** The command line that runs a command in every namespace of the node, and the environment to give it. */
+/** The command line that runs a command in all namespaces of the node, and its environment. */
 export function enterNode(
   initPid: number,
   binDirs: readonly string[],

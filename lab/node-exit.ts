@@ -1,10 +1,10 @@
 import { clearNodeDir, type NodeDir } from "./node-dir.ts";
 
-/** Nodes of this process that are still there. */
+/** Existing nodes of this process. */
 const standing = new Set<NodeDir>();
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** From now on the node is cleared away when this process ends, unless it is forgotten before. */
+/** The node is cleaned up when this process ends, unless it is removed before. */
 export function clearAtExit(dir: NodeDir): void {
   if (standing.size === 0) arm();
   standing.add(dir);
@@ -30,7 +30,7 @@ function clearAll(): void {
   standing.clear();
 }
 
-/** Ends by the same signal again, now without a handler: the parent process sees the signal. */
+/** Dies by the same signal again, without a handler, so that the parent process sees the signal. */
 function clearAndDie(signal: NodeJS.Signals): void {
   clearAll();
   disarm();

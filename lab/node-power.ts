@@ -4,7 +4,7 @@ import { type NodeDir, recordCgroups, recordInit } from "./node-dir.ts";
 import { newBootId } from "./node-disk.ts";
 import { until } from "./poll.ts";
 
-/** The node's power supply: on or off, and nothing of one boot reaches into the next but the disks. */
+/** The node's power supply: on or off. Only the disks survive from one boot to the next. */
 export interface NodePower {
   readonly powered: boolean;
   readonly initPid: number;

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { LabNode } from "./node.ts";
 
 export interface NodeProcess {
-  /** As the node counts. */
+  /** In the node's pid namespace. */
   readonly pid: number;
   readonly command: readonly string[];
   readonly environment: ReadonlyMap<string, string>;
 }
 
-/** Every process of the node, read from outside and without the help of a program in it. */
+/** Every process of the node, read from outside without a program in it. */
 export function processesOf(node: LabNode): readonly NodeProcess[] {
   const pids = readdirSync(node.livePath("/proc")).filter((name) => /^\d+$/.test(name));
   return pids.map((pid) => ({

@@ -27,11 +27,11 @@ export function nodeRuntime(host: ServiceHost, { name, log, command, socket }: R
 
   async function answers(): Promise<true | undefined> {
     if (!existsSync(host.livePath(socket))) return undefined;
-    // A client of its own: an open connection would keep the owner's process from ending.
+    // A separate client: an open connection would keep the owner's process alive.
     const probe = openCri(host.livePath(socket));
     const answer = probe.version({ timeoutMs: 5000 }).then(
       () => true as const,
-      // Not listening yet, or a socket that an earlier process left behind: asked again.
+      // Not listening yet, or a stale socket: retried.
       () => undefined,
     );
     return answer.finally(() => probe.close());

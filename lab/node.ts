@@ -20,67 +20,70 @@ import { ensureTools } from "./tools.ts";
 import type { CommandWatch } from "./verdict-watch.ts";
 
 export interface NodeOptions {
-  /** Defaults to Debian's containerd 1.6. Ask ensureContainerd2() or ensureCrio() first whether another can be had. */
+  /**
+   * Defaults to Debian's containerd 1.6. Call ensureContainerd2() or ensureCrio() first to check whether another is
+   * available.
+   */
   readonly runtime?: RuntimeVersion;
   readonly cni?: CniConflist;
   /** TOML appended to the configuration of containerd, or a drop-in of CRI-O's. */
   readonly runtimeConfig?: string;
-  /** More directories of the machine to be seen inside, besides the checkout, the cache and the running program's. */
+  /** More directories of the machine to mount, besides the checkout, the cache and the running program's. */
   readonly visible?: readonly string[];
   /**
    * `directory` (the default) keeps every write through a power cut. A file system on a loop device keeps what was
-   * synced, and what the kernel happened to write back; ask whyNoLoopDisk() first whether one can be had.
+   * synced, and what the kernel happened to write back; call whyNoLoopDisk() first to check whether it is available.
    */
   readonly disk?: "directory" | LoopFileSystem;
-  /** Sees every command that is run in the node, and its result. */
+  /** Called with every command that is run in the node, and its result. */
   readonly watch?: CommandWatch;
 }
 
 export type LabSignal = "KILL" | "TERM" | "STOP" | "CONT";
 
-/** A private machine with a real container runtime, to be broken. */
+/** A private machine with a real container runtime, for fault injection. */
 export interface LabNode {
   readonly id: string;
   readonly hostname: string;
-  /** Everything of the node on this machine lies below this folder. */
+  /** Everything of the node on this machine is below this directory. */
   readonly dir: string;
   readonly runtime: RuntimeVersion;
   readonly powered: boolean;
-  /** The init's pid as this machine counts; throws while the power is off. */
+  /** The init's pid on this machine; throws while the power is off. */
   readonly initPid: number;
-  /** The runtime's socket as this machine reaches it; another one after each boot. */
+  /** The runtime's socket as a path of this machine; another one after each boot. */
   readonly socket: string;
-  /** The runtime's socket as the node sees it. */
+  /** The runtime's socket in the node. */
   readonly socketInNode: string;
   /** Directories of the runtime's programs, in the order of PATH. */
   readonly binDirs: readonly string[];
   /** A CRI client for the current boot. */
   readonly cri: CriClient;
-  /** The runtime's log as this machine reaches it. Inside the node containerd's is /var/log/containerd.log. */
+  /** The runtime's log as a path of this machine. Inside the node containerd's is /var/log/containerd.log. */
   readonly logPath: string;
-  /** Where this machine finds a path of the node's disks (/var, /etc, /opt, /root), power on or off. */
+  /** The machine's path of a path on the node's disks (/var, /etc, /opt, /root), power on or off. */
   path(inNode: string): string;
-  /** Where this machine finds any path of the node, /run and /proc included, while the power is on. */
+  /** The machine's path of any path of the node, including /run and /proc, while the power is on. */
   livePath(inNode: string): string;
   writeFile(inNode: string, content: string | Uint8Array, mode?: number): Promise<void>;
   exec(command: readonly string[], options?: ExecOptions): Promise<CommandResult>;
-  /** As exec, and throws unless the command ended with 0. Returns what it printed. */
+  /** Like exec, but throws unless the command exited with 0. Returns its output. */
   check(command: readonly string[], options?: ExecOptions): Promise<string>;
-  /** Signals a process by its pid as the node counts. One that is gone already is no error. */
+  /** Signals a process by its pid in the node. A missing process is not an error. */
   kill(pid: number, signal?: LabSignal): Promise<void>;
-  /** Everything in the node is gone at once; disks stay, on a loop device with what had reached them. */
+  /** Everything in the node is gone at once; disks stay, on a loop device with what was written to them. */
   powerCut(): Promise<void>;
-  /** Date.now() of the last cut: from then on nothing reached a loop device. */
+  /** Date.now() of the last cut: nothing reached a loop device since. */
   readonly cutAtMs: number;
   /** Boots under a new boot id. */
   powerOn(options?: { readonly runtime?: boolean }): Promise<void>;
-  /** kill -9 of the runtime alone: shims or conmons, and containers, live on. */
+  /** kill -9 of the runtime alone: shims or conmons, and containers, keep running. */
   killRuntime(): Promise<void>;
-  /** Asks the runtime to end, as a service manager does. */
+  /** Stops the runtime like a service manager. */
   stopRuntime(): Promise<void>;
   startRuntime(): Promise<void>;
   restartRuntime(): Promise<void>;
-  /** Leaves nothing behind, whatever state the node is in; may be called again. */
+  /** Removes everything, whatever the state of the node; idempotent. */
   destroy(): Promise<void>;
 }
 
@@ -91,7 +94,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
   const snapshotter = disk === "directory" ? snapshotterFor(tmpdir()) : "overlayfs";
   const { runtimeConfig: extraConfig = "" } = options;
   const setup = await runtimeSetup(version, tools, { snapshotter, extraConfig });
-  // What cannot be removed of somebody else's node does not stand in the way of a new one.
+  // A failed cleanup of another process's node must not prevent a new one.
   sweepLeftovers();
   const dir = await createNodeDir();
   clearAtExit(dir);
@@ -133,7 +136,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
 
   async function powerCut(): Promise<void> {
     if (!power.powered) return;
-    // First of all: what the processes still write while they are killed must not count.
+    // First: writes of processes that are being killed must not count.
     await loopDisk?.freeze();
     cutAtMs = Date.now();
     runtime.closeClient();
@@ -198,7 +201,7 @@ export async function startNode(options: NodeOptions = {}): Promise<LabNode> {
     await node.writeFile(CNI_CONF_FILE, JSON.stringify(options.cni ?? bridgeNetwork(), undefined, 2));
     await powerOn();
     await importPauseImage(node, tools.busybox, setup);
-    // A node has been up for long before its power fails: only what happens from now on is at stake.
+    // A real node has been up for long before its power fails: only later writes are at risk.
     if (loopDisk !== undefined) await node.check(["sync", "-f", "/var"]);
     return node;
   } catch (error) {

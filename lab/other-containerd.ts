@@ -15,13 +15,13 @@ export interface OtherContainerdOptions {
   /** Docker's is `moby`. */
   readonly namespace?: string;
   readonly cgroup?: string;
-  /** With pid and mount namespaces of its own, and a /run of its own: a node in the node, as kind makes them. */
+  /** With its own pid and mount namespaces and /run: a node in the node, as with kind. */
   readonly isolated?: boolean;
 }
 
 export interface OtherContainerd {
   readonly socket: string;
-  /** Its container's shim, as the node counts. */
+  /** Its container's shim, in the node's pid namespace. */
   readonly shimPid: number;
 }
 
@@ -52,7 +52,7 @@ wait
   return { socket, shimPid: shim.pid };
 }
 
-/** The one that stays: another of the same name starts it and ends. */
+/** The shim that stays: another process of the same name starts it and exits. */
 function shimOf(node: LabNode, id: string): NodeProcess | undefined {
   const processes = processesOf(node);
   const isRunning = processes.some(({ command }) => command.join(" ") === "sleep 1000000000");

@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { tar } from "./tar.ts";
 
-/** The one image of the lab: the pause process of every sandbox and the workload of every container. */
+/** The only image of the lab: the pause process of every sandbox and the workload of every container. */
 export const PAUSE_IMAGE = "unghost.lab/pause:1";
 
-/** As Kubernetes' own: ends at SIGTERM at once. For CRI-O, which waits for that; containerd kills the process. */
+/** Like Kubernetes' own: ends at SIGTERM at once. For CRI-O, which waits for that; containerd kills the process. */
 export const PAUSE_COMMAND = "/bin/pause";
 const PAUSE_SCRIPT = "#!/bin/sh\ntrap 'exit 0' TERM\nsleep 1000000000 &\nwait\n";
 
 const LINKS = ["sh", "sleep", "cat", "echo", "true", "false", "ls", "kill", "ps"];
 
-/** An OCI image in one archive, as `ctr images import` takes it: a static busybox that sleeps by default. */
+/** An OCI image in one archive for `ctr images import`: a static busybox that sleeps by default. */
 export function pauseImage(busybox: Uint8Array): Buffer {
   const layer = tar([
     { type: "directory", path: "bin/", mode: 0o755 },

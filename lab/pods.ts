@@ -46,7 +46,7 @@ const SLEEP_FOREVER = ["sleep", "1000000000"] as const;
 const CALL_MS = 120_000;
 const AT_ONCE = 4;
 
-/** A pod as kubelet makes one: sandbox, then its containers in order, with kubelet's labels and log places. */
+/** Creates a pod like kubelet: sandbox, then its containers in order, with kubelet's labels and log paths. */
 export async function runPod(node: LabNode, spec: PodSpec): Promise<LabPod> {
   const ref = podRef(spec);
   const config = sandboxConfig(spec, ref);
@@ -58,7 +58,7 @@ export async function runPod(node: LabNode, spec: PodSpec): Promise<LabPod> {
   return { ref, reservedName: sandboxName(ref), sandboxId: sandboxId(id), containerIds };
 }
 
-/** Pods `<prefix>-0` and so on, a few at a time. */
+/** Pods `<prefix>-0` and so on, with limited concurrency. */
 export async function runPods(node: LabNode, count: number, spec: Partial<PodSpec> = {}): Promise<readonly LabPod[]> {
   const pods: LabPod[] = [];
   const prefix = spec.name ?? "pod";
@@ -71,7 +71,7 @@ export async function runPods(node: LabNode, count: number, spec: Partial<PodSpe
   return pods;
 }
 
-/** A pod that did its work: its container printed something and exited 0, its sandbox was stopped and kept. */
+/** A finished pod: its container printed something and exited 0, its sandbox was stopped and kept. */
 export async function finishedPod(node: LabNode, spec: PodSpec = { name: "finished" }): Promise<LabPod> {
   const containers = spec.containers ?? [{ name: "job", command: ["sh", "-c", "echo first line; echo last line"] }];
   const pod = await runPod(node, { ...spec, containers });
@@ -87,7 +87,7 @@ async function containerExited(node: LabNode, id: string): Promise<number> {
   });
 }
 
-/** The sandbox request alone, for callers that want it to fail, hang or come twice. */
+/** Only the sandbox request, for callers that want it to fail, hang or run twice. */
 export function sandboxConfig(spec: PodSpec, ref: PodRef = podRef(spec)): PodSandboxConfig {
   const labels = {
     "io.kubernetes.pod.name": ref.name,
@@ -97,7 +97,7 @@ export function sandboxConfig(spec: PodSpec, ref: PodRef = podRef(spec)): PodSan
   };
   const config = {
     metadata: { name: ref.name, namespace: ref.namespace, uid: ref.uid, attempt: ref.attempt },
-    // Without a network of its own a pod has no name of its own either, and runc refuses to set one.
+    // A pod in the host network has no hostname of its own, and runc refuses to set one.
     hostname: spec.hostNetwork ? "" : ref.name,
     logDirectory: logDirectory(ref),
     labels,

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 
-/** A pid is reused sooner or later; together with the start time it names one process forever. */
+/** A pid is reused; together with the start time it identifies one process. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startTicks: string;
 }
 
-/** The process that has this pid now, or undefined when there is none or only a zombie of it. */
+/** The process with this pid; undefined if there is none or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   let stat: string;
   try {
@@ -16,7 +16,7 @@ export function identify(pid: number): ProcessIdentity | undefined {
     if (code === "ENOENT" || code === "ESRCH") return undefined;
     throw error;
   }
-  // The command's name stands in brackets and may hold anything, brackets and spaces included.
+  // The command's name is in parentheses and may contain anything, including parentheses and spaces.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const startTicks = fields[19];
   if (startTicks === undefined || fields[0] === "Z") return undefined;

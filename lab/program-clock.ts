@@ -4,27 +4,27 @@ import { cached } from "./cache.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
 import type { LabNode } from "./node.ts";
 
-/** The wall clock of one program on a node, apart from the machine's. */
+/** The wall clock of one program on a node, separate from the machine's. */
 export interface ProgramClock {
-  /** To be put before the program's own command line. */
+  /** Prefix of the program's command line. */
   readonly command: readonly string[];
-  /** Sets it this far ahead of the machine's clock, or behind; a running program notices at its next reading. */
+  /** Sets it this far ahead of the machine's clock, or behind; a running program notices at its next read. */
   step(seconds: number): Promise<void>;
 }
 
 const OFFSET_FILE = "/etc/lab-clock";
 
 /**
- * No namespace has a wall clock of its own, so libfaketime answers for the C library. It reaches unghost, and not
- * programs written in Go, which read the clock past the C library: containerd and kubelet keep the machine's time. Uptime,
- * timeouts and the times of files stay as they are.
+ * Linux has no namespace for the wall clock, so libfaketime intercepts the C library. It affects unghost, but not
+ * programs in Go, which bypass the C library: containerd and kubelet keep the machine's time. Uptime, timeouts and file
+ * times are unchanged.
  */
 export async function programClock(node: LabNode): Promise<ProgramClock> {
   const root = await cached("libfaketime", (dir) => unpackDebianPackages(["libfaketime"], dir));
   const [library] = globSync(join(root, "usr/lib/*/faketime/libfaketimeMT.so.1"));
   if (library === undefined) throw new Error(`there is no libfaketime in ${root}`);
   const step = async (seconds: number): Promise<void> => {
-    // In one piece: the file is read at every reading of the clock.
+    // Renamed atomically, because the file is read at every clock read.
     const next = `${OFFSET_FILE}.new`;
     await node.writeFile(next, `${seconds < 0 ? "-" : "+"}${Math.abs(seconds)}\n`);
     await node.check(["mv", next, OFFSET_FILE]);

@@ -8,7 +8,7 @@ export interface Promtool {
   readonly path: string;
 }
 
-/** Checks rules, their tests and metrics. Out of Debian's prometheus package, in the lab's cache. */
+/** Checks rules, their tests and metrics. From Debian's prometheus package, in the lab's cache. */
 export async function ensurePromtool(): Promise<Promtool | Unavailable> {
   try {
     const root = await cached("prometheus", (dir) => unpackDebianPackages(["prometheus"], dir));

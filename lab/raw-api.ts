@@ -1,7 +1,7 @@
 import { type ClientRequest, request } from "node:http";
 import { createInterface } from "node:readline";
 
-/** An API server as a client without any opinion of its own sees it. */
+/** A minimal client of an API server. */
 export interface RawApi {
   ask(method: string, path: string, options?: AskOptions): Promise<RawAnswer>;
   /** Settles when the server has accepted the watch. */
@@ -44,7 +44,7 @@ export function openRawApi(place: Place): RawApi {
     const text = body === undefined ? "" : JSON.stringify(body);
     const headers = {
       accept: accept ?? "application/json",
-      // Node sends neither a length nor chunks of its own accord with DELETE.
+      // Node sends neither a length nor chunks with DELETE on its own.
       "content-length": Buffer.byteLength(text),
       ...(body === undefined ? {} : { "content-type": contentType ?? "application/json" }),
     };

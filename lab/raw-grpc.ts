@@ -3,7 +3,7 @@ import { connect } from "node:net";
 
 const CALL_MS = 30_000;
 
-/** One unary gRPC call with bytes in and bytes out, for messages that the lab copies without understanding them. */
+/** One unary gRPC call with bytes in and bytes out, for messages that the lab copies without decoding. */
 export function rawUnary(
   socketPath: string,
   method: string,
@@ -24,7 +24,7 @@ export function rawUnary(
     let status: IncomingHttpHeaders = {};
     call.setTimeout(CALL_MS, () => call.destroy(new Error(`${method}: no answer within ${CALL_MS} ms`)));
     call.once("error", reject);
-    // An error without a message comes in the headers, everything else in the trailers.
+    // An error without a message is in the headers, everything else in the trailers.
     call.once("response", (answer) => {
       status = answer;
     });
@@ -40,7 +40,7 @@ export function rawUnary(
   }).finally(() => session.close());
 }
 
-/** One byte for compression and four for the length stand before each message. */
+/** One byte for compression and four for the length precede each message. */
 const FRAME_HEADER = 5;
 
 function frame(message: Uint8Array): Buffer {

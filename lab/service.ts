@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { until } from "./poll.ts";
 
-/** What a service needs to know of the machine it runs in. */
+/** The machine of a service. */
 export interface ServiceHost {
   livePath(inNode: string): string;
   check(command: readonly string[]): Promise<string>;
@@ -11,7 +11,7 @@ export interface ServiceHost {
 /** A process that runs in a lab machine until it is stopped or the power is cut. */
 export interface Service {
   readonly name: string;
-  /** As the machine counts; undefined when the process does not run. */
+  /** In the machine's pid namespace; undefined if the process does not run. */
   readonly pid: number | undefined;
   start(): Promise<void>;
   end(signal: "KILL" | "TERM"): Promise<void>;
@@ -21,7 +21,10 @@ export interface Service {
 
 const WAIT_MS = 120_000;
 
-/** exec enters a machine's namespaces and leaves the process in the caller's cgroups; a service belongs into the machine's. */
+/**
+ * exec enters a machine's namespaces and leaves the process in the caller's cgroups; a service belongs into the
+ * machine's.
+ */
 const START_SCRIPT = `
 pid_file="$1" log="$2"; shift 2
 rm -f "$pid_file"
@@ -65,7 +68,7 @@ export function service(host: ServiceHost, name: string, log: string, command: r
   };
 }
 
-/** A zombie still has its place in /proc. */
+/** A zombie still has its entry in /proc. */
 function isRunning(host: ServiceHost, pid: string): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(host.livePath(`/proc/${pid}/status`), "utf8"));
@@ -75,7 +78,7 @@ function isRunning(host: ServiceHost, pid: string): boolean {
   }
 }
 
-/** Waits until a service answers, and fails at once when it has ended instead. */
+/** Waits until a service answers, and fails at once if it has ended. */
 export function answering(running: Service, probe: () => Promise<true | undefined>): Promise<true> {
   return until(`${running.name} answers`, WAIT_MS, () => {
     if (running.pid === undefined) throw new Error(`${running.name} ended right after its start: ${running.logTail()}`);

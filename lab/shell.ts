@@ -16,7 +16,7 @@ if ("print" in options) {
   (options.code === 0 ? process.stdout : process.stderr).write(options.print);
   process.exitCode = options.code;
 } else {
-  // Ending by exit clears the node away; ending by the signal itself would not.
+  // Exiting cleans the node up; dying by the signal itself would not.
   for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => process.exit(code));
   try {
     process.exitCode = await lab(options);
@@ -43,7 +43,7 @@ async function lab({ fault, pods, runtime, run }: ShellOptions): Promise<number>
   }
 }
 
-/** The command or the shell with this process's terminal; gives its exit code. */
+/** Runs the command or the shell with this process's terminal; returns its exit code. */
 async function inside(node: LabNode, programs: readonly string[], run: string | undefined): Promise<number> {
   if (run === undefined) say(`\nA shell on ${node.hostname}; exit ends the node.\n`);
   const command = run === undefined ? ["bash", "--norc", "--noprofile", "-i"] : ["sh", "-c", run];
@@ -51,7 +51,7 @@ async function inside(node: LabNode, programs: readonly string[], run: string | 
   const { words, environment } = enterNode(node.initPid, [...programs, ...node.binDirs], command, { env });
   const [file = "", ...args] = words;
   const child = spawn(file, args, { env: environment, stdio: "inherit" });
-  // Ctrl-C is for what runs in the shell.
+  // Ctrl-C is for the shell.
   if (run === undefined) process.removeAllListeners("SIGINT").on("SIGINT", () => undefined);
   return await exitCode(child);
 }

@@ -5,9 +5,9 @@ import { runOrThrow } from "./command.ts";
 import { findMkfs } from "./mkfs.ts";
 import type { LabNode } from "./node.ts";
 
-/** A disk of its own below one directory of a node, throttled. */
+/** A separate, throttled disk below one directory of a node. */
 export interface SlowDisk {
-  /** Has to be called before the node is destroyed: the device's number is given out again. */
+  /** Must be called before the node is destroyed, because the device number is reused. */
   release(): void;
 }
 
@@ -15,12 +15,12 @@ const THROTTLE = "blkio.throttle.write_iops_device";
 const ROOT = "/sys/fs/cgroup/blkio";
 const IMAGE_BYTES = 512 * 1024 ** 2;
 
-/** Why this machine cannot throttle a loop device; undefined where it can. */
+/** Why this machine cannot throttle a loop device; undefined if it can. */
 export function whyNoSlowDisk(): string | undefined {
   return existsSync(join(ROOT, THROTTLE)) ? undefined : `this machine cannot throttle a disk (${ROOT}/${THROTTLE})`;
 }
 
-/** An ext4 at `inNode` that takes this many writes a second, from the node's processes and from the kernel's. */
+/** An ext4 at `inNode` that is limited to this many writes per second, of the node's processes and of the kernel. */
 export async function mountSlowDisk(node: LabNode, inNode: string, writesPerSecond: number): Promise<SlowDisk> {
   const image = join(node.dir, "slow-disk.img");
   const { command, env } = await findMkfs("ext4");

@@ -9,12 +9,12 @@ import { makeAuthority } from "./stub-api/certificates.ts";
 import type { Mood } from "./stub-api/faults.ts";
 
 /**
- * A small API server inside the node. Objects are kept on the node's disk; the server is a process and must be started
- * after each boot.
+ * A small API server inside the node. Objects are stored on the node's disk; the server is a process and must be
+ * started after each boot.
  */
 export const API_PORT = 8001;
 export const STUB_KUBECONFIG = "/etc/lab-api/kubeconfig";
-/** The certificate of who vouches for the server, where it has one. */
+/** The CA certificate of the server, if it has one. */
 export const STUB_CA = "/etc/lab-api/ca.crt";
 
 const STATE_DIR = "/var/lib/lab-api";
@@ -22,7 +22,7 @@ const READY_FILE = "/run/lab-api.pid";
 const SERVER = join(import.meta.dirname, "stub-api/server.ts");
 const START_MS = 60_000;
 
-/** How the server shows who it is: not at all, or with a certificate that a clock finds in order or not. */
+/** The server's certificate: none, or one that is valid or not by the clock. */
 export type StubIdentity = "none" | "valid" | "not-yet-valid" | "expired";
 
 export async function startStubApi(node: LabNode, identity: StubIdentity = "none"): Promise<void> {
@@ -41,12 +41,12 @@ export async function stopStubApi(node: LabNode): Promise<void> {
   await rm(node.livePath(READY_FILE), { force: true });
 }
 
-/** How the API behaves from now on. */
+/** Sets the behaviour of the API from now on. */
 export function setApiMood(node: LabNode, mood: Mood): Promise<void> {
   return node.writeFile(`${STATE_DIR}/mood`, mood);
 }
 
-/** Any object by its address, such as `/api/v1/namespaces/default/pods/web`. */
+/** Any object by its path, such as `/api/v1/namespaces/default/pods/web`. */
 export function apiHas(node: LabNode, address: string, object: object): Promise<void> {
   return node.writeFile(`${STATE_DIR}/objects${address}.json`, JSON.stringify(object));
 }
@@ -60,14 +60,14 @@ export function isInApi(node: LabNode, address: string): boolean {
   return existsSync(objectFile(node, address));
 }
 
-/** What differs from an ordinary running pod, merged into its object. */
+/** Differences from an ordinary running pod, merged into its object. */
 export interface PodObjectParts {
   readonly metadata?: object;
   readonly spec?: object;
   readonly status?: object;
 }
 
-/** From now on the API knows this pod, bound to this node. */
+/** Adds this pod to the API, bound to this node. */
 export function apiKnows(node: LabNode, pod: PodRef, parts: PodObjectParts = {}): Promise<void> {
   const object = {
     kind: "Pod",
@@ -116,7 +116,7 @@ const VALIDITY: Readonly<Record<Exclude<StubIdentity, "none">, object>> = {
   expired: { validUntilMs: -HOUR_MS },
 };
 
-/** Gives the certificate of who vouches for the server. */
+/** Returns the CA certificate of the server. */
 async function identify(node: LabNode, identity: StubIdentity): Promise<string | undefined> {
   await Promise.all(["crt", "key"].map((part) => rm(node.path(`${STATE_DIR}/tls.${part}`), { force: true })));
   if (identity === "none") return undefined;

@@ -7,7 +7,7 @@ export type TarEntry =
 const BLOCK = 512;
 const TYPE_FLAGS = { file: "0", symlink: "2", directory: "5" } as const;
 
-/** A ustar archive with fixed owner and times, so that the same entries always give the same bytes. */
+/** A ustar archive with fixed owner and times, so that it is reproducible. */
 export function tar(entries: readonly TarEntry[]): Buffer {
   const parts: Buffer[] = [];
   for (const entry of entries) {
@@ -27,7 +27,7 @@ function header(entry: TarEntry, size: number): Buffer {
   writeOctal(block, 0, 116, 8);
   writeOctal(block, size, 124, 12);
   writeOctal(block, 0, 136, 12);
-  // The checksum is taken with its own field full of spaces.
+  // The checksum is computed with its own field full of spaces.
   block.fill(" ", 148, 156);
   block.write(TYPE_FLAGS[entry.type], 156);
   if (entry.type === "symlink") block.write(entry.target, 157);

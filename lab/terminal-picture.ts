@@ -1,4 +1,4 @@
-/** A terminal's screen as SVG: text with the colours that the program wrote, in a font of the reader. */
+/** A terminal's screen as SVG: text with the program's colours, in the reader's font. */
 
 const COLOURS: Readonly<Record<string, string>> = { "31": "#f0857e", "32": "#63c294", "33": "#dfa94f" };
 const ESCAPE = "\u001b[";

@@ -7,9 +7,12 @@ import { unpackDebianPackages } from "./debian-packages.ts";
 import type { LabNode } from "./node.ts";
 import { until } from "./poll.ts";
 
-/** A terminal of a given width, as a user sees it: tmux, with a server of its own. */
+/** A terminal of a given width: tmux, with its own server. */
 export interface Terminal {
-  /** What is on the screen once the command has ended, with its exit code as the last line. `answers` are typed when their question is there. */
+  /**
+   * The screen after the command has ended, with its exit code as the last line. `answers` are typed after their
+   * question.
+   */
   show(
     command: readonly string[],
     columns: number,
@@ -22,7 +25,7 @@ export interface Terminal {
   close(): Promise<void>;
 }
 
-/** Longer than anything that is recorded, so that nothing scrolls away. */
+/** More than any recorded output, so that nothing scrolls away. */
 const ROWS = 400;
 const GUARD_MS = 180_000;
 
@@ -65,7 +68,7 @@ export async function openTerminal(): Promise<Terminal> {
           open.delete(question);
           await tmux("send-keys", "-t", name, answer, "Enter");
         }
-        // The end of the pane comes before its last output is drawn.
+        // The pane ends before its last output is drawn.
         return /\[exit \d+\]\s*$/.test(shown) || undefined;
       });
       const shown = options.colours === true ? await tmux("capture-pane", "-p", "-e", "-t", name) : await screen();
@@ -79,7 +82,7 @@ export async function openTerminal(): Promise<Terminal> {
   };
 }
 
-/** The command as somebody types it who is logged in to the node. */
+/** The command as typed by an operator on the node. */
 export function onNode(node: Pick<LabNode, "initPid">, command: readonly string[]): readonly string[] {
   return ["nsenter", "-t", String(node.initPid), "-a", "--", ...command];
 }

@@ -5,7 +5,7 @@ import { cached } from "./cache.ts";
 import { runOrThrow } from "./command.ts";
 import { unpackDebianPackages } from "./debian-packages.ts";
 
-/** Programs that a node is made of. Unpacked into the lab's cache; nothing is installed on the machine. */
+/** The programs of a node. Unpacked into the lab's cache; nothing is installed on the machine. */
 export interface Tools {
   readonly root: string;
   readonly containerd: string;
@@ -45,7 +45,7 @@ export type MultusVersion = "4.2.3" | "4.3.0";
 const PACKAGES = ["containerd", "runc", "containernetworking-plugins", "busybox-static"];
 const BUILD_MS = 900_000;
 
-/** Why no real node can run on this machine, or undefined when one can. */
+/** Why no real node can run on this machine; undefined if one can. */
 export function whyNoRealNode(): string | undefined {
   if (process.platform !== "linux") return `the lab's real node needs Linux; this is ${process.platform}`;
   if (process.getuid?.() !== 0) return "the lab's real node needs root: namespaces and mounts are made for it";
@@ -68,7 +68,7 @@ export async function ensureTools(): Promise<Tools> {
   };
 }
 
-/** containerd 2.x, which Debian 12 does not carry: built where Go is on the machine. */
+/** containerd 2.x, which Debian 12 does not have: built if the machine has Go. */
 export async function ensureContainerd2(release: Containerd2Release = "2.3.4"): Promise<Containerd2 | Unavailable> {
   const commands = ["containerd", "containerd-shim-runc-v2", "ctr"];
   const version = `v${release}`;
@@ -88,11 +88,11 @@ export async function ensureMultus(version: MultusVersion = "4.3.0"): Promise<Mu
 
 interface GoBuildOptions {
   readonly tags?: readonly string[];
-  /** What go does not build, with the module's source at hand. */
+  /** Builds what go does not, with the module's source. */
   readonly also?: (where: { readonly moduleDir: string; readonly dir: string }) => Promise<void>;
 }
 
-/** Builds programs of a module, named by their package below it, into a folder of the cache. */
+/** Builds programs of a module, by package, into a directory of the cache. */
 export async function goBuild(
   name: string,
   module: string,
@@ -107,8 +107,8 @@ export async function goBuild(
     return { available: false, reason: `${name} ${version} is built with go, and none was found here` };
   try {
     return await cached(`${name}-${version}`, async (dir) => {
-      // `go install module@version` also asks for the list of versions, which not every proxy gives for every module;
-      // as a requirement of an empty module the very same code is built without that question.
+      // `go install module@version` also requests the list of versions, which not every proxy has for every module; as
+      // a requirement of an empty module the same code is built without that request.
       const source = join(dir, "source");
       await mkdir(source);
       const env = { ...definedEnv(), GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", CGO_ENABLED: "0" };

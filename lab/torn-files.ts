@@ -2,13 +2,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { LabNode } from "./node.ts";
 
-/** A file of a CNI plugin that does not hold what its writer wrote. */
+/** A file of a CNI plugin without the content that was written. */
 export interface TornFile {
   readonly path: string;
   readonly changedAtMs: number;
 }
 
-/** Empty files, and results that are not JSON, below the node's CNI directory; its power may be on or off. */
+/** Empty files, and results that are not JSON, below the node's CNI directory; power on or off. */
 export function tornFiles(node: Pick<LabNode, "path">, dir = "/var/lib/cni"): readonly TornFile[] {
   const root = node.path(dir);
   if (!existsSync(root)) return [];

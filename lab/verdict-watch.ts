@@ -2,20 +2,20 @@ import type { CommandResult } from "./command.ts";
 import type { LabNode } from "./node.ts";
 import { type WaitingPod, waitingPods } from "./waiting-pods.ts";
 
-/** Around every command that is run in a node. */
+/** Wraps every command that is run in a node. */
 export type CommandWatch = (
   node: LabNode,
   command: readonly string[],
   run: () => Promise<CommandResult>,
 ) => Promise<CommandResult>;
 
-/** These answer for a part of the classes only. */
+/** These limit the classes. */
 const PARTIAL = new Set(["--only", "--skip"]);
 const SCAN_MS = 120_000;
 
 /**
- * Throws when unghost calls a node healthy on which a pod waits for its sandbox longer than kubelet waits. A pod counts
- * that waited before the command and still waits after it.
+ * Throws if unghost reports a node as healthy on which a pod waits for its sandbox longer than kubelet's timeout. A pod
+ * counts if it waited before the command and still waits after it.
  */
 export function watchVerdicts(program: string): CommandWatch {
   const healedAt = new WeakMap<LabNode, Date>();
@@ -34,13 +34,16 @@ export function watchVerdicts(program: string): CommandWatch {
   };
 }
 
-/** The same question at any time, on a node that is watched. */
+/** The same check at any time, on a watched node. */
 export async function expectWaitsSeen(node: LabNode, program: string): Promise<void> {
   if ((await waitingPods(node)).length === 0) return;
   await node.exec([program, "scan", "--timeout", "30s", "-o", "json"], { timeoutMs: SCAN_MS });
 }
 
-/** With kubelet's earlier attempts gone, a heal leaves the next one to kubelet: earlier failures are no evidence about it. */
+/**
+ * With kubelet's earlier attempts gone, a heal leaves the next one to kubelet: earlier failures are no evidence about
+ * it.
+ */
 function stillWaiting(
   before: readonly WaitingPod[],
   after: readonly WaitingPod[],

@@ -4,25 +4,25 @@ import { KUBELET_LOG } from "./kubelet-log.ts";
 import type { LabNode } from "./node.ts";
 import { type NodeProcess, processesOf } from "./node-processes.ts";
 
-/** A pod of which kubelet has given up an attempt to create the sandbox, and that still has none. */
+/** A pod without a sandbox after a timeout of kubelet's attempt to create it. */
 export interface WaitingPod {
   readonly uid: string;
   /** `namespace/name`. */
   readonly pod: string;
-  /** When kubelet gave up. */
+  /** When kubelet timed out. */
   readonly since: Date;
-  /** Whether the attempt that kubelet gave up still runs. */
+  /** Whether that attempt still runs. */
   readonly hangs: boolean;
 }
 
-/** Kubelet waits this long for RunPodSandbox by default: twice its runtimeRequestTimeout. */
+/** Kubelet's default timeout of RunPodSandbox: twice its runtimeRequestTimeout. */
 const RUN_TIMEOUT_MS = 240_000;
 const CALL = { timeoutMs: 30_000 } as const;
 const MS_PER_TICK = 10;
 
 /**
- * The reference for a verdict, without unghost's help: the processes of the node, the log of its kubelet (or
- * of the stand-in for one), kubelet's pod directories and the runtime's list.
+ * The reference for a verdict, independent of unghost: the processes of the node, the log of its kubelet (or of its
+ * substitute), kubelet's pod directories and the runtime's list.
  */
 export async function waitingPods(node: LabNode): Promise<readonly WaitingPod[]> {
   if (!node.powered) return [];
@@ -37,7 +37,7 @@ export async function waitingPods(node: LabNode): Promise<readonly WaitingPod[]>
   return waiting.filter((pod) => !sandboxes.some((sandbox) => isSandboxOf(sandbox, pod)));
 }
 
-/** It runs, or was made after kubelet had given up and has ended since. */
+/** It runs, or was created after kubelet's timeout and has ended since. */
 function isSandboxOf({ metadata, state, createdAt }: PodSandbox, { uid, since, hangs }: WaitingPod): boolean {
   if (metadata?.uid !== uid) return false;
   return state === PodSandboxState.SANDBOX_READY || (!hangs && createdAt > BigInt(since.getTime()) * 1_000_000n);
@@ -66,7 +66,7 @@ function attemptsUnderWay(node: LabNode, processes: readonly NodeProcess[]): rea
   });
 }
 
-/** undefined where the process is gone. */
+/** Returns undefined if the process is gone. */
 function startOf(node: LabNode, pid: number): Date | undefined {
   const path = node.livePath(`/proc/${pid}/stat`);
   if (!existsSync(path)) return undefined;
@@ -90,7 +90,7 @@ function timedOut(attempts: readonly Attempt[]): readonly WaitingPod[] {
 const FAILED =
   /^E(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3}).*CreatePodSandboxError.* pod="([^"]+)" podUID="([^"]+)"$/gm;
 
-/** What kubelet logged in this boot. */
+/** Kubelet's log lines of this boot. */
 function givenUp(node: LabNode, attempts: readonly Attempt[]): readonly WaitingPod[] {
   const log = node.path(KUBELET_LOG);
   const bootedAt = startOf(node, 1);

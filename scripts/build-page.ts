@@ -1,4 +1,6 @@
-/** Makes the agent's status page: one HTML document with its script and style inside, as a module that the agent serves. */
+/**
+ * Builds the agent's status page: one HTML document with inline script and style, as a module that the agent serves.
+ */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -53,7 +55,7 @@ async function bundle(entry: string, define: Record<string, string>): Promise<st
   return file.text.trim();
 }
 
-/** Inline, so that the page is one request. The text between the tags is exactly what the hash is of. */
+/** Inline, so that the page is one request. The hash is computed from the exact text between the tags. */
 function filled(document: string, tag: "script" | "style", content: string): string {
   if (content.includes(`</${tag}`)) throw new Error(`the page's ${tag} contains its own end tag`);
   const [before, after, ...more] = document.split(`<${tag}></${tag}>`);
@@ -66,7 +68,7 @@ function compact(document: string): string {
   return document.replace(/>\n\s*</g, "><").trim();
 }
 
-/** As a content security policy wants it. */
+/** In the format of a content security policy. */
 function hashOf(content: string): string {
   return `sha256-${createHash("sha256").update(content).digest("base64")}`;
 }

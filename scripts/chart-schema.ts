@@ -1,6 +1,6 @@
 /**
- * Writes into the chart's values.schema.json what the program knows: classes, settings of the agent, alerts. With --check it
- * only reports whether that is current.
+ * Writes classes, agent settings and alerts into the chart's values.schema.json. With --check it only reports whether
+ * the file is current.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ schema.properties["classes"] = onlyThese(
   { $ref: "#/$defs/class" },
 );
 
-// Their values are checked by the agent itself, which says what it expects.
+// The agent itself validates their values.
 const settings = [SCANNING, LIMITS, SERVICE].flatMap((table) => Object.keys(table));
 const agent = onlyThese([...settings, "classes", "defaults", "fleet", "maintenanceWindows"], {});
 schema.properties["agent"] = {
@@ -55,7 +55,7 @@ else if (published !== current) {
   process.exitCode = 1;
 }
 
-/** As `make lint` wants it: the rest of the file is written manually. */
+/** In the format of `make lint`; the rest of the file is written manually. */
 function formatted(json: string): string {
   const { status, stdout, stderr } = spawnSync("biome", ["format", `--stdin-file-path=${SCHEMA}`], {
     input: json,
@@ -65,7 +65,7 @@ function formatted(json: string): string {
   return stdout;
 }
 
-/** Not `propertyNames`: helm names a wrong place for it. */
+/** Not `propertyNames`, because helm reports a wrong position for it. */
 function onlyThese(names: readonly string[], schemaOfEach: object) {
   const properties = Object.fromEntries(names.toSorted().map((name) => [name, schemaOfEach]));
   return { type: "object", additionalProperties: false, properties };

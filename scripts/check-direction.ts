@@ -1,8 +1,8 @@
-/** The flow goes one way. This fails when a directory of src/ imports from one that it must not know. */
+/** Imports go in one direction. This fails if a directory of src/ imports from one that it must not depend on. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** Directory -> directories it may import from, besides itself. In the order of the flow: each names only those above it. */
+/** Directory -> directories it may import from, besides itself. Each names only those above it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   host: [],
   child: [],

@@ -40,7 +40,7 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/by (?:itself|themselves)/, "automatically, on its own, detected; or leave it out"],
 ];
 
-/** Of what users read: a program reports, logs, shows and returns; a document describes and lists. */
+/** For text that users read. */
 const PUBLISHED = /^(?:src|docs|deploy)\/|^(?:README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$/;
 const FORBIDDEN_IN_PUBLISHED: readonly (readonly [RegExp, string])[] = [
   [/says?|saying/, "reports, shows, logs, returns, describes"],
@@ -52,7 +52,7 @@ const FORBIDDEN_IN_PUBLISHED: readonly (readonly [RegExp, string])[] = [
   [/becomes of/, "the outcome; whether it succeeds"],
 ];
 
-/** Messages of other programs, quoted as they are, and nothing else. */
+/** Quoted messages of other programs. */
 const QUOTED: readonly string[] = [
   // encoding/json of Go
   "looking for beginning of value",
@@ -70,7 +70,7 @@ function phrase([words, instead]: readonly [RegExp, string]): Phrase {
 const EVERYWHERE = FORBIDDEN.map(phrase);
 const IN_PUBLISHED = [...EVERYWHERE, ...FORBIDDEN_IN_PUBLISHED.map(phrase)];
 
-/** lastLook, LAST_LOOK: as words, with every line where it was. */
+/** Splits lastLook and LAST_LOOK into words, on the same line. */
 function asWords(text: string): string {
   return text.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replaceAll("_", " ");
 }

@@ -71,7 +71,7 @@ function anchor(one: FailureClass): string {
   return heading(one).toLowerCase().replaceAll(" ", "-");
 }
 
-/** Angle brackets outside code would be taken for HTML. */
+/** Angle brackets outside code would be parsed as HTML. */
 function list(lines: readonly string[]): string {
   return lines.map((line) => `- ${line.startsWith("`") ? line : plain(line)}`).join("\n");
 }

@@ -2,25 +2,25 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Names an attacker's or a careless environment could use to turn a root tool into a general JavaScript engine. */
+/** Variables that could turn a root tool into a general JavaScript engine. */
 const ENGINE_SWITCHES = [
   "BUN_BE_BUN",
   "BUN_OPTIONS",
-  // A debugger's port, which takes any JavaScript.
+  // Opens a debugger port, which runs any JavaScript.
   "BUN_INSPECT",
-  // Prints every request with its headers, tokens included.
+  // Prints every request with its headers, including tokens.
   "BUN_CONFIG_VERBOSE_FETCH",
 ];
 
 export interface Executable {
-  /** As `bun build --target` takes it. */
+  /** The value of `bun build --target`. */
   readonly target: string;
-  /** The engine that the program is put into: an executable of bun for that target. */
+  /** The engine: bun's executable for that target. */
   readonly engine: string;
   readonly out: string;
 }
 
-/** Compiles src/main.ts into one file that needs no Node on the machine it runs on. The same source gives the same bytes. */
+/** Compiles src/main.ts into one file that needs no Node. The build is reproducible. */
 export function compileExecutable({ target, engine, out }: Executable): void {
   mkdirSync(dirname(out), { recursive: true });
   const draft = `${out}.new`;
@@ -32,10 +32,10 @@ export function compileExecutable({ target, engine, out }: Executable): void {
       "--compile",
       "--bytecode",
       "--minify",
-      // A chunk a command: what a scan never runs need not be instantiated for it.
+      // One chunk per command, so that a scan does not instantiate unused code.
       "--splitting",
       "--format=esm",
-      // Some packages name the directory they were built in.
+      // Some packages contain the directory they were built in.
       `--define=__dirname="/unghost"`,
       `--define=__filename="/unghost"`,
       `--define=UNGHOST_COMMIT="${commit()}"`,
@@ -57,8 +57,8 @@ export function compileExecutable({ target, engine, out }: Executable): void {
 const PIECE_BYTES = 16 * 1024;
 
 /**
- * As tar, dpkg and curl write it. The kernel keeps a file that was written at once in pages of 2 MB, and counts each of
- * them as memory of a process that reads one byte of it: 10 MB more for the agent.
+ * In small pieces, like tar, dpkg and curl. The kernel keeps a file that was written at once in pages of 2 MB, and
+ * counts each of them as memory of a process that reads one byte of it: 10 MB more for the agent.
  */
 function writeInPieces(path: string, bytes: Buffer): void {
   const file = openSync(path, "wx", 0o755);
@@ -69,7 +69,7 @@ function writeInPieces(path: string, bytes: Buffer): void {
   }
 }
 
-/** Of the sources; a copy without a repository names its own in the environment. */
+/** The commit of the sources; a copy without a repository passes it in the environment. */
 function commit(): string {
   const given = process.env["UNGHOST_COMMIT"];
   if (given) return given.replace(/[^0-9a-zA-Z.-]/g, "");
@@ -80,7 +80,7 @@ function commit(): string {
   }
 }
 
-/** The engine finds its switches by name. An entry of an environment ends at its first NUL, so none has this name. */
+/** The engine finds its switches by name. An environment entry ends at its first NUL, so none can have this name. */
 function disarm(engine: Buffer, name: string): void {
   const disarmed = Buffer.alloc(name.length);
   for (let at = engine.indexOf(name); at >= 0; at = engine.indexOf(name, at)) disarmed.copy(engine, at);

@@ -1,6 +1,6 @@
 /**
- * Builds dist/image (an OCI layout for amd64 and arm64) and dist/unghost-image.tar, without a container engine. The image
- * has the executable, the C library that it is linked to, licences, and nothing else: no shell.
+ * Builds dist/image (an OCI layout for amd64 and arm64) and dist/unghost-image.tar, without a container engine. The
+ * image contains only the executable, its C library and licences: no shell.
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -3,13 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { leftBehind, machineNetwork } from "../lab/left-behind.ts";
 import type { Unavailable } from "../lab/tools.ts";
 
-/** The usual code of a test that was skipped as a whole. */
+/** The conventional exit code of a skipped test. */
 const CANNOT_RUN = 77;
 const SETTLE_MS = 10_000;
 
 /**
- * Runs the tests of one project, or ends with 77 and says why where what they need cannot be had. The command line's
- * arguments are passed on to vitest: names of test files, -t and the like. Fails when the nodes left something behind.
+ * Runs the tests of one project, or exits 77 with the reason if their requirements are missing. The arguments are
+ * passed on to vitest: names of test files, -t and the like. Fails if the nodes left something behind.
  */
 export async function runLabTests(
   target: string,
@@ -31,7 +31,7 @@ export async function runLabTests(
   process.exit(status || 1);
 }
 
-/** What is killed is gone a moment later: zombies wait for the reaper of this machine. */
+/** Waits for killed processes: zombies wait for the machine's reaper. */
 async function leftForGood(before: ReadonlySet<string>): Promise<readonly string[]> {
   const end = performance.now() + SETTLE_MS;
   for (;;) {

@@ -16,7 +16,7 @@ const commands = await Promise.all(
     return { name, notes, flags: flagEntries(command), args: argumentEntries(command) };
   }),
 );
-/** Flags that every node command has are described once, with their letter where one command gives it. */
+/** Flags of every node command are described once, with their letter if a command defines one. */
 const common = new Map(
   commands
     .flatMap(({ flags }) => flags.filter(({ isCommon }) => isCommon))
@@ -62,7 +62,7 @@ function entry(label: string, text: string): readonly string[] {
   return [".TP", `.B ${roff(label)}`, roff(text)];
 }
 
-/** What would be a request or an escape is neither. */
+/** Escapes roff requests and escapes. */
 function roff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

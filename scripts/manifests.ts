@@ -1,4 +1,4 @@
-/** Renders the chart with its defaults into deploy/kubernetes, for people without helm. Needs the lab's helm. */
+/** Renders the chart with its defaults into deploy/kubernetes, for use without helm. Needs the lab's helm. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { parseAllDocuments } from "yaml";
@@ -16,7 +16,7 @@ const objects = rendered
   .split(/^---\n/m)
   .map((text) => text.trim())
   .filter((text) => parseAllDocuments(text).some((document) => document.toJS() !== null));
-// A namespace before what lies in it.
+// A namespace comes before its objects.
 const ordered = objects.toSorted((one, other) => Number(isNamespace(other)) - Number(isNamespace(one)));
 const text = `# Rendered from deploy/helm/unghost by scripts/manifests.ts.\n${ordered.join("\n---\n")}\n`;
 

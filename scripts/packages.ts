@@ -1,6 +1,6 @@
 /**
- * Builds dist/packages: .deb and .rpm for amd64 and arm64 from the executables of `make release`, by nfpm, which is built
- * with Go into the lab's cache. The same source gives the same bytes.
+ * Builds dist/packages: .deb and .rpm for amd64 and arm64 from the executables of `make release`, with nfpm, which is
+ * built with Go into the lab's cache. The build is reproducible.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -62,12 +62,12 @@ function buildPackage(packager: Packager, arch: string): void {
     priority: "optional",
     maintainer: MAINTAINER,
     description: DESCRIPTION,
-    // Debian's packages say it in their copyright file.
+    // Debian packages have it in their copyright file.
     ...(packager === "rpm" && { license: manifest.license }),
     homepage: "https://unghost.dev",
     depends: packager === "deb" ? ["libc6 (>= 2.17)", "init-system-helpers (>= 1.54~)"] : ["glibc >= 2.17"],
     contents: [
-      // rpm removes with a package only the directories that it names.
+      // rpm removes only the directories that a package lists.
       { dst: "/usr/share/doc/unghost", type: "dir", file_info: { mode: 0o755, mtime } },
       ...files.map(({ path, content, mode }) => ({
         src: put(path, content, mode),

@@ -1,6 +1,6 @@
 /**
- * Makes the Prometheus operator's manifest of the plain rules, and the copies of rules and dashboard inside the chart, which
- * helm cannot read from elsewhere. With --check it only reports whether they are current.
+ * Generates the Prometheus operator's manifest from the plain rules, and the copies of rules and dashboard inside the
+ * chart, which helm cannot read from elsewhere. With --check it only reports whether they are current.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { parse, stringify } from "yaml";

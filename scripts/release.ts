@@ -1,6 +1,6 @@
 /**
- * Builds dist/release: one archive for each kind of machine, SHA-256 sums, bill of materials, licences. The same source
- * gives the same bytes: there are no dates and no paths in it.
+ * Builds dist/release: one archive per target, SHA-256 checksums, SBOM, licences. The build is reproducible: it
+ * contains no dates and no paths.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ publish(`unghost-${version}-kubernetes.yaml`, Buffer.from(publishedManifest(mani
 publish(`unghost-chart-${version}.tgz`, gzipSync(tar(publishedChart("deploy/helm/unghost", places)), { level: 9 }));
 publish(`unghost-${version}.cdx.json`, Buffer.from(documents["sbom.cdx.json"]));
 for (const target of TARGETS) {
-  // The name of the file is inside the executable.
+  // The executable contains its file name.
   const executable = join(OUT, target.name, "unghost");
   compileExecutable({ target: target.bunTarget, engine: await engineFor(target), out: executable });
   const content = readFileSync(executable);

@@ -1,6 +1,6 @@
 /**
- * Builds dist/talos, the system extension for Talos as an OCI layout for amd64 and arm64, and dist/unghost-talos.tar; beside it
- * the machine-config patch that switches the service on.
+ * Builds dist/talos, the system extension for Talos as an OCI layout for amd64 and arm64, and dist/unghost-talos.tar,
+ * with the machine-config patch that enables the service.
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -15,7 +15,7 @@ import type { LabPod } from "../pods.ts";
 import { hostileEntry } from "./hostile-entry.ts";
 import type { Random } from "./random.ts";
 
-/** What a fault is injected into: pods that died, pods that run, and names and addresses that are free. */
+/** The targets of faults: dead pods, running pods, and unused names and addresses. */
 export interface Stage {
   readonly node: LabNode;
   readonly random: Random;
@@ -25,17 +25,17 @@ export interface Stage {
   readonly newAddress: () => string;
 }
 
-/** A fault, and what must be repaired before healing can succeed, if anything. */
+/** A fault, and what must be repaired before it can be healed, if anything. */
 export interface Fault {
   readonly did: string;
   readonly repair?: () => Promise<void>;
-  /** A pod that waits for its sandbox, and of which kubelet has reported so. */
+  /** A pod that waits for its sandbox, with a report of kubelet. */
   readonly waiting?: PodRef;
 }
 
 type Injector = (stage: Stage) => Promise<Injected | Fault | undefined>;
 
-/** Files of the CNI cache, leases, namespaces and leftovers: anything that needs no dead pod. */
+/** Files of the CNI cache, leases, namespaces and leaks: faults without a dead pod. */
 const ANYWHERE: readonly Injector[] = [
   ({ node, random }) => orphanedCache(node, random.pick(["results", "multus", "flannel"])),
   ({ node, newAddress }) => leakedLease(node, newAddress()),
@@ -55,7 +55,7 @@ const ANYWHERE: readonly Injector[] = [
   },
   ({ node }) => (node.runtime !== "1.6" ? leakedContainerdLease(node) : Promise.resolve(undefined)),
   ({ node, random }) => hostileEntry(node, random.pick(["symlink", "fifo", "directory", "sparse"])),
-  // A pod that runs with a broken cache is in trouble later; now it must not be touched.
+  // A running pod with a broken cache fails later; now it must not be touched.
   ({ node, random, ready }) => emptyResultCache(node, random.pick(ready)),
 ];
 

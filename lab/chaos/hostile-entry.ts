@@ -7,12 +7,12 @@ import type { LabNode } from "../node.ts";
 
 export type HostileKind = "symlink" | "fifo" | "directory" | "sparse";
 
-/** What a symlink among the caches points to. */
+/** The target of a symlink among the caches. */
 export const PRECIOUS_FILE = "/etc/precious";
 export const PRECIOUS = "not to be lost\n";
 const SPARSE_BYTES = 2 * 1024 ** 3;
 
-/** Something that has the name of a result file and is none. */
+/** An entry with the name of a result file that is not one. */
 export async function hostileEntry(node: LabNode, kind: HostileKind, id = unknownId()): Promise<Injected> {
   const path = `/var/lib/cni/results/${bridgeNetwork().name}-${id}-eth0`;
   const onDisk = node.path(path);

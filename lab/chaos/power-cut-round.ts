@@ -6,11 +6,11 @@ import { type LabPod, runPod, sandboxConfig } from "../pods.ts";
 import { tornFiles } from "../torn-files.ts";
 import type { Random } from "./random.ts";
 
-/** What one power cut did to a node that was making and deleting pods. */
+/** The result of one power cut on a node that was creating and deleting pods. */
 export interface CutResult {
-  /** How long before the cut each torn file had been written, youngest first. */
+  /** The age of each torn file at the cut, youngest first. */
   readonly tornAgesMs: readonly number[];
-  /** Pods that ran at the moment of the cut, and how many of them did not come back. */
+  /** Pods that were running at the cut, and how many of them did not come back. */
   readonly pods: number;
   readonly lost: number;
 }
@@ -20,16 +20,19 @@ const SHORTEST_CHURN_MS = 2000;
 const LONGEST_CHURN_MS = 9000;
 /**
  * Unmounting the overlay of a stopped sandbox makes the kernel sync the whole file system below it: while pods are
- * deleted, nothing stays unsynced for long. On many nodes pods are only made in the seconds before a cut.
+ * deleted, nothing stays unsynced for long. On many nodes pods are only created in the seconds before a cut.
  */
 const LONGEST_WITHOUT_DELETES_MS = 8000;
 const WORKERS = 2;
 const CALL = { timeoutMs: 60_000 };
-/** kubelet would try forever; a pod that is not back by then waits for somebody. */
+/** kubelet would retry forever; a pod that is not back by then is stuck. */
 const PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
 
-/** Pods come and go until a random moment; then the power is cut, the node boots, and its pods are started again. */
+/**
+ * Creates and deletes pods until a random moment; then the power is cut, the node boots, and its pods are started
+ * again.
+ */
 export async function cutDuringChurn(
   node: LabNode,
   random: Random,
@@ -77,7 +80,7 @@ async function churn(
         if (pod !== undefined) await removePod(node, pod.sandboxId);
       }
     } catch (error) {
-      // The power went in the midst of it.
+      // The power was cut meanwhile.
       if (!stop.aborted) throw error;
     }
   }
@@ -85,7 +88,7 @@ async function churn(
 
 async function stopPod(node: LabNode, id: string): Promise<void> {
   await node.cri.stopPodSandbox(id, CALL).catch((error: unknown) => {
-    // The agent was faster, and took it away.
+    // The agent removed it first.
     if (!(error instanceof RuntimeError && error.kind === "not-found")) throw error;
   });
 }
@@ -95,7 +98,7 @@ async function removePod(node: LabNode, id: string): Promise<void> {
   await node.cri.removePodSandbox(id, CALL);
 }
 
-/** As kubelet does it: the old sandbox has to be stopped before there is a new one. */
+/** Like kubelet: the old sandbox has to be stopped before a new one is created. */
 async function comesBack(node: LabNode, { ref, sandboxId }: LabPod): Promise<boolean> {
   const next = { ...ref, attempt: ref.attempt + 1 };
   const end = performance.now() + PATIENCE_MS;
@@ -111,7 +114,7 @@ async function comesBack(node: LabNode, { ref, sandboxId }: LabPod): Promise<boo
   return false;
 }
 
-/** For the next round: no pod, and no file that the cut damaged. */
+/** For the next round: no pod, and no damaged file. */
 export async function clearPods(node: LabNode): Promise<void> {
   const sandboxes = await node.cri.listPodSandbox(undefined, CALL);
   const stuck: string[] = [];

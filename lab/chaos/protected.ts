@@ -4,7 +4,7 @@ import { bridgeNetwork } from "../cni-config.ts";
 import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";
 
-/** A pod that no healing may harm, and its state before. */
+/** A pod that no heal may harm, and its previous state. */
 export type Protected =
   | { readonly kind: "ready"; readonly pod: LabPod; readonly pid: number; readonly address: string }
   | { readonly kind: "finished"; readonly pod: LabPod; readonly logs: ReadonlyMap<string, string> };
@@ -25,7 +25,7 @@ export async function protectFinished(node: LabNode, pod: LabPod): Promise<Prote
   return { kind: "finished", pod, logs };
 }
 
-/** What has become of a pod that had to stay as it was, in words; nothing when all is well. */
+/** The changes of a pod that had to stay unchanged; empty if there are none. */
 export async function harmTo(node: LabNode, guarded: Protected): Promise<readonly string[]> {
   const { pod } = guarded;
   const name = `${guarded.kind} pod ${pod.ref.name} (${pod.sandboxId})`;

@@ -4,7 +4,7 @@ import { stateDirLayout } from "../../src/heal/files/state-dir.ts";
 import { readHistory } from "../../src/heal/journal/history.ts";
 import type { LabNode } from "../node.ts";
 
-/** What lies in quarantine without an entry in the journal, in words. */
+/** Quarantined files without a journal entry. */
 export async function unaccountedFor(node: LabNode, stateDir = "/var/lib/unghost"): Promise<readonly string[]> {
   const { journal, quarantine } = stateDirLayout(node.path(stateDir));
   if (!existsSync(quarantine)) return [];

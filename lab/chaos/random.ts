@@ -1,4 +1,4 @@
-/** Chance that anybody can repeat, given the seed. */
+/** Reproducible random numbers, given the seed. */
 export interface Random {
   /** A whole number from 0 to below `limit`. */
   below(limit: number): number;

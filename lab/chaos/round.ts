@@ -9,12 +9,12 @@ import { unaccountedFor } from "./quarantine-check.ts";
 import type { Random } from "./random.ts";
 import { unseenWaits } from "./waiting-check.ts";
 
-/** A node that lives through many rounds, and what must live through them with it. */
+/** A node for many rounds, and the pods that must survive them. */
 export interface Arena {
   readonly node: LabNode;
   readonly unghost: string;
   readonly random: Random;
-  /** Finished pods stay from round to round, power cuts included. */
+  /** Finished pods stay from round to round, including power cuts. */
   readonly finished: Protected[];
   names: number;
 }
@@ -22,7 +22,7 @@ export interface Arena {
 export interface RoundResult {
   /** What happened, to find the cause of a failure. */
   readonly story: readonly string[];
-  /** What should not have happened; empty when all is well. */
+  /** Violations; empty on success. */
   readonly complaints: readonly string[];
 }
 
@@ -44,7 +44,7 @@ const MOST_GHOSTS = 4;
 const MOST_FAULTS = 5;
 const MOST_FINISHED = 6;
 
-/** Pods die or not, a few things break, a heal may be killed half way; then a heal must leave a node that is well. */
+/** Pods may die, some faults are injected, a heal may be killed; then a heal must leave a healthy node. */
 export async function chaosRound(arena: Arena): Promise<RoundResult> {
   const { node, random } = arena;
   const story: string[] = [];
@@ -75,7 +75,7 @@ export async function chaosRound(arena: Arena): Promise<RoundResult> {
   return { story, complaints };
 }
 
-/** Pods that die in a power cut, some with containers; nothing at all in every second round. */
+/** Pods that die in a power cut, some with containers; none in every second round. */
 async function someDead(arena: Arena, newName: () => string, story: string[]): Promise<readonly LabPod[]> {
   const { node, random } = arena;
   if (random.chance(0.4)) return [];
@@ -99,7 +99,7 @@ async function someFaults(stage: Stage, story: string[]): Promise<readonly Fault
   return faults;
 }
 
-/** kill -9 somewhere in the middle. */
+/** kill -9 at a random moment. */
 async function killedHeal({ node, unghost, random }: Arena, story: string[]): Promise<void> {
   const running = node.exec([unghost, ...HEAL], { timeoutMs: HEAL_MS });
   const afterMs = 20 + random.below(400);
@@ -124,7 +124,7 @@ async function heal({ node, unghost }: Arena): Promise<Healed> {
   }
 }
 
-/** A pod that runs with a broken cache is not a ghost; whatever else is left was not healed. */
+/** A running pod with a broken cache is not a ghost; everything else that is left was not healed. */
 function leftOver({ code, report, stderr }: Healed): readonly string[] {
   if (code === 0) return [];
   const why = new Map(report.actions?.map(({ finding, outcome, reason }) => [finding, `${outcome}, ${reason ?? ""}`]));
@@ -143,7 +143,7 @@ function outcomes({ actions = [] }: NodeReport): string {
   return actions.map(({ finding, outcome }) => `${finding.slice(0, 60)} ${outcome}`).join("; ") || "nothing to do";
 }
 
-/** Half of the time the running pods stay and die in the next cut; else they end in an orderly way. */
+/** In half of the rounds the running pods stay and die in the next cut; otherwise they end orderly. */
 async function clearAway({ node, random }: Arena, ready: readonly LabPod[], story: string[]): Promise<void> {
   if (random.chance(0.5)) return;
   for (const { sandboxId } of ready) {

@@ -8,7 +8,7 @@ export interface ChaosOptions {
   readonly unghost: string;
   readonly rounds: number;
   readonly seed: number;
-  /** Taken in turn, a new node every few rounds. */
+  /** Used in turns, with a new node every few rounds. */
   readonly runtimes: readonly RuntimeVersion[];
   /** More directories of the machine that the node must see. */
   readonly visible?: readonly string[];
@@ -17,7 +17,7 @@ export interface ChaosOptions {
 
 const ROUNDS_PER_NODE = 10;
 
-/** Random faults, round after round; gives every complaint with the round's story. */
+/** Random faults in rounds; returns every violation with the round's story. */
 export async function runChaos(options: ChaosOptions): Promise<readonly string[]> {
   const random = seeded(options.seed);
   const complaints: string[] = [];

@@ -5,8 +5,8 @@ import type { LabNode } from "../node.ts";
 const SCAN_MS = 120_000;
 
 /**
- * No pod waits for its sandbox longer than kubelet waits while the verdict is healthy. `waiting` are the pods whose
- * creation hangs and of which kubelet has reported its timeout.
+ * The verdict is never healthy while a pod waits for its sandbox longer than kubelet's timeout. `waiting` are the pods
+ * with a hung creation and a reported timeout.
  */
 export async function unseenWaits(
   node: LabNode,

@@ -18,7 +18,7 @@ export async function admitAgents(cluster: Cluster): Promise<void> {
   const manifests = RBAC.map((file) => readFileSync(join(checkoutDir() ?? ".", "deploy/rbac", file), "utf8"));
   await cluster.apply(manifests.join("\n---\n"));
   for (const node of cluster.nodes) {
-    // Bound to the node, as the token of a DaemonSet's pod is: the admission policy lets it write nowhere else.
+    // Bound to the node, like the token of a DaemonSet's pod: the admission policy allows writes only there.
     const bound = ["--bound-object-kind=Node", `--bound-object-name=${node.name}`];
     const account = ["unghost-agent", "--namespace=unghost", "--duration=12h"];
     const token = await cluster.kubectl("create", "token", ...account, ...bound);
@@ -28,8 +28,8 @@ export async function admitAgents(cluster: Cluster): Promise<void> {
 }
 
 /**
- * The built agent as a service of the node. `config` is its configuration file; `under` is put before its command. Start it
- * again after a boot.
+ * The built agent as a service of the node. `config` is its configuration file; `under` is a prefix of its command.
+ * Start it again after a boot.
  */
 export async function agentOn(
   { lab }: ClusterNode,

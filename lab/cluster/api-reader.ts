@@ -1,6 +1,6 @@
 import { request } from "node:http";
 
-/** Reads the API through `kubectl proxy` on a unix socket: cheap enough for polling, which kubectl's start is not. */
+/** Reads the API through `kubectl proxy` on a unix socket: cheap enough for polling, unlike starting kubectl. */
 export interface ApiReader {
   text(path: string): Promise<string>;
   get<T>(path: string): Promise<T>;

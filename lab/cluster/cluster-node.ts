@@ -8,7 +8,7 @@ import { installKubelet, type KubeletSettings, prepareForKubelet } from "./kubel
 import { attachNode, nodeIp } from "./network.ts";
 import type { ClusterTools } from "./tools.ts";
 
-/** A lab node whose pods are made by a real kubelet. */
+/** A lab node with a real kubelet. */
 export interface ClusterNode {
   /** Of the Node object. */
   readonly name: string;
@@ -16,7 +16,7 @@ export interface ClusterNode {
   readonly lab: LabNode;
   readonly kubelet: Service;
   powerCut(): Promise<void>;
-  /** Power on, containerd, the cable, kubelet. `beforeKubelet` is for what a boot hook or another service does. */
+  /** Power on, containerd, network cable, kubelet. `beforeKubelet` is for a boot hook or another service. */
   boot(beforeKubelet?: () => Promise<void>): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function startClusterNode(
   }
 }
 
-/** Addresses of its own for each node's pods. */
+/** A separate range for each node's pods. */
 function podNetwork(index: number): CniConflist {
   const network = bridgeNetwork();
   const ipam = { type: "host-local", ranges: [[{ subnet: `10.88.${index}.0/24` }]], routes: [{ dst: "0.0.0.0/0" }] };

@@ -19,30 +19,30 @@ export interface ClusterOptions {
   readonly kubelet?: KubeletSettings;
   /** Of each node; see NodeOptions. */
   readonly disk?: NodeOptions["disk"];
-  /** Sees every command that is run in a node. */
+  /** Called with every command that is run in a node. */
   readonly watch?: CommandWatch;
 }
 
-/** A real control plane and real kubelets, to be broken. */
+/** A real control plane and real kubelets, for fault injection. */
 export interface Cluster {
   readonly controlPlane: ControlPlane;
   readonly api: ApiReader;
-  /** The first node, and in most stories the only one. */
+  /** The first node, mostly the only one. */
   readonly node: ClusterNode;
   readonly nodes: readonly ClusterNode[];
   kubectl(...args: readonly string[]): Promise<string>;
-  /** As `kubectl apply -f -`. */
+  /** Like `kubectl apply -f -`. */
   apply(objects: readonly object[] | string, options?: ExecOptions): Promise<void>;
   pods(namespace?: string): Promise<readonly PodObject[]>;
-  /** Waits until exactly this many pods exist and each of them fulfils the condition. */
+  /** Waits until exactly this many pods exist and all of them match. */
   waitForPods(count: number, isIt: (pod: PodObject) => boolean, timeoutMs?: number): Promise<readonly PodObject[]>;
   condition(node: ClusterNode, type: string): Promise<Condition | undefined>;
   waitForCondition(node: ClusterNode, type: string, isIt: (condition: Condition) => boolean): Promise<Condition>;
-  /** Leaves nothing behind. */
+  /** Removes everything. */
   destroy(): Promise<void>;
 }
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const WAIT_MS = 600_000;
 const POLL_MS = 250;
 
@@ -52,7 +52,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const tools = await ensureTools();
   const { runtime = "1.6", kubelet = {}, disk = "directory", watch } = options;
   const how = { runtime, kubelet, disk, ...(watch === undefined ? {} : { watch }) };
-  // Side by side: each of them mostly waits for its own programs.
+  // Concurrently: each of them mostly waits for its own programs.
   const starting = startControlPlane(tools, programs);
   const indexes = Array.from({ length: options.nodes ?? 1 }, (_, index) => index);
   const [plane, ...joined] = await Promise.allSettled([
@@ -133,7 +133,7 @@ function clusterOf(controlPlane: ControlPlane, nodes: readonly ClusterNode[], de
   };
 }
 
-/** Pods are refused until the controller manager has made the namespace's ServiceAccount. */
+/** Pods are refused until the controller manager has created the namespace's ServiceAccount. */
 async function serviceAccountOf({ api }: Cluster, namespace: string): Promise<void> {
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
   const probe = () => api.text(path).catch(() => undefined);

@@ -11,7 +11,10 @@ import { type Machine, startMachine } from "./machine.ts";
 import { API_SERVER_PORT, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP } from "./network.ts";
 import { type ClusterTools, ensureHelm, type HelmMajor } from "./tools.ts";
 
-/** etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a machine of their own, which no node's power cut reaches. */
+/**
+ * etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a separate machine, which is not affected by
+ * power cuts of nodes.
+ */
 export interface ControlPlane {
   readonly initPid: number;
   readonly server: string;
@@ -19,22 +22,22 @@ export interface ControlPlane {
   readonly apiServer: Service;
   readonly controllerManager: Service;
   readonly scheduler: Service;
-  /** Where `kubectl proxy` gives an administrator's access to the API. */
+  /** The socket of `kubectl proxy` with administrator's access to the API. */
   readonly proxySocket: string;
   readonly api: ApiReader;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   kubectl(args: readonly string[], options?: ExecOptions): Promise<string>;
-  /** The same for a command that may end with another code. */
+  /** The same for a command that may fail. */
   tryKubectl(args: readonly string[]): Promise<CommandResult>;
   /** As the cluster's administrator; throws unless it ended with 0. Returns what it printed. */
   helm(args: readonly string[], major?: HelmMajor): Promise<string>;
   /** With these credentials; returns the result. */
   kubectlAs(credentials: Credentials, args: readonly string[], options?: ExecOptions): Promise<CommandResult>;
-  /** Starts the API server again after it was ended, and waits until it is ready. */
+  /** Starts the API server again after it was stopped, and waits until it is ready. */
   startApiServer(): Promise<void>;
   /** STOP lets it accept connections and answer nothing. */
   signalApiServer(signal: "STOP" | "CONT"): Promise<void>;
-  /** etcd forgets what happened so far: a client with an older version gets 410 Gone. */
+  /** Compacts etcd: a client with an older version gets 410 Gone. */
   compact(): Promise<void>;
   destroy(): Promise<void>;
 }
@@ -167,7 +170,7 @@ const CONTROLLER_FLAGS = [
 
 const SCHEDULER_FLAGS = ["--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=false"];
 
-/** What kubeadm puts under /etc/kubernetes. */
+/** kubeadm's files under /etc/kubernetes. */
 async function writeCredentials(machine: Machine, authority: Authority, server: string): Promise<void> {
   const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(
     (name) => `DNS:${name}`,

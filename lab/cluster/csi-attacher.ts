@@ -12,12 +12,12 @@ const ATTACHER_KUBECONFIG = "/etc/lab-attacher/kubeconfig";
 /** A driver whose volumes must be attached before a node may mount them. Both run as services of the node. */
 export interface AttachingDriver {
   readonly attacher: Service;
-  /** From now on the storage attaches nothing, with this error. */
+  /** From now on the storage fails to attach, with this error. */
   refuse(message: string): Promise<void>;
   accept(): Promise<void>;
-  /** What the storage was asked to do, in order: `attach <handle> <node>`, `detach <handle> <node>`. */
+  /** The calls of the storage, in order: `attach <handle> <node>`, `detach <handle> <node>`. */
   calls(): readonly string[];
-  /** Where the node keeps the content of a volume. */
+  /** The directory of a volume's content on the node. */
   contentOf(handle: string): string;
 }
 

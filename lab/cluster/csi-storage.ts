@@ -8,7 +8,7 @@ export const REGISTRATION = `/var/lib/kubelet/plugins_registry/${DRIVER}-reg.soc
 export const PROGRAM = join(import.meta.dirname, "../csi/driver.ts");
 const SIDECAR = join(import.meta.dirname, "../csi/sidecar.ts");
 
-/** Runs a program of the node in a container: the lab's image has nothing but busybox. */
+/** Runs a program of the node in a container, because the lab's image contains only busybox. */
 function onNode(name: string, command: readonly string[]): object {
   return {
     name,
@@ -40,7 +40,7 @@ function replicaSet(name: string, nodeName: string, spec: object): object {
 export function driverObjects(nodeName: string): readonly object[] {
   return [
     { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: DRIVER }, spec: { attachRequired: false } },
-    // Alphabetically behind its sidecar: what is healed first does not hang on a name.
+    // Alphabetically after its sidecar: the order of healing must not depend on the name.
     replicaSet("zz-node-plugin", nodeName, {
       containers: [onNode("driver", [PROGRAM, DRIVER, nodeName, DRIVER_SOCKET, REGISTRATION])],
       volumes: [
@@ -52,7 +52,7 @@ export function driverObjects(nodeName: string): readonly object[] {
   ];
 }
 
-/** A sidecar of the driver in a pod of its own. */
+/** A sidecar of the driver in a separate pod. */
 export function sidecarObjects(nodeName: string): readonly object[] {
   return [
     replicaSet("csi-sidecar", nodeName, {
@@ -93,7 +93,7 @@ export function volumeObjects(name: string, volumeHandle: string): readonly obje
   ];
 }
 
-/** What a pod needs to run a shell script with a claim mounted at /data. */
+/** The pod spec for a shell script with a claim mounted at /data. */
 export function specWithVolume(claimName: string, script: string): object {
   return {
     containers: [

@@ -3,7 +3,7 @@ import type { KeyPair } from "../stub-api/certificates.ts";
 /** How a client shows who it is. */
 export type Credentials = KeyPair | { readonly token: string };
 
-/** A kubeconfig with everything inside it, as JSON, which is YAML too. */
+/** A kubeconfig with embedded credentials, as JSON, which is valid YAML. */
 export function kubeconfig(server: string, authority: string, credentials: Credentials): string {
   const user =
     "token" in credentials

@@ -11,10 +11,10 @@ const KUBECONFIG = "/etc/kubernetes/kubelet.conf";
 const CONFIG = "/var/lib/kubelet/config.yaml";
 const PKI = "/var/lib/kubelet/pki";
 
-/** Fields of KubeletConfiguration that a story wants otherwise. */
+/** Overrides of KubeletConfiguration. */
 export type KubeletSettings = Readonly<Record<string, unknown>>;
 
-/** The node's kubelet with the credentials of a node and nothing more. Not started yet. */
+/** The node's kubelet with node credentials only. Not started yet. */
 export async function installKubelet(
   node: LabNode,
   ip: string,
@@ -56,7 +56,7 @@ export const KUBELET_CONFIGURATION = {
   resolvConf: "",
   // The lab has no iptables.
   makeIPTablesUtilChains: false,
-  // The disk and the memory are the machine's; how full they are is no part of a story.
+  // Disk and memory are the machine's; their usage must not affect a test.
   evictionHard: {
     "memory.available": "0%",
     "nodefs.available": "0%",
@@ -68,7 +68,7 @@ export const KUBELET_CONFIGURATION = {
   localStorageCapacityIsolation: false,
 };
 
-/** Settings of the whole kernel that kubelet writes at its start. */
+/** Kernel-wide settings that kubelet writes at its start. */
 const KERNEL_SETTINGS = {
   "vm/overcommit_memory": 1,
   "vm/panic_on_oom": 0,
@@ -78,7 +78,7 @@ const KERNEL_SETTINGS = {
   "kernel/keys/root_maxbytes": 25_000_000,
 };
 
-/** kubelet finds its kernel settings in files of the node's own, so that it leaves the machine's alone. */
+/** kubelet writes its kernel settings into files of the node, so that the machine's are not changed. */
 export function kernelSettingsScript(): string {
   const binds = Object.entries(KERNEL_SETTINGS).map(([setting, value]) => `bind ${setting} ${value}`);
   return `
@@ -93,7 +93,10 @@ export function kernelSettingsScript(): string {
   `;
 }
 
-/** Each boot, before kubelet starts. Mounts propagate as systemd makes them: a volume that a CSI driver mounts is to be seen. */
+/**
+ * On each boot, before kubelet starts. Mounts propagate as with systemd, so that volumes mounted by a CSI driver are
+ * visible.
+ */
 export async function prepareForKubelet(node: LabNode): Promise<void> {
   await node.check(["sh", "-c", `${kernelSettingsScript()}\nmount --make-rshared /`]);
 }

@@ -11,7 +11,7 @@ import type { Tools } from "../tools.ts";
 
 /** A lab machine without a container runtime: namespaces, disks and an init. */
 export interface Machine {
-  /** Everything of the machine lies below this folder. */
+  /** Everything of the machine is below this directory. */
   readonly dir: string;
   readonly initPid: number;
   livePath(inMachine: string): string;

@@ -16,8 +16,8 @@ const NAMESPACE = "kube-system";
 const NAME = "multus";
 
 /**
- * Thick multus on every node, with a ServiceAccount and the rights of its upstream manifest. Before the first pod: the
- * bridge of pods gets other addresses. Gives what startThickMultus() wants after a boot.
+ * Thick multus on every node, with the ServiceAccount and rights of its upstream manifest. Call it before the first
+ * pod, because the bridge gets other addresses. Returns the argument of startThickMultus() after a boot.
  */
 export async function useThickMultusIn(cluster: Cluster, version?: MultusVersion): Promise<MultusApi> {
   const token = await admitMultus(cluster);
@@ -31,8 +31,8 @@ const DAEMON_POD = "kube-multus";
 const DAEMON_POD_CONF = "/opt/multus/daemon-config.json";
 
 /**
- * The daemon of a node with thick multus as a pod of the cluster, as upstream's manifest has it, in place of the plain
- * process: kubelet starts it again when it ends.
+ * Runs the daemon of thick multus as a pod of the cluster, like upstream's manifest, instead of a plain process:
+ * kubelet restarts it when it ends.
  */
 export async function runMultusDaemonAsPod(cluster: Cluster): Promise<void> {
   const { node } = cluster;
@@ -71,7 +71,7 @@ function daemonPod(nodeName: string): object {
           command: [DAEMON_BINARY, "-config", DAEMON_POD_CONF],
           securityContext: { privileged: true },
           env: [
-            // The lab's image has no /etc/passwd in which the daemon could find out that it is root.
+            // The lab's image has no /etc/passwd from which the daemon could get its user name.
             { name: "USER", value: "root" },
             { name: "HOME", value: "/root" },
             { name: "KUBERNETES_SERVICE_HOST", value: CONTROL_PLANE_IP },
@@ -87,7 +87,7 @@ function daemonPod(nodeName: string): object {
 
 const KUBECONFIG = "/etc/cni/net.d/multus.d/multus.kubeconfig";
 
-/** Thin multus on every node. It survives a boot: it is nothing but files. */
+/** Thin multus on every node. It survives a boot, because it consists of files only. */
 export async function useThinMultusIn(cluster: Cluster, version?: MultusVersion): Promise<void> {
   const token = await admitMultus(cluster);
   const { server, authority } = cluster.controlPlane;
@@ -97,7 +97,7 @@ export async function useThinMultusIn(cluster: Cluster, version?: MultusVersion)
   }
 }
 
-/** Gives a token of multus' ServiceAccount. */
+/** Returns a token of multus' ServiceAccount. */
 async function admitMultus(cluster: Cluster): Promise<string> {
   await cluster.apply(MANIFESTS);
   await cluster.kubectl("wait", "--for=condition=Established", `crd/${CRD_NAME}`, "--timeout=60s");

@@ -2,10 +2,13 @@ import { join } from "node:path";
 import { runOrThrow } from "../command.ts";
 import type { Tools } from "../tools.ts";
 
-/** The cluster's own Ethernet: a bridge in the control plane's network namespace. Nothing of it is on this machine. */
+/** The cluster's network: a bridge in the control plane's network namespace. Nothing of it is on this machine. */
 export const CONTROL_PLANE_IP = "192.168.77.1";
 
-/** The Service `kubernetes`: without kube-proxy its address is one of the control plane's own, at the port that pods get. */
+/**
+ * The Service `kubernetes`: without kube-proxy its address is one of the control plane's own, with the port that pods
+ * use.
+ */
 export const KUBERNETES_SERVICE_IP = "10.96.0.1";
 export const API_SERVER_PORT = 443;
 
@@ -16,8 +19,8 @@ export function nodeIp(index: number): string {
 }
 
 /**
- * Plugs a node's cable in. The bridge plugin treats the node's network namespace as if it were a pod's. The cable is gone
- * with the namespace, so each boot needs a new one.
+ * Connects a node. The bridge plugin treats the node's network namespace like a pod's. The link is removed with the
+ * namespace, so each boot needs a new one.
  */
 export async function attachNode(tools: Tools, controlPlanePid: number, nodePid: number, ip: string): Promise<void> {
   const plugin = join(tools.cniBinDir, "bridge");

@@ -1,4 +1,4 @@
-/** The parts of Kubernetes' objects that stories check. */
+/** The checked parts of Kubernetes objects. */
 export interface PodObject {
   readonly metadata: {
     readonly name: string;
@@ -42,7 +42,7 @@ export function isReady(pod: PodObject): boolean {
   return pod.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
-/** Container ids by pod: the same before and after for pods that were not restarted. */
+/** Container ids by pod, to check that pods were not restarted. */
 export function containersOf(pods: readonly PodObject[], wanted: readonly string[]): readonly string[] {
   return pods
     .filter(({ metadata }) => wanted.includes(metadata.name))
@@ -56,7 +56,7 @@ export function names(prefix: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
 }
 
-/** Pods of the lab's one image that print who they are and then run until they are stopped. */
+/** Pods of the lab's image that print their name and run until they are stopped. */
 export function podObjects(podNames: readonly string[], nodeName: string): readonly object[] {
   return podNames.map((name) => ({
     apiVersion: "v1",

@@ -5,7 +5,7 @@ import { type CommandOptions, runOrThrow } from "../command.ts";
 import { unpackDebianPackages } from "../debian-packages.ts";
 import { definedEnv, findGo, type Unavailable, whyNoRealNode } from "../tools.ts";
 
-/** Programs that a cluster is made of. Built or unpacked into the lab's cache; nothing is installed on the machine. */
+/** The programs of a cluster. Built or unpacked into the lab's cache; nothing is installed on the machine. */
 export interface ClusterTools {
   readonly available: true;
   /** kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl. */
@@ -18,7 +18,7 @@ const MODULE = "k8s.io/kubernetes";
 const COMMANDS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
 /** Ten minutes on two idle cores. */
 const BUILD_MS = 3_600_000;
-/** Modules that live in the Kubernetes repository itself: required as v0.0.0 and released as v0.<minor>.<patch>. */
+/** Modules of the Kubernetes repository itself: required as v0.0.0 and released as v0.<minor>.<patch>. */
 const STAGING = /^\s+(k8s\.io\/[a-z0-9-]+) v0\.0\.0(?:\s|$)/gm;
 
 export async function ensureClusterTools(): Promise<ClusterTools | Unavailable> {
@@ -72,7 +72,7 @@ async function buildKubernetes(go: string, dir: string): Promise<void> {
   await runOrThrow([go, "mod", "edit", ...replaced, `-require=${MODULE}@v${VERSION}`], options);
   await runOrThrow([go, "get", `${MODULE}@v${VERSION}`], options);
   const packages = COMMANDS.map((command) => `${MODULE}/cmd/${command}`);
-  // The components compare their versions with each other and with the API's; unset, they report v0.0.0.
+  // The components compare their versions with each other and with the API's; without them, they report v0.0.0.
   const [major = "", minor = ""] = VERSION.split(".");
   const stamp = { gitVersion: `v${VERSION}`, gitMajor: major, gitMinor: minor };
   const stamps = Object.entries(stamp).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);

@@ -5,7 +5,7 @@ import type { ClusterNode } from "./cluster-node.ts";
 
 const IMPORT_MS = 300_000;
 
-/** The chart's image in the node's runtime, as a pull would leave it. Needs `make image`. */
+/** Imports the chart's image into the node's runtime, like a pull. Needs `make image`. */
 export async function importUnghostImage({ lab }: ClusterNode): Promise<void> {
   const archive = join(checkoutDir() ?? ".", "dist/unghost-image.tar");
   if (!existsSync(archive)) throw new Error(`${archive} is not there: run \`make image\` first`);

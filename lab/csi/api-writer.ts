@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
 
-/** The few requests that a controller makes, with the certificate of a kubeconfig as lab/cluster/kubeconfig.ts writes it. */
+/** The requests of a controller, with the certificate of a kubeconfig from lab/cluster/kubeconfig.ts. */
 export interface ApiWriter {
   get<T>(path: string): Promise<T>;
   merge(path: string, patch: object): Promise<void>;
-  /** Makes the object where there is none. */
+  /** Creates the object if it does not exist. */
   apply(path: string, object: object): Promise<void>;
 }
 

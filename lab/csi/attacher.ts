@@ -4,9 +4,9 @@ import { callDriver } from "./call-driver.ts";
 import { field } from "./messages.ts";
 
 /**
- * What external-attacher does: it renews its lease, has the driver attach and detach what VolumeAttachments ask for, and
- * writes the result into their status. Lists them often where the original watches.
- * Started as `node attacher.ts <driver> <socket> <kubeconfig>`.
+ * A substitute of external-attacher: it renews its lease, lets the driver attach and detach what VolumeAttachments
+ * request, and writes the result into their status. It polls instead of watching. Started as `node attacher.ts <driver>
+ * <socket> <kubeconfig>`.
  */
 const [driver = "", socket = "", kubeconfig = ""] = process.argv.slice(2);
 const POLL_MS = 500;
@@ -35,7 +35,7 @@ interface Volume {
 }
 
 const api: ApiWriter = openApiWriter(kubeconfig);
-/** Attachments whose last try failed, by uid, and when the next is due. */
+/** Attachments whose last attempt failed, by uid, and when the next is due. */
 const pauses = new Map<string, number>();
 
 async function renewLease(): Promise<void> {

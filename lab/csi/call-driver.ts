@@ -4,7 +4,7 @@ import { framed } from "./messages.ts";
 
 const CALL_MS = 10_000;
 
-/** Calls a method whose answer has nothing in it. Gives the error as external-attacher writes it, undefined for none. */
+/** Calls a method with an empty answer. Returns the error in external-attacher's format, or undefined. */
 export function callDriver(socket: string, path: string, request: Buffer): Promise<string | undefined> {
   return new Promise((done) => {
     const session = connect("http://localhost", { createConnection: () => createConnection(socket) });

@@ -5,11 +5,10 @@ import { dirname } from "node:path";
 import { field, framed, numberField, textOf, unframed } from "./messages.ts";
 
 /**
- * A CSI driver that speaks the real protocol with kubelet: Identity, Node and Controller services on its own socket, and
- * the registration service in kubelet's plugins_registry. Started as
- * `node driver.ts <driver> <node> <socket> <registration socket> [mount]`.
- * Its volumes are directories next to the socket. Publishing one writes a file into it; with `mount` it is bind mounted,
- * which takes a driver that shares the node's mounts.
+ * A CSI driver with the real protocol: Identity, Node and Controller services on its own socket, and the registration
+ * service in kubelet's plugins_registry. Started as `node driver.ts <driver> <node> <socket> <registration socket>
+ * [mount]`. Its volumes are directories next to the socket. Publishing one writes a file into it; with `mount` it is
+ * bind mounted, which needs a driver in the node's mount namespace.
  */
 const [driver = "", node = "", socket = "", registration = "", publishing = "write"] = process.argv.slice(2);
 const home = dirname(socket);

@@ -1,4 +1,4 @@
-/** As much of the protobuf encoding as CSI's messages need: fields of text, of messages and of small numbers. */
+/** The part of the protobuf encoding that CSI's messages need: strings, messages and small numbers. */
 
 export function field(number: number, content: Buffer | string): Buffer {
   const bytes = Buffer.from(content);
@@ -18,7 +18,7 @@ function varint(value: number): Buffer {
   }
 }
 
-/** The text of one length-delimited field; messages of CSI carry their names and paths in such. */
+/** The string in one length-delimited field. */
 export function textOf(message: Buffer, wanted: number): string {
   let at = 0;
   const read = (): number => {
@@ -42,7 +42,7 @@ export function textOf(message: Buffer, wanted: number): string {
   return "";
 }
 
-/** Five bytes in front of each message of gRPC: whether it is compressed, and its length. */
+/** Five bytes precede each gRPC message: the compression flag and the length. */
 const PREFIX_BYTES = 5;
 
 export function framed(message: Buffer): Buffer {

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 
-/** What external-attacher and its like do: connect to the driver's socket, and end when no process serves it. */
+/** Like external-attacher: connects to the driver's socket, and exits if no process serves it. */
 const [socket = ""] = process.argv.slice(2);
 
 connect(socket)

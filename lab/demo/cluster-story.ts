@@ -8,7 +8,7 @@ import type { Narrator } from "./narrator.ts";
 const PODS = names("web", 6);
 const TORN = 2;
 const WAIT_MS = 300_000;
-/** One for each try of kubelet to replace the sandbox; it reports no failure to stop the old one. */
+/** One event for each of kubelet's attempts to replace the sandbox; it reports no failure to stop the old one. */
 const RETRIES = "reason=SandboxChanged";
 const RETRY_COLUMNS = "-o=custom-columns=POD:.involvedObject.name,COUNT:.count,MESSAGE:.message";
 
@@ -72,7 +72,7 @@ function runsAgain(pod: PodObject): boolean {
   return isReady(pod) && (pod.status.containerStatuses?.[0]?.restartCount ?? 0) > 0;
 }
 
-/** For each torn pod kubelet has tried more than once. */
+/** Kubelet has tried more than once for each torn pod. */
 async function isRetried({ api }: Cluster): Promise<boolean> {
   const path = `/api/v1/namespaces/default/events?fieldSelector=${RETRIES}`;
   const { items } = await api.get<{ readonly items: readonly { readonly count?: number }[] }>(path);

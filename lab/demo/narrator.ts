@@ -5,7 +5,7 @@ import { paint, wrap } from "../../src/report/text.ts";
 export interface Narrator {
   heading(title: string): void;
   say(text: string): void;
-  /** A command as one would type it, and what it printed. */
+  /** A typed command and its output. */
   command(typed: string, output: string): void;
   table(header: readonly string[], rows: readonly (readonly string[])[]): void;
 }

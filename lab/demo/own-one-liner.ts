@@ -3,7 +3,7 @@ import { RuntimeError } from "../../src/runtime/errors.ts";
 import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { CALL, type Ran } from "./stage.ts";
 
-/** The calls that the one-liner makes: list what is NotReady, then stop and remove each. `|| true` makes the code 0. */
+/** The calls of the one-liner: list NotReady sandboxes, then stop and remove each. `|| true` makes the code 0. */
 export async function ownOneLiner(socket: string): Promise<Ran> {
   const cri = openCri(socket);
   try {

@@ -3,7 +3,7 @@ import { PodSandboxState } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import type { Narrator } from "./narrator.ts";
 import { CALL, ONE_LINER, type Stage } from "./stage.ts";
 
-/** One step of the story. Each stands on what the ones before it did to the node. */
+/** One step of the story. Each depends on the previous ones. */
 export type Scene = (stage: Stage, tell: Narrator) => Promise<void>;
 
 /** The story, in order. */

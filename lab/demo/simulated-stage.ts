@@ -9,13 +9,13 @@ import { unghostProgram } from "./unghost-program.ts";
 
 const COMMAND_MS = 30_000;
 
-/** For machines on which no real node can run; `why` names what is missing. */
+/** For machines that cannot run a real node; `why` names what is missing. */
 export async function simulatedStage(why: string, env: Readonly<Record<string, string>>): Promise<Stage> {
   const program = unghostProgram();
   const node = await startSimulatedNode();
   let cri = openCri(node.socket);
   let webIds: readonly string[] = [];
-  // Whatever ends this process, the node's folder goes with it.
+  // However this process ends, the node's directory is removed.
   const removeRoot = (): void => rmSync(node.root, { recursive: true, force: true });
   process.once("exit", removeRoot);
 
@@ -34,7 +34,7 @@ export async function simulatedStage(why: string, env: Readonly<Record<string, s
     },
     powerCutAndBoot: async () => {
       cri.close();
-      // It cannot be off while its machine is on; like a containerd that is still starting, it refuses every call.
+      // It cannot be stopped while its machine is on; like a starting containerd, it refuses every call.
       node.script({ mode: "starting" });
       await node.powerCut();
       cri = openCri(node.socket);

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import { checkoutDir } from "../cache.ts";
 
-/** How unghost is run here: the built executable, or its source where that executable cannot run. */
+/** How unghost is run: the built executable, or its source if that cannot run. */
 export interface Program {
   readonly command: readonly string[];
   /** As the story shows it. */

@@ -8,12 +8,12 @@ const CALL = { timeoutMs: 30_000 };
 const NANOSECONDS = 1_000_000_000n;
 /** Seconds from the year 1, where Go counts from, to 1970. */
 const GO_EPOCH_OFFSET = 62_135_596_800n;
-/** A machine without a battery for its clock wakes up around here. */
+/** The clock of a machine without an RTC battery after a boot. */
 const STEPPED_BACK_TO = 60n * NANOSECONDS;
 
 /**
- * The clock stood near 1970 when this sandbox was made. The wall clock cannot be stepped for one node alone, so the time
- * is written into containerd's metadata while containerd is down. Restarts the runtime.
+ * Makes a sandbox as if the clock had been near 1970 at its creation. The wall clock cannot be set for one node alone,
+ * so the time is written into containerd's metadata while containerd is down. Restarts the runtime.
  */
 export async function clockStep(node: LabNode, pod: LabPod, createdAt = STEPPED_BACK_TO): Promise<Injected> {
   await node.restartRuntime();
@@ -27,7 +27,7 @@ export async function clockStep(node: LabNode, pod: LabPod, createdAt = STEPPED_
   return { fault: "clock-step", did, sandboxId: pod.sandboxId };
 }
 
-/** The file's pages carry no checksum over values, and the new value is exactly as long. */
+/** The file's pages have no checksum over values, and the new value has the same length. */
 async function overwrite(path: string, from: Buffer, to: Buffer): Promise<void> {
   const bytes = await readFile(path);
   let found = 0;
@@ -39,7 +39,7 @@ async function overwrite(path: string, from: Buffer, to: Buffer): Promise<void> 
   await writeFile(path, bytes);
 }
 
-/** A time as Go marshals it: version 1, seconds, nanoseconds, and -1 for UTC. */
+/** Go's binary time format: version 1, seconds, nanoseconds, and -1 for UTC. */
 function goTime(nanoseconds: bigint): Buffer {
   const bytes = Buffer.alloc(15);
   bytes.writeUInt8(1, 0);

@@ -6,13 +6,12 @@ import { unknownId } from "./host-local.ts";
 import type { Injected } from "./injected.ts";
 
 /**
- * A second record under the pod's reserved name, with an id of its own. The running containerd does not mind; the next
- * start dies on it.
+ * A second record with the pod's reserved name and another id. The running containerd ignores it; its next start fails.
  */
 export async function duplicateRecord(node: LabNode, pod: LabPod): Promise<Injected> {
   const id = unknownId();
   const answer = await containerdCall(node, "containers.v1.Containers/Get", idMessage(pod.sandboxId));
-  // The answer to Get has the very shape of a request to Create, and both ids are of one length.
+  // The answer of Get has the format of a Create request, and both ids have the same length.
   const copy = replaceAll(answer, Buffer.from(pod.sandboxId), Buffer.from(id));
   await containerdCall(node, "containers.v1.Containers/Create", copy);
   const did = `added the record ${id} under the name ${pod.reservedName}`;

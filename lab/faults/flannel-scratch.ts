@@ -8,8 +8,8 @@ import type { Injected } from "./injected.ts";
 const SCRATCH_DIR = "/var/lib/cni/flannel";
 
 /**
- * The older flannel plugin as far as it matters here: it hands the work to bridge, notes what it handed over in a
- * scratch file per sandbox, and on DEL fails forever on one that does not parse.
+ * A minimal version of the older flannel plugin: it calls bridge, writes its configuration into a scratch file per
+ * sandbox, and fails every DEL with an unparsable one.
  */
 function flannelPlugin(): string {
   const network = bridgeNetwork();
@@ -40,13 +40,13 @@ function flannelNetwork(): CniConflist {
   return { cniVersion, name, plugins: [{ type: "flannel", delegate: { isDefaultGateway: true } }] };
 }
 
-/** Installs the plugin and the network that uses it. Pods made from now on have a scratch file. */
+/** Installs the plugin and its network. Pods created from now on have a scratch file. */
 export async function useFlannel(node: LabNode): Promise<void> {
   await node.writeFile(`${CNI_BIN_DIR}/flannel`, flannelPlugin(), 0o755);
   await useNetwork(node, flannelNetwork());
 }
 
-/** The scratch file is written like any other: after a power cut it may be empty. Needs useFlannel() before the pod. */
+/** The scratch file is not synced: after a power cut it may be empty. Needs useFlannel() before the pod. */
 export async function emptyFlannelScratch(node: LabNode, pod: LabPod): Promise<Injected> {
   const path = `${SCRATCH_DIR}/${pod.sandboxId}`;
   await truncate(node.path(path), 0);

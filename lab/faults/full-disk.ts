@@ -2,7 +2,7 @@ import type { LabNode } from "../node.ts";
 
 const FILLER = "/var/lab-filler";
 
-/** Root's reserve included: with the last sizes not even one block is left. */
+/** Including root's reserve: in the end not even one block is left. */
 const FILL_SCRIPT = `
 mkdir -p ${FILLER}
 n="$(ls ${FILLER} | wc -l)"
@@ -12,7 +12,7 @@ for size in 256M 16M 1M 64K 4K; do
 done
 `;
 
-/** Fills the node's disk, which has to be a file system of its own: `disk: "ext4"`. May be called again. */
+/** Fills the node's disk, which has to be a separate file system: `disk: "ext4"`. Idempotent. */
 export async function fillDisk(node: LabNode): Promise<void> {
   if ((await node.check(["stat", "-f", "-c", "%T", "/var"])).trim() !== "ext2/ext3")
     throw new Error("the node's disk is a directory of the machine's: only one of its own may be filled");

@@ -16,7 +16,7 @@ export async function leakedLease(
 ): Promise<Injected> {
   const id = unknownId();
   const path = leasePath(network, address);
-  // host-local separates the two lines by CR LF and matches nothing else.
+  // host-local separates the two lines by CR LF and accepts nothing else.
   await writeOld(node, path, `${id}\r\neth0`);
   return {
     fault: "leaked-lease",
@@ -26,7 +26,7 @@ export async function leakedLease(
   };
 }
 
-/** host-local creates the file and writes the owner into it without a sync: a power cut leaves the name alone. */
+/** host-local creates the file and writes the owner into it without a sync: a power cut leaves only the name. */
 export async function emptyLease(
   node: LabNode,
   address = "10.88.200.2",
@@ -42,8 +42,8 @@ export function unknownId(): string {
 }
 
 /**
- * Writes a file with a time before the node's current boot. Where the kernel has no time namespaces that is the machine's,
- * and may be months ago.
+ * Writes a file with a time before the node's current boot. Without time namespaces that is the machine's boot, which
+ * may be months ago.
  */
 export async function writeOld(node: LabNode, path: string, content: string): Promise<void> {
   await node.writeFile(path, content);

@@ -9,7 +9,7 @@ import type { Injected } from "./injected.ts";
 
 /** A grandchild that keeps the plugin's stdout open: libcni waits for its end, whatever the caller's deadline. */
 const HANG = "sleep 1000000000 &\nexit 0\n";
-/** The first call hangs, and every later one works: kubelet's next attempt is not held up again. */
+/** The first call hangs, and every later one works, so that kubelet's next attempt succeeds. */
 export const HANG_ONCE = `rm -f "$order"\n${HANG}`;
 const FIND_MS = 60_000;
 const CALLER_GIVES_UP_MS = 1000;
@@ -22,8 +22,8 @@ export interface HungAdd extends Injected {
 }
 
 /**
- * An ADD that never ends: the caller gives up, the runtime does not, and holds the pod's name for a sandbox that no list
- * shows. A later ADD of the same pod works again.
+ * An ADD that never ends: the caller times out, the runtime does not, and holds the pod's name for an unlisted sandbox.
+ * A later ADD of the same pod works again.
  */
 export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
   const ref = podRef(spec);
@@ -35,7 +35,8 @@ export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
       throw new Error(`the ADD of ${ref.name} was ordered to hang and did not`);
     } catch (error) {
       if (!(error instanceof RuntimeError)) throw error;
-      // A call that is given up before it has got to the plugin ends there. CRI-O refuses calls while it reads the network again.
+      // A call that times out before it has reached the plugin ends there. CRI-O refuses calls while it reloads the
+      // network.
       if (error.kind === "deadline") giveUpMs *= 2;
     }
     return pluginOf(node, "ADD", ref.name);
@@ -45,14 +46,14 @@ export async function hungAdd(node: LabNode, spec: PodSpec): Promise<HungAdd> {
   return { fault: "hung-add", did, ref, reservedName: sandboxName(ref), sandboxId: plugin.sandboxId, pid: plugin.pid };
 }
 
-/** From now on each DEL of the pod hangs, until the order is lifted and the process ended. */
+/** From now on each DEL of the pod hangs, until the order is removed and the process ended. */
 export async function hangingDel(node: LabNode, pod: LabPod): Promise<Injected> {
   await orderAtGate(node, "DEL", pod.ref.name, HANG);
   const did = `makes every DEL of ${pod.ref.namespace}/${pod.ref.name} hang`;
   return { fault: "hanging-del", did, sandboxId: pod.sandboxId };
 }
 
-/** Found the way unghost must find it: by its environment, which names command, sandbox and pod. */
+/** Found like unghost does: by its environment, which contains command, sandbox and pod. */
 export function pluginOf(
   node: LabNode,
   command: CniCommand,

@@ -1,9 +1,9 @@
 import type { SandboxId } from "../../src/snapshot/ids.ts";
 
-/** What an injector broke, for tests to compare with what is found. Paths and pids are the node's own. */
+/** The injected fault, for comparison in tests. Paths and pids are the node's. */
 export interface Injected {
   readonly fault: string;
-  /** One sentence for the demo and for a test that fails. */
+  /** One sentence for the demo and for a failing test. */
   readonly did: string;
   readonly sandboxId?: SandboxId;
   readonly path?: string;

@@ -4,8 +4,8 @@ import { hungAdd } from "./hung-plugin.ts";
 import type { Injected } from "./injected.ts";
 
 /**
- * containerd is killed in the middle of RunPodSandbox, before the pause process was started. A 2.x comes back with a
- * NotReady sandbox that carries Go's zero time, a 1.6 with one like any other dead one.
+ * containerd is killed during RunPodSandbox, before the pause process was started. A 2.x comes back with a NotReady
+ * sandbox that has Go's zero time, a 1.6 with an ordinary dead one.
  */
 export async function interruptedRun(node: LabNode, spec: PodSpec): Promise<Injected> {
   const hung = await hungAdd(node, spec);

@@ -5,8 +5,8 @@ import type { LabPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
 /**
- * SIGKILL of crio and of the pods' monitors, then of their containers: no process sees them end, so that CRI-O finds neither
- * process nor exit code when it is started again. Leaves crio down.
+ * SIGKILL of crio and of the pods' monitors, then of their containers: no process observes their exit, so that CRI-O
+ * finds neither process nor exit code at its next start. Leaves crio down.
  */
 export async function killedMonitors(node: LabNode, pods: readonly LabPod[]): Promise<Injected> {
   const ids = pods.flatMap(({ sandboxId, containerIds }) => [sandboxId, ...containerIds]);

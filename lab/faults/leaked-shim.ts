@@ -5,8 +5,8 @@ import { type PodSpec, runPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
 /**
- * A shim and its pause process whose record is gone. The pod uses the node's network, so that no address or cache file
- * leaks along with it. Restarts the runtime, which otherwise still remembers the sandbox.
+ * A shim and its pause process without a record. The pod uses the host network, so that no address or cache file leaks.
+ * Restarts the runtime, which otherwise still has the sandbox in memory.
  */
 export async function leakedShim(node: LabNode, spec: PodSpec = { name: "leaked-shim" }): Promise<Injected> {
   const pod = await runPod(node, { ...spec, hostNetwork: true });

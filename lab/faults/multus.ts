@@ -15,14 +15,17 @@ export interface MultusGhost extends Injected {
   readonly sandboxId: SandboxId;
 }
 
-/** A pod on multus: the API must know it, or multus gives it no network and keeps no cache. */
+/** A pod on multus: the API must have it, or multus gives it no network and writes no cache. */
 export async function runMultusPod(node: LabNode, spec: PodSpec): Promise<LabPod> {
   const ref = podRef(spec);
   await apiKnows(node, ref);
   return runPod(node, { ...spec, uid: ref.uid });
 }
 
-/** The multus cache of a sound pod is lost to a power cut. multus 4 then calls no delegate on DEL, and their address leaks. */
+/**
+ * The multus cache of a healthy pod is lost in a power cut. multus 4 then calls no delegate on DEL, and their address
+ * leaks.
+ */
 export async function emptyMultusCache(node: LabNode, pod: LabPod): Promise<MultusGhost> {
   const path = `${MULTUS_CACHE_DIR}/${pod.sandboxId}`;
   await truncate(node.path(path), 0);
@@ -30,8 +33,8 @@ export async function emptyMultusCache(node: LabNode, pod: LabPod): Promise<Mult
 }
 
 /**
- * The first DEL fails and uses up the cache all the same; each later one is rebuilt from the API, where the pod still
- * is, without what the delegate needs.
+ * The first DEL fails and still deletes the cache; each later one is rebuilt from the API, where the pod still exists,
+ * without what the delegate needs.
  */
 export async function consumedMultusCache(node: LabNode, spec: PodSpec): Promise<MultusGhost> {
   const pod = await runMultusPod(node, spec);
@@ -41,8 +44,8 @@ export async function consumedMultusCache(node: LabNode, spec: PodSpec): Promise
 }
 
 /**
- * The deadlock: ADD fails in the delegate, and so does the roll-back. containerd 1.6 keeps the sandbox under its name
- * forever; a 2.x releases it: undefined. The delegate works again after that, and the sandbox does not.
+ * The deadlock: ADD fails in the delegate, and so does the rollback. containerd 1.6 keeps the sandbox with its name
+ * forever; a 2.x releases it: undefined. The delegate works again after that, but the sandbox stays stuck.
  */
 export async function multusDeadlock(node: LabNode, spec: PodSpec): Promise<MultusGhost | undefined> {
   const ref = podRef(spec);

@@ -6,7 +6,7 @@ import type { Injected } from "./injected.ts";
 
 export type CacheKind = "results" | "multus" | "flannel";
 
-/** An intact cache file of a sandbox that the runtime does not know: nothing will read it again. */
+/** An intact cache file of a sandbox that the runtime does not have: it is never read again. */
 export async function orphanedCache(node: LabNode, kind: CacheKind = "results"): Promise<Injected> {
   const id = unknownId();
   const network = bridgeNetwork();

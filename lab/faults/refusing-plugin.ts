@@ -5,7 +5,7 @@ import type { LabNode } from "../node.ts";
 import { type LabPod, type PodSpec, podRef, sandboxConfig } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
-/** The error of kube-ovn when multus hands it a configuration without its own fields. */
+/** The error of kube-ovn when multus passes a configuration without its own fields. */
 const NO_SERVER_SOCKET = "Invalid Configuration; server_socket is required in cni.conf";
 const CALL = { timeoutMs: 60_000 };
 
@@ -21,8 +21,8 @@ export function acceptDel(node: LabNode, pod: LabPod): Promise<void> {
 }
 
 /**
- * ADD fails and so does the DEL of the roll-back. containerd 1.6 keeps such a sandbox under its name, NotReady and with
- * Go's zero time; from 1.6.37 and in 2.x it rolls back anyway and nothing stays: undefined.
+ * ADD fails and so does the DEL of the rollback. containerd 1.6 keeps such a sandbox with its name, NotReady and with
+ * Go's zero time; since 1.6.37 and in 2.x it completes the rollback and nothing stays: undefined.
  */
 export async function failedRollback(
   node: LabNode,

@@ -4,14 +4,14 @@ import type { LabNode } from "../node.ts";
 import type { LabPod } from "../pods.ts";
 import type { Injected } from "./injected.ts";
 
-/** libcni writes its result file in place and never syncs it: after a power cut the name is there and the bytes are not. */
+/** libcni writes its result file in place and never syncs it: after a power cut the file may be empty. */
 export async function emptyResultCache(node: LabNode, pod: LabPod, network = bridgeNetwork().name): Promise<Injected> {
   const path = resultPath(pod, network);
   await truncate(node.path(path), 0);
   return { fault: "empty-result-cache", did: `emptied ${path}`, sandboxId: pod.sandboxId, path };
 }
 
-/** The same accident with the first block on disk and the rest not. */
+/** The same with only the first block on disk. */
 export async function halfWrittenResultCache(
   node: LabNode,
   pod: LabPod,

@@ -15,7 +15,7 @@ export interface StuckAttachment {
   readonly volume: string;
 }
 
-/** A pod of this node waits for a volume that was to be attached to it a quarter of an hour ago. */
+/** A pod of this node has waited for a quarter of an hour for a volume to be attached. */
 export async function stuckAttachment(
   node: LabNode,
   pod: PodRef,
@@ -62,15 +62,15 @@ function attachment(node: LabNode, { uid, finalizers, ageMs, attached = false, d
   };
 }
 
-/** The volume is attached to this node, and its deletion was asked for a quarter of an hour ago. */
+/** The volume is attached to this node, and its deletion was requested a quarter of an hour ago. */
 export async function undetachedVolume(node: LabNode): Promise<void> {
   const parts = { uid: "first", finalizers: [FINALIZER], ageMs: 60 * 60_000, attached: true, deletedMs: 15 * 60_000 };
   await apiHas(node, "/apis/storage.k8s.io/v1/volumeattachments/csi-lab", attachment(node, parts));
 }
 
 /**
- * An attacher that renews its lease, and lets go of what is deleted; the cluster then asks for it again, and the next
- * try succeeds or fails as the first.
+ * An attacher that renews its lease, and releases deleted attachments; the cluster then creates the attachment again,
+ * and the next attempt succeeds or fails like the first.
  */
 export async function runAttacher(
   node: LabNode,

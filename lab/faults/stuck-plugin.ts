@@ -4,10 +4,10 @@ import type { LabNode } from "../node.ts";
 import { unknownId, writeOld } from "./host-local.ts";
 import type { Injected } from "./injected.ts";
 
-/** Where a stuck plugin writes its pids down, so that a test can check whether they live and end them. */
+/** The file with the pids of a hung plugin, so that a test can check and end them. */
 export const STUCK_PIDS = "/var/stuck-pids";
 
-/** Ways in which a plugin does not end. Each is the body of a shell script. */
+/** Ways in which a plugin hangs. Each is the body of a shell script. */
 export const STUCK_PLUGINS = {
   "ignores SIGTERM": "trap '' TERM; sleep 100000; sleep 100000",
   "exits and leaves its pipes to a child": "sleep 100000 & exit 1",
@@ -21,7 +21,7 @@ export const STUCK_PLUGINS = {
 
 export type StuckPlugin = keyof typeof STUCK_PLUGINS;
 
-/** An address of a sandbox that does not exist, whose cached chain names a plugin that does not end. */
+/** An address of a sandbox that does not exist, whose cached chain contains a hanging plugin. */
 export async function leaseWithStuckPlugin(node: LabNode, how: StuckPlugin, address: string): Promise<Injected> {
   const id = unknownId();
   const plugin = `stuck-${address}`;

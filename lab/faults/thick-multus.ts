@@ -16,11 +16,13 @@ const FIND_MS = 120_000;
 /** Pods whose creation hangs in multus. All of these faults need useThickMultus() on the node first. */
 export interface HungCreations extends Injected {
   readonly refs: readonly PodRef[];
-  /** Settles when the runtime has answered each call or the caller has given it up. */
+  /** Settles when each call was answered or timed out. */
   readonly answered: Promise<void>;
 }
 
-/** The delegate's daemon accepts and never answers: every ADD and DEL hangs in it, and the shims wait for the delegates. */
+/**
+ * The delegate's daemon accepts and never answers: every ADD and DEL hangs in it, and the shims wait for the delegates.
+ */
 export async function hangDelegateDaemon(node: LabNode): Promise<Injected> {
   await setDelegateMood(node, "hang");
   return { fault: "delegate-daemon-hangs", did: "made the delegate's daemon accept requests and never answer" };
@@ -38,8 +40,8 @@ export async function unwedgeMultusDaemon(node: LabNode): Promise<void> {
 }
 
 /**
- * Asks the runtime for pods and waits until a plugin process is at work on each. The delegate or the daemon must have
- * been made to hang before. The caller gives up after `giveUpMs`, as kubelet does; the runtime does not.
+ * Requests pods from the runtime and waits until a plugin process works on each. The delegate or the daemon must hang
+ * already. The caller times out after `giveUpMs`, like kubelet; the runtime does not.
  */
 export async function hungCreations(node: LabNode, count: number, giveUpMs: number): Promise<HungCreations> {
   const specs = Array.from({ length: count }, (_, index) => ({ name: `hung-${index}` }));
@@ -58,8 +60,8 @@ export async function hungCreations(node: LabNode, count: number, giveUpMs: numb
 }
 
 /**
- * containerd dies while pods are in the making, the delegate's daemon comes back, and containerd starts again: multus has
- * rolled back each ADD by then and dropped its cache, and what containerd had started is half-made.
+ * containerd is killed while pods are being created, the delegate's daemon recovers, and containerd starts again:
+ * multus has rolled back each ADD by then and deleted its cache, and containerd's sandboxes are incomplete.
  */
 export async function killRuntimeMidAdd(node: LabNode, count: number): Promise<HungCreations> {
   await hangDelegateDaemon(node);
@@ -70,7 +72,7 @@ export async function killRuntimeMidAdd(node: LabNode, count: number): Promise<H
   await node.killRuntime();
   await hung.answered;
   await restartDelegateDaemon(node);
-  // Also the DELs with which multus rolls back: a sandbox that a plugin works on counts as in-flight.
+  // Including the DELs of multus' rollback: a sandbox that a plugin works on counts as in-flight.
   const isQuiet = (): true | undefined =>
     !processesOf(node).some(({ environment }) => environment.has("CNI_COMMAND")) || undefined;
   await until("no plugin process runs", FIND_MS, isQuiet);
@@ -78,7 +80,7 @@ export async function killRuntimeMidAdd(node: LabNode, count: number): Promise<H
   return { ...hung, fault: "killed-mid-add", did: `killed containerd with ${count} pods in the making` };
 }
 
-/** The same bytes again: what every restart of multus, cilium or kube-ovn does. */
+/** Rewrites the same bytes, like every restart of multus, cilium or kube-ovn. */
 export async function rewriteNetworkConf(node: LabNode): Promise<Injected> {
   await node.writeFile(MULTUS_CONF_FILE, readFileSync(node.path(MULTUS_CONF_FILE)));
   const did = `wrote ${MULTUS_CONF_FILE} again with the same bytes`;

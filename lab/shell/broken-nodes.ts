@@ -21,10 +21,10 @@ import { startStubApi } from "../stub-api.ts";
 export interface BrokenNode {
   /** What is wrong with it, in one line of the list. */
   readonly what: string;
-  /** Where it can be shown; on every runtime if left out. */
+  /** The runtimes that can show it; all by default. */
   readonly runtimes?: readonly RuntimeVersion[];
   readonly cni?: CniConflist;
-  /** Breaks the node and gives one sentence for each thing that was done. */
+  /** Breaks the node and returns one sentence for each fault. */
   inject(node: LabNode, pods: number): Promise<readonly string[]>;
   /** Commands worth trying, in this order. */
   readonly next: readonly string[];

@@ -14,7 +14,7 @@ const RUNTIMES: readonly RuntimeVersion[] = ["1.6", "2.1", "2.3", "crio"];
 const DEFAULTS = { pods: "4", runtime: "1.6" } as const;
 const MOST_PODS = 100;
 
-/** What the arguments ask for, or what to print instead. */
+/** The parsed arguments, or a text to print instead. */
 export function shellOptions(
   args: readonly string[],
 ): ShellOptions | { readonly print: string; readonly code: 0 | 64 } {

@@ -6,7 +6,7 @@ import type { Handlers } from "./handlers.ts";
 
 const HEADERS = { ":status": 200, "content-type": "application/grpc" };
 
-/** Answers one call on its HTTP/2 stream. Never rejects: a client that leaves early is no event here. */
+/** Answers one call on its HTTP/2 stream. Never rejects: a client that disconnects early is ignored. */
 export async function answerCall(
   handlers: Handlers,
   stream: ServerHttp2Stream,
@@ -14,7 +14,7 @@ export async function answerCall(
 ): Promise<void> {
   const over = new AbortController();
   stream.on("error", () => over.abort());
-  // The call is answered then, while a handler that does not mind the signal goes on, as in the real runtimes.
+  // The call is answered at its deadline, while a handler that ignores the signal continues, as in real runtimes.
   const timer = setTimeout(() => {
     finish(stream, new GrpcError(GrpcStatus.deadlineExceeded, "context deadline exceeded"));
     over.abort();
@@ -65,7 +65,7 @@ function finish(stream: ServerHttp2Stream, { status, message }: GrpcError): void
   stream.end();
 }
 
-/** All but printable ASCII, and the percent sign itself, byte by byte. */
+/** Everything but printable ASCII, and the percent sign itself, byte by byte. */
 function percentEncoded(text: string): string {
   return text.replace(/[^ -$&-~]+/gu, (part) =>
     [...Buffer.from(part)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
@@ -73,7 +73,7 @@ function percentEncoded(text: string): string {
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000_001 };
-/** The longest that a timer can wait. */
+/** The maximum of timers. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 function timeoutMs(header: string | string[] | undefined): number {

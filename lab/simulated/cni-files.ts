@@ -8,9 +8,9 @@ const CNI_VERSION = "1.0.0";
 const PLUGINS = ["bridge", "portmap", "host-local", "loopback"] as const;
 
 /**
- * CNI without plugins: the files that libcni and host-local leave below `root` are written and removed as they would
- * be. A damaged result file fails DEL as with libcni 1.1, that is with containerd 1.x: from 2.0 on the real one passes
- * over it, but there would be nothing to break here.
+ * CNI without plugins: writes and removes the files of libcni and host-local below `root`. A damaged result file fails
+ * DEL as with libcni 1.1, that is with containerd 1.x: since 2.0 the real one ignores it, but then there would be
+ * nothing to break here.
  */
 export function fileNetwork(root: string): Network {
   const results = join(root, "var/lib/cni/results");
@@ -46,7 +46,7 @@ export function fileNetwork(root: string): Network {
   };
 }
 
-/** A missing result is fine with libcni, an unreadable one was fatal up to 1.1. */
+/** libcni accepts a missing result; an unreadable one was fatal up to 1.1. */
 function requireReadable(path: string): void {
   let text: string;
   try {

@@ -12,7 +12,7 @@ import type { ContainerRecord, SandboxRecord, Store } from "./store.ts";
 
 const SERVICES = "/containerd.services";
 
-/** containerd's own API over the same store, so that it always agrees with CRI. */
+/** containerd's own API with the same store, so that it always agrees with CRI. */
 export function containerdServices(store: Store): Handlers {
   const handlers = new Map<string, Handler>();
 
@@ -62,7 +62,7 @@ export function containerdServices(store: Store): Handlers {
 
 function* records(store: Store): Iterable<containersApi.Container> {
   for (const sandbox of store.sandboxes.values()) {
-    // The record of the pause container is written after CNI ADD: one that never came so far has none.
+    // The record of the pause container is written after CNI ADD: an incomplete sandbox has none.
     if (sandbox.createdAt !== ZERO_TIME) yield sandboxRecord(sandbox);
   }
   for (const container of store.containers.values()) yield containerRecord(container);

@@ -51,7 +51,7 @@ export function startContainer(store: Store, id: string): void {
   store.startContainer(container, nowNanos());
 }
 
-/** A container that is gone or never ran is as stopped as it can be. */
+/** A container that is gone or never ran counts as stopped. */
 export function stopContainer(store: Store, id: string, graceSeconds: bigint): void {
   const container = store.containers.get(id);
   if (!container) return;

@@ -9,7 +9,7 @@ import { containerStatus, sandboxStatus, statusInfo } from "./status.ts";
 import type { StoreEvent } from "./store.ts";
 import type { World } from "./world.ts";
 
-/** runtime.v1 as containerd 2.3 behaves, without a single real process. */
+/** runtime.v1 with the behaviour of containerd 2.3, without real processes. */
 export function criService(world: World): Handlers {
   const { store, script } = world;
   const handlers = new Map<string, Handler>();

@@ -1,19 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http2";
 
-/** What a handler knows of its call besides the request. */
+/** The context of a call besides the request. */
 export interface CallContext {
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when the client has left or its deadline has passed. */
+  /** Aborted when the client has disconnected or its deadline has passed. */
   readonly signal: AbortSignal;
 }
 
-/** One method of a service, bytes in and bytes out. Throws GrpcError for what the client shall read. */
+/** One method of a service, bytes in and bytes out. Throws GrpcError for the client. */
 export type Handler = (request: Uint8Array, context: CallContext) => AsyncIterable<Uint8Array>;
 
 /** Handlers by the path that a request names: `/package.Service/Method`. */
 export type Handlers = ReadonlyMap<string, Handler>;
 
-/** What the generated code offers for one message type. */
+/** The generated codec of one message type. */
 export interface Codec<Message> {
   encode(message: Message): { finish(): Uint8Array };
   decode(bytes: Uint8Array): Message;

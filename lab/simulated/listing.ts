@@ -13,7 +13,7 @@ interface Listed<T> {
   readonly bytes: number;
 }
 
-/** Entries are built once a state and kept: a list of thousands is then as cheap as it is for the real runtime. */
+/** Entries are encoded once per state and cached: a list of thousands is then as cheap as in the real runtime. */
 const listedSandboxes = new WeakMap<SandboxRecord, Listed<PodSandbox>>();
 const listedContainers = new WeakMap<ContainerRecord, Listed<Container>>();
 

@@ -2,7 +2,7 @@ import type { Any } from "../../src/runtime/gen/google/protobuf/any.ts";
 import { NamespaceMode } from "../../src/runtime/gen/runtime/v1/cri.ts";
 import { type ContainerRecord, isHostNetwork, type SandboxRecord } from "./store.ts";
 
-/** What the CRI plugin hides in a sandbox record: JSON inside an Any, with Go's field names. */
+/** The CRI plugin's extension of a sandbox record: JSON inside an Any, with Go's field names. */
 export function sandboxExtension(sandbox: SandboxRecord): Any {
   const { metadata, logDirectory, labels, annotations } = sandbox.config;
   const network = isHostNetwork(sandbox.config) ? NamespaceMode.NODE : undefined;

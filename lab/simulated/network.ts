@@ -1,12 +1,12 @@
 import { isPowerCut, type Script } from "./script.ts";
 
-/** What CNI does for a sandbox. Both throw an Error whose message is the plugin's text. */
+/** CNI for a sandbox. Both throw an Error with the plugin's text. */
 export interface Network {
   add(id: string): string;
   del(id: string): void;
 }
 
-/** Addresses out of thin air, for tests that need no files. */
+/** Generated addresses, for tests that need no files. */
 export function memoryNetwork(): Network {
   let last = 1;
   return {
@@ -27,7 +27,7 @@ export async function addNetwork(network: Network, script: Script, id: string, p
   return network.add(id);
 }
 
-/** The text that DEL failed with, after go-cni has parsed it. */
+/** The error text of DEL, after go-cni has parsed it. */
 export async function delNetwork(
   network: Network,
   script: Script,
@@ -45,7 +45,7 @@ export async function delNetwork(
   }
 }
 
-/** go-cni takes these texts for success, so the same plugin error blocks or passes by the state of the namespace. */
+/** go-cni treats these texts as success, so the same plugin error blocks or passes depending on the namespace. */
 function forgivenByGoCni(text: string, netnsOpen: boolean): boolean {
   return text.includes("not found") || (!netnsOpen && text.includes("no such file or directory"));
 }

@@ -5,13 +5,13 @@ import { fileNetwork } from "./cni-files.ts";
 import { bootProc, writeUptime } from "./proc-files.ts";
 import { type SimulatedOptions, type SimulatedRuntime, startSimulated } from "./runtime.ts";
 
-/** The first boot lies an hour back, so that sandboxes "made earlier" were made in it. */
+/** The first boot was an hour ago, so that sandboxes "created earlier" belong to it. */
 const FIRST_UPTIME_SECONDS = 3600;
 const CLOCK_TICK_MS = 100;
 
 /**
- * A node for machines without root: a directory to be scanned with `--host-root`, and a simulated runtime beside it.
- * Nothing runs on it, so its /proc holds the boot's identity and an init.
+ * A node for machines without root: a directory for `--host-root`, and a simulated runtime beside it. Nothing runs on
+ * it, so its /proc contains only the boot's identity and an init.
  */
 export interface SimulatedNode extends SimulatedRuntime {
   readonly root: string;
@@ -19,7 +19,7 @@ export interface SimulatedNode extends SimulatedRuntime {
 
 export async function startSimulatedNode(options: Pick<SimulatedOptions, "version"> = {}): Promise<SimulatedNode> {
   const root = mkdtempSync(join(tmpdir(), "unghost-sim-"));
-  // Not group-writable, whatever the umask: unghost refuses a socket that others could replace.
+  // Not group-writable, whatever the umask, because unghost refuses a socket that others could replace.
   mkdirSync(join(root, "run/containerd"), { recursive: true, mode: 0o755 });
   let bootedAt = Date.now() - FIRST_UPTIME_SECONDS * 1000;
   bootProc(root, bootedAt);

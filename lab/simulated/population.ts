@@ -5,15 +5,15 @@ import { newId, nowNanos, type SandboxRecord } from "./store.ts";
 import type { World } from "./world.ts";
 
 /**
- * How the sandboxes got where they are.
+ * The history of the sandboxes.
  * - `ready`: running. - `dead`: were running when the machine lost power.
- * - `finished`: ended in an orderly way and kept for their logs. - `half-made`: the crash came before they were complete.
+ * - `finished`: ended orderly and kept for their logs. - `half-made`: the crash came before they were complete.
  */
 export type SandboxFate = "ready" | "dead" | "finished" | "half-made";
 
 export interface Population {
   readonly state?: SandboxFate;
-  /** Pods are spread over them in turn. Default: one, "default". */
+  /** Pods are distributed over them in turn. Default: one, "default". */
   readonly namespaces?: readonly string[];
   readonly containersEach?: number;
   /** How long ago they were created. Default: ten minutes. */

@@ -3,8 +3,8 @@ import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync
 import { join } from "node:path";
 
 /**
- * As much of /proc below `root` as a machine shows that has just booted and runs nothing but its init: a process table
- * without process 1 would count as one that hides the processes of others.
+ * The part of /proc below `root` that a machine with only an init has after a boot: a process table without process 1
+ * would count as hidepid.
  */
 export function bootProc(root: string, bootedAt: number): void {
   const proc = join(root, "proc");
@@ -13,14 +13,14 @@ export function bootProc(root: string, bootedAt: number): void {
   writeFileSync(join(proc, "stat"), `cpu  0 0 0 0 0 0 0 0 0 0\nbtime ${Math.floor(bootedAt / 1000)}\n`);
   writeUptime(root, bootedAt);
   writeInit(join(proc, "1"));
-  // Every reader finds its own pids in it, as in the /proc of its own pid namespace. Nothing more of itself: its start
+  // Every reader finds its own pids in it, as in the /proc of its own pid namespace. Nothing else, because its start
   // time counts from another boot.
   rmSync(join(proc, "self"), { recursive: true, force: true });
   mkdirSync(join(proc, "self"));
   symlinkSync("/proc/self/status", join(proc, "self/status"));
 }
 
-/** Renamed into place: a reader must never see half of it. */
+/** Renamed into place, so that it is never incomplete. */
 export function writeUptime(root: string, bootedAt: number): void {
   const seconds = ((Date.now() - bootedAt) / 1000).toFixed(2);
   const fresh = join(root, "proc/.uptime");
@@ -31,7 +31,7 @@ export function writeUptime(root: string, bootedAt: number): void {
 function writeInit(dir: string): void {
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(join(dir, "ns"), { recursive: true });
-  // pid, name, state, parent, then 17 fields of no interest here; the start time is the 22nd.
+  // pid, name, state, parent, then 17 unused fields; the start time is the 22nd.
   writeFileSync(join(dir, "stat"), `1 (init) S 0 1 1 0 -1 4194560 ${"0 ".repeat(12)}1 0 0\n`);
   writeFileSync(join(dir, "cmdline"), "/sbin/init\0");
   writeFileSync(join(dir, "environ"), "");

@@ -1,6 +1,6 @@
 import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 
-/** Whatever containerd has no code for arrives as Unknown. */
+/** Errors without a code in containerd are Unknown. */
 export function refusal(text: string): GrpcError {
   return new GrpcError(GrpcStatus.unknown, text);
 }

@@ -1,12 +1,12 @@
 /**
- * Which name belongs to which id, in memory only, by the rules of containerd's own registrar: a name has one holder, the
- * same holder may ask again, and nothing but an explicit release ever frees it.
+ * Names and their ids, in memory only, with the rules of containerd's own registrar: a name has one holder, the same
+ * holder may reserve it again, and only an explicit release frees it.
  */
 export class Registrar {
   readonly #idByName = new Map<string, string>();
   readonly #nameById = new Map<string, string>();
 
-  /** The refusal to pass on, worded as containerd words it, or undefined when the name is now held by `id`. */
+  /** The error in containerd's words, or undefined if the name is now held by `id`. */
   reserve(name: string, id: string): string | undefined {
     const holder = this.#idByName.get(name);
     if (holder !== undefined && holder !== id) return `name ${quoted(name)} is reserved for ${quoted(holder)}`;

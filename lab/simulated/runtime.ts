@@ -9,28 +9,28 @@ import { Store } from "./store.ts";
 import type { World } from "./world.ts";
 
 export interface SimulatedOptions {
-  /** Where to listen. A stale file there is replaced. */
+  /** The listen path. A stale file is replaced. */
   readonly socket: string;
   /** Whether containerd's own services answer besides CRI; without them it counts as another runtime. Default true. */
   readonly containerd?: boolean;
-  /** Default: one that exists in memory only. */
+  /** Default: in memory only. */
   readonly network?: Network;
-  /** The version it claims. Its manners are those of 2.3 whatever it claims. */
+  /** The reported version. The behaviour is always that of 2.3. */
   readonly version?: string;
   /** The directory that it reports for its CNI plugins. */
   readonly cniBinDir?: string | undefined;
 }
 
-/** A container runtime without containers: containerd's rules about names, records and failures, and nothing that runs. */
+/** A container runtime without containers: containerd's rules about names, records and failures, without processes. */
 export interface SimulatedRuntime {
   readonly socket: string;
-  /** Puts sandboxes there as if they had been made earlier; returns their ids. */
+  /** Adds sandboxes as if they had been created earlier; returns their ids. */
   addSandboxes(count: number, population?: Population): readonly string[];
-  /** Sets faults; each key stands until it is set again. */
+  /** Sets faults; each key stays until it is set again. */
   script(faults: Partial<Faults>): void;
-  /** The runtime dies and comes back; pods keep running. */
+  /** The runtime is killed and restarted; pods keep running. */
   restart(): Promise<void>;
-  /** The machine dies and comes back: no process is left, every record is. */
+  /** The machine is powered off and on: no process is left, every record is. */
   powerCut(): Promise<void>;
   close(): Promise<void>;
 }

@@ -23,7 +23,7 @@ export async function runSandbox(world: World, config: PodSandboxConfig | undefi
       sandbox.address = await addNetwork(network, script, id, config.metadata.name);
     } catch (error) {
       if (isPowerCut(error)) throw error;
-      // The rollback's DEL may fail as well; containerd 2.x goes on, because no ADD ever completed.
+      // The rollback's DEL may fail as well; containerd 2.x continues, because no ADD ever completed.
       await delNetwork(network, script, sandbox);
       store.dropSandbox(id);
       throw refusal(`failed to setup network for sandbox ${quoted(id)}: ${textOf(error)}`);

@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GrpcError, GrpcStatus } from "../../src/runtime/grpc-status.ts";
 
-/** The calls of runtime.v1.RuntimeService that are simulated. */
+/** The simulated calls of runtime.v1.RuntimeService. */
 export type CallName =
   | "version"
   | "status"
@@ -19,13 +19,13 @@ export type CallName =
   | "containerStatus"
   | "getContainerEvents";
 
-/** What goes wrong on purpose. Everything is replaced as a whole by the next script() that names it. */
+/** Injected faults. Each key is replaced as a whole by the next script() that sets it. */
 export interface Faults {
-  /** The text that CNI ADD fails with, by pod name. */
+  /** The error text of CNI ADD, by pod name. */
   readonly addErrors: Readonly<Record<string, string>>;
-  /** The text that CNI DEL fails with, by sandbox id. */
+  /** The error text of CNI DEL, by sandbox id. */
   readonly delErrors: Readonly<Record<string, string>>;
-  /** Pod names (for ADD) and sandbox ids (for DEL) whose plugin hangs until it is taken off this list: "killed". */
+  /** Pod names (for ADD) and sandbox ids (for DEL) whose plugin hangs until it is removed from this list: "killed". */
   readonly hangs: readonly string[];
   readonly latencyMs: Readonly<Partial<Record<CallName, number>>>;
   /** Lists with a larger answer end in ResourceExhausted. containerd's own limit is 16 MiB. */
@@ -47,7 +47,7 @@ const NO_FAULTS: Faults = {
   mode: "serving",
 };
 
-/** The faults in force, and the waiting that they cause. */
+/** The current faults, and the waits that they cause. */
 export class Script {
   #faults: Faults = NO_FAULTS;
   #power = new AbortController();
@@ -61,7 +61,7 @@ export class Script {
     return this.#faults;
   }
 
-  /** Aborted when the machine under the runtime goes down: whatever waits then must leave the store as it is. */
+  /** Aborted on a power cut: waiting calls must then leave the store unchanged. */
   get power(): AbortSignal {
     return this.#power.signal;
   }
@@ -76,7 +76,7 @@ export class Script {
     this.#power = new AbortController();
   }
 
-  /** At the door of every call. */
+  /** Called at the start of every call. */
   async admit(call: CallName): Promise<void> {
     const delay = this.#faults.latencyMs[call] ?? 0;
     if (delay > 0) await sleep(delay, undefined, { signal: this.power });
@@ -99,7 +99,7 @@ export class Script {
   }
 }
 
-/** Whether a wait ended because the machine went down, and not because of anything in the call. */
+/** Whether a wait ended because of a power cut. */
 export function isPowerCut(error: unknown): boolean {
   return error instanceof Error && error.name === "AbortError";
 }

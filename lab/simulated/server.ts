@@ -3,16 +3,16 @@ import { createServer, type Http2Server, type ServerHttp2Session } from "node:ht
 import { answerCall } from "./answer-call.ts";
 import type { Handlers } from "./handlers.ts";
 
-/** A gRPC server on a unix socket that can be taken away as abruptly as a runtime that is killed. */
+/** A gRPC server on a unix socket that can be stopped as abruptly as a killed runtime. */
 export interface SocketServer {
   listen(): Promise<void>;
-  /** Closes the socket and every connection, without a word to the other side. */
+  /** Closes the socket and every connection abruptly. */
   kill(): Promise<void>;
 }
 
 /**
- * Node's default of 10 MB refuses new calls while a large list is on its way, and never takes off its account what a
- * client did not stay to read. In practice: no limit.
+ * Node's default of 10 MB refuses new calls while a large list is being sent, and never subtracts what a client did not
+ * read. In practice: no limit.
  */
 const SESSION_MEMORY_MB = 16 * 1024;
 

@@ -13,7 +13,7 @@ import type { World } from "./world.ts";
 export const CNI_CONF_DIR = "/etc/cni/net.d";
 export const CNI_BIN_DIR = "/opt/cni/bin";
 
-/** The verbose part of Status, in the shape of containerd 2.x: each value is JSON text of its own. */
+/** The verbose part of Status, in the format of containerd 2.x: each value is a JSON text. */
 export function statusInfo(world: World): Record<string, string> {
   const config = {
     containerd: { defaultRuntimeName: "runc", runtimes: { runc: { runtimeType: "io.containerd.runc.v2" } } },

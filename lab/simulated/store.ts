@@ -10,12 +10,12 @@ import {
 import { ZERO_TIME } from "../../src/snapshot/types/runtime.ts";
 import { Registrar } from "./registrar.ts";
 
-/** One sandbox as the simulated runtime keeps it. Mutable: only the services in this folder hold one. */
+/** One sandbox of the simulated runtime. Mutable: used only by the services in this directory. */
 export interface SandboxRecord {
   readonly id: string;
   readonly name: string;
   readonly config: PodSandboxConfig;
-  /** `creating`: RunPodSandbox is still at work. CRI lists it only when `complete`; containerd's store knows both. */
+  /** `creating`: RunPodSandbox is in flight. CRI lists it only when `complete`; containerd's store has both. */
   stage: "creating" | "complete";
   ready: boolean;
   createdAt: bigint;
@@ -48,7 +48,7 @@ export interface StoreEvent {
   readonly sandboxId: string;
 }
 
-/** What containerd shows for a container that was running when the machine went down. */
+/** containerd's exit state of a container that was running at the power cut. */
 const LOST = { exitCode: 255, reason: "Unknown" } as const;
 
 export class Store {
@@ -61,11 +61,11 @@ export class Store {
   #lastPid = 1000;
 
   constructor() {
-    // One listener a GetContainerEvents stream; ten of them are no leak.
+    // One listener per GetContainerEvents stream; ten of them are no leak.
     this.events.setMaxListeners(0);
   }
 
-  /** Name, store record and lease: all that exists while RunPodSandbox has not finished. */
+  /** Name, store record and lease: everything that exists before RunPodSandbox has finished. */
   beginSandbox(id: string, name: string, config: PodSandboxConfig): SandboxRecord {
     const sandbox: SandboxRecord = {
       id,
@@ -93,7 +93,7 @@ export class Store {
     this.#announce(ContainerEventType.CONTAINER_STARTED_EVENT, sandbox.id, sandbox.id);
   }
 
-  /** The order is containerd's: the name goes last. */
+  /** In containerd's order: the name is released last. */
   dropSandbox(id: string): void {
     const sandbox = this.sandboxes.get(id);
     this.sandboxes.delete(id);
@@ -143,7 +143,7 @@ export class Store {
     }
   }
 
-  /** The same disks under a machine that was switched off: no process, no network namespace, every record. */
+  /** The same disks after a power cut: no process, no network namespace, every record. */
   loseProcesses(): void {
     for (const container of this.containers.values()) this.endContainer(container, LOST);
     for (const sandbox of this.sandboxes.values()) {
@@ -153,8 +153,8 @@ export class Store {
   }
 
   /**
-   * What a restarted containerd 2.x makes of its records: names are reserved again for complete sandboxes, while one that
-   * was still being created becomes visible, carries Go's zero time and holds no name.
+   * How a restarted containerd 2.x loads its records: names are reserved again for complete sandboxes, while one that
+   * was still being created becomes visible, has Go's zero time and holds no name.
    */
   recover(): void {
     this.sandboxNames.clear();

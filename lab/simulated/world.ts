@@ -2,7 +2,7 @@ import type { Network } from "./network.ts";
 import type { Script } from "./script.ts";
 import type { Store } from "./store.ts";
 
-/** All that the services of one simulated runtime share. */
+/** The shared state of one simulated runtime's services. */
 export interface World {
   readonly store: Store;
   readonly script: Script;

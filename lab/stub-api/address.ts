@@ -1,4 +1,4 @@
-/** What a path of the API names: `/api/v1/namespaces/x/pods/web/status` and the like. */
+/** A parsed path of the API: `/api/v1/namespaces/x/pods/web/status` and the like. */
 export interface Address {
   /** Of the object or the list, without a subresource. */
   readonly path: string;
@@ -25,7 +25,7 @@ export function parseAddress(path: string): Address | undefined {
   };
 }
 
-/** Whether an object's path belongs to a list: `/api/v1/pods` is every pod, of whatever namespace. */
+/** Whether an object's path belongs to a list: `/api/v1/pods` is every pod, of any namespace. */
 export function isListed(list: Address, path: string): boolean {
   if (!path.startsWith(`${list.group}/`)) return false;
   const one = parseAddress(path);

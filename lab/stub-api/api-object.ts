@@ -1,4 +1,4 @@
-/** An object of the cluster, of which only the metadata is of interest to a server. */
+/** An object of the cluster; the server uses only its metadata. */
 export interface ApiObject {
   readonly metadata: Metadata;
   readonly [field: string]: unknown;
@@ -15,7 +15,7 @@ export interface Metadata {
   readonly [field: string]: unknown;
 }
 
-/** Why a request was not granted, as an API server puts it. */
+/** The error of a request, like an API server's. */
 export interface Refusal {
   readonly code: number;
   readonly reason: string;

@@ -26,7 +26,7 @@ export interface Authority extends KeyPair {
 const DAY_MS = 24 * 60 * 60 * 1000;
 const NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
 
-/** A certificate authority of its own below `dir`. Its certificates are real ones, and so are the errors they make. */
+/** A certificate authority below `dir`. Its certificates are real ones, and so are their errors. */
 export function makeAuthority(dir: string, name: string): Authority {
   const home = join(dir, name);
   const at = (file: string): string => join(home, file);

@@ -3,7 +3,7 @@ import { isRecord, type Refusal } from "./api-object.ts";
 import type { Store } from "./store.ts";
 import { missing, type Written } from "./write-object.ts";
 
-/** What does not fit its preconditions is a conflict; what has finalizers is only marked, and its owners let go of it. */
+/** A failed precondition is a conflict; an object with finalizers is only marked, and its owners remove them. */
 export function remove(store: Store, address: Address, body: unknown): Written | Refusal {
   const object = store.get(address.path);
   if (object === undefined) return missing(address);
@@ -22,12 +22,12 @@ export function remove(store: Store, address: Address, body: unknown): Written |
   const deletionTimestamp = metadata["deletionTimestamp"] ?? new Date().toISOString();
   const marked = { ...object, metadata: { ...metadata, deletionTimestamp } };
   if (finalizers.length > 0) return { code: 200, object: store.put(address.path, marked) };
-  // A watch reports that a pod is marked before it reports its end.
+  // A watch reports that a pod is marked before it reports its deletion.
   if (address.resource === "pods") store.put(address.path, marked);
   store.remove(address.path);
   return { code: 200, object: GIVES_OBJECT.includes(address.resource) ? object : SUCCESS };
 }
 
-/** Of these the object itself comes back, of others only that it is gone. */
+/** For these the object is returned, for others only a Status. */
 const GIVES_OBJECT = ["pods", "persistentvolumes", "volumeattachments", "csinodes"];
 const SUCCESS = { kind: "Status", apiVersion: "v1", metadata: { name: "" }, status: "Success" };

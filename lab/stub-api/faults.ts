@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import { statusOf } from "./api-object.ts";
 
 /**
- * How a server behaves: well, silent, refusing everybody's credentials, too busy (with a Retry-After), failing, or
- * breaking every connection in the middle of an answer.
+ * The behaviour of a server: well, silent, 401 for all credentials, too busy (with a Retry-After), failing, or breaking
+ * every connection in the middle of an answer.
  */
 export const MOODS = ["well", "hang", "401", "429", "500", "cut"] as const;
 export type Mood = (typeof MOODS)[number];
@@ -20,7 +20,7 @@ const REFUSALS = {
   "500": { code: 500, reason: "InternalError", message: "etcdserver: request timed out" },
 } as const;
 
-/** Whether the mood has dealt with the request. */
+/** Whether the mood has handled the request. */
 export function actOut(mood: Mood, response: ServerResponse): boolean {
   if (mood === "well") return false;
   if (mood === "hang") return true;

@@ -7,7 +7,7 @@ export interface ListQuery {
   readonly selector: Selector;
   readonly limit: number;
   readonly continue: string;
-  /** `0`: whatever the cache has. */
+  /** `0`: from the cache. */
   readonly resourceVersion: string;
 }
 
@@ -22,7 +22,7 @@ export interface ObjectList {
   readonly items: readonly ApiObject[];
 }
 
-/** Kept in no cache: a list of them is read from etcd, whatever version is asked for. */
+/** Not cached: a list of them is read from etcd, whatever version is requested. */
 const UNCACHED = ["events"];
 
 export function list(store: Store, address: Address, query: ListQuery): ObjectList | Refusal {
@@ -39,7 +39,7 @@ export function list(store: Store, address: Address, query: ListQuery): ObjectLi
     .entries()
     .filter(([path, object]) => isListed(address, path) && matches(object, query.selector))
     .map(([, object]) => object);
-  // A list from the cache comes whole.
+  // A list from the cache is not paginated.
   const isCached = query.resourceVersion === "0" && !UNCACHED.includes(address.resource);
   const limit = isCached || query.limit === 0 ? found.length : query.limit;
   const end = token.from + limit;
@@ -55,12 +55,12 @@ export function list(store: Store, address: Address, query: ListQuery): ObjectLi
   };
 }
 
-/** With a selector a server would have to read everything to know. */
+/** With a selector a server would have to read everything to count. */
 function remaining({ selector }: ListQuery, count: number): { readonly remainingItemCount?: number } {
   return selector.fields === "" && selector.labels === "" ? { remainingItemCount: count } : {};
 }
 
-/** In a list only the list itself has one. */
+/** Items of a list have neither. */
 function withoutKind({ kind: _kind, apiVersion: _apiVersion, ...object }: ApiObject): ApiObject {
   return object;
 }

@@ -4,8 +4,8 @@ import { type ApiObject, isApiObject } from "./api-object.ts";
 import type { Store } from "./store.ts";
 
 /**
- * Keeps a store and a directory the same: objects are files named by their paths, so that a lab node has them over a
- * power cut, and a test that acts as a user or a controller just writes a file. Returns a function that reads changes in.
+ * Synchronises a store with a directory: objects are files named by their paths, so that a lab node keeps them over a
+ * power cut, and a test that acts as a user or a controller just writes a file. Returns a function that loads changes.
  */
 export function keepInFiles(store: Store, dir: string): () => void {
   const seen = new Map<string, string>();
@@ -56,7 +56,7 @@ export function keepInFiles(store: Store, dir: string): () => void {
   };
 }
 
-/** Undefined while somebody is still writing it: then the next read has it complete. */
+/** Undefined while it is being written: the next read has it complete. */
 function objectIn(file: string): ApiObject | undefined {
   try {
     const object: unknown = JSON.parse(readFileSync(file, "utf8"));

@@ -1,6 +1,6 @@
 import { isRecord } from "./api-object.ts";
 
-/** By content type, as a server distinguishes them; undefined for a patch that cannot be applied. */
+/** By content type, like a server; undefined for a patch that cannot be applied. */
 export function patched(object: unknown, patch: unknown, contentType: string): unknown {
   if (contentType.startsWith("application/merge-patch+json")) return merged(object, patch, () => undefined);
   if (contentType.startsWith("application/strategic-merge-patch+json")) return merged(object, patch, mergeKey);
@@ -50,7 +50,7 @@ function mergedList(
   return list;
 }
 
-/** RFC 6902, as far as anybody here uses it: add, replace, remove and test. */
+/** The part of RFC 6902 that is used here: add, replace, remove and test. */
 function operated(target: unknown, operations: unknown): unknown {
   if (!Array.isArray(operations)) return undefined;
   const copy: unknown = structuredClone(target);

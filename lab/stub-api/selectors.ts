@@ -2,7 +2,7 @@ import { type ApiObject, isRecord, type Refusal } from "./api-object.ts";
 
 const ANY_OBJECT = ["metadata.name", "metadata.namespace"];
 
-/** What a list may be selected by, beside every object's own name. */
+/** The supported field selectors, besides every object's own name. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   pods: ["spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "status.phase", "status.podIP"],
   events: ["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid"]
@@ -24,7 +24,7 @@ export function matches(object: ApiObject, { fields, labels }: Selector): boolea
   );
 }
 
-/** A field that a server cannot select by makes the whole request wrong. */
+/** An unsupported field makes the whole request invalid. */
 export function wrongField(resource: string, fields: string): Refusal | undefined {
   const known = [...ANY_OBJECT, ...(FIELDS[resource] ?? [])];
   const wrong = terms(fields).find((term) => !known.includes(parseField(term).field));
@@ -62,7 +62,10 @@ function labelTerms(selector: string): readonly string[] {
     .filter((term) => term !== "");
 }
 
-/** `key`, `!key`, `key=x`, `key!=x`, `key in (x,y)`, `key notin (x,y)`; what lacks the key differs from everything. */
+/**
+ * `key`, `!key`, `key=x`, `key!=x`, `key in (x,y)`, `key notin (x,y)`; an object without the key differs from every
+ * value.
+ */
 function matchesLabel(labels: Readonly<Record<string, string>>, term: string): boolean {
   const [, setKey = "", operator = "", list = ""] = /^(\S+) (in|notin) \((.*)\)$/.exec(term) ?? [];
   if (setKey !== "") {

@@ -12,12 +12,12 @@ export interface StubApiOptions {
   readonly store: Store;
   readonly port?: number;
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string };
-  /** Asked before each request. */
+  /** Called before each request. */
   readonly mood?: () => Mood;
   /** The only accepted token; undefined: no authentication. */
   readonly token?: () => string | undefined;
   readonly onRequest?: (line: string) => void;
-  /** Real ones send them about once a minute. */
+  /** Real servers send them about once a minute. */
   readonly bookmarkMs?: number;
 }
 
@@ -25,12 +25,12 @@ export interface StubApi {
   readonly url: string;
   /** Method, path and query of every request, one line each. */
   readonly requests: readonly string[];
-  /** Ends all connections as a cut cable does, watches in the middle of a line. */
+  /** Breaks all connections, watches in the middle of a line. */
   cut(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** An API server on loopback over a store of objects; a real one's ways are kept wherever somebody relies on them. */
+/** An API server on loopback with a store of objects; it behaves like a real one wherever a client relies on it. */
 export async function serveStubApi(options: StubApiOptions): Promise<StubApi> {
   const {
     store,
@@ -78,7 +78,7 @@ export async function serveStubApi(options: StubApiOptions): Promise<StubApi> {
     });
   };
   const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
-  // closeAllConnections() leaves those alone that are still shaking hands over TLS.
+  // closeAllConnections() does not close those in a TLS handshake.
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
@@ -103,7 +103,7 @@ export async function serveStubApi(options: StubApiOptions): Promise<StubApi> {
   };
 }
 
-/** As clients written in Go write, multus among them; they take JSON for an answer. */
+/** Clients written in Go send protobuf, multus among them; they accept JSON answers. */
 function isProtobuf({ headers }: IncomingMessage): boolean {
   return headers["content-type"] === "application/vnd.kubernetes.protobuf";
 }

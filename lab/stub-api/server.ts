@@ -1,7 +1,7 @@
 /**
- * The API server of a lab node: `node server.ts STATE-DIR PORT READY-FILE`. STATE-DIR/objects holds the objects,
- * STATE-DIR/mood sets how it behaves, STATE-DIR/token the accepted token, STATE-DIR/tls.crt and tls.key who it is, and
- * STATE-DIR/requests is what it was asked.
+ * The API server of a lab node: `node server.ts STATE-DIR PORT READY-FILE`. STATE-DIR/objects contains the objects,
+ * STATE-DIR/mood the behaviour, STATE-DIR/token the accepted token, STATE-DIR/tls.crt and tls.key the certificate, and
+ * STATE-DIR/requests the received requests.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ function textOf(name: string): string | undefined {
 const store = openStore();
 mkdirSync(join(stateDir, "objects"), { recursive: true });
 const takeInFiles = keepInFiles(store, join(stateDir, "objects"));
-// For watches; other requests read the files at that moment.
+// For watches; other requests read the files directly.
 setInterval(takeInFiles, POLL_MS);
 const cert = textOf("tls.crt");
 const key = textOf("tls.key");

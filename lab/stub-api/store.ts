@@ -1,6 +1,6 @@
 import type { ApiObject } from "./api-object.ts";
 
-/** What happened to one object; `before` is missing for a new one, `after` for one that is gone. */
+/** The change of one object; `before` is missing for a new one, `after` for a deleted one. */
 export interface Change {
   readonly version: number;
   readonly path: string;
@@ -8,16 +8,16 @@ export interface Change {
   readonly after?: ApiObject;
 }
 
-/** The objects of a cluster by their paths, every change with a version of its own, as etcd keeps them. */
+/** The objects of a cluster by their paths, each change with its own version, like in etcd. */
 export interface Store {
   version(): number;
   get(path: string): ApiObject | undefined;
   entries(): readonly (readonly [path: string, object: ApiObject])[];
   put(path: string, object: ApiObject): ApiObject;
   remove(path: string): void;
-  /** Undefined where that is so long ago that it was forgotten. */
+  /** Undefined if that version was compacted. */
   since(version: number): readonly Change[] | undefined;
-  /** Forgets what happened so far: a client with an older version gets 410 Gone. */
+  /** Drops the history: a client with an older version gets 410 Gone. */
   compact(): void;
   onChange(listener: (change: Change) => void): () => void;
 }
@@ -28,7 +28,7 @@ export function openStore(): Store {
   const objects = new Map<string, ApiObject>();
   const listeners = new Set<(change: Change) => void>();
   let changes: Change[] = [];
-  // Versions must grow over a restart, too.
+  // Versions must also grow over a restart.
   let version = Date.now();
   let forgotten = version;
 

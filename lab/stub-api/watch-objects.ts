@@ -6,17 +6,17 @@ import type { Change, Store } from "./store.ts";
 
 export interface WatchQuery {
   readonly selector: Selector;
-  /** Empty or `0`: what there is comes first, as if it had just been made. */
+  /** Empty or `0`: existing objects come first, as if they had just been created. */
   readonly resourceVersion: string;
-  /** What there is comes first and ends with a bookmark: how client-go starts a watch from 0.35 on. */
+  /** Existing objects come first and end with a bookmark: how client-go starts a watch since 0.35. */
   readonly initialEvents: boolean;
-  /** How often a bookmark is sent; 0 for never. */
+  /** The interval of bookmarks; 0 for never. */
   readonly bookmarkMs: number;
   /** When the server ends it; 0 for never. */
   readonly timeoutMs: number;
 }
 
-/** Writes what happens, a line each, until one of both sides ends it. */
+/** Writes one line per event, until either side ends it. */
 export function watch(store: Store, address: Address, query: WatchQuery, response: ServerResponse): void {
   const { selector, resourceVersion, initialEvents, bookmarkMs, timeoutMs } = query;
   const send = (type: string, object: object): void => {
@@ -57,7 +57,7 @@ export function watch(store: Store, address: Address, query: WatchQuery, respons
   });
 }
 
-/** An object that begins or ceases to fit the selector comes or goes in a watch with that selector. */
+/** An object that starts or stops to match the selector is added or deleted in a watch with that selector. */
 function eventOf({ version, before, after }: Change, selector: Selector): readonly [string, ApiObject] | readonly [] {
   const was = before !== undefined && matches(before, selector);
   if (after !== undefined && matches(after, selector)) return [was ? "MODIFIED" : "ADDED", after];

@@ -31,7 +31,7 @@ export function create(store: Store, address: Address, body: unknown): Written |
   return { code: 201, object: store.put(path, { ...kindOf(address), ...body, metadata: made }) };
 }
 
-/** An event lives in the namespace of what it is about; what has none has its events in `default`. */
+/** An event must be in the namespace of its object; for objects without one in `default`. */
 function wrongNamespace({ resource, namespace }: Address, body: ApiObject): Refusal | undefined {
   if (body.metadata.namespace !== undefined && body.metadata.namespace !== namespace) {
     return badRequest("the namespace of the provided object does not match the namespace sent on the request");
@@ -42,7 +42,7 @@ function wrongNamespace({ resource, namespace }: Address, body: ApiObject): Refu
   return fits ? undefined : invalid("involvedObject.namespace: Invalid value: does not match event.namespace");
 }
 
-/** PUT. A Lease may be made this way, and must name the version it replaces otherwise. */
+/** PUT. A Lease may be created this way; otherwise the replaced version is required. */
 export function replace(store: Store, address: Address, body: unknown): Written | Refusal {
   if (!isApiObject(body)) return invalid("the body is no object");
   if (body.metadata.name !== address.name) {
@@ -81,7 +81,7 @@ function update(store: Store, address: Address, before: ApiObject, wanted: ApiOb
   const { name, namespace, uid: own, creationTimestamp } = before.metadata;
   const metadata = { ...wanted.metadata, ...defined({ namespace, uid: own, creationTimestamp }), name };
   const { status } = address.isStatus ? wanted : before;
-  // Each half of an object can only be written through its own address.
+  // Spec and status can each be written only through their own path.
   const half = address.isStatus ? before : wanted;
   const hasStatus = WITH_STATUS.includes(address.resource);
   const after = { ...kindOf(address), ...half, metadata, ...(hasStatus ? { status } : {}) };

@@ -1,9 +1,9 @@
 import { BIND_READ_ONLY, MOUNT_KERNEL_FILE_SYSTEMS, MOUNT_TERMINALS } from "../boot-script.ts";
 
 /**
- * What runs first in the fresh namespaces of a node with systemd: a layer of its own over the shared root file system,
- * the file systems that a kernel would mount, then systemd itself. In place of the machine's kernel log, which journald
- * would take for the node's and systemd would write to, there is an empty one: kubelet does not start without.
+ * The first program in the new namespaces of a node with systemd: mounts an overlay over the shared root file system
+ * and the kernel's file systems, then executes systemd. An empty file replaces the machine's kernel log, which journald
+ * would read as the node's and systemd would write to: kubelet does not start without one.
  */
 export const SYSTEMD_BOOT_SCRIPT = `
 set -eu

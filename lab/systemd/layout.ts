@@ -2,10 +2,10 @@ import { stringify } from "yaml";
 import { KUBELET_CONFIGURATION, kernelSettingsScript } from "../cluster/kubelet.ts";
 import { CONTAINERD_CONFIG, CONTAINERD_SOCKET, type ContainerdVersion } from "../runtime-config.ts";
 
-/** Which units bring containerd and kubelet up, and where they keep their things. */
+/** The units that start containerd and kubelet, and their paths. */
 export interface Layout {
   readonly name: string;
-  /** The unit that brings the runtime up. */
+  /** The unit that starts the runtime. */
   readonly unit: string;
   readonly socket: string;
   readonly containerd: ContainerdVersion;
@@ -27,7 +27,7 @@ const KUBELET_CONFIG = "/var/lib/kubelet/config.yaml";
 const WANTS = "/etc/systemd/system/multi-user.target.wants";
 const KERNEL_SETTINGS = "/usr/local/lib/lab-kernel-settings";
 
-/** Without an API server: its pods are the static ones. */
+/** Without an API server: only static pods. */
 function kubeletConfiguration(socket: string): string {
   return stringify({
     ...KUBELET_CONFIGURATION,
@@ -53,7 +53,10 @@ ExecStart=/bin/sh ${KERNEL_SETTINGS}
 WantedBy=multi-user.target
 `;
 
-/** The lab's pods ignore SIGTERM, as every process 1 without a handler does: a shutdown waits this long before it kills them. */
+/**
+ * The lab's pods ignore SIGTERM, like every process 1 without a handler: a shutdown waits this long before it kills
+ * them.
+ */
 const SHUTDOWN_CONFIG = "[Manager]\nDefaultTimeoutStopSec=10s\n";
 
 const LAB_FILES: Readonly<Record<string, File>> = {
@@ -63,7 +66,7 @@ const LAB_FILES: Readonly<Record<string, File>> = {
 };
 const LAB_LINKS = { [`${WANTS}/lab-kernel-settings.service`]: "/etc/systemd/system/lab-kernel-settings.service" };
 
-/** As the packages of Kubernetes ship it. */
+/** From the packages of Kubernetes. */
 const KUBELET_UNIT = `[Unit]
 Description=kubelet: The Kubernetes Node Agent
 Documentation=https://kubernetes.io/docs/
@@ -102,7 +105,7 @@ export function containerdLayout(kubelet: string): Layout {
   };
 }
 
-/** As containerd's own releases ship it. */
+/** From containerd's own releases. */
 const CONTAINERD_UNIT = `[Unit]
 Description=containerd container runtime
 Documentation=https://containerd.io
@@ -124,7 +127,7 @@ OOMScoreAdjust=-999
 WantedBy=multi-user.target
 `;
 
-/** containerd 2 as people install it by hand beside Debian: below /usr/local, with its own unit. `binDir` has its programs. */
+/** A manual install of containerd 2 on Debian: below /usr/local, with its own unit. `binDir` has its programs. */
 export function containerd2Layout(kubelet: string, binDir: string): Layout {
   const debian = containerdLayout(kubelet);
   const programs = ["containerd", "containerd-shim-runc-v2", "ctr"];
@@ -147,7 +150,7 @@ const K3S = "/var/lib/rancher/k3s";
 const K3S_SOCKET = "/run/k3s/containerd/containerd.sock";
 const K3S_CONFIG = `${K3S}/agent/etc/containerd/config.toml`;
 
-/** The unit of k3s' own installer. */
+/** From k3s' own installer. */
 const K3S_UNIT = `[Unit]
 Description=Lightweight Kubernetes
 Documentation=https://k3s.io
@@ -176,8 +179,8 @@ ExecStart=/usr/local/bin/k3s server
 `;
 
 /**
- * Stands for k3s: one service whose process starts containerd as its child and is ready when the cluster answers. In the
- * real one kubelet is part of the process itself.
+ * A substitute of k3s: one service whose process starts containerd as its child and is ready when the cluster answers.
+ * In the real one kubelet is part of the process itself.
  */
 const K3S_PROGRAM = `#!/bin/sh
 set -e
@@ -209,7 +212,7 @@ export function k3sLayout(kubelet: string): Layout {
     links: {
       ...LAB_LINKS,
       [`${WANTS}/k3s.service`]: "/etc/systemd/system/k3s.service",
-      // The machine's containerd is k3s' here.
+      // k3s has its own containerd here.
       "/etc/systemd/system/containerd.service": "/dev/null",
       [`${K3S}/data/current/bin/containerd`]: "/usr/bin/containerd",
       [`${K3S}/data/current/bin/containerd-shim-runc-v2`]: "/usr/bin/containerd-shim-runc-v2",

@@ -19,10 +19,10 @@ import { SYSTEMD_BOOT_SCRIPT } from "./boot-script.ts";
 import type { Layout } from "./layout.ts";
 import { ensureSystemdRootfs } from "./rootfs.ts";
 
-/** A machine that a real systemd boots, with real units of a container runtime and a kubelet. */
+/** A machine booted by a real systemd, with real units of a container runtime and a kubelet. */
 export interface SystemdNode {
   readonly hostname: string;
-  /** Where this machine finds what the node has written to its disk, power on or off. */
+  /** The machine's path of a file on the node's disk, power on or off. */
   path(inNode: string): string;
   livePath(inNode: string): string;
   writeFile(inNode: string, content: string, mode?: number): Promise<void>;
@@ -33,16 +33,16 @@ export interface SystemdNode {
   /** Lines of this boot. */
   journal(...options: readonly string[]): Promise<string>;
   powerCut(): Promise<void>;
-  /** `systemctl poweroff`, as an administrator does it; settles when the machine is off. */
+  /** `systemctl poweroff`; settles when the machine is off. */
   shutDown(): Promise<void>;
   /** Boots under a new boot id, and settles when systemd answers. */
   powerOn(): Promise<void>;
   destroy(): Promise<void>;
 }
 
-/** Only against hanging. */
+/** Only a hang guard. */
 const WAIT_MS = 300_000;
-/** Where somebody has downloaded unghost to. */
+/** The path of the downloaded executable. */
 export const DOWNLOADED = "/root/unghost";
 
 export async function startSystemdNode(layout: Layout, program: string): Promise<SystemdNode> {
@@ -86,7 +86,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
     hostname,
     path,
     livePath: (inNode) => power.livePath(inNode),
-    // Through the node while it runs: what is written below a mounted overlay is not seen through it for certain.
+    // Through the node while it runs: a write below a mounted overlay may not be visible through it.
     writeFile: async (inNode, content, mode = 0o644) => {
       if (!power.powered) return await put(inNode, content, mode);
       const script = 'mkdir -p "$(dirname "$0")" && cat >"$0" && chmod "$1" "$0"';
@@ -119,7 +119,7 @@ export async function startSystemdNode(layout: Layout, program: string): Promise
   };
 
   try {
-    // Not overlayfs: the node's root is one, and no layer of an overlay may lie on another.
+    // Not overlayfs: the node's root is one, and no layer of an overlay may be on another.
     const setup = await containerdSetup(layout.containerd, tools, {
       snapshotter: "native",
       extraConfig: layout.containerdConfig ?? "",

@@ -28,7 +28,7 @@ const PACKAGES = [
 ];
 const BUILD_MS = 900_000;
 
-/** Made once into the lab's cache by mmdebstrap, which is unpacked and not installed. */
+/** Created once in the lab's cache by mmdebstrap, which is unpacked and not installed. */
 export async function ensureSystemdRootfs(): Promise<SystemdRootfs | Unavailable> {
   const notHere =
     whyNoRealNode() ?? whyNoLayer() ?? missingProgram(["/usr/bin/perl", "/usr/bin/apt-get", "/usr/bin/dpkg"]);
@@ -40,7 +40,7 @@ export async function ensureSystemdRootfs(): Promise<SystemdRootfs | Unavailable
   }
 }
 
-/** Each node has a layer of its own over the one root file system. */
+/** Each node has its own overlay over the shared root file system. */
 function whyNoLayer(): string | undefined {
   return snapshotterFor(tmpdir()) === "overlayfs"
     ? undefined
@@ -54,7 +54,7 @@ function missingProgram(programs: readonly string[]): string | undefined {
     : `Debian is unpacked by mmdebstrap, which needs ${missing.join(", ")} on this machine`;
 }
 
-/** Debian 12 with these packages below `root` of a folder in the lab's cache. */
+/** Debian 12 with these packages below `root` of a directory in the lab's cache. */
 export function debianRootfs(name: string, packages: readonly string[]): Promise<string> {
   return cached(`${name}-${SUITE}`, async (dir) => {
     const tool = join(dir, ".mmdebstrap");

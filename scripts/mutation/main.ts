@@ -1,6 +1,6 @@
 /**
- * Mutation testing of the safety-critical modules: `make mutation`, or `make mutation MODULES="liveness steps"`. Results
- * of earlier runs are reused for what did not change. The table in docs/mutation.md is written from the last results
+ * Mutation testing of the safety-critical modules: `make mutation`, or `make mutation MODULES="liveness steps"`.
+ * Results of earlier runs are reused for unchanged code. The table in docs/mutation.md is written from the last results
  * once every module was run here.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,13 +24,13 @@ async function mutate(module: MutatedModule): Promise<readonly Mutant[]> {
     plugins: ["@stryker-mutator/vitest-runner", "./scripts/mutation/reporter.ts"],
     coverageAnalysis: "perTest",
     concurrency: Number(process.env["MUTATION_CONCURRENCY"] ?? 1),
-    // A test that a busy machine slows down must not count as one that noticed the mutant.
+    // A test that is slow on a busy machine must not count as a killed mutant.
     timeoutMS: 30_000,
     incremental: true,
     incrementalFile: incrementalFile(name),
     tempDirName: `${WORK}/sandbox-${name}`,
     ignorePatterns: ["dist", ".cache", "docs", "deploy", "bench", "coverage"],
-    // The rewriting of tsconfig.json wants an API that TypeScript 7 does not have, and there is nothing to rewrite.
+    // Rewriting tsconfig.json needs an API that TypeScript 7 does not have, and there is nothing to rewrite.
     tsconfigFile: "none.json",
     reporters: ["clear-text", "survivors"],
     clearTextReporter: { allowColor: false, reportTests: false, reportMutants: false, reportScoreTable: true },
@@ -43,7 +43,7 @@ function incrementalFile(name: string): string {
   return `${WORK}/${name}.incremental.json`;
 }
 
-/** StrykerJS notices a change of a test, not of a helper that the tests share: what survived is always tested again. */
+/** StrykerJS detects a changed test, but not a changed helper: survivors are always tested again. */
 function forgetSurvivors(path: string): void {
   if (!existsSync(path)) return;
   const report = JSON.parse(readFileSync(path, "utf8")) as { files: Record<string, { mutants: Mutant[] }> };
@@ -109,7 +109,7 @@ function resultFile(name: string): string {
 }
 
 mkdirSync(WORK, { recursive: true });
-// The tests sync what they write: on a busy disk each sync takes as long as all the rest.
+// The tests sync their files: on a busy disk the syncs take as long as everything else.
 if (existsSync("/dev/shm")) {
   const scratch = mkdtempSync("/dev/shm/unghost-mutation-");
   process.env["TMPDIR"] = scratch;

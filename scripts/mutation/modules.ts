@@ -1,10 +1,10 @@
 import { globSync } from "node:fs";
 
-/** A safety-critical part of unghost, and the unit tests that have to notice every change of it. */
+/** A safety-critical part of unghost, and the unit tests that have to kill its mutants. */
 export interface MutatedModule {
   readonly name: string;
   readonly sources: readonly string[];
-  /** Matched by `sources`, and not mutated here: part of another module, or nothing but words and types. */
+  /** Matched by `sources`, but not mutated here: part of another module, or only text and types. */
   readonly except?: readonly string[];
   readonly tests: readonly string[];
 }
@@ -21,7 +21,7 @@ function filesOf(patterns: readonly string[]): readonly string[] {
   return [...new Set(patterns.flatMap((pattern) => globSync(pattern)))].toSorted();
 }
 
-/** The one list of what `make mutation` mutates. What only renders a decision in words is left out. */
+/** The list for `make mutation`. Code that only renders a decision as text is left out. */
 export const MODULES: readonly MutatedModule[] = [
   {
     name: "liveness",

@@ -22,7 +22,7 @@ export function isKilled({ status }: Mutant): boolean {
   return status === "Killed" || status === "Timeout";
 }
 
-/** Mutants that do not even run are neither. */
+/** Mutants that fail to run count as neither. */
 export function isSurvivor({ status }: Mutant): boolean {
   return status === "Survived" || status === "NoCoverage";
 }

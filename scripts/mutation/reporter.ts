@@ -1,6 +1,6 @@
 import { isSurvivor, type MutantResult, mutantOf } from "./mutant.ts";
 
-/** Prints each survivor as soon as it is known: a whole module takes many minutes. */
+/** Prints each survivor at once, because a module takes many minutes. */
 function survivors() {
   return {
     onMutantTested(result: MutantResult) {
@@ -10,5 +10,5 @@ function survivors() {
   };
 }
 
-/** As StrykerJS loads its plugins. */
+/** The export that StrykerJS expects of plugins. */
 export const strykerPlugins = [{ kind: "Reporter", name: "survivors", factory: survivors }];

@@ -1,4 +1,4 @@
-/** A mutant that no test can kill, because it changes nothing that anybody could see. */
+/** A mutant that no test can kill, because it has no observable effect. */
 export interface Equivalent {
   readonly file: string;
   /** The mutated source as `original -> replacement`, on one line. */

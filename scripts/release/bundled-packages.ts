@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 
-/** A package of which something is inside the executable. */
+/** A package that is part of the executable. */
 export interface BundledPackage {
   readonly name: string;
   readonly version: string;
@@ -10,7 +10,7 @@ export interface BundledPackage {
   readonly licenseText: string;
 }
 
-/** Found by following the imports of the program and of its status page, not by what package.json lists. */
+/** Found through the imports of the program and of its status page, not in package.json. */
 export async function bundledPackages(): Promise<readonly BundledPackage[]> {
   const { metafile } = await build({
     entryPoints: ["src/main.ts", "src/agent/page/main.tsx"],

@@ -1,6 +1,6 @@
 import type { BundledPackage } from "./bundled-packages.ts";
 
-/** What is inside, as CycloneDX 1.6. It has neither a date nor a serial number: the same source gives the same bytes. */
+/** The SBOM in CycloneDX 1.6. It has neither a date nor a serial number, so that it is reproducible. */
 export function billOfMaterials(version: string, engine: string, packages: readonly BundledPackage[]): string {
   const component = (name: string, of: string, license: string, purl: string) => ({
     type: "library",
@@ -26,7 +26,7 @@ export function billOfMaterials(version: string, engine: string, packages: reado
   return `${JSON.stringify(bom, undefined, 2)}\n`;
 }
 
-/** The licences of everything that is inside, with their texts where the packages bring them. */
+/** The licences of all parts, with their texts if the packages contain them. */
 export function thirdPartyLicences(engine: string, packages: readonly BundledPackage[]): string {
   const intro = `unghost contains the software below. unghost itself is under the Apache License 2.0: see LICENSE.
 

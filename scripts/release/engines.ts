@@ -4,19 +4,22 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { cached } from "../../lab/cache.ts";
 
-/** A kind of machine that unghost is released for. */
+/** A target of the release. */
 export interface ReleaseTarget {
-  /** In file names, as Go and the OCI name machines. */
+  /** In file names, with the names of Go and OCI. */
   readonly name: string;
   readonly arch: "amd64" | "arm64";
   readonly libc: "glibc" | "musl";
-  /** Of `bun build --target`. */
+  /** The value of `bun build --target`. */
   readonly bunTarget: string;
   /** The engine's package on the npm registry; package-lock.json has its version and hash. */
   readonly enginePackage: string;
 }
 
-/** There is no build for old processors of its own: the engine for x64 runs on any, its `baseline` package has the same bytes. */
+/**
+ * There is no separate build for old CPUs: the engine for x64 runs on any, and its `baseline` package has the same
+ * bytes.
+ */
 export const TARGETS: readonly ReleaseTarget[] = [
   {
     name: "linux-amd64",
@@ -59,7 +62,7 @@ interface Locked {
   readonly integrity: string;
 }
 
-/** The engine's executable for a target, downloaded once and compared with the hash in package-lock.json. */
+/** The engine's executable for a target, downloaded once and verified with the hash in package-lock.json. */
 export async function engineFor({ enginePackage }: ReleaseTarget): Promise<string> {
   const { version, integrity } = locked(enginePackage);
   const dir = await cached(`engine-${enginePackage.replace("@oven/", "")}-${version}`, async (draft) => {

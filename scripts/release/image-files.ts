@@ -7,7 +7,7 @@ import { compileExecutable } from "../executable.ts";
 import { engineFor, targetNamed } from "./engines.ts";
 import type { Platform } from "./oci.ts";
 
-/** What the executable is linked to, by `readelf -d`; libgcc_s, libstdc++ and the name service are not among it. */
+/** The libraries that the executable is linked to, by `readelf -d`; libgcc_s, libstdc++ and NSS are not needed. */
 const LIBRARIES = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"];
 
 export interface Libc {
@@ -15,7 +15,7 @@ export interface Libc {
   readonly debianPackage: string;
   readonly directory: string;
   readonly loader: string;
-  /** The path of the loader that the executable names. */
+  /** The path of the executable's ELF interpreter. */
   readonly loaderPath: string;
 }
 

@@ -16,7 +16,7 @@ export interface Image {
   readonly platforms: readonly Platform[];
 }
 
-/** Files of an OCI layout by their path in it. One layer for each platform; neither dates nor names of a builder. */
+/** Files of an OCI layout by their path. One layer per platform; no dates and no names of a builder. */
 export function ociLayout(image: Image): ReadonlyMap<string, Buffer> {
   const files = new Map<string, Buffer>();
   const blob = (mediaType: string, content: Buffer) => {
@@ -52,7 +52,7 @@ function configOf({ env, entrypoint, labels }: Image, architecture: string, laye
   };
 }
 
-/** The layout as `ctr images import` and `docker load` take it. */
+/** The layout for `ctr images import` and `docker load`. */
 export function layoutArchive(files: ReadonlyMap<string, Buffer>): Buffer {
   return tar([
     { type: "directory", path: "blobs/", mode: 0o755 },

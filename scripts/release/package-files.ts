@@ -17,7 +17,7 @@ export interface PackageFile {
 
 export const MAINTAINER = "unghost maintainers <maintainers@unghost.dev>";
 
-/** The time of every file in a package, and of its entry in the change log: the same source gives the same bytes. */
+/** The time of every file in a package, and of its entry in the change log, so that the build is reproducible. */
 export const PACKAGE_TIME = new Date("2026-01-01T00:00:00Z");
 
 /** Everything but the executable. */
@@ -56,7 +56,7 @@ function changelog(): string {
 
 const CHANGELOG_COLUMNS = 78;
 
-/** The entries of this version, in the form that Debian's tools read. */
+/** The entries of this version, in Debian's format. */
 function debianChangelog(): string {
   const section =
     changelog()

@@ -1,6 +1,6 @@
 import { PACKAGE_UNITS } from "./package-units.ts";
 
-/** What dpkg and rpm run. The units stay disabled; one that somebody enabled stays enabled over an upgrade. */
+/** The scripts of dpkg and rpm. The units stay disabled; an enabled one stays enabled after an upgrade. */
 export interface PackageScripts {
   readonly postinstall: string;
   readonly preremove: string;
@@ -11,7 +11,7 @@ const UNITS = [...PACKAGE_UNITS.keys()];
 const AGENT = "unghost-agent.service";
 const RELOAD = "if [ -d /run/systemd/system ]; then systemctl --system daemon-reload >/dev/null || true; fi";
 
-/** As debhelper writes them for units that are neither enabled nor started. */
+/** Like debhelper's for units that are neither enabled nor started. */
 export const DEB_SCRIPTS: PackageScripts = {
   postinstall: `#!/bin/sh
 set -e

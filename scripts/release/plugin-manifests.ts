@@ -1,9 +1,9 @@
 import { stringify } from "yaml";
 
-/** An archive of the release, as package managers download it. */
+/** A downloadable archive of the release. */
 export interface ReleasedArchive {
   readonly arch: "amd64" | "arm64";
-  /** `unghost-0.1.0-linux-amd64`: the archive without its ending, and the directory in it. */
+  /** `unghost-0.1.0-linux-amd64`: the archive without its extension, and the directory in it. */
   readonly name: string;
   readonly sha256: string;
 }
@@ -13,7 +13,10 @@ const DESCRIPTION = `A ghost is a pod sandbox that is dead but not gone: it keep
 runtime, or its removal fails forever, so that its pod can never start again. unghost finds ghosts on a node, explains their
 error messages and heals them.`;
 
-/** For krew, kubectl's plugin manager: `kubectl unghost`. Archives with glibc only: krew knows no C library. */
+/**
+ * For krew, kubectl's plugin manager: `kubectl unghost`. Only archives with glibc, because krew cannot select by C
+ * library.
+ */
 export function krewManifest(version: string, baseUrl: string, archives: readonly ReleasedArchive[]): string {
   return stringify({
     apiVersion: "krew.googlecontainertools.github.com/v1alpha2",

@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TarEntry } from "../../lab/tar.ts";
 
-/** Reserved by RFC 2606: nothing can be downloaded from there. The chart in deploy/ has it, too. */
+/** Reserved by RFC 2606: nothing can be downloaded from there. The chart in deploy/ contains it, too. */
 export const PLACEHOLDER_HOST = "registry.example";
 
-/** Where a release can be downloaded and pulled from. */
+/** The URLs of a release. */
 export interface PublishedAt {
   readonly image: string;
   readonly talosImage: string;
   /** Of the archives, without a slash at its end. */
   readonly downloads: string;
-  /** What to print where some of it is the placeholder. */
+  /** Printed if one of them is the placeholder. */
   readonly warning?: string;
 }
 
-/** RELEASE_HOST sets all; each can be set by its own variable, too. */
+/** RELEASE_HOST sets all; each has its own variable, too. */
 export function publishedAt(env: Readonly<Record<string, string | undefined>>, version: string): PublishedAt {
   const host = env["RELEASE_HOST"] || PLACEHOLDER_HOST;
   const places = {
@@ -28,7 +28,7 @@ export function publishedAt(env: Readonly<Record<string, string | undefined>>, v
   return { ...places, warning };
 }
 
-/** install.sh as it is published: it knows its own downloads. */
+/** install.sh for publishing: with its download URL. */
 export function publishedInstallScript(script: string, { downloads, warning }: PublishedAt): string {
   return warning === undefined
     ? replaced(script, "${UNGHOST_BASE_URL:-}", `\${UNGHOST_BASE_URL:-${downloads}}`)
@@ -39,7 +39,7 @@ export function publishedManifest(text: string, { image }: PublishedAt): string 
   return replaced(text, `image: ${PLACEHOLDER_HOST}/unghost:`, `image: ${image}:`);
 }
 
-/** Every file of the chart, as `helm package` lays it out, with the image of this release. */
+/** Every file of the chart in the layout of `helm package`, with the image of this release. */
 export function publishedChart(dir: string, { image }: PublishedAt): readonly TarEntry[] {
   const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

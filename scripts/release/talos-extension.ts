@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import type { TarEntry } from "../../lab/tar.ts";
 import type { TalosFiles } from "../../src/boot/install/talos.ts";
 
-/** Where Talos expects the root directory of an extension's service. */
+/** The path of an extension service's root directory on Talos. */
 const CONTAINER = "rootfs/usr/local/lib/containers/unghost";
 const SERVICE = "rootfs/usr/local/etc/containers/unghost.yaml";
 
@@ -24,7 +24,7 @@ function inContainer(entry: TarEntry): TarEntry {
   return { ...entry, path: `${CONTAINER}/${entry.path === "usr/bin/unghost" ? "unghost" : entry.path}` };
 }
 
-/** The root directory is read-only: what the service mounts needs a place in it. */
+/** The root directory is read-only: the service's mounts need their mount points. */
 function mountPoints({ service }: TalosFiles): readonly TarEntry[] {
   const { container } = parse(service) as { container: { mounts: { destination: string }[] } };
   return container.mounts.map(({ destination }) => {
