@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findReference, proveDead } from "../../../src/heal/execution/prove.ts";
+import { findReference, ProofLost, proveDead, proveStillDead } from "../../../src/heal/execution/prove.ts";
 import { DEFAULT_WAITS } from "../../../src/heal/execution/waits.ts";
 import { failed } from "../../../src/host/source.ts";
 import { RuntimeError } from "../../../src/runtime/errors.ts";
@@ -83,6 +83,23 @@ describe("proveDead", () => {
   test("does not read tasks on CRI-O", async () => {
     const node = { ...DEAD, containerdFacts: undefined };
     expect((await proveDead(ID, fakeTools(shop, node))).state).toBe("dead");
+  });
+});
+
+describe("proveStillDead", () => {
+  test("returns the containers of a dead sandbox, and none of one that is gone", async () => {
+    expect(await proveStillDead(ID, fakeTools(shop, DEAD))).toEqual([CONTAINER_ID]);
+    expect(await proveStillDead(ID, fakeTools(shop))).toEqual([]);
+  });
+
+  test("throws the reason when the sandbox became Ready", async () => {
+    const ready = { sandboxes: [criSandbox(ID, { state: PodSandboxState.SANDBOX_READY })] };
+
+    const error: unknown = await proveStillDead(ID, fakeTools(shop, ready)).catch((thrown: unknown) => thrown);
+
+    expect(error).toBeInstanceOf(ProofLost);
+    const liveness = expect.objectContaining({ state: "alive" }) as unknown;
+    expect(error).toMatchObject({ message: "not-dead", reason: { code: "not-dead", liveness } });
   });
 });
 
