@@ -155,7 +155,11 @@ describe.each(STEPS)("%s: while the call waits for its turn", (name, step) => {
 
     const { result, calls } = await changed({ ...DEAD, containers: [criContainer(ID), fresh] });
 
-    const removed = [{ kind: "refused", code: "logs-not-saved" }, []];
+    const reason = `Container ${fresh.id} was created after the logs were saved. Heal again.`;
+    const removed = [
+      { kind: "refused", code: "logs-not-saved", reason: expect.stringContaining(reason) as unknown },
+      [],
+    ];
     expect([result, calls]).toMatchObject(name === "remove" ? removed : [{ kind: "done" }, [`stop ${ID}`]]);
   });
 
