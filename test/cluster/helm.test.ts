@@ -1,4 +1,5 @@
-import { globSync, readFileSync, truncateSync } from "node:fs";
+import { globSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { type Cluster, startCluster } from "../../lab/cluster/cluster.ts";
@@ -7,7 +8,11 @@ import { type ClusterTools, ensureClusterTools, ensureHelm } from "../../lab/clu
 import { importUnghostImage } from "../../lab/cluster/unghost-image.ts";
 import { run, runOrThrow } from "../../lab/command.ts";
 import { until } from "../../lab/poll.ts";
+import { tar } from "../../lab/tar.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { publishedAt, publishedChart } from "../../scripts/release/published-at.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
@@ -23,13 +28,13 @@ afterEach(async () => {
 });
 
 test(
-  "the chart with its defaults: agents on two nodes heal a ghost from their pods, and uninstall leaves nothing",
+  "agents of the default chart heal a ghost from their pods on two nodes; upgrade, rollback and uninstall with helm 4 and 3",
   async () => {
     const story = await startCluster({ nodes: 2, runtime: "1.6" });
     started = story;
     for (const node of story.nodes) await importUnghostImage(node);
     const before = await everything(story);
-    const helm = (...args: readonly string[]) => story.controlPlane.helm([...args, `--namespace=${NAMESPACE}`]);
+    const helm = (...args: readonly string[]) => story.controlPlane.helm([...args, `--namespace=${NAMESPACE}`], 4);
 
     const installedAt = performance.now();
     const notes = await helm("install", "unghost", chartPath(), "--create-namespace", "--wait", "--timeout=5m");
@@ -68,26 +73,55 @@ test(
     expect(history).toContain("libcni-result-cache-corrupt");
     await expectDoctor(story, exec);
 
-    await helm("upgrade", "unghost", chartPath(), "--set=mode=observe", "--wait", "--timeout=5m");
-    expect(await story.kubectl("get", "configmap", "unghost-agent", `--namespace=${NAMESPACE}`, "-o=yaml")).toContain(
-      "observeOnly: true",
-    );
-    await helm("rollback", "unghost", "1", "--wait", "--timeout=5m");
-    for (const node of story.nodes) await story.waitForCondition(node, CONDITION, ({ status }) => status === "False");
+    await upgradeRollBackAndUninstall(story, 4, chartPath(), before);
 
-    await helm("uninstall", "unghost", "--wait", "--timeout=5m");
-
-    for (const node of story.nodes) expect(await story.condition(node, CONDITION)).toBeUndefined();
-    await until("nothing is left", HANG_GUARD_MS, async () => {
-      const left = (await everything(story)).filter((name) => !before.includes(name));
-      return left.every((name) => name === `namespace/${NAMESPACE}`) ? true : undefined;
-    });
+    const { chart, remove } = packagedChart();
+    try {
+      const install = ["install", "unghost", chart, `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"];
+      expect(await story.controlPlane.helm(install, 3)).toContain("image.repository is the placeholder");
+      await upgradeRollBackAndUninstall(story, 3, chart, before);
+    } finally {
+      remove();
+    }
   },
   HANG_GUARD_MS,
 );
 
+/** What was installed with the defaults ends without a trace: neither objects nor the nodes' condition. */
+async function upgradeRollBackAndUninstall(
+  story: Cluster,
+  major: 3 | 4,
+  chart: string,
+  before: readonly string[],
+): Promise<void> {
+  const helm = (...args: readonly string[]) =>
+    story.controlPlane.helm([...args, `--namespace=${NAMESPACE}`, "--wait", "--timeout=5m"], major);
+  const config = ["get", "configmap", "unghost-agent", `--namespace=${NAMESPACE}`, "-o=yaml"];
+
+  await helm("upgrade", "unghost", chart, "--reset-then-reuse-values", "--set=mode=observe");
+  expect(await story.kubectl(...config)).toContain("observeOnly: true");
+  await helm("rollback", "unghost", "1");
+  expect(await story.kubectl(...config)).not.toContain("observeOnly: true");
+  for (const node of story.nodes) await story.waitForCondition(node, CONDITION, ({ status }) => status === "False");
+
+  await helm("uninstall", "unghost");
+  for (const node of story.nodes) expect(await story.condition(node, CONDITION)).toBeUndefined();
+  await until("nothing is left", HANG_GUARD_MS, async () => {
+    const left = (await everything(story)).filter((name) => !before.includes(name));
+    return left.every((name) => name === `namespace/${NAMESPACE}`) ? true : undefined;
+  });
+}
+
 function chartPath(): string {
   return `${process.cwd()}/${CHART}`;
+}
+
+/** The chart as `make release` packs it. */
+function packagedChart(): { readonly chart: string; readonly remove: () => void } {
+  const { path, remove } = tempDir();
+  const chart = `${path}/unghost-chart.tgz`;
+  writeFileSync(chart, gzipSync(tar(publishedChart(CHART, publishedAt({}, manifest.version)))));
+  return { chart, remove };
 }
 
 async function agentPods(story: Cluster): Promise<readonly { readonly name: string; readonly node: string }[]> {
