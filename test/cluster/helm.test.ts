@@ -1,4 +1,4 @@
-import { globSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
@@ -12,7 +12,6 @@ import { tar } from "../../lab/tar.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { publishedAt, publishedChart } from "../../scripts/release/published-at.ts";
 import type { DoctorReport } from "../../src/doctor/doctor-report.ts";
-import { tempDir } from "../support/temp-dir.ts";
 import { HANG_GUARD_MS } from "./lab-cluster.ts";
 
 const CHART = "deploy/helm/unghost";
@@ -116,12 +115,12 @@ function chartPath(): string {
   return `${process.cwd()}/${CHART}`;
 }
 
-/** The chart as `make release` packs it. */
+/** The chart as `make release` packs it. The control plane has a /tmp of its own, so it is in this directory. */
 function packagedChart(): { readonly chart: string; readonly remove: () => void } {
-  const { path, remove } = tempDir();
-  const chart = `${path}/unghost-chart.tgz`;
+  const dir = mkdtempSync(`${process.cwd()}/dist/chart-`);
+  const chart = `${dir}/unghost-chart.tgz`;
   writeFileSync(chart, gzipSync(tar(publishedChart(CHART, publishedAt({}, manifest.version)))));
-  return { chart, remove };
+  return { chart, remove: () => rmSync(dir, { recursive: true }) };
 }
 
 async function agentPods(story: Cluster): Promise<readonly { readonly name: string; readonly node: string }[]> {
